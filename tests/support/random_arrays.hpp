@@ -1,0 +1,28 @@
+// Arrays of numbers that tests compute with.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/core/array.hpp>
+#include <halfscope/core/random.hpp>
+
+namespace halfscope {
+
+/// Uniform on [low, high); the same numbers for the same seed.
+[[nodiscard]] inline std::vector<float> uniform_floats(std::size_t count, float low, float high,
+                                                       std::uint64_t seed) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = low + (high - low) * RandomStream{seed}.uniform(i);
+  return values;
+}
+
+[[nodiscard]] inline Array uniform_array(Shape shape, float low, float high, std::uint64_t seed) {
+  Array array(std::move(shape));
+  const std::vector<float> values = uniform_floats(array.size(), low, high, seed);
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
+}
+
+}  // namespace halfscope
