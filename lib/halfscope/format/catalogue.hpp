@@ -1,0 +1,32 @@
+// The formats that have a name of their own: one line per format.
+#pragma once
+
+#include <array>
+
+#include <halfscope/format/quantizer.hpp>
+
+namespace halfscope {
+
+struct NamedFormat {
+  std::string_view name;
+  FloatFormat format;
+  std::string_view summary;
+};
+
+inline constexpr FloatFormat fp32{8, 23};
+inline constexpr FloatFormat tf32{8, 10};
+inline constexpr FloatFormat fp16{5, 10};
+inline constexpr FloatFormat bf16{8, 7};
+inline constexpr FloatFormat fp8_e4m3{4, 3, Specials::nan_only};
+inline constexpr FloatFormat fp8_e5m2{5, 2};
+
+inline constexpr std::array format_catalogue{
+    NamedFormat{"fp32", fp32, "IEEE 754 binary32"},
+    NamedFormat{"tf32", tf32, "NVIDIA TensorFloat-32: FP32's range, FP16's precision"},
+    NamedFormat{"fp16", fp16, "IEEE 754 binary16"},
+    NamedFormat{"bf16", bf16, "bfloat16: FP32's range, 8 bits of precision"},
+    NamedFormat{"fp8_e4m3", fp8_e4m3, "OCP 8-bit E4M3: largest number 448, NaN but no infinity"},
+    NamedFormat{"fp8_e5m2", fp8_e5m2, "OCP 8-bit E5M2: IEEE specials"},
+};
+
+}  // namespace halfscope

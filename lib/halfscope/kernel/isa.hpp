@@ -1,0 +1,55 @@
+// Instruction sets: every CPU kernel is compiled once for each, and the best that the machine has runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/core/names.hpp>
+
+namespace halfscope {
+
+enum class Isa : std::uint8_t { baseline, avx2, avx512 };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<Isa>{"baseline", "avx2", "avx512"};
+
+/// The instruction sets that this build has kernels for and this machine can run, slowest first.
+[[nodiscard]] std::span<const Isa> available_isas();
+
+/// The one in use: the best available, or the one named by the environment variable HALFSCOPE_ISA.
+[[nodiscard]] Isa active_isa();
+
+/// Uses `isa` for the life of the object; for tests and benchmarks, not while other threads compute.
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(Isa isa);
+  ~ForcedIsa();
+  ForcedIsa(const ForcedIsa&) = delete;
+  ForcedIsa& operator=(const ForcedIsa&) = delete;
+
+ private:
+  Isa previous_;
+};
+
+#if defined(HALFSCOPE_TARGET_ISA)
+/// The instruction set that this translation unit is compiled for (only in kernel/*.cpp, compiled once for
+/// each).
+inline constexpr Isa target_isa = Isa::HALFSCOPE_TARGET_ISA;
+#endif
+
+/// Calls `kernel.template operator()<isa>()` for the active instruction set.
+template <typename Kernel>
+decltype(auto) dispatch_isa(Kernel&& kernel) {
+#if defined(__x86_64__)
+  switch (active_isa()) {
+    case Isa::avx512:
+      return kernel.template operator()<Isa::avx512>();
+    case Isa::avx2:
+      return kernel.template operator()<Isa::avx2>();
+    case Isa::baseline:
+      break;
+  }
+#endif
+  return kernel.template operator()<Isa::baseline>();
+}
+
+}  // namespace halfscope

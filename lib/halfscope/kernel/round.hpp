@@ -1,0 +1,42 @@
+// Rounds arrays of floats to a format, with the fastest instructions that the machine has.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <halfscope/core/random.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+struct CUstream_st;
+
+namespace halfscope {
+
+/// `round` compiled for one instruction set; `in` and `out` are the same array or do not overlap.
+template <Isa isa>
+void round_isa(const float* in, float* out, std::size_t count, const Quantizer& q, RandomStream stream);
+template <>
+void round_isa<Isa::baseline>(const float*, float*, std::size_t, const Quantizer&, RandomStream);
+template <>
+void round_isa<Isa::avx2>(const float*, float*, std::size_t, const Quantizer&, RandomStream);
+template <>
+void round_isa<Isa::avx512>(const float*, float*, std::size_t, const Quantizer&, RandomStream);
+
+/// out[i] = round(in[i], q, stream.bits(i)), bit for bit, on one thread; `in` and `out` may be the same array
+/// but not overlap otherwise. Throws RequestError if their sizes differ.
+inline void round(std::span<const float> in, std::span<float> out, const Quantizer& q,
+                  RandomStream stream = {}) {
+  if (in.size() != out.size()) {
+    throw RequestError("round: " + std::to_string(in.size()) + " values do not fit an output of " +
+                       std::to_string(out.size()) + "; give both the same size");
+  }
+  dispatch_isa([&]<Isa isa>() { round_isa<isa>(in.data(), out.data(), in.size(), q, stream); });
+}
+
+/// The same on device memory, queued on a CUDA stream (nullptr: the default one). Throws RunError if the
+/// launch fails, RequestError in a build without CUDA.
+void round_cuda(const float* in, float* out, std::size_t count, const Quantizer& q, RandomStream stream,
+                CUstream_st* cuda_stream);
+
+}  // namespace halfscope

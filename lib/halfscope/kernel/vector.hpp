@@ -1,0 +1,65 @@
+// Vectors as wide as the instruction set has them; only for kernel/*.cpp, which are compiled once for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <halfscope/core/host_device.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+// Unnamed: the types differ between instruction sets, so no two translation units may share them.
+namespace halfscope {
+namespace {
+
+constexpr std::size_t vector_bytes = target_isa == Isa::avx512 ? 64 : target_isa == Isa::avx2 ? 32 : 16;
+constexpr std::size_t lanes = vector_bytes / sizeof(float);
+
+using Floats [[gnu::vector_size(vector_bytes)]] = float;
+using Ints [[gnu::vector_size(vector_bytes)]] = std::int32_t;
+using Words [[gnu::vector_size(vector_bytes)]] = std::uint32_t;
+
+HALFSCOPE_HD Ints as_ints(Floats x) {
+  return reinterpret_cast<Ints>(x);
+}
+/// Sums that may wrap are unsigned; comparisons are signed, since SSE2 and AVX2 have no others.
+HALFSCOPE_HD Words as_words(Ints x) {
+  return reinterpret_cast<Words>(x);
+}
+HALFSCOPE_HD Ints as_ints(Words x) {
+  return reinterpret_cast<Ints>(x);
+}
+HALFSCOPE_HD Floats as_floats(Ints x) {
+  return reinterpret_cast<Floats>(x);
+}
+
+HALFSCOPE_HD Ints all_lanes(std::uint32_t value) {
+  return Ints{} + static_cast<std::int32_t>(value);
+}
+HALFSCOPE_HD Floats all_lanes(float value) {
+  return Floats{} + value;
+}
+
+HALFSCOPE_HD Floats load(const float* from) {
+  Floats x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+HALFSCOPE_HD void store(float* to, Floats x) {
+  std::memcpy(to, &x, sizeof x);
+}
+
+/// out[i] = function(in[i]) in whole vectors; the last, incomplete one goes through a buffer.
+template <typename Function>
+HALFSCOPE_HD void map_vectors(const float* in, float* out, std::size_t count, Function function) {
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(out + i, function(load(in + i)));
+  if (i == count) return;
+  float rest[lanes] = {};
+  std::memcpy(rest, in + i, (count - i) * sizeof(float));
+  store(rest, function(load(rest)));
+  std::memcpy(out + i, rest, (count - i) * sizeof(float));
+}
+
+}  // namespace
+}  // namespace halfscope
