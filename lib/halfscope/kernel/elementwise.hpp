@@ -1,0 +1,46 @@
+// Element-wise loops of training: every output depends on its own inputs alone, so threads never change a
+// bit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/kernel/isa.hpp>
+
+namespace halfscope {
+
+/// y = max(x, 0); a NaN becomes 0, as max(NaN, 0) does in IEEE 754-2008's maxNum.
+void relu(std::span<const float> x, std::span<float> y);
+/// gradient[i] = 0 wherever y[i] is not positive.
+void relu_gradient(std::span<const float> y, std::span<float> gradient);
+/// Adds bias (columns) to every row of y (rows, columns).
+void add_to_rows(std::span<const float> bias, std::span<float> y);
+/// sum += addend.
+void add(std::span<const float> addend, std::span<float> sum);
+/// y = x * factor; x and y may be the same.
+void scale(std::span<const float> x, float factor, std::span<float> y);
+[[nodiscard]] bool all_finite(std::span<const float> x);
+
+/// y (columns, rows) = the transpose of x (rows, columns).
+void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
+
+/// Extents of images with the channel last: (batch, height, width, channels).
+struct ImageShape {
+  std::int64_t batch, height, width, channels;
+};
+/// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
+void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
+                std::span<float> padded);
+
+/// The loops themselves, over `count` elements (or `rows` of `columns`) in one thread, per instruction set.
+template <Isa isa>
+struct ElementwiseLoops {
+  static void relu(const float* x, float* y, std::int64_t count);
+  static void relu_gradient(const float* y, float* gradient, std::int64_t count);
+  static void add_to_rows(const float* bias, float* y, std::int64_t rows, std::int64_t columns);
+  static void add(const float* addend, float* sum, std::int64_t count);
+  static void scale(const float* x, float factor, float* y, std::int64_t count);
+  static bool all_finite(const float* x, std::int64_t count);
+};
+
+}  // namespace halfscope

@@ -1,0 +1,119 @@
+// Checks sizes and splits the element-wise loops over the threads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/elementwise.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Elements of one task: 64 KiB.
+constexpr std::int64_t grain = 16384;
+
+void check_sizes(const char* operation, std::size_t a, std::size_t b) {
+  if (a != b) throw RequestError(fmt::format("{}: sizes {} and {} differ", operation, a, b));
+}
+
+/// Calls body(first, count) for pieces of `values`.
+template <typename Body>
+void for_pieces(std::span<const float> values, Body&& body) {
+  parallel_for_ranges(static_cast<std::int64_t>(values.size()), grain, body);
+}
+
+}  // namespace
+
+void relu(std::span<const float> x, std::span<float> y) {
+  check_sizes("relu", x.size(), y.size());
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa([&]<Isa isa>() { ElementwiseLoops<isa>::relu(x.data() + first, y.data() + first, count); });
+  });
+}
+
+void relu_gradient(std::span<const float> y, std::span<float> gradient) {
+  check_sizes("relu_gradient", y.size(), gradient.size());
+  for_pieces(y, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa([&]<Isa isa>() {
+      ElementwiseLoops<isa>::relu_gradient(y.data() + first, gradient.data() + first, count);
+    });
+  });
+}
+
+void add_to_rows(std::span<const float> bias, std::span<float> y) {
+  if (bias.empty() || y.size() % bias.size() != 0) {
+    throw RequestError(
+        fmt::format("add_to_rows: {} elements are no whole rows of {}", y.size(), bias.size()));
+  }
+  const auto columns = static_cast<std::int64_t>(bias.size());
+  const std::int64_t rows = static_cast<std::int64_t>(y.size()) / columns;
+  parallel_for_ranges(
+      rows, std::max<std::int64_t>(1, grain / columns), [&](std::int64_t first, std::int64_t count) {
+        dispatch_isa([&]<Isa isa>() {
+          ElementwiseLoops<isa>::add_to_rows(bias.data(), y.data() + first * columns, count, columns);
+        });
+      });
+}
+
+void add(std::span<const float> addend, std::span<float> sum) {
+  check_sizes("add", addend.size(), sum.size());
+  for_pieces(sum, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa(
+        [&]<Isa isa>() { ElementwiseLoops<isa>::add(addend.data() + first, sum.data() + first, count); });
+  });
+}
+
+void scale(std::span<const float> x, float factor, std::span<float> y) {
+  check_sizes("scale", x.size(), y.size());
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa(
+        [&]<Isa isa>() { ElementwiseLoops<isa>::scale(x.data() + first, factor, y.data() + first, count); });
+  });
+}
+
+bool all_finite(std::span<const float> x) {
+  std::atomic<bool> finite{true};
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    const bool piece =
+        dispatch_isa([&]<Isa isa>() { return ElementwiseLoops<isa>::all_finite(x.data() + first, count); });
+    if (!piece) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y) {
+  check_sizes("transpose", x.size(), y.size());
+  check_sizes("transpose", x.size(), static_cast<std::size_t>(rows * columns));
+  constexpr std::int64_t tile = 32;  // both sides of a tile stay in the first-level cache
+  parallel_for((columns + tile - 1) / tile, [&](std::int64_t task) noexcept {
+    const std::int64_t last_column = std::min(columns, (task + 1) * tile);
+    for (std::int64_t r0 = 0; r0 < rows; r0 += tile) {
+      for (std::int64_t c = task * tile; c < last_column; ++c) {
+        for (std::int64_t r = r0; r < std::min(rows, r0 + tile); ++r) {
+          y[static_cast<std::size_t>(c * rows + r)] = x[static_cast<std::size_t>(r * columns + c)];
+        }
+      }
+    }
+  });
+}
+
+void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
+                std::span<float> padded) {
+  const std::int64_t row = shape.width * shape.channels;
+  const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
+  const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
+  check_sizes("pad_images", x.size(), static_cast<std::size_t>(shape.batch * shape.height * row));
+  check_sizes("pad_images", padded.size(), static_cast<std::size_t>(shape.batch * padded_image));
+  parallel_for(shape.batch, [&](std::int64_t image) noexcept {
+    float* to = padded.data() + image * padded_image;
+    std::fill(to, to + padded_image, 0.0f);
+    for (std::int64_t y = 0; y < shape.height; ++y) {
+      std::memcpy(to + (y + border) * padded_row + border * shape.channels,
+                  x.data() + (image * shape.height + y) * row, static_cast<std::size_t>(row) * sizeof(float));
+    }
+  });
+}
+
+}  // namespace halfscope

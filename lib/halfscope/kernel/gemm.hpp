@@ -1,0 +1,44 @@
+// Matrix product with a named order of accumulation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+namespace halfscope {
+
+/// A matrix of (row.size(), column.size()) whose element (m, k) is data[row[m] + column[k]]. Plain and
+/// transposed matrices and the patches of a convolution (im2col) are all of this form, so none of them is
+/// ever copied.
+struct GatherMatrix {
+  const float* data = nullptr;
+  std::span<const std::int32_t> row;
+  std::span<const std::int32_t> column;
+};
+
+/// 0, stride, 2 stride, ...: the offsets of a plain matrix's rows or columns. Throws RequestError where the
+/// last of them does not fit 32 bits.
+[[nodiscard]] std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride);
+
+/// Row-major, contiguous: (rows, columns).
+struct DenseMatrix {
+  const float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// c = a b, with c row-major (a.row.size(), b.columns). Each element is its own sum over k as `model` adds it
+/// up; threads split the elements. Throws RequestError where the shapes disagree or `model` is not
+/// fp32_sequential.
+void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
+
+/// Rows [first_row, last_row) of `gemm` in one thread. Instantiated in a translation unit per instruction
+/// set.
+template <Isa isa>
+void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, std::int64_t first_row,
+                   std::int64_t last_row);
+
+}  // namespace halfscope

@@ -1,0 +1,47 @@
+// Checks the shapes of a matrix product and splits its rows over the threads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/gemm.hpp>
+
+namespace halfscope {
+
+std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
+  if (count * stride > std::numeric_limits<std::int32_t>::max()) {
+    throw RequestError(
+        fmt::format("a matrix of {} rows or columns, {} elements apart, is too large for one product; "
+                    "use a smaller batch",
+                    count, stride));
+  }
+  std::vector<std::int32_t> offsets(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    offsets[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * stride);
+  return offsets;
+}
+
+void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
+  const auto rows = static_cast<std::int64_t>(a.row.size());
+  const auto depth = static_cast<std::int64_t>(a.column.size());
+  if (depth != b.rows || static_cast<std::int64_t>(c.size()) != rows * b.columns) {
+    throw RequestError(fmt::format("gemm: ({}, {}) times ({}, {}) does not give {} elements", rows, depth,
+                                   b.rows, b.columns, c.size()));
+  }
+  if (model != AccumulateModel{}) {
+    throw RequestError("matrix products accumulate in fp32_sequential, not in " + to_string(model));
+  }
+  // Many more pieces than threads keep the threads level; rows per piece stay a multiple of every kernel's
+  // tile.
+  constexpr std::int64_t rows_per_tile = 24;
+  const std::int64_t tiles = (rows + rows_per_tile - 1) / rows_per_tile;
+  const std::int64_t pieces = std::min<std::int64_t>(tiles, 64);
+  parallel_for(pieces, [&](std::int64_t piece) noexcept {
+    const std::int64_t first = tiles * piece / pieces * rows_per_tile;
+    const std::int64_t last = std::min(rows, tiles * (piece + 1) / pieces * rows_per_tile);
+    dispatch_isa([&]<Isa isa>() { gemm_rows_isa<isa>(a, b, c.data(), first, last); });
+  });
+}
+
+}  // namespace halfscope

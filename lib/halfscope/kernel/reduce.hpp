@@ -1,0 +1,55 @@
+// Sums over the rows of a matrix, column by column, with a named order of accumulation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/arithmetic/reduction_counters.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+namespace halfscope {
+
+/// What is summed over the rows r of column c.
+enum class Term : std::uint8_t {
+  value,              ///< x[r,c]
+  squared_deviation,  ///< (x[r,c] - center[c])^2
+  product,            ///< x[r,c] * y[r,c]
+};
+
+/// Row-major (rows, columns); every intermediate of a term is rounded to the model's format, as an
+/// implementation in that precision computes it.
+struct ColumnTerms {
+  Term term = Term::value;
+  const float* x = nullptr;       // (rows, columns)
+  const float* y = nullptr;       // (rows, columns), for product
+  const float* center = nullptr;  // (columns), for squared_deviation
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// sums[c] = the sum of column c's terms as `model` adds them up; equals `accumulate` of each column.
+void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
+
+/// The same sums, and what happened to the partial sums on the way, over all columns together.
+[[nodiscard]] ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                                    std::span<float> sums);
+
+/// What one column's partial sums went through.
+struct ColumnTally {
+  std::int64_t stagnated = 0;
+  std::int64_t first_overflow = -1;
+  float largest_partial_sum = 0;
+};
+
+/// A rectangle of terms, and where the results of its columns go.
+struct ColumnRange {
+  std::int64_t first_row, last_row, first_column, last_column;
+};
+
+/// The sequential or pairwise sums of `range` in one thread; `tallies` may be null.
+template <Isa isa>
+void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range,
+                     float* sums, ColumnTally* tallies);
+
+}  // namespace halfscope

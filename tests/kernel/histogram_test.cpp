@@ -1,0 +1,95 @@
+// The histogram kernel on every instruction set, against counting with frexp.
+#include <halfscope/kernel/histogram.hpp>
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
+
+namespace halfscope {
+namespace {
+
+/// By definition: one number at a time, in double, where FP32 subnormals are normal.
+HistogramCounts count_one_by_one(std::span<const float> values) {
+  HistogramCounts counts;
+  for (const float x : values) {
+    if (std::isnan(x)) {
+      ++counts.nans;
+    } else if (std::isinf(x)) {
+      ++counts.infinities;
+    } else if (x == 0) {
+      ++counts.zeros;
+      counts.negative_zeros += std::signbit(x) ? 1 : 0;
+    } else {
+      const int exponent = std::ilogb(double{x});
+      const double fraction_field = std::ldexp(std::abs(double{x}), 23 - exponent) - 0x1p23;
+      BinadeCounts& binade = counts.binades[static_cast<std::size_t>(exponent - lowest_binade)];
+      ++binade.all;
+      binade.pow2 += fraction_field == 0 ? 1 : 0;
+      binade.top += fraction_field >= 0x7FF000 ? 1 : 0;
+      binade.ts += fraction_field >= 0x7FE000 ? 1 : 0;
+      counts.max_abs = std::max(counts.max_abs, std::abs(x));
+    }
+  }
+  return counts;
+}
+
+/// Random bits, and numbers at the edges of the classes in every binade.
+std::vector<float> values_of_every_class(std::size_t count) {
+  std::vector<float> edges = special_floats();
+  for (std::uint32_t field = 0; field < 256; ++field) {
+    for (const std::uint32_t fraction : {0u, 1u, 0x7FDFFFu, 0x7FE000u, 0x7FEFFFu, 0x7FF000u, 0x7FFFFFu}) {
+      edges.push_back(from_bits((field << 23) | fraction));
+      edges.push_back(from_bits((field << 23) | fraction | sign_bit));
+    }
+  }
+  for (std::uint32_t bit = 0; bit < 23; ++bit) {  // the subnormal binades
+    for (const std::uint32_t below : {0u, 1u, (1u << bit) - 1u})
+      edges.push_back(from_bits((1u << bit) | below));
+  }
+  std::vector<float> values = random_floats(count, 5);
+  for (std::size_t i = 0; i < count; i += 2) values[i] = edges[(i / 2) % edges.size()];
+  return values;
+}
+
+TEST_CASE("histograms count every number once, in its place", "[kernel][histogram]") {
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    INFO(name_of(isa));
+    for (const std::size_t size : {0u, 1u, 2u, 7u, 31u, 1023u, 1024u, 1025u, 257u * 259u, 300'000u}) {
+      const std::vector<float> values = values_of_every_class(size);
+      HistogramCounts counts;
+      histogram(values, counts);
+      CHECK(counts == count_one_by_one(values));
+    }
+  }
+}
+
+TEST_CASE("counters do not wrap where all numbers fall into one bin", "[kernel][histogram]") {
+  const std::size_t size = 1'000'003;
+  for (const float x : {1.0f, -0.0f, 0x1p-149f, INFINITY, 0x1.fffffep3f}) {
+    const std::vector<float> values(size, x);
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa) << " " << x);
+      HistogramCounts counts;
+      histogram(values, counts);
+      CHECK(counts == count_one_by_one(values));
+    }
+  }
+}
+
+TEST_CASE("histograms add up", "[kernel][histogram]") {
+  const std::vector<float> values = values_of_every_class(5000);
+  HistogramCounts whole;
+  histogram(values, whole);
+  HistogramCounts parts;
+  for (const std::size_t first : {std::size_t{0}, std::size_t{1}, std::size_t{1234}, values.size()}) {
+    const std::size_t next = first == 0 ? 1 : first == 1 ? 1234 : values.size();
+    histogram(std::span(values).subspan(first, next - first), parts);
+  }
+  CHECK(parts == whole);
+}
+
+}  // namespace
+}  // namespace halfscope
