@@ -1,0 +1,25 @@
+// Files read and written whole: a reader never sees half a file, whatever stops the writer.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace halfscope {
+
+/// The bytes of the file or pipe at `path`. Throws RequestError if it is missing, a folder or not readable,
+/// RunError if reading fails half-way.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+/// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the
+/// disk, and only then take the name; on failure the old file stays as it was. Symbolic links are followed.
+/// Throws RunError with the path and the system's reason.
+void write_file(const std::filesystem::path& path, std::string_view contents);
+
+/// Makes the folder `path` and those above it; one that exists is fine. Throws RunError.
+void create_folder(const std::filesystem::path& path);
+
+/// `path` for a message of one line: control characters become '?'.
+[[nodiscard]] std::string printable(const std::filesystem::path& path);
+
+}  // namespace halfscope

@@ -1,0 +1,39 @@
+// Merging and summing exponent histograms.
+#include <halfscope/stats/exponent_histogram.hpp>
+
+#include <algorithm>
+
+namespace halfscope {
+
+void ExponentHistogram::merge(const ExponentHistogram& other) {
+  for (std::size_t i = 0; i < counts_.binades.size(); ++i) {
+    BinadeCounts& mine = counts_.binades[i];
+    const BinadeCounts& theirs = other.counts_.binades[i];
+    mine.all += theirs.all;
+    mine.pow2 += theirs.pow2;
+    mine.top += theirs.top;
+    mine.ts += theirs.ts;
+  }
+  counts_.zeros += other.counts_.zeros;
+  counts_.negative_zeros += other.counts_.negative_zeros;
+  counts_.infinities += other.counts_.infinities;
+  counts_.nans += other.counts_.nans;
+  counts_.max_abs = std::max(counts_.max_abs, other.counts_.max_abs);
+}
+
+BinadeCounts ExponentHistogram::binade(int exponent) const {
+  if (exponent < first_exponent || exponent > last_exponent) return {};
+  return counts_.binades[static_cast<std::size_t>(exponent - first_exponent)];
+}
+
+std::int64_t ExponentHistogram::nonzero() const {
+  std::int64_t sum = 0;
+  for (const BinadeCounts& binade : counts_.binades) sum += binade.all;
+  return sum;
+}
+
+std::int64_t ExponentHistogram::elements() const {
+  return nonzero() + zeros() + infinities() + nans();
+}
+
+}  // namespace halfscope

@@ -1,0 +1,43 @@
+// How many numbers of a tensor lie in each binade: exact, and the same in whatever order they are added.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/kernel/histogram.hpp>
+
+namespace halfscope {
+
+/// Counts of floats by exponent, with zeros, infinities and NaNs beside them; nothing that is added is ever
+/// left out. A value: copyable, comparable, mergeable.
+class ExponentHistogram {
+ public:
+  static constexpr int first_exponent = lowest_binade;  ///< -149, the smallest FP32 subnormal
+  static constexpr int last_exponent = highest_binade;
+
+  void add(std::span<const float> values) { histogram(values, counts_); }
+  void merge(const ExponentHistogram& other);
+
+  /// Elements with 2^exponent <= |x| < 2^(exponent + 1); 0 for an exponent that no float has.
+  [[nodiscard]] std::int64_t count(int exponent) const { return binade(exponent).all; }
+  /// The same with the counts at the edges of the binade; all 0 for an exponent that no float has.
+  [[nodiscard]] BinadeCounts binade(int exponent) const;
+
+  [[nodiscard]] std::int64_t zeros() const { return counts_.zeros; }  ///< of either sign
+  [[nodiscard]] std::int64_t negative_zeros() const { return counts_.negative_zeros; }
+  [[nodiscard]] std::int64_t infinities() const { return counts_.infinities; }
+  [[nodiscard]] std::int64_t nans() const { return counts_.nans; }
+  /// Finite elements other than zero: the denominator of the fractions.
+  [[nodiscard]] std::int64_t nonzero() const;
+  /// All that was added: nonzero() + zeros() + infinities() + nans().
+  [[nodiscard]] std::int64_t elements() const;
+  /// Largest magnitude of the finite elements, 0 where there are none.
+  [[nodiscard]] float max_abs() const { return counts_.max_abs; }
+
+  friend bool operator==(const ExponentHistogram&, const ExponentHistogram&) = default;
+
+ private:
+  HistogramCounts counts_;
+};
+
+}  // namespace halfscope

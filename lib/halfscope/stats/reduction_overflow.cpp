@@ -1,0 +1,20 @@
+// Records the counters that the reductions bring along.
+#include <halfscope/stats/reduction_overflow.hpp>
+
+namespace halfscope {
+namespace {
+
+class ReductionOverflow final : public Tracker {
+ public:
+  void on_reduction(const ReductionEvent& event, StepObservations& step) override {
+    step.reductions.push_back({std::string(event.site.tensor), event.counters});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Tracker> make_reduction_overflow() {
+  return std::make_unique<ReductionOverflow>();
+}
+
+}  // namespace halfscope

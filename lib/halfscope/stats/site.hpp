@@ -1,0 +1,32 @@
+// Where a number was seen: the step, the tensor and the role that it plays in training.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <halfscope/core/names.hpp>
+
+namespace halfscope {
+
+/// What a tensor is for; precision is chosen per role.
+enum class Role : std::uint8_t {
+  weight,               ///< the copy that forward and backward use
+  activation,           ///< output of an operation
+  activation_gradient,  ///< gradient of an operation's output, scaled by the loss scale
+  weight_gradient,      ///< gradient of a parameter, scaled by the loss scale
+  master_weight,        ///< the copy that the optimizer updates
+  optimizer_state,      ///< momentum and variance; the update's arithmetic is done in this precision too
+};
+template <>
+inline constexpr std::array<std::string_view, 6> enum_names<Role>{
+    "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
+
+/// `scale` is the loss scale that the tensor carries: 1 where it carries none.
+struct Site {
+  std::int64_t step = 0;
+  std::string_view tensor;
+  Role role = Role::activation;
+  double scale = 1;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,97 @@
+// Trackers watch what training does to numbers; they never change a value.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <halfscope/arithmetic/reduction_counters.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/stats/exponent_histogram.hpp>
+#include <halfscope/stats/site.hpp>
+
+namespace halfscope {
+
+/// A tensor changes precision: `before` holds the exact values, `after` the same ones rounded.
+struct CastEvent {
+  Site site;
+  Quantizer quantizer;
+  std::span<const float> before;
+  std::span<const float> after;
+};
+
+/// An optimizer adds `update` (unscaled, signed) to the stored weights `before`, which gives `after`.
+/// `quantizer` is the format that an unprotected weight would be stored in: with an FP32 master copy the
+/// tracker says what would have been lost without it.
+struct UpdateEvent {
+  Site site;
+  Quantizer quantizer;
+  std::span<const float> before;
+  std::span<const float> update;
+};
+
+/// A reduction has been computed.
+struct ReductionEvent {
+  Site site;
+  ReductionCounters counters;
+};
+
+/// What a cast tensor held. `flushed`, `subnormal`, `overflow` count elements that the cast to `format` makes
+/// zero, subnormal or infinite; `elements` counts all, exact zeros and non-finite ones included.
+struct TensorCounters {
+  std::string tensor;
+  Role role{};
+  double scale = 1;
+  std::int64_t elements = 0;
+  std::int64_t zeros = 0;
+  std::int64_t flushed = 0;
+  std::int64_t subnormal = 0;
+  std::int64_t overflow = 0;
+  std::int64_t nonfinite = 0;
+  float max_abs = 0;  ///< of the finite elements
+};
+
+/// What became of one parameter's update: `lost` of the `nonzero` elements would round back to the old
+/// weight.
+struct UpdateCounters {
+  std::string tensor;
+  std::int64_t elements = 0;
+  std::int64_t nonzero = 0;
+  std::int64_t lost = 0;
+  double applied_over_intended = 1;  ///< sum |applied| / sum |intended|: below 1, the updates shrink
+};
+
+/// One reduction: see ReductionCounters.
+struct ReductionRecord {
+  std::string tensor;
+  ReductionCounters counters;
+};
+
+/// A histogram worth keeping: of a tensor, or of log2|dw/w| where `what` says "update_ratio".
+struct HistogramRecord {
+  std::string tensor;
+  std::string what;  ///< the role's name, or "update_ratio"
+  double scale = 1;
+  ExponentHistogram histogram;
+};
+
+/// Everything that the trackers saw in one step, in the order in which training did it.
+struct StepObservations {
+  std::vector<TensorCounters> tensors;
+  std::vector<UpdateCounters> updates;
+  std::vector<ReductionRecord> reductions;
+  std::vector<HistogramRecord> histograms;
+};
+
+/// One kind of observation. Each override handles the events it cares about and appends what it found.
+class Tracker {
+ public:
+  virtual ~Tracker() = default;
+  virtual void on_cast(const CastEvent&, StepObservations&) {}
+  virtual void on_update(const UpdateEvent&, StepObservations&) {}
+  virtual void on_reduction(const ReductionEvent&, StepObservations&) {}
+};
+
+}  // namespace halfscope

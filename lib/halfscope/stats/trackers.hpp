@@ -1,0 +1,29 @@
+// The trackers that can be asked for by name: one line per tracker.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include <halfscope/stats/reduction_overflow.hpp>
+#include <halfscope/stats/underflow.hpp>
+#include <halfscope/stats/update_loss.hpp>
+
+namespace halfscope {
+
+struct TrackerEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::unique_ptr<Tracker> (*make)();
+};
+
+inline constexpr std::array tracker_table{
+    TrackerEntry{"gradient_underflow", "gradients that a cast flushes to zero, makes subnormal or overflows",
+                 make_gradient_underflow},
+    TrackerEntry{"reduction_overflow", "reductions whose partial sums overflow or stagnate",
+                 make_reduction_overflow},
+    TrackerEntry{"update_loss", "weight updates too small to change a weight without a master copy",
+                 make_update_loss},
+};
+
+}  // namespace halfscope

@@ -1,0 +1,34 @@
+// What a cast to FP16 would do to a tensor at any power-of-two scale: exact counts from its exponent
+// histogram.
+#pragma once
+
+#include <cstdint>
+
+#include <halfscope/stats/exponent_histogram.hpp>
+
+namespace halfscope {
+
+/// Elements of a tensor after rounding 2^scale_log2 * x to FP16 (nearest_even, overflow to infinity).
+struct WhatIf {
+  int scale_log2 = 0;
+  std::int64_t elements = 0;   ///< all: zeros and non-finite ones included
+  std::int64_t nonzero = 0;    ///< finite and not zero before rounding
+  std::int64_t flushed = 0;    ///< of those, become zero: |scaled| <= 2^-25
+  std::int64_t subnormal = 0;  ///< of those, become a nonzero subnormal
+  std::int64_t overflow = 0;   ///< of those, become infinite: |scaled| >= 65520
+
+  friend bool operator==(const WhatIf&, const WhatIf&) = default;
+
+  /// Shares of the nonzero finite elements, 0 where there are none.
+  [[nodiscard]] double flushed_fraction() const { return of_nonzero(flushed); }
+  [[nodiscard]] double subnormal_fraction() const { return of_nonzero(subnormal); }
+  [[nodiscard]] double overflow_fraction() const { return of_nonzero(overflow); }
+  /// `count` as a share of the nonzero finite elements, and of all.
+  [[nodiscard]] double of_nonzero(std::int64_t count) const;
+  [[nodiscard]] double of_all(std::int64_t count) const;
+};
+
+/// The counts at scale 2^scale_log2, any integer; the scaling itself is taken to be exact.
+[[nodiscard]] WhatIf what_if(const ExponentHistogram& histogram, int scale_log2);
+
+}  // namespace halfscope
