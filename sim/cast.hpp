@@ -1,0 +1,50 @@
+// The one place where precision changes: round a tensor to its role's format, and let the trackers see it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/core/array.hpp>
+#include <halfscope/core/random.hpp>
+#include <halfscope/stats/tracker.hpp>
+
+#include "sim/policy.hpp"
+
+namespace halfscope {
+
+using TrackerList = std::vector<std::unique_ptr<Tracker>>;
+
+/// Where a step's casts happen, and who watches them. `observations` is null on steps that are not observed.
+struct StepContext {
+  std::int64_t step = 0;
+  double loss_scale = 1;
+  StepObservations* observations = nullptr;
+};
+
+class Caster {
+ public:
+  /// `trackers` outlives the caster.
+  Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
+      : policy_(std::move(policy)), seed_(seed), trackers_(&trackers) {}
+
+  void begin_step(const StepContext& context) { context_ = context; }
+  [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
+
+  /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
+  void cast(Array& array, std::string_view tensor, Role role);
+  /// Tells the trackers of an update that is about to be added to the stored weights `before`.
+  void observe_update(std::string_view tensor, const Array& before, const Array& update);
+  void observe_reduction(std::string_view tensor, const ReductionCounters& counters);
+
+ private:
+  [[nodiscard]] Site site(std::string_view tensor, Role role) const;
+
+  PrecisionPolicy policy_;
+  std::uint64_t seed_;
+  TrackerList* trackers_;
+  StepContext context_;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,31 @@
+// The data sets: one line per data set.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "sim/data/dataset.hpp"
+#include "sim/data/fashion_mnist.hpp"
+
+namespace halfscope {
+
+struct DatasetEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view default_folder;
+  std::unique_ptr<Dataset> (*open)(const std::filesystem::path& folder);
+};
+
+inline constexpr std::array datasets{
+    DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
+                 fashion_mnist_folder, open_fashion_mnist},
+};
+
+/// Opens the data set called `name` from `folder`, or from its default folder where `folder` is empty.
+/// Throws RequestError for an unknown name and for files that are missing or wrong.
+[[nodiscard]] std::unique_ptr<Dataset> open_dataset(std::string_view name,
+                                                    const std::filesystem::path& folder);
+
+}  // namespace halfscope

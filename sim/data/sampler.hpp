@@ -1,0 +1,34 @@
+// The order of the minibatches: a pure function of seed, step and batch size.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace halfscope {
+
+/// Each epoch visits the examples in a fresh random order, cut into minibatches; an incomplete last one is
+/// dropped. Steps can be asked for in any order, so a resumed run continues where the unbroken one would be.
+class Sampler {
+ public:
+  /// Throws RequestError unless 1 <= batch_size <= example_count < 2^32.
+  Sampler(std::int64_t example_count, std::int64_t batch_size, std::uint64_t seed);
+
+  /// The examples of step `step`, counted from 0; valid until the next call. Throws RequestError if it is
+  /// negative.
+  [[nodiscard]] std::span<const std::int64_t> indices(std::int64_t step);
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const {
+    return static_cast<std::int64_t>(order_.size()) / batch_size_;
+  }
+
+ private:
+  void shuffle(std::int64_t epoch);
+
+  std::vector<std::int64_t> order_;  // of the examples in epoch_
+  std::int64_t batch_size_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = -1;
+};
+
+}  // namespace halfscope

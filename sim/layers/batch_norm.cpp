@@ -1,0 +1,114 @@
+// Forward and backward of batch normalisation.
+#include "sim/layers/batch_norm.hpp"
+
+#include <cmath>
+
+#include <halfscope/kernel/batch_norm.hpp>
+#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/reduce.hpp>
+
+namespace halfscope {
+namespace {
+
+/// (channels): the sums of `terms` under the layer's reduction model, shown to the trackers as `tensor`.
+Array reduce(Caster& caster, const std::string& layer, const std::string& tensor, const ColumnTerms& terms) {
+  Array sums({terms.columns});
+  const AccumulateModel model = caster.policy().reductions_in(layer);
+  if (caster.observed()) {
+    caster.observe_reduction(layer + "." + tensor, counted_column_sums(terms, model, sums.values()));
+  } else {
+    column_sums(terms, model, sums.values());
+  }
+  return sums;
+}
+
+/// sum / count in FP32; a 16-bit accumulator's result is divided as it is.
+Array mean_of(Array sums, std::int64_t count) {
+  scale(sums.values(), 1.0f / static_cast<float>(count), sums.values());
+  return sums;
+}
+
+struct Statistics {
+  Array mean;
+  Array variance;
+};
+
+Statistics batch_statistics(Caster& caster, const std::string& name, const Array& x, std::int64_t rows) {
+  ColumnTerms terms{.x = x.data(), .rows = rows, .columns = x.shape().back()};
+  Statistics statistics{mean_of(reduce(caster, name, "mean", terms), rows), {}};
+  terms.term = Term::squared_deviation;
+  terms.center = statistics.mean.data();
+  statistics.variance = mean_of(reduce(caster, name, "variance", terms), rows);
+  return statistics;
+}
+
+/// running += momentum * (batch - running); the running variance is the unbiased one, as is usual.
+void update_running(const BatchNormParameters& parameters, const Statistics& statistics, std::int64_t rows) {
+  const float unbiased = rows > 1 ? static_cast<float>(rows) / static_cast<float>(rows - 1) : 1.0f;
+  Array& mean = parameters.running_mean.value;
+  Array& variance = parameters.running_variance.value;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    mean[c] += parameters.running_momentum * (statistics.mean[c] - mean[c]);
+    variance[c] += parameters.running_momentum * (statistics.variance[c] * unbiased - variance[c]);
+  }
+}
+
+Array inverse_deviation(const Array& variance, float epsilon) {
+  Array result(variance.shape());
+  for (std::size_t c = 0; c < result.size(); ++c) result[c] = 1.0f / std::sqrt(variance[c] + epsilon);
+  return result;
+}
+
+/// What backward needs of forward.
+struct Saved {
+  Array normalised;         // the shape of x
+  Array inverse_deviation;  // (channels)
+};
+
+}  // namespace
+
+TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
+                     const BatchNormParameters& parameters) {
+  const TensorRef gamma = tape.parameter(parameters.gamma);
+  const TensorRef beta = tape.parameter(parameters.beta);
+  const Array& input = tape.value(x);
+  const std::int64_t channels = input.shape().back();
+  const std::int64_t rows = static_cast<std::int64_t>(input.size()) / channels;
+  if (channels != tape.value(gamma).extent(0)) {
+    throw RequestError("layer " + name + ": input " + to_string(input.shape()) +
+                       " has not the channels of gamma " + to_string(tape.value(gamma).shape()));
+  }
+  Statistics statistics;
+  if (tape.phase() == Phase::training) {
+    statistics = batch_statistics(tape.caster(), name, input, rows);
+    update_running(parameters, statistics, rows);
+  } else {
+    statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
+  }
+  auto saved = std::make_shared<Saved>(
+      Saved{Array(input.shape()), inverse_deviation(statistics.variance, parameters.epsilon)});
+  Array y(input.shape());
+  normalise(input.values(),
+            {statistics.mean.values(), saved->inverse_deviation.values(), tape.value(gamma).values(),
+             tape.value(beta).values()},
+            saved->normalised.values(), y.values());
+
+  const auto backward = [name, x, gamma, beta, rows, channels, saved](Tape& t, Array gradient) {
+    ColumnTerms terms{.x = gradient.data(), .rows = rows, .columns = channels};
+    Array beta_gradient = reduce(t.caster(), name, "beta_gradient", terms);
+    terms.term = Term::product;
+    terms.y = saved->normalised.data();
+    Array gamma_gradient = reduce(t.caster(), name, "gamma_gradient", terms);
+    const Array mean = mean_of(beta_gradient.clone(), rows);
+    const Array mean_normalised = mean_of(gamma_gradient.clone(), rows);
+    normalise_gradient(saved->normalised.values(),
+                       {{}, saved->inverse_deviation.values(), t.value(gamma).values(), {}},
+                       {mean.values(), mean_normalised.values()}, gradient.values());
+    t.add_gradient(gamma, std::move(gamma_gradient));
+    t.add_gradient(beta, std::move(beta_gradient));
+    t.add_gradient(x, std::move(gradient));
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+}
+
+}  // namespace halfscope

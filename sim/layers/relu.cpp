@@ -1,0 +1,19 @@
+// Forward and backward of the rectified linear unit.
+#include "sim/layers/relu.hpp"
+
+#include <halfscope/kernel/elementwise.hpp>
+
+namespace halfscope {
+
+TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
+  Array y(tape.value(x).shape());
+  relu(tape.value(x).values(), y.values());
+  const auto backward = [x](Tape& t, Array gradient) {
+    // x > 0 exactly where y > 0.
+    relu_gradient(t.value(x).values(), gradient.values());
+    t.add_gradient(x, std::move(gradient), Rounds::no);
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+}
+
+}  // namespace halfscope

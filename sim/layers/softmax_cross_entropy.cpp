@@ -1,0 +1,27 @@
+// Forward and backward of the classifier's loss.
+#include "sim/layers/softmax_cross_entropy.hpp"
+
+#include <halfscope/kernel/softmax.hpp>
+
+namespace halfscope {
+
+TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
+                                std::span<const std::int32_t> labels) {
+  const Array& x = tape.value(logits);
+  auto probability = std::make_shared<Array>(x.shape());
+  Array row_loss({static_cast<std::int64_t>(labels.size())});
+  softmax_cross_entropy(x.values(), labels, tape.policy().reductions_in(name), probability->values(),
+                        row_loss.values());
+  const float rows = static_cast<float>(labels.size());
+  const float loss = accumulate(row_loss.values(), ScopedAccumulate{}.model) / rows;
+
+  const auto backward = [logits, rows, probability, target = std::vector(labels.begin(), labels.end())](
+                            Tape& t, Array gradient) {
+    softmax_cross_entropy_gradient(target, gradient[0] / rows, probability->values());
+    t.add_gradient(logits, std::move(*probability));
+  };
+  return tape.record(
+      {.name = name, .value = Array::from({}, {loss}), .rounds = Rounds::no, .backward = backward});
+}
+
+}  // namespace halfscope

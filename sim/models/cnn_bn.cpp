@@ -1,0 +1,89 @@
+// Builds the convolutional classifier.
+#include "sim/models/cnn_bn.hpp"
+
+#include <algorithm>
+
+#include "sim/layers/batch_norm.hpp"
+#include "sim/layers/conv2d.hpp"
+#include "sim/layers/linear.hpp"
+#include "sim/layers/max_pool.hpp"
+#include "sim/layers/relu.hpp"
+#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/models/initial.hpp"
+
+namespace halfscope {
+namespace {
+
+struct ConvBlock {
+  std::string index;
+  Parameter& weight;
+  BatchNormParameters norm;
+};
+
+ConvBlock add_conv_block(ParameterStore& store, const ModelSpec& spec, std::string index, std::int64_t in,
+                         std::int64_t out) {
+  const std::string conv = "conv" + index, bn = "bn" + index;
+  Parameter& weight = store.add(
+      conv + ".weight", normal_weights({3, 3, in, out}, he_deviation(9 * in), spec.seed, conv + ".weight"));
+  return {std::move(index),
+          weight,
+          {.gamma = store.add(bn + ".gamma", constant_weights({out}, 1)),
+           .beta = store.add(bn + ".beta", constant_weights({out}, 0)),
+           .running_mean = store.add_buffer(bn + ".running_mean", constant_weights({out}, 0)),
+           .running_variance = store.add_buffer(bn + ".running_variance", constant_weights({out}, 1)),
+           .epsilon = spec.batch_norm_epsilon}};
+}
+
+TensorRef conv_block(Tape& tape, TensorRef x, const ConvBlock& block) {
+  x = conv2d(tape, "conv" + block.index, x, block.weight);
+  x = batch_norm(tape, "bn" + block.index, x, block.norm);
+  x = relu(tape, "relu" + block.index, x);
+  return max_pool(tape, "pool" + block.index, x);
+}
+
+LinearParameters add_linear(ParameterStore& store, const ModelSpec& spec, const std::string& name,
+                            Shape shape, float gain) {
+  const std::int64_t in = shape[0], out = shape[1];
+  Parameter& weight = store.add(name + ".weight", normal_weights(std::move(shape), gain * he_deviation(in),
+                                                                 spec.seed, name + ".weight"));
+  return {weight, store.add(name + ".bias", constant_weights({out}, 0))};
+}
+
+std::int64_t count_correct(const Array& logits, const std::vector<std::int32_t>& labels) {
+  const std::size_t classes = logits.size() / labels.size();
+  std::int64_t correct = 0;
+  for (std::size_t r = 0; r < labels.size(); ++r) {
+    const float* row = logits.data() + r * classes;
+    if (std::max_element(row, row + classes) - row == labels[r]) ++correct;
+  }
+  return correct;
+}
+
+}  // namespace
+
+Model make_cnn_bn(const ModelSpec& spec) {
+  const std::int64_t height = spec.example_shape.at(0), width = spec.example_shape.at(1);
+  if (height % 4 != 0 || width % 4 != 0 || height == 0 || width == 0) {
+    throw RequestError("model cnn_bn pools twice: images need sides that are multiples of 4, not " +
+                       to_string(spec.example_shape));
+  }
+  Model model{std::make_unique<ParameterStore>(), nullptr};
+  ParameterStore& store = *model.store;
+  const ConvBlock first = add_conv_block(store, spec, "1", spec.example_shape.at(2), 16);
+  const ConvBlock second = add_conv_block(store, spec, "2", 16, 32);
+  const LinearParameters hidden = add_linear(store, spec, "fc1", {height / 4 * (width / 4) * 32, 128}, 1.0f);
+  const LinearParameters output = add_linear(store, spec, "fc2", {128, spec.class_count}, 0.5f);
+
+  model.forward = [first, second, hidden, output](Tape& tape, Batch batch) {
+    TensorRef x = tape.input("input", std::move(batch.inputs));
+    x = conv_block(tape, x, first);
+    x = conv_block(tape, x, second);
+    x = relu(tape, "relu3", linear(tape, "fc1", x, hidden));
+    const TensorRef logits = linear(tape, "fc2", x, output);
+    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels),
+                        count_correct(tape.value(logits), batch.labels)};
+  };
+  return model;
+}
+
+}  // namespace halfscope

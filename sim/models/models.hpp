@@ -1,0 +1,20 @@
+// The models that have a name: one line per model.
+#pragma once
+
+#include <array>
+
+#include "sim/models/cnn_bn.hpp"
+
+namespace halfscope {
+
+struct ModelEntry {
+  std::string_view name;
+  std::string_view summary;
+  Model (*make)(const ModelSpec& spec);
+};
+
+inline constexpr std::array model_table{
+    ModelEntry{"cnn_bn", "two 3x3 convolutions with batch norm, two linear layers", make_cnn_bn},
+};
+
+}  // namespace halfscope

@@ -1,0 +1,44 @@
+// The named precision policies.
+#include "sim/policy.hpp"
+
+#include <fnmatch.h>
+
+namespace halfscope {
+
+std::string to_string(const ScopedAccumulate& scoped) {
+  return to_string(scoped.model) + (scoped.layers == "*" ? "" : "@" + scoped.layers);
+}
+
+ScopedAccumulate parse_scoped_accumulate(std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string_view::npos) return {.model = parse_accumulate_model(text)};
+  return {.model = parse_accumulate_model(text.substr(0, at)), .layers = std::string(text.substr(at + 1))};
+}
+
+AccumulateModel PrecisionPolicy::reductions_in(std::string_view layer) const {
+  const bool applies = fnmatch(reductions.layers.c_str(), std::string(layer).c_str(), 0) == 0;
+  return applies ? reductions.model : ScopedAccumulate{}.model;
+}
+
+PrecisionPolicy fp32_policy() {
+  return {};
+}
+
+PrecisionPolicy fp16_mixed_policy() {
+  const Quantizer half{.format = fp16};
+  return fp32_policy()
+      .with(Role::weight, half)
+      .with(Role::activation, half)
+      .with(Role::activation_gradient, half)
+      .with(Role::weight_gradient, half);
+}
+
+PrecisionPolicy fp16_no_master_policy() {
+  return fp16_mixed_policy().with(Role::master_weight, {.format = fp16});
+}
+
+PrecisionPolicy fp16_pure_policy() {
+  return fp16_no_master_policy().with(Role::optimizer_state, {.format = fp16});
+}
+
+}  // namespace halfscope

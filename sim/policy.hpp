@@ -1,0 +1,62 @@
+// A precision policy: which numbers of training live in which format, and how sums add up.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/format/catalogue.hpp>
+#include <halfscope/stats/site.hpp>
+
+namespace halfscope {
+
+/// An accumulation model for the layers whose name matches a glob ("*" is all of them).
+struct ScopedAccumulate {
+  AccumulateModel model{.order = AccumulateOrder::chunked, .chunk = 256};
+  std::string layers = "*";
+};
+/// "MODEL" or "MODEL@GLOB".
+[[nodiscard]] std::string to_string(const ScopedAccumulate& scoped);
+[[nodiscard]] ScopedAccumulate parse_scoped_accumulate(std::string_view text);
+
+/// A value; `policy.with(role, quantizer)` is a copy with one change, so that an ablation reads as a
+/// sentence.
+struct PrecisionPolicy {
+  std::array<Quantizer, enum_names<Role>.size()> quantizers{};
+  AccumulateModel products{};     ///< matrix products and convolutions
+  ScopedAccumulate reductions{};  ///< sums over many elements: batch norm statistics, softmax; FP32 elsewhere
+
+  [[nodiscard]] const Quantizer& quantizer(Role role) const {
+    return quantizers[static_cast<std::size_t>(role)];
+  }
+  [[nodiscard]] PrecisionPolicy with(Role role, const Quantizer& quantizer) const {
+    PrecisionPolicy changed = *this;
+    changed.quantizers[static_cast<std::size_t>(role)] = quantizer;
+    return changed;
+  }
+  /// The model for the reductions of the layer called `layer`.
+  [[nodiscard]] AccumulateModel reductions_in(std::string_view layer) const;
+};
+
+struct NamedPolicy {
+  std::string_view name;
+  std::string_view summary;
+  PrecisionPolicy (*make)();
+};
+
+[[nodiscard]] PrecisionPolicy fp32_policy();
+[[nodiscard]] PrecisionPolicy fp16_mixed_policy();
+[[nodiscard]] PrecisionPolicy fp16_no_master_policy();
+[[nodiscard]] PrecisionPolicy fp16_pure_policy();
+
+/// The policies that have a name: one line per policy.
+inline constexpr std::array policy_table{
+    NamedPolicy{"fp32", "everything in FP32", fp32_policy},
+    NamedPolicy{"fp16_mixed", "FP16 tensors, FP32 master weights and optimizer", fp16_mixed_policy},
+    NamedPolicy{"fp16_no_master", "as fp16_mixed, but the weights are stored in FP16 only",
+                fp16_no_master_policy},
+    NamedPolicy{"fp16_pure", "weights, optimizer state and update arithmetic all in FP16", fp16_pure_policy},
+};
+
+}  // namespace halfscope

@@ -1,0 +1,207 @@
+// The fields of a training run: their ranges, their texts, and the policy that they make.
+#include "sim/train/config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include <halfscope/core/array.hpp>
+#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/stats/trackers.hpp>
+
+#include "sim/data/datasets.hpp"
+#include "sim/models/models.hpp"
+#include "sim/optim/optimizers.hpp"
+#include "sim/train/parts.hpp"
+
+namespace halfscope {
+namespace {
+
+/// What a numeric field may hold, both ends included.
+struct FieldRange {
+  double low = 0;
+  double high = 0;
+};
+/// Throws RequestError where the text cannot be a field's value.
+using TextCheck = void (*)(const std::string& text);
+
+constexpr FieldRange count{1, 1e9};
+constexpr FieldRange interval{0, 1e9};
+constexpr FieldRange fraction{0, 1};
+constexpr FieldRange positive{std::numeric_limits<double>::denorm_min(), std::numeric_limits<float>::max()};
+constexpr FieldRange nonnegative{0, std::numeric_limits<float>::max()};
+
+void any_text(const std::string& /*text*/) {}
+void check_device(const std::string& text) {
+  (void)parse_enum<Device>("device", text);
+}
+void check_schedule(const std::string& text) {
+  (void)parse_enum<Schedule>("schedule", text);
+}
+void check_model(const std::string& text) {
+  (void)find_in_table("model", text, model_table);
+}
+void check_dataset(const std::string& text) {
+  (void)find_in_table("dataset", text, datasets);
+}
+void check_optimizer(const std::string& text) {
+  (void)find_in_table("optimizer", text, optimizer_table);
+}
+void check_policy(const std::string& text) {
+  (void)find_in_table("policy", text, policy_table);
+}
+void check_trackers(const std::string& text) {
+  (void)make_trackers(text);
+}
+void check_loss_scale(const std::string& text) {
+  (void)make_loss_scaler({.loss_scale = text});
+}
+void check_role(const std::string& text) {
+  if (!text.empty()) (void)parse_quantizer(text);
+}
+void check_optimizer_state(const std::string& text) {
+  check_role(text);
+  if (!text.empty() && parse_quantizer(text).rounding == Rounding::stochastic) {
+    throw RequestError("the update's arithmetic cannot be rounded stochastically; choose another rounding");
+  }
+}
+void check_products(const std::string& text) {
+  if (!text.empty() && parse_accumulate_model(text) != AccumulateModel{}) {
+    throw RequestError("matrix products accumulate in fp32_sequential only; 'reduce' takes every model");
+  }
+}
+void check_reduce(const std::string& text) {
+  if (!text.empty()) (void)parse_scoped_accumulate(text);
+}
+
+template <typename Number>
+Number parse_number(std::string_view key, std::string_view text, const FieldRange& range) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || !(static_cast<double>(value) >= range.low && static_cast<double>(value) <= range.high)) {
+    constexpr bool integer = std::is_integral_v<Number>;
+    throw RequestError(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", key, text,
+                                   integer ? "an integer" : "a number", range.low, range.high));
+  }
+  return value;
+}
+
+void parse_field(std::string_view key, std::string_view text, std::int64_t& member, const FieldRange& range) {
+  member = parse_number<std::int64_t>(key, text, range);
+}
+void parse_field(std::string_view key, std::string_view text, double& member, const FieldRange& range) {
+  member = parse_number<double>(key, text, range);
+}
+void parse_field(std::string_view key, std::string_view text, std::string& member, TextCheck check) {
+  try {
+    check(std::string(text));
+  } catch (const RequestError& error) {
+    throw RequestError(fmt::format("{} = '{}': {}", key, text, error.what()));
+  }
+  member = text;
+}
+
+/// Calls visit(key, member, FieldRange) for numbers and visit(key, member, TextCheck) for texts, in the order
+/// of config.json: the one list of fields.
+template <typename Config, typename Visit>
+void visit_fields(Config& c, Visit&& visit) {
+  visit("seed", c.seed, FieldRange{0, 4294967295.0});
+  visit("model", c.model, check_model);
+  visit("dataset", c.dataset, check_dataset);
+  visit("data", c.data, any_text);
+  visit("device", c.device, check_device);
+  visit("steps", c.steps, count);
+  visit("batch", c.batch, FieldRange{1, 1e6});
+  visit("optimizer", c.optimizer, check_optimizer);
+  visit("learning_rate", c.learning_rate, nonnegative);
+  visit("schedule", c.schedule, check_schedule);
+  visit("momentum", c.momentum, fraction);
+  visit("beta1", c.beta1, fraction);
+  visit("beta2", c.beta2, fraction);
+  visit("epsilon", c.epsilon, nonnegative);
+  visit("batch_norm_epsilon", c.batch_norm_epsilon, positive);
+  visit("policy", c.policy, check_policy);
+  visit("weight", c.weight, check_role);
+  visit("activation", c.activation, check_role);
+  visit("activation_gradient", c.activation_gradient, check_role);
+  visit("weight_gradient", c.weight_gradient, check_role);
+  visit("master_weight", c.master_weight, check_role);
+  visit("optimizer_state", c.optimizer_state, check_optimizer_state);
+  visit("accumulate", c.accumulate, check_products);
+  visit("reduce", c.reduce, check_reduce);
+  visit("loss_scale", c.loss_scale, check_loss_scale);
+  visit("initial_scale", c.initial_scale, positive);
+  visit("growth_interval", c.growth_interval, count);
+  visit("trackers", c.trackers, check_trackers);
+  visit("observe_every", c.observe_every, interval);
+  visit("evaluate_every", c.evaluate_every, interval);
+  visit("checkpoint_every", c.checkpoint_every, interval);
+}
+
+std::vector<std::string_view> field_names() {
+  std::vector<std::string_view> names;
+  const TrainConfig config;
+  visit_fields(config, [&](std::string_view key, const auto&, auto) { names.push_back(key); });
+  return names;
+}
+
+/// The role settings of a config, in the order of the enum.
+std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
+  return {&TrainConfig::weight,          &TrainConfig::activation,    &TrainConfig::activation_gradient,
+          &TrainConfig::weight_gradient, &TrainConfig::master_weight, &TrainConfig::optimizer_state};
+}
+
+}  // namespace
+
+void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
+  bool found = false;
+  visit_fields(config, [&](std::string_view name, auto& member, auto rule) {
+    if (name != key) return;
+    parse_field(key, value, member, rule);
+    found = true;
+  });
+  if (!found) throw RequestError(unknown_name("key", key, field_names()));
+}
+
+std::string get_field(const TrainConfig& config, std::string_view key) {
+  const Json fields = to_json(config);
+  const auto field = fields.find(std::string(key));
+  if (field == fields.end()) throw RequestError(unknown_name("key", key, field_names()));
+  return field->is_string() ? field->get<std::string>() : field->dump();
+}
+
+Json to_json(const TrainConfig& config) {
+  Json json;
+  visit_fields(config, [&](const char* key, const auto& member, auto) { json[key] = member; });
+  return json;
+}
+
+PrecisionPolicy resolve_policy(const TrainConfig& config) {
+  PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
+  const auto fields = role_fields();
+  for (std::size_t role = 0; role < fields.size(); ++role) {
+    const std::string& text = config.*fields[role];
+    if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
+  }
+  if (!config.accumulate.empty()) policy.products = parse_accumulate_model(config.accumulate);
+  if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
+  return policy;
+}
+
+TrainConfig resolved(TrainConfig config) {
+  const PrecisionPolicy policy = resolve_policy(config);
+  const auto fields = role_fields();
+  for (std::size_t role = 0; role < fields.size(); ++role) {
+    config.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
+  }
+  config.accumulate = to_string(policy.products);
+  config.reduce = to_string(policy.reductions);
+  return config;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,69 @@
+// Everything that decides a training run: one aggregate, one list of its fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <halfscope/io/json_lines.hpp>
+
+#include "sim/policy.hpp"
+
+namespace halfscope {
+
+enum class Schedule : std::uint8_t { constant, cosine };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<Schedule>{"constant", "cosine"};
+
+/// A role or accumulation setting that is empty is the policy's own.
+struct TrainConfig {
+  std::int64_t seed = 0;
+  std::string model = "cnn_bn";
+  std::string dataset = "fashion_mnist";
+  std::string data{};
+  std::string device = "cpu";
+  std::int64_t steps = 600;
+  std::int64_t batch = 64;
+  std::string optimizer = "adam";
+  double learning_rate = 1e-3;
+  std::string schedule = "cosine";
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double batch_norm_epsilon = 1e-5;
+  std::string policy = "fp32";
+  std::string weight{};
+  std::string activation{};
+  std::string activation_gradient{};
+  std::string weight_gradient{};
+  std::string master_weight{};
+  std::string optimizer_state{};
+  std::string accumulate{};
+  std::string reduce{};
+  std::string loss_scale = "none";
+  double initial_scale = 65536;
+  std::int64_t growth_interval = 2000;
+  std::string trackers = "all";
+  std::int64_t observe_every = 10;
+  std::int64_t evaluate_every = 0;
+  std::int64_t checkpoint_every = 100;
+};
+
+/// Sets the field called `key` from text. Throws RequestError for an unknown key (the nearest is offered) or
+/// a value that is malformed or out of range (the range is given).
+void set_field(TrainConfig& config, std::string_view key, std::string_view value);
+
+/// The field's value as `set_field` takes it. Throws RequestError for an unknown key.
+[[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
+
+/// Every key and its value, in order.
+[[nodiscard]] Json to_json(const TrainConfig& config);
+
+/// The policy that the config names, with the roles and accumulation models that it overrides.
+[[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);
+
+/// The same config with every policy setting written out: what config.json holds.
+[[nodiscard]] TrainConfig resolved(TrainConfig config);
+
+}  // namespace halfscope

@@ -1,0 +1,44 @@
+// Reads off the machine and the build.
+#include "sim/train/environment.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+namespace halfscope {
+namespace {
+
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  return fmt::format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+}
+
+}  // namespace
+
+Json environment() {
+  return {{"version", HALFSCOPE_VERSION},
+          {"git_revision", HALFSCOPE_GIT_REVISION},
+          {"compiler", compiler()},
+          {"cpu", processor()},
+          {"instruction_set", std::string(name_of(active_isa()))},
+          {"gpu", nullptr},
+          {"driver", nullptr},
+          {"threads", thread_count()}};
+}
+
+}  // namespace halfscope

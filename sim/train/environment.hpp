@@ -1,0 +1,12 @@
+// The machine and the program that a run was made with.
+#pragma once
+
+#include <halfscope/io/json_lines.hpp>
+
+namespace halfscope {
+
+/// Version, git revision, compiler, processor, instruction set, GPU, driver and threads; null where there is
+/// none.
+[[nodiscard]] Json environment();
+
+}  // namespace halfscope

@@ -1,0 +1,60 @@
+// Trackers, loss scaler, optimizer and learning rate of a config.
+#include "sim/train/parts.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/stats/trackers.hpp>
+
+#include "sim/optim/optimizers.hpp"
+
+namespace halfscope {
+
+TrackerList make_trackers(std::string_view names) {
+  TrackerList trackers;
+  if (names == "none") return trackers;
+  if (names == "all") {
+    for (const auto& entry : tracker_table) trackers.push_back(entry.make());
+    return trackers;
+  }
+  for (std::string_view rest = names;;) {
+    const std::size_t comma = rest.find(',');
+    trackers.push_back(find_in_table("tracker", rest.substr(0, comma), tracker_table).make());
+    if (comma == std::string_view::npos) return trackers;
+    rest = rest.substr(comma + 1);
+  }
+}
+
+std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {
+  const std::string& text = config.loss_scale;
+  ScalerOptions options{
+      .dynamic = {.initial_scale = config.initial_scale, .growth_interval = config.growth_interval}};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.static_scale);
+  if (end == text.data() || end != text.data() + text.size()) {
+    return find_in_table("loss scale", text, scaler_table).make(options);
+  }
+  const auto as_float = static_cast<float>(options.static_scale);
+  if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
+    throw RequestError("give a positive number that FP32 holds, none or dynamic");
+  }
+  return make_static(options);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config, const ParameterStore& parameters) {
+  const OptimizerOptions options{.momentum = config.momentum,
+                                 .beta1 = config.beta1,
+                                 .beta2 = config.beta2,
+                                 .epsilon = config.epsilon,
+                                 .state = resolve_policy(config).quantizer(Role::optimizer_state)};
+  return find_in_table("optimizer", config.optimizer, optimizer_table).make(parameters, options);
+}
+
+double learning_rate(const TrainConfig& config, std::int64_t step) {
+  if (parse_enum<Schedule>("schedule", config.schedule) == Schedule::constant) return config.learning_rate;
+  constexpr double pi = 3.14159265358979323846;
+  const double progress = static_cast<double>(step) / static_cast<double>(config.steps);
+  return config.learning_rate * 0.5 * (1 + std::cos(pi * progress));
+}
+
+}  // namespace halfscope

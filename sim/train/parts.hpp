@@ -1,0 +1,24 @@
+// Makes the parts of a training run from its config.
+#pragma once
+
+#include <halfscope/scaling/loss_scaler.hpp>
+
+#include "sim/cast.hpp"
+#include "sim/optim/optimizer.hpp"
+#include "sim/train/config.hpp"
+
+namespace halfscope {
+
+/// "all", "none", or names from the tracker table separated by commas.
+[[nodiscard]] TrackerList make_trackers(std::string_view names);
+
+/// From loss_scale: a number is a static scale, else a name of the scaler table.
+[[nodiscard]] std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config);
+
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config,
+                                                        const ParameterStore& parameters);
+
+/// The learning rate of `step`, counted from 0: constant, or half a cosine from the full rate down to 0.
+[[nodiscard]] double learning_rate(const TrainConfig& config, std::int64_t step);
+
+}  // namespace halfscope

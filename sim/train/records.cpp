@@ -1,0 +1,93 @@
+// Step records to JSON.
+#include "sim/train/records.hpp"
+
+#include <halfscope/io/json_lines.hpp>
+
+namespace halfscope {
+namespace {
+
+Json to_json(const TensorCounters& c) {
+  return {{"tensor", c.tensor},       {"role", std::string(name_of(c.role))},
+          {"scale", c.scale},         {"elements", c.elements},
+          {"zeros", c.zeros},         {"flushed", c.flushed},
+          {"subnormal", c.subnormal}, {"overflow", c.overflow},
+          {"nonfinite", c.nonfinite}, {"max_abs", shortest(c.max_abs)}};
+}
+
+Json to_json(const UpdateCounters& c) {
+  return {{"tensor", c.tensor},
+          {"elements", c.elements},
+          {"nonzero", c.nonzero},
+          {"lost", c.lost},
+          {"applied_over_intended", c.applied_over_intended}};
+}
+
+Json to_json(const ReductionRecord& record) {
+  const ReductionCounters& c = record.counters;
+  return {{"tensor", record.tensor},
+          {"reductions", c.reductions},
+          {"terms", c.terms},
+          {"overflowed", c.overflowed},
+          {"first_overflow", c.first_overflow},
+          {"stagnated", c.stagnated},
+          {"largest_partial_sum", shortest(c.largest_partial_sum)}};
+}
+
+/// The binades from the first to the last that hold anything.
+Json to_json(std::int64_t step, const HistogramRecord& record) {
+  const ExponentHistogram& histogram = record.histogram;
+  int first = ExponentHistogram::first_exponent, last = ExponentHistogram::last_exponent;
+  while (first < last && histogram.count(first) == 0) ++first;
+  while (last > first && histogram.count(last) == 0) --last;
+  Json counts = Json::array(), pow2 = Json::array(), top = Json::array(), carry = Json::array();
+  for (int exponent = first; exponent <= last; ++exponent) {
+    const BinadeCounts binade = histogram.binade(exponent);
+    counts.push_back(binade.all);
+    pow2.push_back(binade.pow2);
+    top.push_back(binade.top);
+    carry.push_back(binade.ts);
+  }
+  return {{"step", step},
+          {"tensor", record.tensor},
+          {"role", record.what},
+          {"scale", record.scale},
+          {"first_exponent", first},
+          {"counts", counts},
+          {"pow2", pow2},
+          {"top", top},
+          {"subnormal_carry", carry},
+          {"zeros", histogram.zeros()},
+          {"negative_zeros", histogram.negative_zeros()},
+          {"infinities", histogram.infinities()},
+          {"nans", histogram.nans()}};
+}
+
+template <typename Record>
+Json list_of(const std::vector<Record>& records) {
+  Json list = Json::array();
+  for (const Record& record : records) list.push_back(to_json(record));
+  return list;
+}
+
+}  // namespace
+
+void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation) {
+  Json json{{"step", record.step},
+            {"loss", shortest(record.loss)},
+            {"metric", evaluation == nullptr ? Json() : Json(evaluation->accuracy)},
+            {"scale", record.scale},
+            {"skipped", record.skipped},
+            {"learning_rate", record.learning_rate}};
+  if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
+  if (record.observations) {
+    json["tensors"] = list_of(record.observations->tensors);
+    json["updates"] = list_of(record.observations->updates);
+    json["reductions"] = list_of(record.observations->reductions);
+    for (const HistogramRecord& histogram : record.observations->histograms) {
+      text.histograms += to_line(to_json(record.step, histogram)) + "\n";
+    }
+  }
+  text.metrics += to_line(json) + "\n";
+}
+
+}  // namespace halfscope

@@ -1,0 +1,20 @@
+// The records of a run as JSON lines: what metrics.jsonl and histograms.jsonl hold.
+#pragma once
+
+#include <string>
+
+#include "sim/train/trainer.hpp"
+
+namespace halfscope {
+
+/// Records of all steps so far, one JSON value per line. No time, thread count or path goes in here: the same
+/// config gives the same bytes.
+struct RecordText {
+  std::string metrics;
+  std::string histograms;
+};
+
+/// Appends a step; `evaluation` is null on steps that were not followed by one.
+void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
+
+}  // namespace halfscope

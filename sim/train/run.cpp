@@ -1,0 +1,137 @@
+// The training loop with its records, checkpoints and summary.
+#include "sim/train/run.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <deque>
+
+namespace halfscope {
+namespace {
+
+/// Training loss of a summary: the mean over this many last steps, since single batches scatter.
+constexpr std::size_t loss_window = 30;
+
+using Clock = std::chrono::steady_clock;
+
+/// Everything that the summary says, gathered from the records, so that a resumed run says the same.
+class Summary {
+ public:
+  explicit Summary(const std::string& metrics) {
+    for (const Json& record : parse_json_lines(metrics, "metrics.jsonl")) add(record);
+  }
+
+  void write_to(Json& summary) const {
+    double sum = 0;
+    for (const double loss : losses_) sum += loss;
+    summary["train_loss"] = losses_.empty() ? Json() : Json(sum / static_cast<double>(losses_.size()));
+    summary["lost_updates"] =
+        nonzero_ == 0 ? Json() : Json(static_cast<double>(lost_) / static_cast<double>(nonzero_));
+    summary["skipped"] = skipped_;
+    summary["final_scale"] = scale_;
+  }
+
+ private:
+  void add(const Json& record) {
+    const Json& loss = record.at("loss");
+    losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
+    if (losses_.size() > loss_window) losses_.pop_front();
+    if (record.at("skipped").get<bool>()) ++skipped_;
+    scale_ = record.at("scale").get<double>();
+    if (!record.contains("updates")) return;
+    for (const Json& update : record["updates"]) {
+      nonzero_ += update.at("nonzero").get<std::int64_t>();
+      lost_ += update.at("lost").get<std::int64_t>();
+    }
+  }
+
+  std::deque<double> losses_;
+  std::int64_t skipped_ = 0, nonzero_ = 0, lost_ = 0;
+  double scale_ = 1;
+};
+
+/// One run in progress.
+class Run {
+ public:
+  Run(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder)
+      : config_(config), folder_(folder), trainer_(config, dataset) {}
+
+  void resume() {
+    auto saved = folder_.load();
+    if (!saved) return;
+    trainer_.restore(saved->checkpoint);
+    records_ = std::move(saved->records);
+    diverged_ = !trainer_.weights_finite();
+  }
+
+  void train(const ProgressFunction& progress) {
+    const std::int64_t first = trainer_.steps_done();
+    while (trainer_.steps_done() < config_.steps && !diverged_) {
+      const auto begin = Clock::now();
+      const StepRecord record = trainer_.step();
+      seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+      finish_step(record);
+      progress({folder_.identity(), record, config_.steps, seconds_});
+    }
+    steps_here_ = trainer_.steps_done() - first;
+    if (steps_here_ == 0 && !diverged_)
+      evaluation_ = trainer_.evaluate();  // killed after its last checkpoint
+  }
+
+  [[nodiscard]] Json summary() const {
+    const RunIdentity& identity = folder_.identity();
+    Json json{{"format_version", results_format_version},
+              {"experiment", identity.experiment},
+              {"arm", identity.arm},
+              {"seed", identity.seed},
+              {"steps", trainer_.steps_done()},
+              {"diverged", diverged_},
+              {"diverged_step", diverged_ ? Json(trainer_.steps_done()) : Json()},
+              {"metric", diverged_ ? Json() : Json(evaluation_.accuracy)},
+              {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
+    Summary(records_.metrics).write_to(json);
+    json["seconds"] = seconds_;
+    json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
+    return json;
+  }
+
+ private:
+  void finish_step(const StepRecord& record) {
+    const bool last = record.step == config_.steps;
+    const bool observed = record.observations.has_value();
+    if (last || observed || !std::isfinite(record.loss)) diverged_ = !trainer_.weights_finite();
+    const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
+    if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
+    append_record(records_, record, evaluates && !diverged_ ? &evaluation_ : nullptr);
+    const bool saves = config_.checkpoint_every > 0 && record.step % config_.checkpoint_every == 0;
+    if (last || diverged_ || saves) folder_.save(records_, trainer_.checkpoint());
+  }
+
+  const TrainConfig& config_;
+  const RunFolder& folder_;
+  Trainer trainer_;
+  RecordText records_;
+  Evaluation evaluation_;
+  bool diverged_ = false;
+  double seconds_ = 0;
+  std::int64_t steps_here_ = 0;
+};
+
+}  // namespace
+
+void run_training(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
+                  const ProgressFunction& progress) {
+  if (folder.exists()) folder.check_same(config);
+  if (folder.is_done()) return;
+  try {
+    Run run(config, dataset, folder);
+    run.resume();
+    folder.begin(config);
+    run.train(progress);
+    folder.finish(run.summary());
+  } catch (const std::exception& error) {
+    folder.fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace halfscope

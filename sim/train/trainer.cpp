@@ -1,0 +1,154 @@
+// The training loop's body.
+#include "sim/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include <halfscope/kernel/elementwise.hpp>
+
+#include "sim/models/models.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Examples per forward pass of an evaluation.
+constexpr std::int64_t evaluation_batch = 200;
+
+Model make_model(const TrainConfig& config, const Dataset& dataset) {
+  return find_in_table("model", config.model, model_table)
+      .make({.example_shape = dataset.example_shape(),
+             .class_count = dataset.class_count(),
+             .seed = static_cast<std::uint64_t>(config.seed),
+             .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon)});
+}
+
+double metadata_number(const SafetensorsFile& checkpoint, const std::string& key) {
+  const auto entry = checkpoint.metadata.find(key);
+  double value = 0;
+  if (entry == checkpoint.metadata.end()) throw RequestError("checkpoint: its metadata lacks '" + key + "'");
+  const std::string& text = entry->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    throw RequestError("checkpoint: metadata '" + key + "' is no number: '" + text + "'");
+  }
+  return value;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
+    : config_(config),
+      dataset_(dataset),
+      trackers_(make_trackers(config.trackers)),
+      caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
+      model_(make_model(config, dataset)),
+      optimizer_(make_optimizer(config, *model_.store)),
+      scaler_(make_loss_scaler(config)),
+      sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
+  (void)Array({}, parse_enum<Device>("device", config.device));
+  for (Parameter& parameter : model_.store->parameters) {
+    caster_.cast(parameter.master, parameter.name, Role::master_weight);
+  }
+}
+
+StepRecord Trainer::step() {
+  StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
+  record.learning_rate = learning_rate(config_, steps_done_);
+  const std::int64_t every = config_.observe_every;
+  if (every > 0 && (record.step == 1 || record.step % every == 0)) record.observations.emplace();
+  caster_.begin_step({record.step, record.scale, record.observations ? &*record.observations : nullptr});
+
+  Tape tape(caster_, Phase::training);
+  const BatchOutcome outcome =
+      model_.forward(tape, dataset_.batch(Split::train, sampler_.indices(steps_done_)));
+  record.loss = tape.value(outcome.loss)[0];
+  tape.backward(outcome.loss, static_cast<float>(record.scale));
+
+  const auto finite = [](const Parameter& parameter) { return all_finite(parameter.gradient.values()); };
+  const auto& parameters = model_.store->parameters;
+  record.skipped = scaler_->update(
+      {.finite = !scaler_->checks_gradients() || std::all_of(parameters.begin(), parameters.end(), finite)});
+  if (!record.skipped) update_weights(record.scale, record.learning_rate);
+  ++steps_done_;
+  return record;
+}
+
+void Trainer::update_weights(double loss_scale, double rate) {
+  optimizer_->begin_step(rate);
+  const auto unscale = static_cast<float>(1 / loss_scale);
+  for (std::size_t i = 0; i < model_.store->parameters.size(); ++i) {
+    Parameter& parameter = model_.store->parameters[i];
+    if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
+    Array update(parameter.master.shape());
+    optimizer_->compute(i, parameter.gradient, update);
+    caster_.observe_update(parameter.name, parameter.master, update);
+    add(update.values(), parameter.master.values());
+    caster_.cast(parameter.master, parameter.name, Role::master_weight);
+  }
+}
+
+Evaluation Trainer::evaluate() {
+  caster_.begin_step({.step = steps_done_});
+  Evaluation total;
+  const std::int64_t size = dataset_.size(Split::test);
+  for (std::int64_t first = 0; first < size; first += evaluation_batch) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(evaluation_batch, size - first)));
+    std::iota(indices.begin(), indices.end(), first);
+    Tape tape(caster_, Phase::evaluation);
+    const BatchOutcome outcome = model_.forward(tape, dataset_.batch(Split::test, indices));
+    total.loss += static_cast<double>(tape.value(outcome.loss)[0]) * static_cast<double>(indices.size());
+    total.accuracy += static_cast<double>(outcome.correct);
+  }
+  return {total.loss / static_cast<double>(size), 100 * total.accuracy / static_cast<double>(size)};
+}
+
+bool Trainer::weights_finite() const {
+  const auto& parameters = model_.store->parameters;
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
+}
+
+std::vector<OptimizerState> Trainer::all_arrays() {
+  std::vector<OptimizerState> arrays;
+  for (Parameter& parameter : model_.store->parameters)
+    arrays.push_back({"model." + parameter.name, &parameter.master});
+  for (Buffer& buffer : model_.store->buffers) arrays.push_back({"model." + buffer.name, &buffer.value});
+  for (OptimizerState& state : optimizer_->state())
+    arrays.push_back({"optimizer." + state.name, state.array});
+  return arrays;
+}
+
+SafetensorsFile Trainer::checkpoint() {
+  SafetensorsFile file;
+  for (const OptimizerState& entry : all_arrays()) file.tensors.push_back({entry.name, entry.array->clone()});
+  const LossScalerState scaler = scaler_->state();
+  file.metadata = {{"step", fmt::format("{}", steps_done_)},
+                   {"optimizer_steps", fmt::format("{}", optimizer_->steps())},
+                   {"scaler_scale", fmt::format("{}", scaler.scale)},
+                   {"scaler_good_steps", fmt::format("{}", scaler.good_steps)}};
+  return file;
+}
+
+void Trainer::restore(const SafetensorsFile& checkpoint) {
+  for (const OptimizerState& entry : all_arrays()) {
+    const auto stored = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
+                                     [&](const NamedArray& tensor) { return tensor.name == entry.name; });
+    if (stored == checkpoint.tensors.end())
+      throw RequestError("checkpoint: it lacks the tensor " + entry.name);
+    if (stored->array.shape() != entry.array->shape()) {
+      throw RequestError(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
+                                     to_string(stored->array.shape()), to_string(entry.array->shape())));
+    }
+    *entry.array = stored->array.clone();
+  }
+  steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
+  optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));
+  scaler_->restore(
+      {.scale = metadata_number(checkpoint, "scaler_scale"),
+       .good_steps = static_cast<std::int64_t>(metadata_number(checkpoint, "scaler_good_steps"))});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,64 @@
+// One training run in memory: model, data, optimizer and scaler, advanced step by step.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <halfscope/io/safetensors.hpp>
+
+#include "sim/data/sampler.hpp"
+#include "sim/models/model.hpp"
+#include "sim/train/config.hpp"
+#include "sim/train/parts.hpp"
+
+namespace halfscope {
+
+/// What a step did. `observations` is there on every observe_every-th step and on the first.
+struct StepRecord {
+  std::int64_t step = 0;  ///< from 1
+  float loss = 0;         ///< before the step's update, not scaled
+  double scale = 1;
+  double learning_rate = 0;
+  bool skipped = false;
+  std::optional<StepObservations> observations{};
+};
+
+struct Evaluation {
+  double loss = 0;      ///< mean over the test set
+  double accuracy = 0;  ///< percent
+};
+
+class Trainer {
+ public:
+  /// Throws RequestError where the config asks for something that is not there. `dataset` outlives the
+  /// trainer.
+  Trainer(const TrainConfig& config, const Dataset& dataset);
+
+  [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
+  StepRecord step();
+  [[nodiscard]] Evaluation evaluate();
+  /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
+  [[nodiscard]] bool weights_finite() const;
+
+  /// Weights, running statistics, optimizer and scaler: all that later steps depend on.
+  [[nodiscard]] SafetensorsFile checkpoint();
+  /// Throws RequestError where the checkpoint is of another network or lacks something.
+  void restore(const SafetensorsFile& checkpoint);
+
+ private:
+  void update_weights(double scale, double rate);
+  /// Every array that a checkpoint holds, under its name there.
+  std::vector<OptimizerState> all_arrays();
+
+  TrainConfig config_;
+  const Dataset& dataset_;
+  TrackerList trackers_;
+  Caster caster_;
+  Model model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<LossScaler> scaler_;
+  Sampler sampler_;
+  std::int64_t steps_done_ = 0;
+};
+
+}  // namespace halfscope

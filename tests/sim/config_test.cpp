@@ -1,0 +1,65 @@
+// The config: every field can be set, printed and refused; the policy that it resolves to.
+#include "sim/train/config.hpp"
+
+#include "sim/train/parts.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+TEST_CASE("every field of a resolved config can be set to what it prints", "[config]") {
+  const TrainConfig config = resolved({.policy = "fp16_no_master"});
+  TrainConfig copy;
+  const Json fields = to_json(config);
+  for (const auto& [key, value] : fields.items()) set_field(copy, key, get_field(config, key));
+  CHECK(to_json(copy) == to_json(config));
+  CHECK(get_field(config, "master_weight") == "fp16");
+  CHECK(get_field(config, "reduce") == "fp32_chunked(256)");
+}
+
+TEST_CASE("a wrong key or value is refused with what would be right", "[config]") {
+  TrainConfig config;
+  const auto message = [&](const char* key, const char* value) {
+    return message_of<RequestError>([&] { set_field(config, key, value); });
+  };
+  check_says(message("stpes", "5"), {"unknown key 'stpes'", "did you mean 'steps'"});
+  check_says(message("steps", "0"), {"steps = '0'", "an integer from 1 to"});
+  check_says(message("steps", "1.5"), {"steps = '1.5'", "an integer"});
+  check_says(message("steps", "10000000000"), {"1e+09"});
+  check_says(message("learning_rate", "fast"), {"a number from 0"});
+  check_says(message("learning_rate", "nan"), {"a number from 0"});
+  check_says(message("learning_rate", "-1"), {"a number from 0"});
+  check_says(message("momentum", "1.1"), {"from 0 to 1"});
+  check_says(message("policy", "fp16_mixd"), {"policy = 'fp16_mixd'", "did you mean 'fp16_mixed'"});
+  check_says(message("activation", "fp61"), {"activation = 'fp61'", "fp16"});
+  check_says(message("loss_scale", "dynamc"), {"did you mean 'dynamic'"});
+  check_says(message("loss_scale", "-4"), {"positive number"});
+  check_says(message("loss_scale", "1e99"), {"positive number"});
+  check_says(message("device", "gpu"), {"unknown device 'gpu'", "cuda"});
+  check_says(message("reduce", "fp16_seqential"), {"fp16_sequential"});
+  check_says(message("accumulate", "fp16_sequential"), {"fp32_sequential only"});
+  check_says(message("trackers", "update_los"), {"did you mean 'update_loss'"});
+  check_says(message("optimizer_state", "fp16/stochastic"), {"stochastically"});
+  CHECK(to_json(config) == to_json(TrainConfig{}));
+}
+
+TEST_CASE("roles and sums override the policy", "[config]") {
+  const PrecisionPolicy policy =
+      resolve_policy({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"});
+  CHECK(to_string(policy.quantizer(Role::activation)) == "bf16");
+  CHECK(to_string(policy.quantizer(Role::weight)) == "fp16");
+  CHECK(to_string(policy.reductions_in("bn1")) == "fp16_pairwise");
+  CHECK(to_string(policy.reductions_in("bn2")) == "fp32_chunked(256)");
+}
+
+TEST_CASE("the cosine schedule starts at the full rate and passes half of it in the middle", "[config]") {
+  const TrainConfig cosine{.steps = 100, .learning_rate = 2, .schedule = "cosine"};
+  CHECK(learning_rate(cosine, 0) == 2.0);
+  CHECK(learning_rate(cosine, 50) == Approx(1.0));
+  CHECK(learning_rate(cosine, 99) == Approx(0.0005).epsilon(0.02));
+  CHECK(learning_rate({.learning_rate = 2, .schedule = "constant"}, 99) == 2.0);
+}
+
+}  // namespace
+}  // namespace halfscope

@@ -1,0 +1,224 @@
+// Every layer: its forward against naive double loops, its backward against finite differences.
+#include <functional>
+
+#include "sim/layers/batch_norm.hpp"
+#include "sim/layers/conv2d.hpp"
+#include "sim/layers/linear.hpp"
+#include "sim/layers/max_pool.hpp"
+#include "sim/layers/relu.hpp"
+#include "sim/layers/softmax_cross_entropy.hpp"
+#include "tests/reference/layers.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/random_arrays.hpp"
+
+namespace halfscope {
+namespace {
+
+const std::vector<std::int32_t> labels{2, 0, 1};
+
+/// One layer under test: its input is a parameter too, so that its gradient comes out.
+struct LayerCase {
+  std::string name;
+  Shape input;
+  std::function<void(ParameterStore&)> add_parameters;
+  std::function<TensorRef(Tape&, TensorRef, ParameterStore&)> apply;
+  /// The output in double precision, where a naive loop says what it should be.
+  std::function<std::vector<double>(const ParameterStore&)> reference;
+};
+
+Parameter& parameter(ParameterStore& store, std::size_t i) {
+  return store.parameters[i];
+}
+const Array& master(const ParameterStore& store, std::size_t i) {
+  return store.parameters[i].master;
+}
+
+/// One line per layer; parameter 0 is the input.
+const std::vector<LayerCase>& layer_cases() {
+  static const std::vector<LayerCase> cases{
+      {"linear",
+       {3, 5},
+       [](ParameterStore& s) {
+         s.add("w", uniform_array({5, 4}, -1, 1, 2));
+         s.add("b", uniform_array({4}, -1, 1, 3));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) {
+         return linear(t, "y", x, {parameter(s, 1), parameter(s, 2)});
+       },
+       [](const ParameterStore& s) { return reference::linear(master(s, 0), master(s, 1), master(s, 2)); }},
+      {"conv2d",
+       {2, 4, 6, 3},
+       [](ParameterStore& s) {
+         s.add("w", uniform_array({3, 3, 3, 5}, -1, 1, 2));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) { return conv2d(t, "y", x, parameter(s, 1)); },
+       [](const ParameterStore& s) { return reference::conv2d(master(s, 0), master(s, 1)); }},
+      {"batch_norm",
+       {2, 3, 4, 5},
+       [](ParameterStore& s) {
+         s.add("gamma", uniform_array({5}, 0.5f, 1.5f, 2));
+         s.add("beta", uniform_array({5}, -1, 1, 3));
+         s.add_buffer("mean", Array::zeros({5}));
+         s.add_buffer("variance", Array::zeros({5}));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) {
+         return batch_norm(t, "y", x,
+                           {.gamma = parameter(s, 1),
+                            .beta = parameter(s, 2),
+                            .running_mean = s.buffers[0],
+                            .running_variance = s.buffers[1]});
+       },
+       [](const ParameterStore& s) {
+         return reference::batch_norm(master(s, 0), master(s, 1), master(s, 2), 1e-5);
+       }},
+      {"relu",
+       {3, 7},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return relu(t, "y", x); },
+       [](const ParameterStore& s) {
+         std::vector<double> y;
+         for (const float x : master(s, 0).values()) y.push_back(x > 0 ? static_cast<double>(x) : 0.0);
+         return y;
+       }},
+      {"max_pool",
+       {2, 4, 6, 3},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return max_pool(t, "y", x); },
+       [](const ParameterStore& s) {
+         const Array& x = master(s, 0);
+         std::vector<double> y;
+         for (std::size_t n = 0; n < 2; ++n)
+           for (std::size_t r = 0; r < 2; ++r)
+             for (std::size_t c = 0; c < 3; ++c)
+               for (std::size_t k = 0; k < 3; ++k) {
+                 const auto at = [&](std::size_t dr, std::size_t dc) {
+                   return static_cast<double>(x[((n * 4 + 2 * r + dr) * 6 + 2 * c + dc) * 3 + k]);
+                 };
+                 y.push_back(std::max(std::max(at(0, 0), at(0, 1)), std::max(at(1, 0), at(1, 1))));
+               }
+         return y;
+       }},
+      {"softmax_cross_entropy",
+       {3, 4},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return softmax_cross_entropy(t, "y", x, labels); },
+       [](const ParameterStore& s) {
+         return std::vector<double>{reference::softmax_cross_entropy(master(s, 0), labels)};
+       }},
+  };
+  return cases;
+}
+
+std::unique_ptr<ParameterStore> make_store(const LayerCase& layer) {
+  auto store = std::make_unique<ParameterStore>();
+  store->add("x", uniform_array(layer.input, -2, 2, 1));
+  layer.add_parameters(*store);
+  return store;
+}
+
+/// A scalar of the layer's output: its elements weighted by fixed random numbers, summed in double.
+struct Objective {
+  double value = 0;
+  Array weights;
+};
+
+Objective objective(const Array& y) {
+  Objective result{0, uniform_array(y.shape(), -1, 1, 77)};
+  for (std::size_t i = 0; i < y.size(); ++i)
+    result.value += static_cast<double>(y[i]) * static_cast<double>(result.weights[i]);
+  return result;
+}
+
+/// Runs the layer; where `gradients` says so, backward from the objective.
+double run(const LayerCase& layer, ParameterStore& store, Phase phase) {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape tape(caster, phase);
+  const TensorRef y = layer.apply(tape, tape.parameter(parameter(store, 0)), store);
+  Objective result = objective(tape.value(y));
+  if (phase == Phase::training) {
+    Array weights = std::move(result.weights);
+    const TensorRef loss =
+        tape.record({.name = "objective",
+                     .value = Array::zeros({}),
+                     .rounds = Rounds::no,
+                     .backward = [&](Tape& t, Array) { t.add_gradient(y, weights.clone()); }});
+    tape.backward(loss, 1.0f);
+  }
+  return result.value;
+}
+
+TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
+  for (const LayerCase& layer : layer_cases()) {
+    INFO(layer.name);
+    const auto store = make_store(layer);
+    TrackerList none;
+    Caster caster({}, 0, none);
+    Tape tape(caster, Phase::training);
+    const TensorRef y = layer.apply(tape, tape.parameter(parameter(*store, 0)), *store);
+    const std::vector<double> expected = layer.reference(*store);
+    REQUIRE(tape.value(y).size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK(tape.value(y)[i] == Approx(expected[i]).margin(2e-6));
+  }
+}
+
+TEST_CASE("every layer's backward equals finite differences", "[layers]") {
+  for (const LayerCase& layer : layer_cases()) {
+    const auto store = make_store(layer);
+    (void)run(layer, *store, Phase::training);
+    for (Parameter& p : store->parameters) {
+      REQUIRE(p.gradient.shape() == p.master.shape());
+      const Array gradient = p.gradient.clone();
+      for (std::size_t i = 0; i < p.master.size(); ++i) {
+        const float x = p.master[i];
+        constexpr float step = 0x1p-9f;
+        p.master[i] = x + step;
+        const double above = run(layer, *store, Phase::training);
+        p.master[i] = x - step;
+        const double below = run(layer, *store, Phase::training);
+        p.master[i] = x;
+        INFO(layer.name << ", " << p.name << "[" << i << "]");
+        CHECK(gradient[i] == Approx((above - below) / (2 * static_cast<double>(step))).margin(3e-3));
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm evaluates with running statistics", "[layers]") {
+  const LayerCase& layer = layer_cases()[2];
+  const auto store = make_store(layer);
+  for (int i = 0; i < 200; ++i) (void)run(layer, *store, Phase::training);
+  double sum = 0;
+  const Array& x = master(*store, 0);
+  for (std::size_t r = 0; r < 24; ++r) sum += static_cast<double>(x[r * 5]) / 24;
+  CHECK(store->buffers[0].value[0] == Approx(sum).margin(1e-5));
+  // The running variance is the unbiased one: 24/23 of the batch's.
+  double variance = 0;
+  for (std::size_t r = 0; r < 24; ++r) variance += std::pow(static_cast<double>(x[r * 5]) - sum, 2) / 23;
+  CHECK(store->buffers[1].value[0] == Approx(variance).epsilon(1e-4));
+  const Array before = store->buffers[0].value.clone();
+  (void)run(layer, *store, Phase::evaluation);
+  CHECK(std::equal(before.values().begin(), before.values().end(), store->buffers[0].value.data()));
+}
+
+TEST_CASE("layers say which shapes do not fit", "[layers]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape tape(caster, Phase::training);
+  ParameterStore store;
+  Parameter& w = store.add("w", Array::zeros({5, 4}));
+  Parameter& b = store.add("b", Array::zeros({4}));
+  const TensorRef x = tape.input("x", Array::zeros({2, 3}));
+  CHECK(message_of<RequestError>([&] {
+          (void)linear(tape, "fc", x, {w, b});
+        }) == "layer fc: input (2, 3) does not fit weight (5, 4)");
+  CHECK_THROWS_AS(max_pool(tape, "pool", x), RequestError);
+  const TensorRef odd = tape.input("odd", Array::zeros({1, 3, 4, 2}));
+  CHECK_THROWS_AS(max_pool(tape, "pool", odd), RequestError);
+  CHECK_THROWS_AS(softmax_cross_entropy(tape, "loss", x, std::vector<std::int32_t>{0, 3}), RequestError);
+}
+
+}  // namespace
+}  // namespace halfscope

@@ -1,0 +1,165 @@
+// Runs and their folders: the same bytes for any number of threads, after any interruption.
+#include "sim/train/run.hpp"
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/io/file.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+#include <map>
+
+#include "tests/sim/small_dataset.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+const SmallDataset dataset;
+
+TrainConfig small_config() {
+  return {.steps = 30,
+          .batch = 32,
+          .learning_rate = 1e-3,
+          .policy = "fp16_mixed",
+          .loss_scale = "dynamic",
+          .observe_every = 5,
+          .evaluate_every = 10,
+          .checkpoint_every = 7};
+}
+
+void ignore(const RunProgress& /*progress*/) {}
+
+/// Thrown to stop a run in the middle, as a kill would.
+struct Killed : std::exception {};
+
+using Records = std::map<std::string, std::string>;
+
+Records records_of(const RunFolder& folder) {
+  return {{"metrics", read_file(folder.path() / "metrics.jsonl")},
+          {"histograms", read_file(folder.path() / "histograms.jsonl")},
+          {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")}};
+}
+
+Records run_in(const std::filesystem::path& root, const TrainConfig& config) {
+  const RunFolder folder(root, {"experiment", "arm", config.seed});
+  run_training(config, dataset, folder, ignore);
+  return records_of(folder);
+}
+
+TEST_CASE("the same config gives the same bytes, for any thread count and instruction set", "[run]") {
+  const TemporaryFolder temporary;
+  const Records expected = run_in(temporary.path() / "one", small_config());
+  CHECK(run_in(temporary.path() / "again", small_config()) == expected);
+  set_thread_count(2);
+  const Records two_threads = run_in(temporary.path() / "two", small_config());
+  set_thread_count(1);
+  CHECK(two_threads == expected);
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    INFO(name_of(isa));
+    CHECK(run_in(temporary.path() / std::string(name_of(isa)), small_config()) == expected);
+  }
+  TrainConfig other = small_config();
+  other.seed = 1;
+  CHECK(run_in(temporary.path() / "other", other) != expected);
+}
+
+TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken one", "[run]") {
+  const TemporaryFolder temporary;
+  const TrainConfig config = small_config();
+  const Records expected = run_in(temporary.path() / "whole", config);
+  for (const std::int64_t stop : {1, 7, 8, 20, 30}) {
+    INFO("stopped at step " << stop);
+    const RunFolder folder(temporary.path() / std::to_string(stop), {"experiment", "arm", 0});
+    const auto kill = [&](const RunProgress& progress) {
+      if (progress.record.step == stop) throw Killed();
+    };
+    CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+    CHECK_FALSE(folder.is_done());
+    run_training(config, dataset, folder, ignore);
+    CHECK(folder.is_done());
+    CHECK(records_of(folder) == expected);
+  }
+}
+
+TEST_CASE("records newer than the checkpoint are cut off on resuming", "[run]") {
+  const TemporaryFolder temporary;
+  const TrainConfig config = small_config();
+  const Records expected = run_in(temporary.path() / "whole", config);
+  const RunFolder folder(temporary.path() / "torn", {"experiment", "arm", 0});
+  const auto kill = [](const RunProgress& progress) {
+    if (progress.record.step == 15) throw Killed();
+  };
+  CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+  // As if the records of step 21 had been written, but not yet their checkpoint.
+  const std::string metrics = read_file(folder.path() / "metrics.jsonl");
+  write_file(folder.path() / "metrics.jsonl", metrics + "{\"step\":15}\n");
+  run_training(config, dataset, folder, ignore);
+  CHECK(records_of(folder) == expected);
+}
+
+TEST_CASE("a resumed summary says what an unbroken one says", "[run]") {
+  const TemporaryFolder temporary;
+  const TrainConfig config = small_config();
+  const RunFolder whole(temporary.path() / "whole", {"experiment", "arm", 0});
+  run_training(config, dataset, whole, ignore);
+  const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
+  CHECK_THROWS_AS(run_training(config, dataset, broken,
+                               [](const RunProgress& progress) {
+                                 if (progress.record.step == 30) throw Killed();
+                               }),
+                  Killed);
+  run_training(config, dataset, broken, ignore);
+  Json first = read_json(whole.path() / "summary.json"), second = read_json(broken.path() / "summary.json");
+  for (const char* timing : {"seconds", "seconds_per_step"}) {
+    first.erase(timing);
+    second.erase(timing);
+  }
+  CHECK(first == second);
+  CHECK(first["metric"].get<double>() > 90);
+}
+
+TEST_CASE("divergence is recorded, not thrown, and survives resuming", "[run]") {
+  const TemporaryFolder temporary;
+  TrainConfig config = small_config();
+  config.policy = "fp16_pure";
+  config.loss_scale = "1024";
+  const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
+  run_training(config, dataset, folder, ignore);
+  const Json summary = read_json(folder.path() / "summary.json");
+  CHECK(summary["diverged"] == true);
+  CHECK(summary["metric"].is_null());
+  CHECK(summary["diverged_step"].get<int>() <= 2);
+  std::filesystem::remove(folder.path() / "summary.json");
+  write_file(folder.path() / "status", "RUNNING\n");
+  run_training(config, dataset, folder, ignore);
+  CHECK(read_json(folder.path() / "summary.json")["diverged_step"] == summary["diverged_step"]);
+}
+
+TEST_CASE("another config, another version or a torn file is not continued", "[run]") {
+  const TemporaryFolder temporary;
+  TrainConfig config = small_config();
+  const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
+  const auto kill = [](const RunProgress& progress) {
+    if (progress.record.step == 8) throw Killed();
+  };
+  CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+  config.steps = 31;
+  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+             {"config.json", "steps = 30", "31"});
+  config.steps = 30;
+  const std::string config_text = read_file(folder.path() / "config.json");
+  Json stored = read_json(folder.path() / "config.json");
+  stored["format_version"] = 99;
+  write_file(folder.path() / "config.json", to_text(stored));
+  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+             {"results format 99", "reads format 1"});
+  write_file(folder.path() / "config.json", config_text);
+  write_file(folder.path() / "metrics.jsonl", "");
+  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+             {"metrics.jsonl", "shorter"});
+}
+
+}  // namespace
+}  // namespace halfscope

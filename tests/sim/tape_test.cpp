@@ -1,0 +1,111 @@
+// The tape and the cast: where numbers are rounded, who sees them, and in which order gradients are added.
+#include "sim/tape.hpp"
+
+#include "sim/layers/relu.hpp"
+#include "tests/support/catch.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Writes down what it is shown.
+class Witness final : public Tracker {
+ public:
+  explicit Witness(std::vector<std::string>& seen) : seen_(seen) {}
+  void on_cast(const CastEvent& event, StepObservations&) override {
+    seen_.push_back(std::string(event.site.tensor) + ":" + std::string(name_of(event.site.role)) + ":" +
+                    std::to_string(static_cast<int>(event.site.scale)));
+  }
+
+ private:
+  std::vector<std::string>& seen_;
+};
+
+PrecisionPolicy all_half() {
+  return fp16_mixed_policy();
+}
+
+TEST_CASE("values are rounded in forward and gradients in backward, once each, in order", "[tape]") {
+  std::vector<std::string> seen;
+  TrackerList trackers;
+  trackers.push_back(std::make_unique<Witness>(seen));
+  Caster caster(all_half(), 0, trackers);
+  StepObservations observations;
+  caster.begin_step({.step = 1, .loss_scale = 8, .observations = &observations});
+  ParameterStore store;
+  Parameter& p = store.add("p", Array::from({1}, {1.0f + 0x1p-20f}));
+  Tape tape(caster, Phase::training);
+  const TensorRef w = tape.parameter(p);
+  CHECK(tape.value(w)[0] == 1.0f);
+  CHECK(p.master[0] == 1.0f + 0x1p-20f);
+  const TensorRef y =
+      tape.record({.name = "y", .value = Array::from({1}, {0x1p-26f}), .backward = [w](Tape& t, Array g) {
+                     t.add_gradient(w, std::move(g));
+                   }});
+  CHECK(tape.value(y)[0] == 0.0f);
+  const TensorRef z = relu(tape, "z", y);
+  const TensorRef loss = tape.record({.name = "loss",
+                                      .value = Array::from({}, {0x1p-26f}),
+                                      .rounds = Rounds::no,
+                                      .backward = [y](Tape& t, Array g) {
+                                        CHECK(g[0] == 8.0f);
+                                        t.add_gradient(y, Array::from({1}, {2.0f + 0x1p-20f}));
+                                      }});
+  (void)z;
+  CHECK(tape.value(loss)[0] == 0x1p-26f);
+  tape.backward(loss, 8.0f);
+  CHECK(p.gradient[0] == 2.0f);
+  CHECK(seen == std::vector<std::string>{"p:weight:1", "y:activation:1", "y:activation_gradient:8",
+                                         "p:weight_gradient:8"});
+}
+
+TEST_CASE("gradients of a tensor with several users are added and cast after each add", "[tape]") {
+  TrackerList none;
+  Caster caster(all_half(), 0, none);
+  ParameterStore store;
+  Parameter& p = store.add("p", Array::from({1}, {1.0f}));
+  Tape tape(caster, Phase::training);
+  const TensorRef w = tape.parameter(p);
+  const TensorRef loss = tape.record({.name = "loss",
+                                      .value = Array::from({}, {0.0f}),
+                                      .rounds = Rounds::no,
+                                      .backward = [w](Tape& t, Array) {
+                                        // 2048 + 1 is 2048 in FP16, twice; 2048 + 2 would be 2050.
+                                        t.add_gradient(w, Array::from({1}, {2048.0f}));
+                                        t.add_gradient(w, Array::from({1}, {1.0f}));
+                                        t.add_gradient(w, Array::from({1}, {1.0f}));
+                                      }});
+  tape.backward(loss, 1.0f);
+  CHECK(p.gradient[0] == 2048.0f);
+}
+
+TEST_CASE("data and evaluation have no gradients", "[tape]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape training(caster, Phase::training);
+  CHECK_FALSE(training.needs_gradient(training.input("x", Array::zeros({2}))));
+  Tape evaluation(caster, Phase::evaluation);
+  ParameterStore store;
+  CHECK_FALSE(evaluation.needs_gradient(evaluation.parameter(store.add("p", Array::zeros({2})))));
+}
+
+TEST_CASE("policies are what their names say", "[policy]") {
+  const auto storage = [](const PrecisionPolicy& policy, Role role) {
+    return to_string(policy.quantizer(role));
+  };
+  CHECK(storage(fp32_policy(), Role::activation) == "fp32");
+  for (const Role role : {Role::weight, Role::activation, Role::activation_gradient, Role::weight_gradient}) {
+    CHECK(storage(fp16_mixed_policy(), role) == "fp16");
+  }
+  CHECK(storage(fp16_mixed_policy(), Role::master_weight) == "fp32");
+  CHECK(storage(fp16_no_master_policy(), Role::master_weight) == "fp16");
+  CHECK(storage(fp16_no_master_policy(), Role::optimizer_state) == "fp32");
+  CHECK(storage(fp16_pure_policy(), Role::optimizer_state) == "fp16");
+  PrecisionPolicy policy;
+  policy.reductions = parse_scoped_accumulate("fp16_sequential@bn*");
+  CHECK(to_string(policy.reductions) == "fp16_sequential@bn*");
+  CHECK(to_string(policy.reductions_in("bn2")) == "fp16_sequential");
+  CHECK(to_string(policy.reductions_in("loss")) == "fp32_chunked(256)");
+}
+
+}  // namespace
+}  // namespace halfscope
