@@ -1,0 +1,13 @@
+// The commands of the program, each adding itself to the command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace halfscope {
+
+/// Each registers a subcommand that runs when it has been parsed; machine output goes to stdout.
+void add_list_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+
+}  // namespace halfscope

@@ -1,0 +1,54 @@
+// An experiment: arms that differ in one thing, what they have in common, and what their results say.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/train/config.hpp"
+
+namespace halfscope {
+
+/// Keys and values as `--set` takes them.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+struct Arm {
+  std::string name;
+  std::string summary;
+  Settings settings;
+};
+
+/// An arm's results over its seeds. `mean`, `low` and `high` (a 95 % interval, from two seeds on) are over
+/// the seeds that did not diverge, and are empty where none did.
+struct ArmSummary {
+  std::string arm;
+  std::vector<std::optional<double>> values{};  ///< per seed; empty where it diverged
+  std::optional<double> mean{}, low{}, high{};
+  std::int64_t diverged = 0;
+  std::optional<std::int64_t> diverged_step{};  ///< the earliest
+  std::optional<double> lost_updates{};         ///< mean fraction
+  std::optional<double> seconds_per_step{};     ///< median
+};
+
+/// The arms that have results, in the experiment's order.
+struct ExperimentSummary {
+  std::vector<ArmSummary> arms;
+  /// The arm called `name`, null where it was not run.
+  [[nodiscard]] const ArmSummary* find(std::string_view name) const;
+};
+
+struct Experiment {
+  std::string name;
+  std::string summary;
+  std::string paper;  ///< what "Mixed Precision Training" reports, and where
+  std::string metric = "test accuracy";
+  std::string unit = "%";
+  Settings settings;   ///< of every arm
+  std::string varied;  ///< the key that the arms differ in; it cannot be set
+  std::vector<Arm> arms;
+  std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
+};
+
+}  // namespace halfscope

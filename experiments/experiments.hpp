@@ -1,0 +1,20 @@
+// The experiments that have a name: one line per experiment.
+#pragma once
+
+#include <vector>
+
+#include "experiments/batchnorm_reduction.hpp"
+#include "experiments/master_copy.hpp"
+
+namespace halfscope {
+
+inline const std::vector<Experiment>& experiment_table() {
+  static const std::vector<Experiment> table{
+      make_master_copy(),
+      make_master_copy_sgd(),
+      make_batchnorm_reduction(),
+  };
+  return table;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,73 @@
+// halfscope run: trains the arms of an experiment and prints their table.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include <halfscope/core/array.hpp>
+#include <halfscope/core/parallel.hpp>
+
+#include "experiments/commands.hpp"
+#include "experiments/experiments.hpp"
+#include "experiments/runner.hpp"
+#include "experiments/summarise.hpp"
+
+namespace halfscope {
+namespace {
+
+struct Options {
+  RunRequest request;
+  std::vector<std::string> assignments;
+  std::string device, data;
+  int threads = 0;
+};
+
+Settings settings_of(const Options& options) {
+  Settings settings;
+  if (!options.device.empty()) settings.emplace_back("device", options.device);
+  if (!options.data.empty()) settings.emplace_back("data", options.data);
+  for (const std::string& assignment : options.assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw RequestError(fmt::format("--set {}: give KEY=VALUE", assignment));
+    }
+    settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+  }
+  return settings;
+}
+
+void run(Options& options) {
+  set_thread_count(options.threads > 0 ? options.threads
+                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  options.request.settings = settings_of(options);
+  run_experiment(options.request);
+  const Experiment& experiment = find_in_table("experiment", options.request.experiment, experiment_table());
+  std::cout << to_table(experiment, summarise(experiment, options.request.out / experiment.name));
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  RunRequest& request = options->request;
+  CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
+  command->add_option("EXPERIMENT", request.experiment, "its name")->required();
+  command->add_option("--device", options->device, "cpu (the default) or cuda");
+  command->add_option("--arms", request.arms, "A,B: only these arms")->delimiter(',');
+  command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--quick", request.quick, "one seed");
+  command->add_option("--out", request.out, "where results go")->capture_default_str();
+  command->add_flag("--resume", request.resume,
+                    "keep finished runs, continue the others from their checkpoints");
+  command->add_option("--set", options->assignments, "KEY=VALUE: change a setting; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
+  command->add_option("--data", options->data, "the data set's folder");
+  command->add_option("--threads", options->threads, "threads; results do not depend on them")
+      ->check(CLI::Range(1, 1024));
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace halfscope

@@ -1,0 +1,149 @@
+// From a request to runs: settles every config first, then trains.
+#include "experiments/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include <halfscope/io/file.hpp>
+
+#include "experiments/experiments.hpp"
+#include "experiments/progress.hpp"
+#include "experiments/settings_file.hpp"
+#include "experiments/summarise.hpp"
+#include "sim/data/datasets.hpp"
+#include "sim/train/run.hpp"
+
+namespace halfscope {
+namespace {
+
+struct PlannedRun {
+  TrainConfig config;
+  RunFolder folder;
+};
+
+/// The request with what a config.json says filled in.
+struct Request {
+  const Experiment& experiment;
+  std::vector<std::string> arms;
+  std::vector<std::int64_t> seeds;
+  Settings settings;
+};
+
+void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
+  if (asked == stored) return;
+  throw RequestError(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
+}
+
+std::vector<std::int64_t> seeds_of(const RunRequest& request) {
+  std::vector<std::int64_t> seeds(static_cast<std::size_t>(request.seeds > 0 ? request.seeds
+                                                           : request.quick   ? 1
+                                                                             : 3));
+  for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = static_cast<std::int64_t>(i);
+  return seeds;
+}
+
+std::vector<std::string> arms_of(const RunRequest& request, const Experiment& experiment) {
+  std::vector<std::string> arms;
+  for (const std::string& name : request.arms) {
+    arms.push_back(find_in_table("arm of " + experiment.name, name, experiment.arms).name);
+  }
+  if (arms.empty()) {
+    for (const Arm& arm : experiment.arms) arms.push_back(arm.name);
+  }
+  return arms;
+}
+
+Request settle(const RunRequest& request) {
+  const Experiment& experiment = find_in_table("experiment", request.experiment, experiment_table());
+  Request settled{experiment, arms_of(request, experiment), seeds_of(request), {}};
+  if (!request.config.empty()) {
+    SettingsFile file = read_settings_file(request.config);
+    if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
+    if (file.arm) {
+      for (const std::string& arm : request.arms) require_same("arm", arm, *file.arm);
+      settled.arms = {*file.arm};
+    }
+    if (file.seed && request.seeds == 0) settled.seeds = {*file.seed};
+    settled.settings = std::move(file.settings);
+  }
+  settled.settings.insert(settled.settings.end(), request.settings.begin(), request.settings.end());
+  return settled;
+}
+
+TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t seed) {
+  TrainConfig config;
+  for (const Settings& settings : {request.experiment.settings, arm.settings}) {
+    for (const auto& [key, value] : settings) set_field(config, key, value);
+  }
+  const std::string fixed = get_field(config, request.experiment.varied);
+  for (const auto& [key, value] : request.settings) {
+    if (key == "seed") throw RequestError("seed: choose the number of seeds with --seeds");
+    set_field(config, key, value);
+  }
+  const std::string& varied = request.experiment.varied;
+  if (get_field(config, varied) != fixed && get_field(resolved(config), varied) != fixed) {
+    throw RequestError(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
+                                   request.experiment.name));
+  }
+  config.seed = seed;
+  return config;
+}
+
+std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) {
+  std::vector<PlannedRun> runs;
+  for (const std::int64_t seed : request.seeds) {
+    for (const std::string& name : request.arms) {
+      const Arm& arm = find_in_table("arm of " + request.experiment.name, name, request.experiment.arms);
+      runs.push_back(
+          {make_config(request, arm, seed), RunFolder(options.out, {request.experiment.name, name, seed})});
+    }
+  }
+  for (const PlannedRun& run : runs) {
+    if (!run.folder.exists()) continue;
+    if (!options.resume) {
+      throw RequestError(
+          fmt::format("{} holds a run already; add --resume to keep or continue it, or give another --out",
+                      printable(run.folder.path())));
+    }
+    run.folder.check_same(run.config);
+  }
+  return runs;
+}
+
+std::string progress_text(const RunProgress& progress) {
+  const RunIdentity& run = progress.identity;
+  const StepRecord& record = progress.record;
+  return fmt::format("{} {} seed {}  step {}/{}  loss {:.4f}  scale {:g}{}", run.experiment, run.arm,
+                     run.seed, record.step, progress.steps, record.loss, record.scale,
+                     record.skipped ? "  skipped" : "");
+}
+
+}  // namespace
+
+void run_experiment(const RunRequest& request) {
+  const Request settled = settle(request);
+  const std::vector<PlannedRun> runs = plan(settled, request);
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Dataset>> opened;
+  StatusLine status;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const TrainConfig& config = runs[i].config;
+    auto& dataset = opened[{config.dataset, config.data}];
+    if (!dataset) dataset = open_dataset(config.dataset, config.data);
+    const std::string position = fmt::format("[{}/{}] ", i + 1, runs.size());
+    std::string last = runs[i].folder.path().string() + ": done before";
+    run_training(config, *dataset, runs[i].folder, [&](const RunProgress& progress) {
+      const double rate = static_cast<double>(progress.record.step) / std::max(progress.seconds, 1e-9);
+      last = progress_text(progress);
+      const double left = static_cast<double>(progress.steps - progress.record.step) / rate;
+      status.update(fmt::format("{}{}  {:.0f} steps/s  {:.0f} s left", position, last, rate, left));
+    });
+    status.finish(position + last);
+  }
+  const auto folder = request.out / settled.experiment.name;
+  write_file(folder / "summary.json",
+             to_text(to_json(settled.experiment, summarise(settled.experiment, folder))));
+}
+
+}  // namespace halfscope

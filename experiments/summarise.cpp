@@ -1,0 +1,166 @@
+// Statistics over seeds, as JSON and as a table.
+#include "experiments/summarise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <halfscope/io/file.hpp>
+
+#include "sim/train/run_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+/// 0.975 quantile of Student's t for 1 to 30 degrees of freedom.
+constexpr double student_quantile[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                       2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                       2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> optional_mean(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(mean_of(values));
+}
+
+/// The summaries of an arm's finished runs, in the order of their seeds.
+std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
+  std::vector<Json> runs;
+  if (!std::filesystem::is_directory(arm_folder)) return runs;
+  for (const auto& entry : std::filesystem::directory_iterator(arm_folder)) {
+    const auto path = entry.path() / "summary.json";
+    if (!std::filesystem::exists(path)) continue;
+    runs.push_back(read_json(path));
+    check_format_version(runs.back(), path);
+    for (const char* key : {"seed", "diverged", "metric"}) {
+      if (!runs.back().contains(key))
+        throw RequestError(printable(path) + ": it lacks the key '" + key + "'");
+    }
+  }
+  std::sort(runs.begin(), runs.end(), [](const Json& a, const Json& b) {
+    return a["seed"].get<std::int64_t>() < b["seed"].get<std::int64_t>();
+  });
+  return runs;
+}
+
+/// The numbers under `key`, without those that are null.
+std::vector<double> numbers(const std::vector<Json>& runs, const char* key) {
+  std::vector<double> values;
+  for (const Json& run : runs) {
+    if (run.contains(key) && run[key].is_number()) values.push_back(run[key].get<double>());
+  }
+  return values;
+}
+
+ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs) {
+  ArmSummary arm{.arm = name, .lost_updates = optional_mean(numbers(runs, "lost_updates"))};
+  for (const Json& run : runs) {
+    const bool diverged = run["diverged"].get<bool>();
+    arm.values.push_back(diverged || run["metric"].is_null() ? std::nullopt
+                                                             : std::optional(run["metric"].get<double>()));
+    if (!diverged) continue;
+    ++arm.diverged;
+    const auto step = run.at("diverged_step").get<std::int64_t>();
+    arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
+  }
+  const std::vector<double> metrics = numbers(runs, "metric");
+  arm.mean = optional_mean(metrics);
+  if (metrics.size() >= 2) {
+    const double half_width = confidence_95(metrics);
+    arm.low = *arm.mean - half_width;
+    arm.high = *arm.mean + half_width;
+  }
+  std::vector<double> times = numbers(runs, "seconds_per_step");
+  if (!times.empty()) {
+    std::sort(times.begin(), times.end());
+    arm.seconds_per_step = times[times.size() / 2];
+  }
+  return arm;
+}
+
+Json json_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::string cell(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+}  // namespace
+
+double confidence_95(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const std::size_t freedom = values.size() - 1;
+  const double quantile = freedom <= std::size(student_quantile) ? student_quantile[freedom - 1] : 1.96;
+  const auto count = static_cast<double>(values.size());
+  return quantile * std::sqrt(squares / static_cast<double>(freedom) / count);
+}
+
+const ArmSummary* ExperimentSummary::find(std::string_view name) const {
+  const auto found =
+      std::find_if(arms.begin(), arms.end(), [&](const ArmSummary& arm) { return arm.arm == name; });
+  return found == arms.end() ? nullptr : &*found;
+}
+
+ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
+  ExperimentSummary summary;
+  for (const Arm& arm : experiment.arms) {
+    const std::vector<Json> runs = finished_runs(folder / arm.name);
+    if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs));
+  }
+  return summary;
+}
+
+Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
+  Json arms = Json::array();
+  for (const ArmSummary& arm : summary.arms) {
+    Json values = Json::array();
+    for (const auto& value : arm.values) values.push_back(json_or_null(value));
+    arms.push_back({{"arm", arm.arm},
+                    {"seeds", arm.values.size()},
+                    {"mean", json_or_null(arm.mean)},
+                    {"low", json_or_null(arm.low)},
+                    {"high", json_or_null(arm.high)},
+                    {"diverged", arm.diverged},
+                    {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
+                    {"values", values},
+                    {"lost_updates", json_or_null(arm.lost_updates)},
+                    {"seconds_per_step", json_or_null(arm.seconds_per_step)}});
+  }
+  return {{"format_version", results_format_version},
+          {"experiment", experiment.name},
+          {"title", experiment.summary},
+          {"metric", {{"name", experiment.metric}, {"unit", experiment.unit}}},
+          {"paper", experiment.paper},
+          {"arms", arms},
+          {"verdict", experiment.verdict(summary)}};
+}
+
+std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
+  std::string text = fmt::format("{}: {}\n\n", experiment.name, experiment.summary);
+  text += fmt::format("  {:<16} {:>5} {:>14} {:>17} {:>9} {:>13} {:>8}\n", "arm", "seeds",
+                      experiment.metric + " " + experiment.unit, "95 % interval", "diverged", "lost updates",
+                      "ms/step");
+  for (const ArmSummary& arm : summary.arms) {
+    const std::string interval = arm.low ? fmt::format("{:.2f} .. {:.2f}", *arm.low, *arm.high) : "-";
+    const std::string diverged =
+        arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, arm.values.size());
+    const auto scaled = [](const std::optional<double>& value, double factor) {
+      return value ? std::optional(*value * factor) : std::nullopt;
+    };
+    text += fmt::format("  {:<16} {:>5} {:>{}} {:>17} {:>9} {:>13} {:>8}\n", arm.arm, arm.values.size(),
+                        cell(arm.mean, "{:.2f}"), std::max<std::size_t>(14, experiment.metric.size() + 2),
+                        interval, diverged, cell(scaled(arm.lost_updates, 100), "{:.1f} %"),
+                        cell(scaled(arm.seconds_per_step, 1000), "{:.1f}"));
+  }
+  text += fmt::format("\n  paper:   {}\n  verdict: {}\n", experiment.paper, experiment.verdict(summary));
+  return text;
+}
+
+}  // namespace halfscope
