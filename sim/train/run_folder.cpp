@@ -65,6 +65,8 @@ Json RunFolder::config_json(const TrainConfig& config) const {
 
 void RunFolder::begin(const TrainConfig& config) const {
   create_folder(path_ / "checkpoint");
+  remove_unfinished_files(path_);
+  remove_unfinished_files(path_ / "checkpoint");
   write_file(path_ / "environment.json", to_text(environment()));
   write_file(path_ / "status", "RUNNING\n");
   write_file(path_ / "config.json", to_text(config_json(config)));

@@ -129,5 +129,15 @@ TEST_CASE("folders are made with those above them, and again", "[file]") {
   }
 }
 
+TEST_CASE("unfinished files are removed, others stay", "[file]") {
+  const TemporaryFolder folder;
+  folder.put(".halfscope-1-0.tmp", "half");
+  folder.put(".halfscope-rc", "mine");
+  folder.put("a.tmp", "mine");
+  remove_unfinished_files(folder.path());
+  CHECK(folder.entry_count() == 2);
+  remove_unfinished_files(folder / "nowhere");
+}
+
 }  // namespace
 }  // namespace halfscope

@@ -18,6 +18,8 @@
 namespace halfscope {
 namespace {
 
+constexpr std::string_view unfinished_prefix = ".halfscope-";
+
 std::string reason(int error) {
   return std::generic_category().message(error);
 }
@@ -103,7 +105,7 @@ class TemporaryFile {
     const std::filesystem::path folder = path;
     int file = -1;
     do {
-      path = folder / fmt::format(".halfscope-{}-{}.tmp", ::getpid(), counter.fetch_add(1));
+      path = folder / fmt::format("{}{}-{}.tmp", unfinished_prefix, ::getpid(), counter.fetch_add(1));
       file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (file < 0 && errno == EEXIST);
     if (file < 0) {
@@ -193,6 +195,14 @@ std::string printable(const std::filesystem::path& path) {
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
       '?');
   return text;
+}
+
+void remove_unfinished_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(unfinished_prefix) && name.ends_with(".tmp")) std::filesystem::remove(entry.path(), ignored);
+  }
 }
 
 }  // namespace halfscope

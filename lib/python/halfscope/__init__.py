@@ -1,0 +1,1 @@
+"""halfscope reads the records of training runs and draws them: results, plots, report."""

@@ -1,0 +1,93 @@
+"""The exponent histogram of gradients, after Fig. 2b and Fig. 3 of "Mixed Precision Training"."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from halfscope.histogram import Fate, Histogram
+from halfscope.results import Experiment
+from halfscope.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
+
+LOW, HIGH = -40, 16  # first and last binade drawn; both also hold what lies beyond them
+# Edges of what FP16 does to |x|, log2. 65520, from which on it is infinite, is 2^16 to the width of a line.
+BANDS = (
+    (LOW, -25, RED, "flushed to zero\n$\\leq 2^{-25}$"),
+    (-25, -14, AMBER, "subnormal\n$2^{-24}$ to $2^{-15}$"),
+    (-14, 16, GREEN, "normal"),
+    (16, 18, RED, "overflow $\\geq$ 65520"),
+)
+NAMES = {"weight_gradient": "Weight gradients", "activation_gradient": "Activation gradients"}
+
+
+def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gradient") -> Figure:
+    """Share of all gradients per binade, unscaled, with FP16's bands; zeros at the left, inf and NaN at the right."""
+    histogram = experiment.histogram(arm, role)
+    shares = 100 * histogram.within(LOW, HIGH) / max(histogram.elements, 1)
+    figure = new_figure(height=4.0)
+    zero, binades, special = figure.subplots(1, 3, sharey=True, width_ratios=[1.6, 29, 3])
+    # The binades set the height: half the gradients behind a ReLU are zero, and would flatten everything else.
+    binades.set_ylim(0, 1.35 * max(shares.max(), 1e-3))
+    _draw_binades(binades, shares)
+    _draw_aside(zero, histogram, {"0": histogram.zeros})
+    _draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
+    zero.set_ylabel("share of all values (%)")
+    zero.spines["left"].set_visible(True)
+    title = f"{NAMES[role]} of {arm}: all layers, all observed steps"
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=10)
+    figure.supxlabel(_caption(experiment, arm, histogram), x=0.01, ha="left", size=9)
+    return figure
+
+
+def _draw_binades(axes: Axes, shares: np.ndarray) -> None:
+    look = {"color": COLOURS[1], "edgecolor": "white", "linewidth": 0.4}
+    axes.bar(np.arange(LOW, HIGH + 1), shares, width=1, align="edge", **look)
+    top = axes.get_ylim()[1]
+    for left, right, colour, label in BANDS:
+        axes.axvspan(left, right, color=colour, alpha=0.12, linewidth=0, zorder=0)
+        narrow = right - left < 4
+        axes.text(
+            (left + right) / 2, 0.97 * top, label, ha="center", va="top", rotation=90 if narrow else 0, size=8
+        )
+    ticks = [LOW, *range(LOW + 10, HIGH - 5, 5), HIGH]
+    axes.set_xticks(ticks, [f"$\\leq {LOW}$", *(f"${tick}$" for tick in ticks[1:-1]), f"$\\geq {HIGH}$"])
+    axes.set(xlim=(LOW, BANDS[-1][1]), xlabel="exponent: log2 |gradient|, loss scale removed")
+    tidy(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(left=False)
+
+
+def _draw_aside(axes: Axes, histogram: Histogram, counts: dict[str, int]) -> None:
+    """Bars for values that have no exponent, each with its share written above it (or at the top, where it is cut)."""
+    top = axes.get_ylim()[1]
+    for place, count in enumerate(counts.values()):
+        share = count / max(histogram.elements, 1)
+        axes.bar(place, 100 * share, width=0.8, color="#666666")
+        cut = 100 * share > 0.8 * top
+        axes.text(
+            place, 0.97 * top if cut else 100 * share + 0.02 * top, percent(share),
+            ha="center", va="top" if cut else "bottom", rotation=90, size=8, color="white" if cut else "black",
+        )  # fmt: skip
+    axes.set_xticks(range(len(counts)), list(counts), size=8)
+    axes.set_xlim(-0.6, len(counts) - 0.4)
+    tidy(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(left=False, bottom=False)
+
+
+def _caption(experiment: Experiment, arm: str, histogram: Histogram) -> str:
+    unscaled = histogram.fate()
+    lines = [f"As FP16, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."]
+    scales = {run.steps["scale"].iloc[-1] for run in experiment.runs[arm]} - {1.0}
+    for scale in sorted(scales):
+        scaled = histogram.fate(round(np.log2(scale)))
+        lines.append(f"As FP16, times the loss scale {scale:g}: {_describe(scaled)}.")
+    return "\n".join(lines)
+
+
+def _describe(fate: Fate) -> str:
+    return (
+        f"{percent(fate.flushed)} flushed to zero, {percent(fate.subnormal)} subnormal, "
+        f"{percent(fate.overflow)} overflow"
+    )

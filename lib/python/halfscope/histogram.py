@@ -1,0 +1,125 @@
+"""Exponent histograms as recorded: counts per binade, and exactly what FP16 would make of them at any scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# FP16, round to nearest even: zero iff |x| <= 2^-25, infinite iff |x| >= 65520.
+FLUSH_EXPONENT = -25
+SUBNORMAL_EXPONENTS = (-24, -15)
+OVERFLOW_EXPONENT = 16
+OVERFLOW_VALUE = 65520
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What FP16 makes of the elements of a histogram, as shares of all of them (zeros, infinities, NaN included)."""
+
+    zeros: float
+    flushed: float
+    subnormal: float
+    normal: float
+    overflow: float
+    nonfinite: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
+
+    `pow2`, `top` and `subnormal_carry` count, per binade, those that are exactly 2^e, those that round up to
+    65536 where e is 15, and those that round up to 2^-14 where e is -15; they decide the edges of the bands exactly.
+    `zeros` counts zeros of either sign.
+    """
+
+    first_exponent: int = 0
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # (binades,)
+    pow2: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    top: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    subnormal_carry: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    zeros: int = 0
+    infinities: int = 0
+    nans: int = 0
+
+    @property
+    def elements(self) -> int:
+        return int(self.counts.sum()) + self.zeros + self.infinities + self.nans
+
+    @property
+    def exponents(self) -> np.ndarray:
+        """Lower edge of every binade, log2. (binades,)"""
+        return self.first_exponent + np.arange(len(self.counts))
+
+    def within(self, low: int, high: int) -> np.ndarray:
+        """Counts of the binades low..high; what lies outside is added to the first and the last. (high - low + 1,)"""
+        shares = np.zeros(high - low + 1, np.int64)
+        np.add.at(shares, np.clip(self.exponents, low, high) - low, self.counts)
+        return shares
+
+    def fate(self, log2_scale: int = 0) -> Fate:
+        """What a cast to FP16 does to the elements multiplied by 2^log2_scale."""
+        exponents = self.exponents + log2_scale
+
+        def total(counts: np.ndarray, where: np.ndarray) -> int:
+            return int(counts[where].sum())
+
+        tie = total(self.pow2, exponents == FLUSH_EXPONENT)
+        carried = total(self.subnormal_carry, exponents == SUBNORMAL_EXPONENTS[1])
+        flushed = total(self.counts, exponents < FLUSH_EXPONENT) + tie
+        small = (exponents >= FLUSH_EXPONENT) & (exponents <= SUBNORMAL_EXPONENTS[1])
+        subnormal = total(self.counts, small) - tie - carried
+        overflow = total(self.counts, exponents >= OVERFLOW_EXPONENT) + total(
+            self.top, exponents == OVERFLOW_EXPONENT - 1
+        )
+        nonfinite = self.infinities + self.nans
+        finite = int(self.counts.sum())
+        every = max(self.elements, 1)
+        return Fate(
+            zeros=self.zeros / every,
+            flushed=flushed / every,
+            subnormal=subnormal / every,
+            normal=(finite - flushed - subnormal - overflow) / every,
+            overflow=overflow / every,
+            nonfinite=nonfinite / every,
+        )
+
+
+PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
+
+
+def from_record(record: dict) -> Histogram:
+    """The histogram of one line of histograms.jsonl, with the loss scale taken out of the exponents.
+
+    A scale that is no power of two counts as the nearest one: binades cannot be shifted by a fraction.
+    """
+    log2_scale = round(np.log2(record["scale"]))
+    return Histogram(
+        first_exponent=record["first_exponent"] - log2_scale,
+        **{name: np.asarray(record[name], np.int64) for name in PER_BINADE},
+        zeros=record["zeros"],
+        infinities=record["infinities"],
+        nans=record["nans"],
+    )
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """The histogram of all elements together."""
+    parts = list(histograms)
+    filled = [part for part in parts if len(part.counts)]
+    first = min((part.first_exponent for part in filled), default=0)
+    end = max((part.first_exponent + len(part.counts) for part in filled), default=0)
+    merged = {name: np.zeros(end - first, np.int64) for name in PER_BINADE}
+    for part in filled:
+        start = part.first_exponent - first
+        for name, counts in merged.items():
+            counts[start : start + len(part.counts)] += getattr(part, name)
+    return Histogram(
+        first_exponent=first,
+        **merged,
+        zeros=sum(part.zeros for part in parts),
+        infinities=sum(part.infinities for part in parts),
+        nans=sum(part.nans for part in parts),
+    )

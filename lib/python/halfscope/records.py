@@ -1,0 +1,47 @@
+"""Reading the files of a results folder: JSON and JSON lines, with errors that say which file and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+FORMAT_VERSION = 1
+
+
+def read_json(path: Path) -> dict:
+    """The object in `path`. Raises ValueError, with the file's name, where it is absent or no JSON object."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def read_versioned_json(path: Path) -> dict:
+    """As read_json, and raises ValueError where the format version is not the one that this package reads."""
+    value = read_json(path)
+    found = value.get("format_version")
+    if found != FORMAT_VERSION:
+        raise ValueError(f"{path}: format_version {found!r} found, {FORMAT_VERSION} expected")
+    return value
+
+
+def read_json_lines(path: Path) -> Iterator[dict]:
+    """The objects of `path`, one per line. A truncated line is an error: the file is not what the run wrote."""
+    try:
+        file = path.open(encoding="utf-8")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith("\n"):
+                raise ValueError(f"{path}:{number}: the last line is truncated")
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: not valid JSON ({error})") from None

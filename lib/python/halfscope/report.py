@@ -1,0 +1,151 @@
+"""Builds DIR/report.html, one file that holds everything: python -m halfscope.report DIR."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import shlex
+import sys
+from html import escape
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from halfscope import plots
+from halfscope.report_tables import (
+    arm_table,
+    configuration_table,
+    environment_table,
+    reduction_table,
+    shared_settings,
+)
+from halfscope.results import Experiment, read_results
+
+
+def write_report(folder: Path | str) -> Path:
+    """Draws every experiment in `folder`; returns the file. Raises ValueError where there is nothing to draw."""
+    folder = Path(folder)
+    page = report_page(read_results(folder))
+    path = folder / "report.html"
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+def report_page(experiments: list[Experiment]) -> str:
+    """The page as text: no scripts, no links to other files, the figures as SVG inside it."""
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    links = "".join(f'<a href="#{escape(e.name)}">{escape(e.name)}</a>' for e in experiments)
+    sections = "\n".join(map(_section, experiments))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>halfscope: {escape(", ".join(e.name for e in experiments))}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<h1>halfscope report</h1>
+<p class="note">What half precision does to training, beside what the paper &ldquo;Mixed Precision Training&rdquo;
+(Micikevicius et al., ICLR 2018) reports. Every number comes from the records of the runs.</p>
+<nav>{links}</nav>
+{sections}
+</body>
+</html>
+"""
+
+
+def _section(experiment: Experiment) -> str:
+    parts = [
+        f'<section id="{escape(experiment.name)}">',
+        f"<h2>{escape(experiment.name)}</h2>",
+        f"<p>{escape(experiment.title)}</p>",
+        f'<p class="verdict">{escape(experiment.summary["verdict"])}</p>',
+        f'<p class="paper"><b>The paper:</b> {escape(experiment.summary["paper"])}</p>',
+        arm_table(experiment),
+        _unfinished(experiment),
+        *(_figure(figure, caption) for figure, caption in _figures(experiment)),
+        reduction_table(experiment),
+        "<h3>Configuration</h3>",
+        configuration_table(experiment),
+        "<h3>Environment</h3>",
+        environment_table(experiment),
+        "<h3>How to repeat it</h3>",
+        f"<pre>{escape(_command(experiment))}</pre>",
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _unfinished(experiment: Experiment) -> str:
+    if not experiment.unfinished:
+        return ""
+    return f'<p class="note">Not finished, so not drawn: {escape("; ".join(experiment.unfinished))}.</p>'
+
+
+def _figures(experiment: Experiment) -> list[tuple[Figure, str]]:
+    """The figures for which there are records, each with its description for those who cannot see it."""
+    drawn = [arm for arm, runs in experiment.runs.items() if runs]
+    if not drawn:
+        return []
+    figures = [
+        (plots.scoreboard(experiment), f"{experiment.metric_label} of every arm"),
+        (plots.loss_curves(experiment), "Training loss of every arm over steps"),
+    ]
+    if any(not run.counters("updates").empty for arm in drawn for run in experiment.runs[arm]):
+        figures.append((plots.lost_updates(experiment), "Share of updates lost over steps"))
+    if any(experiment.histogram(arm, "update_ratio").elements for arm in drawn):
+        figures.append((plots.update_ratio_histogram(experiment), "Histogram of update sizes beside their weights"))
+    for role, words in (("weight_gradient", "weight gradients"), ("activation_gradient", "activation gradients")):
+        arm = next((arm for arm in drawn if experiment.histogram(arm, role).elements), None)
+        if arm:
+            figures.append((plots.gradient_histogram(experiment, arm, role), f"Exponents of the {words} of {arm}"))
+    return figures
+
+
+def _figure(figure: Figure, description: str) -> str:
+    drawing = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "halfscope"}):
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+    data = base64.b64encode(_renumbered(drawing.getvalue())).decode("ascii")
+    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
+
+
+def _renumbered(drawing: bytes) -> bytes:
+    """The SVG with its clip paths named in order, so that the same records give the same file.
+
+    matplotlib names them by a hash of their position, whose last bits the layout solver leaves to chance.
+    """
+    names: dict[bytes, bytes] = {}
+    pattern = rb"\bp[0-9a-f]{10}\b"
+    return re.sub(pattern, lambda found: names.setdefault(found[0], b"clip%d" % len(names)), drawing)
+
+
+def _command(experiment: Experiment) -> str:
+    """What the arms share is set on the command line; what sets them apart is the experiment's own."""
+    arms = ",".join(arm.name for arm in experiment.arms)
+    seeds = max((arm.seeds for arm in experiment.arms), default=1)
+    words = [f"halfscope run {experiment.name} --arms {arms} --seeds {seeds}"]
+    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in shared_settings(experiment).items()]
+    return " \\\n    ".join(words)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: python -m halfscope.report DIR", file=sys.stderr)
+        return 2
+    try:
+        print(write_report(arguments[0]))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
