@@ -15,7 +15,7 @@ void BatchNormLoops<isa>::normalise(const float* x, const ChannelAffine& channel
     const float* x_row = x + r * channels;
     float* normalised_row = normalised + r * channels;
     float* y_row = y + r * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float value = (x_row[c] - mean[c]) * inverse_deviation[c];
       normalised_row[c] = value;
@@ -36,7 +36,7 @@ void BatchNormLoops<isa>::normalise_gradient(const float* normalised, const Chan
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* normalised_row = normalised + r * channels;
     float* gradient_row = gradient + r * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float centred = gradient_row[c] - mean[c] - normalised_row[c] * mean_normalised[c];
       gradient_row[c] = gamma[c] * inverse_deviation[c] * centred;

@@ -9,7 +9,7 @@ void MaxPoolLoops<isa>::forward(const float* top, const float* bottom, std::int6
   for (std::int64_t w = 0; w < windows; ++w) {
     const float* corner[4] = {top + 2 * w * channels, top + (2 * w + 1) * channels, bottom + 2 * w * channels,
                               bottom + (2 * w + 1) * channels};
-#pragma GCC ivdep
+#pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float a = corner[0][c], b = corner[1][c], d = corner[2][c], e = corner[3][c];
       const bool right = b > a, bottom_right = e > d;
@@ -27,7 +27,7 @@ void MaxPoolLoops<isa>::backward(const float* y_gradient, const std::uint8_t* wi
   for (std::int64_t w = 0; w < windows; ++w) {
     float* corner[4] = {top + 2 * w * channels, top + (2 * w + 1) * channels, bottom + 2 * w * channels,
                         bottom + (2 * w + 1) * channels};
-#pragma GCC ivdep
+#pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
       const float gradient = y_gradient[w * channels + c];
       const std::uint8_t which = winner[w * channels + c];

@@ -21,7 +21,7 @@ template <typename Round>
 HALFSCOPE_HD void sgd_loop(const float* gradient, const SgdStep& step, Round to, float* velocity,
                            float* update, std::int64_t count) {
   const float momentum = to(step.momentum), rate = to(step.learning_rate);
-#pragma GCC ivdep
+#pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     velocity[i] = to(to(momentum * velocity[i]) + to(gradient[i]));
     update[i] = to(-rate * velocity[i]);
@@ -36,7 +36,7 @@ HALFSCOPE_HD void adam_loop(const float* gradient, const AdamStep& step, Round t
   const float correction1 = to(step.correction1), correction2 = to(step.correction2);
   float* first = moments[0];
   float* second = moments[1];
-#pragma GCC ivdep
+#pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float g = to(gradient[i]);
     first[i] = to(to(beta1 * first[i]) + to(rest1 * g));
