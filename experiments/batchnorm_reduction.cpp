@@ -41,7 +41,7 @@ Experiment make_batchnorm_reduction() {
                        {"optimizer", "sgd"},
                        {"momentum", "0.9"},
                        {"learning_rate", "0.05"},
-                       {"schedule", "cosine"},
+                       {"schedule", "constant"},
                        {"batch_norm_epsilon", "1e-4"}},
           .varied = "reduce",
           .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},

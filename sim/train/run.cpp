@@ -97,8 +97,7 @@ class Run {
  private:
   void finish_step(const StepRecord& record) {
     const bool last = record.step == config_.steps;
-    const bool observed = record.observations.has_value();
-    if (last || observed || !std::isfinite(record.loss)) diverged_ = !trainer_.weights_finite();
+    diverged_ = !trainer_.weights_finite();
     const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     append_record(records_, record, evaluates && !diverged_ ? &evaluation_ : nullptr);

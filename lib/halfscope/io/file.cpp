@@ -201,7 +201,8 @@ void remove_unfinished_files(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(unfinished_prefix) && name.ends_with(".tmp")) std::filesystem::remove(entry.path(), ignored);
+    if (name.starts_with(unfinished_prefix) && name.ends_with(".tmp"))
+      std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -19,8 +19,8 @@ void write_file(const std::filesystem::path& path, std::string_view contents);
 /// Makes the folder `path` and those above it; one that exists is fine. Throws RunError.
 void create_folder(const std::filesystem::path& path);
 
-/// Removes what writers that were killed in the middle of `write_file` left in `folder`; for a folder that nobody else
-/// writes to.
+/// Removes what writers that were killed in the middle of `write_file` left in `folder`; for a folder that
+/// nobody else writes to.
 void remove_unfinished_files(const std::filesystem::path& folder);
 
 /// `path` for a message of one line: control characters become '?'.

@@ -24,7 +24,9 @@ int count_available() {
   return avx512 ? 3 : avx2 ? 2 : 1;
 }
 #else
-int count_available() { return 1; }
+int count_available() {
+  return 1;
+}
 #endif
 
 Isa initial_isa() {

@@ -1,4 +1,4 @@
-"""Builds DIR/report.html, one file that holds everything: python -m halfscope.report DIR."""
+"""Builds DIR/report.html, one file that holds everything, and DIR/figures/*.svg: python -m halfscope.report DIR."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import io
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -24,28 +26,43 @@ from halfscope.report_tables import (
 from halfscope.results import Experiment, read_results
 
 
+class Drawing(NamedTuple):
+    """One figure of an experiment, as SVG."""
+
+    name: str
+    description: str  # for those who cannot see it
+    svg: bytes
+
+
 def write_report(folder: Path | str) -> Path:
-    """Draws every experiment in `folder`; returns the file. Raises ValueError where there is nothing to draw."""
+    """Draws every experiment in `folder`; returns the page. Raises ValueError where there is nothing to draw."""
     folder = Path(folder)
-    page = report_page(read_results(folder))
-    path = folder / "report.html"
+    drawn = [(experiment, draw(experiment)) for experiment in read_results(folder)]
+    (folder / "figures").mkdir(exist_ok=True)
+    for experiment, drawings in drawn:
+        for drawing in drawings:
+            _write(folder / "figures" / f"{experiment.name}_{drawing.name}.svg", drawing.svg)
+    return _write(folder / "report.html", report_page(drawn).encode())
+
+
+def _write(path: Path, contents: bytes) -> Path:
+    """Whole or not at all."""
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
-    return path
+    temporary.write_bytes(contents)
+    return temporary.replace(path)
 
 
-def report_page(experiments: list[Experiment]) -> str:
+def report_page(drawn: list[tuple[Experiment, list[Drawing]]]) -> str:
     """The page as text: no scripts, no links to other files, the figures as SVG inside it."""
     style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    links = "".join(f'<a href="#{escape(e.name)}">{escape(e.name)}</a>' for e in experiments)
-    sections = "\n".join(map(_section, experiments))
+    links = "".join(f'<a href="#{escape(e.name)}">{escape(e.name)}</a>' for e, _ in drawn)
+    sections = "\n".join(_section(experiment, drawings) for experiment, drawings in drawn)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>halfscope: {escape(", ".join(e.name for e in experiments))}</title>
+<title>halfscope: {escape(", ".join(e.name for e, _ in drawn))}</title>
 <style>
 {style}</style>
 </head>
@@ -60,7 +77,7 @@ def report_page(experiments: list[Experiment]) -> str:
 """
 
 
-def _section(experiment: Experiment) -> str:
+def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
     parts = [
         f'<section id="{escape(experiment.name)}">',
         f"<h2>{escape(experiment.name)}</h2>",
@@ -69,7 +86,7 @@ def _section(experiment: Experiment) -> str:
         f'<p class="paper"><b>The paper:</b> {escape(experiment.summary["paper"])}</p>',
         arm_table(experiment),
         _unfinished(experiment),
-        *(_figure(figure, caption) for figure, caption in _figures(experiment)),
+        *map(_figure, drawings),
         reduction_table(experiment),
         "<h3>Configuration</h3>",
         configuration_table(experiment),
@@ -88,32 +105,39 @@ def _unfinished(experiment: Experiment) -> str:
     return f'<p class="note">Not finished, so not drawn: {escape("; ".join(experiment.unfinished))}.</p>'
 
 
-def _figures(experiment: Experiment) -> list[tuple[Figure, str]]:
-    """The figures for which there are records, each with its description for those who cannot see it."""
+def draw(experiment: Experiment) -> list[Drawing]:
+    """The figures for which there are records."""
+    return list(_drawings(experiment))
+
+
+def _drawings(experiment: Experiment) -> Iterator[Drawing]:
     drawn = [arm for arm, runs in experiment.runs.items() if runs]
     if not drawn:
-        return []
-    figures = [
-        (plots.scoreboard(experiment), f"{experiment.metric_label} of every arm"),
-        (plots.loss_curves(experiment), "Training loss of every arm over steps"),
-    ]
+        return
+    yield _drawing("scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment))
+    yield _drawing("loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment))
     if any(not run.counters("updates").empty for arm in drawn for run in experiment.runs[arm]):
-        figures.append((plots.lost_updates(experiment), "Share of updates lost over steps"))
+        yield _drawing("lost_updates", "Share of updates lost over steps", plots.lost_updates(experiment))
     if any(experiment.histogram(arm, "update_ratio").elements for arm in drawn):
-        figures.append((plots.update_ratio_histogram(experiment), "Histogram of update sizes beside their weights"))
+        figure = plots.update_ratio_histogram(experiment)
+        yield _drawing("update_ratios", "Histogram of update sizes beside their weights", figure)
     for role, words in (("weight_gradient", "weight gradients"), ("activation_gradient", "activation gradients")):
         arm = next((arm for arm in drawn if experiment.histogram(arm, role).elements), None)
         if arm:
-            figures.append((plots.gradient_histogram(experiment, arm, role), f"Exponents of the {words} of {arm}"))
-    return figures
+            figure = plots.gradient_histogram(experiment, arm, role)
+            yield _drawing(f"{role}s", f"Exponents of the {words} of {arm}", figure)
 
 
-def _figure(figure: Figure, description: str) -> str:
+def _drawing(name: str, description: str, figure: Figure) -> Drawing:
     drawing = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "halfscope"}):
         figure.savefig(drawing, format="svg", metadata={"Date": None})
-    data = base64.b64encode(_renumbered(drawing.getvalue())).decode("ascii")
-    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return Drawing(name, description, _renumbered(drawing.getvalue()))
+
+
+def _figure(drawing: Drawing) -> str:
+    data = base64.b64encode(drawing.svg).decode("ascii")
+    return f'<figure><img alt="{escape(drawing.description)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
 def _renumbered(drawing: bytes) -> bytes:

@@ -1,0 +1,146 @@
+"""The report: complete, safe, and in need of no other file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from halfscope.report import draw, main, report_page, write_report
+from halfscope.results import Experiment, read_experiment
+from synthetic import write_json, write_results
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text of the page outside <style>."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def page(experiment: Experiment) -> Page:
+    return Page(report_page([(experiment, draw(experiment))]))
+
+
+def figures(page: Page) -> list[str]:
+    """The SVG sources."""
+    sources = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
+    return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
+
+
+def test_every_tag_is_closed(page: Page) -> None:
+    assert page.open == []
+
+
+def test_says_what_the_records_say(page: Page, experiment: Experiment) -> None:
+    assert experiment.summary["verdict"] in page.text
+    assert experiment.summary["paper"] in page.text
+    for words in ("71.00", "70.25 to 71.75", "82.0 %", "3 of 3", "g++ 12.2.0", "learning_rate", "1e-05"):
+        assert words in page.text, words
+    arms = "fp32,fp16_mixed,fp16_no_master,fp16_unprotected"
+    shared = ("steps=600", "batch=64", "learning_rate=1e-05")  # the loss scale is not: the arms differ in it
+    words = [f"halfscope run master-copy --arms {arms} --seeds 3", *(f"--set {setting}" for setting in shared)]
+    assert " \\\n    ".join(words) + "\n" in page.text
+
+
+def test_reductions_are_summed_per_arm(page: Page) -> None:
+    # 30 observed steps in each of 3 seeds, with 2 of 16 reductions overflowing in each.
+    row = page.text[page.text.index("Reductions") :].split("fp16_unprotected")[1]
+    assert row.startswith("1,44050,176180810812.5")
+
+
+def test_nothing_external(page: Page) -> None:
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "link", "iframe", "object", "embed"), tag
+        for name in ("src", "href", "srcset", "data", "action", "poster", "background"):
+            if attributes.get(name):
+                assert attributes[name].startswith(("data:", "#")), (tag, attributes[name][:80])
+    for drawing in figures(page):
+        assert "<script" not in drawing
+        assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', drawing))
+        assert all(link.startswith("#") for link in re.findall(r"url\(([^)]*)\)", drawing))
+    style = Path(report_page.__code__.co_filename).with_name("report.css").read_text()
+    assert "url(" not in style and "@import" not in style
+
+
+def test_six_figures_each_described(page: Page) -> None:
+    assert [attributes["alt"].split()[0] for tag, attributes in page.tags if tag == "img"] == [
+        "test", "Training", "Share", "Histogram", "Exponents", "Exponents",
+    ]  # fmt: skip
+    assert all("<svg" in drawing for drawing in figures(page))
+
+
+def test_text_is_escaped(results: Path) -> None:
+    attack = "<script>alert('x')</script> & \"more\""
+    folder = results / "master-copy"
+    summary = json.loads((folder / "summary.json").read_text())
+    summary |= {"verdict": attack, "paper": attack, "title": attack}
+    summary["metric"]["name"] = attack
+    write_json(folder / "summary.json", summary)
+    for name in ("config.json", "environment.json"):
+        path = folder / "fp32/seed0" / name
+        write_json(path, json.loads(path.read_text()) | {attack: attack})
+    experiment = read_experiment(folder)
+    html = report_page([(experiment, draw(experiment))])
+    assert "<script" not in html
+    assert Page(html).text.count(attack) >= 6
+
+
+def test_same_records_same_file(results: Path) -> None:
+    first = write_report(results).read_bytes()
+    assert write_report(results).read_bytes() == first
+    # Names that matplotlib makes of positions would differ by chance.
+    assert not any(re.search(r"#p[0-9a-f]{10}", drawing) for drawing in figures(Page(first.decode())))
+    assert sorted(path.name for path in results.iterdir()) == ["figures", "master-copy", "report.html"]
+
+
+def test_figures_are_also_files(results: Path) -> None:
+    page = Page(write_report(results).read_text())
+    files = sorted((results / "figures").iterdir())
+    assert "master-copy_loss_curves.svg" in [path.name for path in files]
+    assert sorted(path.read_text() for path in files) == sorted(figures(page))
+
+
+def test_arm_that_diverged_everywhere_and_unfinished_runs(results: Path) -> None:
+    (results / "master-copy/fp32/seed1/status").write_text("RUNNING\n")
+    experiment = read_experiment(results / "master-copy")
+    page = Page(report_page([(experiment, draw(experiment))]))
+    assert "diverged, diverged" in page.text
+    assert "Not finished, so not drawn: fp32, seed 1: RUNNING." in page.text
+
+
+def test_several_experiments(results: Path) -> None:
+    write_results(results, seeds=1, steps=10, name="batchnorm-reduction")
+    html = write_report(results).read_text()
+    assert [attributes["id"] for tag, attributes in Page(html).tags if tag == "section"] == [
+        "batchnorm-reduction", "master-copy",
+    ]  # fmt: skip
+
+
+def test_main(results: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture) -> None:
+    assert main([str(results)]) == 0
+    assert capsys.readouterr().out == f"{results}/report.html\n"
+    assert main([str(tmp_path_factory.mktemp("empty"))]) == 2
+    assert "no results here" in capsys.readouterr().err
+    assert main([]) == 2

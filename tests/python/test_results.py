@@ -1,0 +1,98 @@
+"""Reading results: what is there, and a clear error for what is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halfscope.results import Experiment, read_experiment, read_results
+from synthetic import write_json, write_results
+
+
+def test_arms_and_runs(experiment: Experiment) -> None:
+    assert [arm.name for arm in experiment.arms] == ["fp32", "fp16_mixed", "fp16_no_master", "fp16_unprotected"]
+    assert [run.seed for run in experiment.runs["fp32"]] == [0, 1, 2]
+    assert experiment.metric_label == "test accuracy (%)"
+    assert experiment.arms[3].mean is None and experiment.arms[3].values == (None, None, None)
+
+
+def test_steps(experiment: Experiment) -> None:
+    diverged = experiment.runs["fp16_unprotected"][0]
+    assert diverged.diverged_step == 300
+    assert diverged.steps.index.tolist() == list(range(1, 301))
+    assert np.isnan(diverged.steps["loss"].iloc[-1]) and np.isfinite(diverged.steps["loss"].iloc[-2])
+    assert experiment.runs["fp16_mixed"][0].steps["scale"].unique().tolist() == [1024.0]
+
+
+def test_counters(experiment: Experiment) -> None:
+    updates = experiment.runs["fp32"][0].counters("updates")
+    assert len(updates) == 2 * 60
+    assert updates.iloc[0].to_dict() == {
+        "step": 10, "tensor": "conv1.weight", "elements": 60, "nonzero": 40, "lost": 30, "applied_over_intended": 0.4,
+    }  # fmt: skip
+
+
+def test_seed_ten_comes_after_seed_nine(tmp_path: Path) -> None:
+    experiment = read_experiment(write_results(tmp_path, seeds=11, steps=10))
+    assert [run.seed for run in experiment.runs["fp32"]] == list(range(11))
+
+
+def test_results_folder_or_experiment_folder(results: Path) -> None:
+    write_results(results, seeds=1, steps=10, name="batchnorm-reduction")
+    assert [e.name for e in read_results(results)] == ["batchnorm-reduction", "master-copy"]
+    assert [e.name for e in read_results(results / "master-copy")] == ["master-copy"]
+
+
+def test_unfinished_runs_are_named_not_read(results: Path) -> None:
+    (results / "master-copy/fp32/seed1/status").write_text("FAILED: killed\n")
+    (results / "master-copy/fp32/seed1/summary.json").unlink()
+    experiment = read_experiment(results / "master-copy")
+    assert [run.seed for run in experiment.runs["fp32"]] == [0]
+    assert experiment.unfinished == ("fp32, seed 1: FAILED: killed",)
+
+
+def test_run_without_status_is_not_started(results: Path) -> None:
+    (results / "master-copy/fp32/seed1/status").unlink()
+    assert read_experiment(results / "master-copy").unfinished == ("fp32, seed 1: not started",)
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no results here; expected EXPERIMENT/summary.json"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["summary.json", "fp32/seed0/summary.json", "fp32/seed0/config.json"])
+def test_another_format_version(results: Path, file: str) -> None:
+    path = results / "master-copy" / file
+    write_json(path, json.loads(path.read_text()) | {"format_version": 2})
+    with pytest.raises(ValueError) as error:
+        read_results(results)
+    assert str(error.value) == f"{path}: format_version 2 found, 1 expected"
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "histograms.jsonl"])
+@pytest.mark.parametrize("cut", [1, 30])
+def test_truncated_last_line(results: Path, file: str, cut: int) -> None:
+    path = results / "master-copy/fp32/seed0" / file
+    text = path.read_text()
+    path.write_text(text[:-cut])
+    run = read_experiment(results / "master-copy").runs["fp32"][0]
+    with pytest.raises(ValueError) as error:
+        run.steps if file == "metrics.jsonl" else run.histograms
+    assert str(error.value) == f"{path}:{len(text.splitlines())}: the last line is truncated"
+
+
+def test_damaged_line_in_the_middle(results: Path) -> None:
+    path = results / "master-copy/fp32/seed0/metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": \n')
+    with pytest.raises(ValueError, match=r"metrics.jsonl:2: not valid JSON"):
+        read_experiment(results / "master-copy").runs["fp32"][0].steps
+
+
+def test_missing_file_is_named(results: Path) -> None:
+    (results / "master-copy/fp32/seed0/environment.json").unlink()
+    with pytest.raises(ValueError, match=r"fp32/seed0/environment.json: no such file"):
+        read_results(results)

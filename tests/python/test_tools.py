@@ -1,0 +1,210 @@
+"""The shell tools in a copy of the tree where cmake, apt-get and the program are stand-ins that note what is asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from synthetic import write_results
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
+
+PROGRAM = """\
+echo "halfscope $*" >>"$asked"
+case "$1" in
+  run) mkdir -p "$out/$2" && cp -r "$ready/$2/." "$out/$2" ;;
+  report) echo "table of $2" ;;
+esac
+"""
+
+
+class Tree:
+    """A copy of tools/ in `folder`, with results that the stand-in program "computes" into `out`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked = folder / "asked"
+        self.out = folder / "out"
+        self.commands = folder / "commands"
+        self.commands.mkdir()
+        shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "lib").symlink_to(ROOT / "lib")
+        for name in ("master-copy", "master-copy-sgd", "batchnorm-reduction"):
+            write_results(folder / "ready", seeds=1, steps=10, name=name)
+        self.command("cmake", '[ "$1" = --version ] && echo "cmake version 3.25.1" || echo "cmake $*" >>"$asked"')
+        self.command("dpkg-query", 'echo "${missing:-no}" | grep -qw -- "${@: -1}" || echo installed')
+        self.command("apt-get", 'echo "apt-get $*" >>"$asked"')
+        self.script(folder / "build/release/experiments/halfscope", PROGRAM)
+        self._make_environment()
+
+    def command(self, name: str, body: str) -> None:
+        self.script(self.commands / name, body)
+
+    def script(self, path: Path, body: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    def _make_environment(self) -> None:
+        """A .venv that is this interpreter, with the stamp of one that is up to date."""
+        self.script(self.folder / ".venv/bin/python", f'exec "{sys.executable}" "$@"')
+        stamp = 'echo "$(python3 --version; sha256sum <tools/requirements.txt)" >.venv/requirements.stamp'
+        subprocess.run(["bash", "-c", stamp], cwd=self.folder, check=True)
+
+    def run(self, tool: str, *options: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
+        environment = os.environ | {
+            "PATH": f"{self.commands}:{os.environ['PATH']}",
+            "asked": str(self.asked), "out": str(self.out), "ready": str(self.folder / "ready"),
+        } | variables  # fmt: skip
+        command = [str(self.folder / "tools" / tool), *options]
+        return subprocess.run(command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True)
+
+    def log(self) -> list[str]:
+        return self.asked.read_text().splitlines() if self.asked.exists() else []
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_help(tree: Tree, tool: str) -> None:
+    # From elsewhere, since a tool changes to the root before it reads its own help.
+    result = tree.run(f"../tools/{tool}", "--help", cwd=Path("/"))
+    assert result.returncode == 0 and f"tools/{tool}" in result.stdout
+    assert tree.log() == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_unknown_option(tree: Tree, tool: str) -> None:
+    result = tree.run(tool, "--wrong", "--option")
+    assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
+    assert tree.log() == []
+
+
+def test_reproduce_runs_both_quick_ablations_and_draws(tree: Tree) -> None:
+    result = tree.run("reproduce", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    out = tree.out
+    assert tree.log() == [
+        "cmake --preset release --log-level=WARNING -DHALFSCOPE_TESTS=OFF -DHALFSCOPE_BENCHMARKS=OFF",
+        "cmake --build --preset release",
+        f"halfscope run master-copy --quick --out {out} --resume",
+        f"halfscope run batchnorm-reduction --quick --out {out} --resume",
+        f"halfscope report {out}/master-copy",
+        f"halfscope report {out}/batchnorm-reduction",
+    ]
+    assert result.stdout.splitlines()[-1] == f"== report: {out}/report.html"
+    assert (out / "report.html").stat().st_size > 10_000
+
+
+def test_reproduce_writes_into_results_quick(tree: Tree) -> None:
+    folder = str(tree.folder / "results/quick")
+    assert tree.run("reproduce", out=folder).returncode == 0
+    assert f"halfscope run master-copy --quick --out {folder} --resume" in tree.log()
+
+
+def test_reproduce_full(tree: Tree) -> None:
+    result = tree.run("reproduce", "--full", "--data", "my data", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    runs = [line for line in tree.log() if line.startswith("halfscope run")]
+    options = f"--seeds 3 --data {tree.folder}/my data --out {tree.out} --resume"
+    names = ("master-copy", "master-copy-sgd", "batchnorm-reduction")
+    assert runs == [f"halfscope run {name} {options}" for name in names]
+
+
+def test_fresh_removes_results_and_keeps_the_rest(tree: Tree) -> None:
+    assert tree.run("reproduce", "--out", "out").returncode == 0
+    stale = tree.out / "master-copy/old_arm/seed0"
+    shutil.copytree(tree.out / "master-copy/fp32/seed0", stale)
+    mine = tree.out / "mine.txt"
+    mine.write_text("keep")
+    assert tree.run("reproduce", "--fresh", "--out", "out").returncode == 0
+    assert not stale.exists() and mine.read_text() == "keep"
+
+
+@pytest.mark.parametrize("stranger", ["thesis.tex", "chapter/notes.txt", "fp32/seed0/photos/me.jpg"])
+def test_fresh_leaves_a_strangers_folder_alone(tree: Tree, stranger: str) -> None:
+    shutil.copytree(tree.folder / "ready/master-copy", tree.out / "master-copy")
+    path = tree.out / "master-copy" / stranger
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("keep")
+    result = tree.run("reproduce", "--fresh", "--out", "out")
+    assert result.returncode == 2 and "does not look like halfscope results" in result.stderr
+    assert path.read_text() == "keep"
+
+
+def test_failing_run_fails_reproduce(tree: Tree) -> None:
+    tree.script(tree.folder / "build/release/experiments/halfscope", '[ "$1" != run ] || exit 3')
+    assert tree.run("reproduce").returncode == 3
+
+
+def test_missing_packages_are_installed_once_and_named(tree: Tree) -> None:
+    result = tree.run("reproduce", "--out", "out", missing="ninja-build zlib1g-dev")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "== installing ninja-build zlib1g-dev"
+    installs = [line for line in tree.log() if line.startswith("apt-get install")]
+    assert len(installs) == 1 and installs[0].endswith(" ninja-build zlib1g-dev")
+
+
+def test_no_install(tree: Tree) -> None:
+    result = tree.run("reproduce", "--no-install", missing="ninja-build")
+    assert result.returncode == 2 and "missing packages: ninja-build" in result.stderr
+    assert tree.log() == []
+
+
+def without_apt(tree: Tree) -> str:
+    """A PATH in which there is everything but apt-get."""
+    for folder in os.environ["PATH"].split(":"):
+        for path in sorted(Path(folder).glob("*")):
+            target = tree.folder / "bin" / path.name
+            target.parent.mkdir(exist_ok=True)
+            if path.name != "apt-get" and not target.exists():
+                target.symlink_to(path)
+    (tree.commands / "apt-get").unlink()
+    return f"{tree.commands}:{tree.folder / 'bin'}"
+
+
+def test_not_debian(tree: Tree) -> None:
+    path = without_apt(tree)
+    result = tree.run("reproduce", PATH=path)
+    assert result.returncode == 2
+    for package in ("g++", "libeigen3-dev", "dataset-fashion-mnist", "--no-install"):
+        assert package in result.stderr
+    assert tree.log() == []
+    assert tree.run("reproduce", "--no-install", "--out", "out", PATH=path).returncode == 0
+
+
+def test_old_cmake(tree: Tree) -> None:
+    tree.command("cmake", 'echo "cmake version 3.22.1"')
+    result = tree.run("reproduce")
+    assert result.returncode == 2 and "cmake 3.24 or newer is needed, found 3.22.1" in result.stderr
+
+
+def test_figures_takes_folders_from_where_it_is_called(tree: Tree) -> None:
+    result = tree.run("figures", "master-copy", cwd=tree.folder / "ready")
+    assert result.stdout == f"{tree.folder}/ready/master-copy/report.html\n"
+    empty = tree.run("figures", "commands")
+    assert empty.returncode == 2 and "no results here" in empty.stderr
+
+
+def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> None:
+    (tree.folder / "tests/python").mkdir(parents=True)
+    (tree.folder / "tests/python/test_one.py").write_text("def test_one(): pass\n")
+    tree.command("ctest", 'echo "ctest $*" >>"$asked"')
+    good = tree.run("test", "--quick")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert good.stdout.splitlines()[-1].startswith("== 3 stages passed, 0 failed in ")
+    assert "ctest --preset release -j 2 -LE exhaustive|training|slow" in tree.log()
+    tree.command("ctest", "exit 8")
+    bad = tree.run("test", "--quick")
+    assert bad.returncode == 1
+    last = bad.stdout.splitlines()[-1]
+    assert last.startswith("== 2 stages passed, 1 failed in ") and last.endswith(": test_release_quickly")

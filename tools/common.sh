@@ -1,0 +1,98 @@
+# What the tools share: package lists, installing what is missing, the Python environment, the build. Sourced, not run.
+# shellcheck shell=bash disable=SC2034
+
+tool="$(realpath "$0")"
+caller="$PWD"  # relative folders on the command line are meant from here
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$root" || exit
+
+build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
+test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format)
+data_packages=(dataset-fashion-mnist)
+lint_packages=(clang clang-tidy shellcheck)
+
+venv="$root/.venv"
+python="$venv/bin/python"
+halfscope="$root/build/release/experiments/halfscope"
+export PYTHONPATH="$root/lib/python${PYTHONPATH:+:$PYTHONPATH}"
+
+say() { echo "== $*"; }
+
+stop() {  # the request cannot be met: exit status 2
+  echo "${0##*/}: $*" >&2
+  exit 2
+}
+
+# Prints the block of comments that opens a tool: its help text.
+show_help() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$tool"; }
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+# Installs the Debian packages that are missing. With no_install=yes it only checks, and where there is no apt-get it
+# leaves the check to cmake.
+need_packages() {
+  local missing as_root=()
+  if ! command -v apt-get >/dev/null; then
+    [[ "${no_install:-no}" == yes ]] && return
+    stop "this is not a Debian-like system. Install what these Debian packages hold, then run with --no-install: $*"
+  fi
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  [[ "${no_install:-no}" == no ]] || stop "missing packages: ${missing[*]} (apt-get install ${missing[*]})"
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || stop "neither root nor sudo; ask for: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+need_cmake() {
+  local have
+  have="$(cmake --version 2>/dev/null | sed -n '1s/cmake version //p')"
+  [[ "$(printf '%s\n' 3.24 "$have" | sort -V | head -1)" == 3.24 ]] ||
+    stop "cmake 3.24 or newer is needed, found ${have:-none}; 'pip install cmake' has one"
+}
+
+# Any Python will do, if it can make environments; Debian's where there is none.
+need_python() {
+  python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3 python3-venv
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    stop "Python 3.10 or newer is needed, found $(python3 --version)"
+}
+
+# A virtual environment with tools/requirements.txt in it; made anew where the list or the interpreter has changed.
+need_venv() {
+  local stamp="$venv/requirements.stamp" wanted
+  need_python
+  wanted="$(python3 --version; sha256sum <tools/requirements.txt)"
+  if [[ "$(cat "$stamp" 2>/dev/null)" == "$wanted" ]] && "$python" -c "" 2>/dev/null; then return; fi
+  say "making the Python environment .venv"
+  python3 -m venv --clear "$venv"
+  pip_install -r tools/requirements.txt
+  echo "$wanted" >"$stamp"
+}
+
+# Twice, since a package index is not always reachable at the first attempt.
+pip_install() {
+  "$python" -m pip install --quiet --disable-pip-version-check "$@" ||
+    "$python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# build PRESET [CONFIGURE-OPTION...]
+build() {
+  need_cmake
+  cmake --preset "$1" --log-level=WARNING "${@:2}"
+  cmake --build --preset "$1"
+}
+
+# The program alone: its users need no test framework.
+build_program() { build release -DHALFSCOPE_TESTS=OFF -DHALFSCOPE_BENCHMARKS=OFF; }
+
+draw_report() { "$python" -m halfscope.report "$1"; }
