@@ -64,6 +64,7 @@ constexpr std::array listings{
     Listing{"datasets", [] { return entries(datasets); }},
     Listing{"optimizers", [] { return entries(optimizer_table); }},
     Listing{"trackers", [] { return entries(tracker_table); }},
+    Listing{"settings", [] { return entries(describe_fields()); }},
 };
 
 void print(const Json& lists) {

@@ -54,14 +54,18 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
   command->add_option("EXPERIMENT", request.experiment, "its name")->required();
   command->add_option("--device", options->device, "cpu (the default) or cuda");
-  command->add_option("--arms", request.arms, "A,B: only these arms")->delimiter(',');
+  command->add_option("--arms", request.arms, "A,B: only these arms")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--quick", request.quick, "one seed");
   command->add_option("--out", request.out, "where results go")->capture_default_str();
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");
-  command->add_option("--set", options->assignments, "KEY=VALUE: change a setting; repeatable")
+  command
+      ->add_option("--set", options->assignments,
+                   "KEY=VALUE: change a setting, see 'halfscope list settings'; repeatable")
       ->allow_extra_args(false);
   command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
   command->add_option("--data", options->data, "the data set's folder");

@@ -136,7 +136,8 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
   return {{"format_version", results_format_version},
           {"experiment", experiment.name},
           {"title", experiment.summary},
-          {"metric", {{"name", experiment.metric}, {"unit", experiment.unit}}},
+          {"metric", experiment.metric},
+          {"unit", experiment.unit},
           {"paper", experiment.paper},
           {"arms", arms},
           {"verdict", experiment.verdict(summary)}};

@@ -110,43 +110,44 @@ void parse_field(std::string_view key, std::string_view text, std::string& membe
 /// of config.json: the one list of fields.
 template <typename Config, typename Visit>
 void visit_fields(Config& c, Visit&& visit) {
-  visit("seed", c.seed, FieldRange{0, 4294967295.0});
-  visit("model", c.model, check_model);
-  visit("dataset", c.dataset, check_dataset);
-  visit("data", c.data, any_text);
-  visit("device", c.device, check_device);
-  visit("steps", c.steps, count);
-  visit("batch", c.batch, FieldRange{1, 1e6});
-  visit("optimizer", c.optimizer, check_optimizer);
-  visit("learning_rate", c.learning_rate, nonnegative);
-  visit("schedule", c.schedule, check_schedule);
-  visit("momentum", c.momentum, fraction);
-  visit("beta1", c.beta1, fraction);
-  visit("beta2", c.beta2, fraction);
-  visit("epsilon", c.epsilon, nonnegative);
-  visit("batch_norm_epsilon", c.batch_norm_epsilon, positive);
-  visit("policy", c.policy, check_policy);
-  visit("weight", c.weight, check_role);
-  visit("activation", c.activation, check_role);
-  visit("activation_gradient", c.activation_gradient, check_role);
-  visit("weight_gradient", c.weight_gradient, check_role);
-  visit("master_weight", c.master_weight, check_role);
-  visit("optimizer_state", c.optimizer_state, check_optimizer_state);
-  visit("accumulate", c.accumulate, check_products);
-  visit("reduce", c.reduce, check_reduce);
-  visit("loss_scale", c.loss_scale, check_loss_scale);
-  visit("initial_scale", c.initial_scale, positive);
-  visit("growth_interval", c.growth_interval, count);
-  visit("trackers", c.trackers, check_trackers);
-  visit("observe_every", c.observe_every, interval);
-  visit("evaluate_every", c.evaluate_every, interval);
-  visit("checkpoint_every", c.checkpoint_every, interval);
+  visit("seed", c.seed, FieldRange{0, 4294967295.0}, "of weights, order of examples and stochastic rounding");
+  visit("model", c.model, check_model, "see 'list models'");
+  visit("dataset", c.dataset, check_dataset, "see 'list datasets'");
+  visit("data", c.data, any_text, "the data set's folder; empty: where its package puts it");
+  visit("device", c.device, check_device, "cpu or cuda");
+  visit("steps", c.steps, count, "weight updates");
+  visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
+  visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
+  visit("learning_rate", c.learning_rate, nonnegative, "at the start");
+  visit("schedule", c.schedule, check_schedule, "constant, or cosine down to 0");
+  visit("momentum", c.momentum, fraction, "of sgd");
+  visit("beta1", c.beta1, fraction, "of adam");
+  visit("beta2", c.beta2, fraction, "of adam");
+  visit("epsilon", c.epsilon, nonnegative, "of adam");
+  visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
+  visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
+  visit("weight", c.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
+  visit("activation", c.activation, check_role, "of outputs");
+  visit("activation_gradient", c.activation_gradient, check_role, "of outputs' gradients");
+  visit("weight_gradient", c.weight_gradient, check_role, "of parameters' gradients");
+  visit("master_weight", c.master_weight, check_role, "of the copy that is updated");
+  visit("optimizer_state", c.optimizer_state, check_optimizer_state,
+        "of moments and the update's arithmetic");
+  visit("accumulate", c.accumulate, check_products, "how matrix products add up");
+  visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
+  visit("loss_scale", c.loss_scale, check_loss_scale, "none, a number, or dynamic");
+  visit("initial_scale", c.initial_scale, positive, "of dynamic");
+  visit("growth_interval", c.growth_interval, count, "of dynamic: good steps before the scale doubles");
+  visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
+  visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
+  visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
+  visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
 
 std::vector<std::string_view> field_names() {
   std::vector<std::string_view> names;
   const TrainConfig config;
-  visit_fields(config, [&](std::string_view key, const auto&, auto) { names.push_back(key); });
+  visit_fields(config, [&](std::string_view key, const auto&, auto, const char*) { names.push_back(key); });
   return names;
 }
 
@@ -160,7 +161,7 @@ std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
 
 void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
   bool found = false;
-  visit_fields(config, [&](std::string_view name, auto& member, auto rule) {
+  visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
     if (name != key) return;
     parse_field(key, value, member, rule);
     found = true;
@@ -177,8 +178,17 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 
 Json to_json(const TrainConfig& config) {
   Json json;
-  visit_fields(config, [&](const char* key, const auto& member, auto) { json[key] = member; });
+  visit_fields(config, [&](const char* key, const auto& member, auto, const char*) { json[key] = member; });
   return json;
+}
+
+std::vector<FieldDescription> describe_fields() {
+  std::vector<FieldDescription> fields;
+  const TrainConfig config;
+  visit_fields(config, [&](const char* key, const auto&, auto, const char* summary) {
+    fields.push_back({key, summary});
+  });
+  return fields;
 }
 
 PrecisionPolicy resolve_policy(const TrainConfig& config) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <halfscope/io/json_lines.hpp>
 
@@ -59,6 +60,13 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
 
 /// Every key and its value, in order.
 [[nodiscard]] Json to_json(const TrainConfig& config);
+
+struct FieldDescription {
+  std::string_view name;
+  std::string_view summary;
+};
+/// Every key, in order.
+[[nodiscard]] std::vector<FieldDescription> describe_fields();
 
 /// The policy that the config names, with the roles and accumulation models that it overrides.
 [[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);

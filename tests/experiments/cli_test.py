@@ -126,6 +126,7 @@ class Results(WithFolder):
                    for folder in (self.folder / "out", self.folder / "out/master-copy")]
         self.assertEqual(reports[0], reports[1])
         self.assertEqual(reports[0], json.loads((self.folder / "out/master-copy/summary.json").read_text()))
+        self.assertEqual((reports[0]["experiment"], reports[0]["metric"]), ("master-copy", "test accuracy"))
         arms = {arm["arm"]: arm for arm in reports[0]["arms"]}
         self.assertEqual(list(arms), ARMS)
         self.assertEqual(arms["fp16_pure"]["diverged"], 2)
@@ -140,7 +141,7 @@ class Results(WithFolder):
 
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))
-        for kind in ("experiments", "formats", "roundings", "accumulators", "scalers", "models", "datasets", "trackers"):
+        for kind in ("experiments", "formats", "roundings", "accumulators", "scalers", "models", "datasets", "trackers", "settings"):
             self.assertTrue(lists[kind], kind)
         self.assertEqual(list(json.loads(self.run_ok("list", "formats", "--json"))), ["formats"])
         self.assertIn("master-copy", self.run_ok("list"))

@@ -95,8 +95,7 @@ def test_text_is_escaped(results: Path) -> None:
     attack = "<script>alert('x')</script> & \"more\""
     folder = results / "master-copy"
     summary = json.loads((folder / "summary.json").read_text())
-    summary |= {"verdict": attack, "paper": attack, "title": attack}
-    summary["metric"]["name"] = attack
+    summary |= {"verdict": attack, "paper": attack, "title": attack, "metric": attack}
     write_json(folder / "summary.json", summary)
     for name in ("config.json", "environment.json"):
         path = folder / "fp32/seed0" / name

@@ -90,8 +90,8 @@ class Experiment:
     @property
     def metric_label(self) -> str:
         """Name and unit, as it stands on an axis."""
-        metric = self.summary["metric"]
-        return f"{metric['name']} ({metric['unit']})" if metric["unit"] else metric["name"]
+        metric, unit = self.summary["metric"], self.summary["unit"]
+        return f"{metric} ({unit})" if unit else metric
 
     def histogram(self, arm: str, role: str) -> Histogram:
         """All that was recorded of `role` in `arm`, over steps, tensors and seeds, unscaled."""
