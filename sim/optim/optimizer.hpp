@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,8 @@ struct OptimizerOptions {
   Quantizer state{};  ///< the format of state and of the update's arithmetic
 };
 
-/// One array of an optimizer's state, by name, for checkpoints.
-struct OptimizerState {
+/// An array by its name in a checkpoint.
+struct ArrayReference {
   std::string name;
   Array* array = nullptr;
 };
@@ -31,13 +32,34 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   /// Called once before the parameters of a step that is not skipped.
-  virtual void begin_step(double learning_rate) = 0;
+  void begin_step(double learning_rate);
   /// The update of the parameter at `index` from its unscaled `gradient`; to be added to the weights.
   virtual void compute(std::size_t index, const Array& gradient, Array& update) = 0;
-  [[nodiscard]] virtual std::vector<OptimizerState> state() = 0;
+
+  /// Every array of state, "SLOT.PARAMETER".
+  [[nodiscard]] std::vector<ArrayReference> state();
   /// Steps taken, skipped ones not counted.
-  [[nodiscard]] virtual std::int64_t steps() const = 0;
-  virtual void restore_steps(std::int64_t steps) = 0;
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  void restore_steps(std::int64_t steps) { steps_ = steps; }
+
+ protected:
+  /// One array of zeros per slot and parameter, of the parameter's shape.
+  Optimizer(const ParameterStore& store, std::initializer_list<const char*> slots);
+  [[nodiscard]] Array& slot(std::size_t slot, std::size_t parameter) {
+    return slots_[slot].arrays[parameter];
+  }
+
+ private:
+  /// Works out the constants of the step numbered `steps()`, from 1.
+  virtual void prepare(double learning_rate) = 0;
+
+  struct Slot {
+    std::string name;
+    std::vector<Array> arrays;
+  };
+  std::vector<std::string> parameters_;
+  std::vector<Slot> slots_;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace halfscope

@@ -111,19 +111,19 @@ bool Trainer::weights_finite() const {
                      [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
 }
 
-std::vector<OptimizerState> Trainer::all_arrays() {
-  std::vector<OptimizerState> arrays;
+std::vector<ArrayReference> Trainer::all_arrays() {
+  std::vector<ArrayReference> arrays;
   for (Parameter& parameter : model_.store->parameters)
     arrays.push_back({"model." + parameter.name, &parameter.master});
   for (Buffer& buffer : model_.store->buffers) arrays.push_back({"model." + buffer.name, &buffer.value});
-  for (OptimizerState& state : optimizer_->state())
+  for (ArrayReference& state : optimizer_->state())
     arrays.push_back({"optimizer." + state.name, state.array});
   return arrays;
 }
 
 SafetensorsFile Trainer::checkpoint() {
   SafetensorsFile file;
-  for (const OptimizerState& entry : all_arrays()) file.tensors.push_back({entry.name, entry.array->clone()});
+  for (const ArrayReference& entry : all_arrays()) file.tensors.push_back({entry.name, entry.array->clone()});
   const LossScalerState scaler = scaler_->state();
   file.metadata = {{"step", fmt::format("{}", steps_done_)},
                    {"optimizer_steps", fmt::format("{}", optimizer_->steps())},
@@ -133,7 +133,7 @@ SafetensorsFile Trainer::checkpoint() {
 }
 
 void Trainer::restore(const SafetensorsFile& checkpoint) {
-  for (const OptimizerState& entry : all_arrays()) {
+  for (const ArrayReference& entry : all_arrays()) {
     const auto stored = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
                                      [&](const NamedArray& tensor) { return tensor.name == entry.name; });
     if (stored == checkpoint.tensors.end())

@@ -48,7 +48,7 @@ class Trainer {
  private:
   void update_weights(double scale, double rate);
   /// Every array that a checkpoint holds, under its name there.
-  std::vector<OptimizerState> all_arrays();
+  std::vector<ArrayReference> all_arrays();
 
   TrainConfig config_;
   const Dataset& dataset_;

@@ -1,0 +1,133 @@
+"""Every kind of bad input: exit status 2 or 3, one clear line, and nothing half-written."""
+
+import gzip
+import json
+import resource
+import subprocess
+import unittest
+
+from program import PROGRAM, WithFolder, idx
+
+
+class BadInput(WithFolder):
+    def nothing_written(self):
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_unknown_names(self):
+        self.refuse("ruin", says=["unknown command 'ruin'", "did you mean 'run'"])
+        self.refuse("run", "master-cpy", says=["unknown experiment 'master-cpy'", "did you mean 'master-copy'"])
+        self.refuse(*self.words("out", "--arms", "fp32,fp16_mixt"), says=["arm of master-copy", "'fp16_mixed'"])
+        self.refuse(*self.words("out", "--set", "activation=fp61"), says=["activation", "did you mean 'fp16'"])
+        self.refuse(*self.words("out", "--set", "stps=3"), says=["unknown key 'stps'", "did you mean 'steps'"])
+        self.refuse("list", "formts", says=["unknown kind 'formts'", "did you mean 'formats'"])
+        self.nothing_written()
+
+    def test_values_out_of_range(self):
+        for setting in ("steps=0", "steps=-1", "steps=ten", "learning_rate=nan", "momentum=2", "loss_scale=0", "seed=1"):
+            self.refuse(*self.words("out", "--set", setting), says=[setting.split("=")[0]])
+        self.refuse(*self.words("out", "--set", "steps"), says=["KEY=VALUE"])
+        self.refuse(*self.words("out", "--set", "batch=97"), says=["97", "96"])
+        self.refuse(*self.words("out", "--seeds", "0"), says=["--seeds"])
+        self.refuse(*self.words("out", "--set", "policy=fp32"), says=["policy", "--arms"])
+        self.refuse(*self.words("out", "--device", "cuda"), says=["cuda", "--device cpu"])
+        self.nothing_written()
+
+    def test_missing_and_broken_data(self):
+        self.refuse("run", "master-copy", "--quick", "--data", self.folder / "nowhere", "--out", self.folder / "out",
+                    says=["nowhere", "dataset-fashion-mnist"])
+        images = self.data / "train-images-idx3-ubyte"
+        labels = self.data / "train-labels-idx1-ubyte.gz"
+        good_images, good_labels = images.read_bytes(), labels.read_bytes()
+        wrong = {
+            "magic": (images, b"\0\0\7\3" + good_images[4:], ["train-images-idx3-ubyte"]),
+            "short": (images, good_images[:-5], ["train-images-idx3-ubyte"]),
+            "truncated gzip": (labels, good_labels[:-9], ["train-labels-idx1-ubyte.gz"]),
+            "corrupt gzip": (labels, good_labels[:-8] + b"\xff" * 4 + good_labels[-4:], ["train-labels-idx1-ubyte.gz"]),
+            "label": (labels, gzip.compress(idx([96], [0] * 50 + [11] + [0] * 45)), ["label", "11", "50"]),
+            "counts": (labels, gzip.compress(idx([95], [0] * 95)), ["95", "96"]),
+        }
+        for name, (path, contents, says) in wrong.items():
+            with self.subTest(name):
+                before = path.read_bytes()
+                path.write_bytes(contents)
+                self.refuse(*self.words("out", "--quick"), says=says)
+                path.write_bytes(before)
+                self.nothing_written()
+
+    def test_odd_images(self):
+        for split, count in (("train", 40), ("t10k", 40)):
+            (self.data / f"{split}-images-idx3-ubyte").write_bytes(idx([count, 6, 6], [1] * 36 * count))
+            (self.data / f"{split}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx([count], [0] * count)))
+        self.refuse(*self.words("out", "--quick"), says=["cnn_bn", "multiples of 4", "6"])
+        self.nothing_written()
+
+    def test_folder_that_cannot_be_written(self):
+        (self.folder / "file").write_text("in the way")
+        self.refuse(*self.words("file/out", "--quick"), says=["file"], status=3)
+        self.assertEqual((self.folder / "file").read_text(), "in the way")
+
+    def test_disk_full(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+        self.refuse(*self.words("out", "--arms", "fp32", "--seeds", "1"), says=["cannot write", "seed0"], status=3,
+                    preexec_fn=limit)
+        run = self.folder / "out/master-copy/fp32/seed0"
+        self.assertTrue((run / "status").read_text().startswith("FAILED: "))
+        for path in run.rglob("*.json*"):
+            for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
+                json.loads(line)
+        self.assertFalse((run / "summary.json").exists())
+        self.assertEqual([p.name for p in run.rglob(".*")], [])
+        # With room again the run goes on from its last whole checkpoint.
+        self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1", "--resume"))
+        self.run_ok(*self.words("whole", "--arms", "fp32", "--seeds", "1"))
+        self.assertEqual(self.records("out"), self.records("whole"))
+
+    def test_standard_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 3)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_results_are_not_overwritten(self):
+        words = self.words("out", "--arms", "fp32", "--seeds", "1")
+        self.run_ok(*words)
+        before = self.records("out")
+        self.refuse(*words, says=["holds a run already", "--resume", "--out"])
+        self.refuse(*words, "--resume", "--set", "learning_rate=0.5", says=["learning_rate", "0.5"])
+        self.run_ok(*words, "--resume")
+        self.assertEqual(self.records("out"), before)
+
+    def test_results_of_another_version(self):
+        self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1"))
+        for name in ("summary.json", "config.json"):
+            path = self.folder / "out/master-copy/fp32/seed0" / name
+            text = path.read_text()
+            path.write_text(text.replace('"format_version": 1', '"format_version": 2'))
+            if name == "summary.json":
+                self.refuse("report", self.folder / "out", says=["summary.json", "format 2", "format 1"])
+            else:
+                self.refuse(*self.words("out", "--arms", "fp32", "--seeds", "1", "--resume"), says=["config.json", "format 2"])
+            path.write_text(text)
+
+    def test_report_without_results(self):
+        self.refuse("report", self.folder / "nowhere", says=["nowhere", "no such folder"])
+        self.refuse("report", self.data, says=["no results"])
+        self.refuse("report", says=["DIR"])
+
+    def test_config_of_another_arm(self):
+        self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1"))
+        config = self.folder / "out/master-copy/fp32/seed0/config.json"
+        self.refuse("run", "master-copy", "--config", config, "--arms", "fp16_mixed", "--out", self.folder / "two",
+                    says=["--config is of arm fp32"])
+        self.refuse("run", "batchnorm-reduction", "--config", config, "--out", self.folder / "two",
+                    says=["--config is of experiment master-copy"])
+        broken = self.folder / "broken.json"
+        broken.write_text('{"steps": ')
+        self.refuse("run", "master-copy", "--config", broken, says=["broken.json"])
+        self.refuse("run", "master-copy", "--config", self.folder / "none.toml", says=["none.toml"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+"""Runs the program, named by the last argument of the test, on a small data set of its own."""
+
+import gzip
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = sys.argv.pop()
+os.environ.pop("HALFSCOPE_ISA", None)
+ARMS = ["fp32", "fp16_mixed", "fp16_no_master", "fp16_pure"]
+
+
+def idx(extents, values):
+    """The bytes of an idx file of unsigned bytes."""
+    return struct.pack(f">BBBB{len(extents)}I", 0, 0, 8, len(extents), *extents) + bytes(values)
+
+
+def write_data(folder, train=96, test=40):
+    """Four idx files of 8x8 images whose bright quarter is the label."""
+    folder.mkdir(parents=True)
+    noise = random.Random(1)
+    for split, count in (("train", train), ("t10k", test)):
+        pixels, labels = [], []
+        for i in range(count):
+            label = i % 4
+            labels.append(label)
+            pixels += [
+                noise.randrange(60) + (150 if (p // 32, p % 8 // 4) == divmod(label, 2) else 0) for p in range(64)
+            ]
+        (folder / f"{split}-images-idx3-ubyte").write_bytes(idx([count, 8, 8], pixels))
+        (folder / f"{split}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx([count], labels)))
+    return folder
+
+
+def halfscope(*words, **options):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = Path(self.temporary.name)
+        self.data = write_data(self.folder / "data")
+
+    def words(self, out, *more, steps=30, threads=1):
+        return ["run", "master-copy", "--data", self.data, "--out", self.folder / out, "--set", f"steps={steps}",
+                "--set", "batch=32", "--set", "checkpoint_every=7", "--threads", threads, *more]
+
+    def run_ok(self, *words):
+        result = halfscope(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def records(self, out):
+        files = sorted((self.folder / out).rglob("*.jsonl")) + sorted((self.folder / out).rglob("*.safetensors"))
+        self.assertTrue(files)
+        return {str(f.relative_to(self.folder / out)): f.read_bytes() for f in files}
+
+    def refuse(self, *words, says, status=2, **options):
+        """The words end in `status` with one line on stderr that holds every text of `says`."""
+        result = halfscope(*words, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        for text in says:
+            self.assertIn(text, lines[0])
+        self.assertEqual(result.stdout, "")

@@ -1,0 +1,132 @@
+"""What runs leave behind: the contracted files, the same bytes every time, and resuming after SIGKILL."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from program import ARMS, PROGRAM, WithFolder
+
+
+class Results(WithFolder):
+    def test_folder_holds_what_the_contract_says(self):
+        self.run_ok(*self.words("out", "--quick"))
+        experiment = self.folder / "out/master-copy"
+        for arm in ARMS:
+            run = experiment / arm / "seed0"
+            for name in ("config.json", "environment.json", "metrics.jsonl", "histograms.jsonl", "summary.json"):
+                self.assertTrue((run / name).is_file(), name)
+            self.assertEqual((run / "status").read_text(), "DONE\n")
+            config = json.loads((run / "config.json").read_text())
+            self.assertEqual((config["policy"], config["steps"], config["seed"]), (arm, 30, 0))
+        metrics = [json.loads(line) for line in (experiment / "fp16_mixed/seed0/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([m["step"] for m in metrics], list(range(1, 31)))
+        self.assertEqual({m["scale"] for m in metrics}, {1024})
+        self.assertIsNotNone(metrics[-1]["metric"])
+        observed = metrics[9]
+        roles = {t["role"] for t in observed["tensors"]}
+        self.assertEqual(roles, {"weight_gradient", "activation_gradient"})
+        self.assertTrue(observed["updates"] and observed["reductions"])
+        environment = json.loads((experiment / "fp32/seed0/environment.json").read_text())
+        for key in ("version", "git_revision", "compiler", "cpu", "gpu", "driver", "threads"):
+            self.assertIn(key, environment)
+        pure = json.loads((experiment / "fp16_pure/seed0/summary.json").read_text())
+        self.assertTrue(pure["diverged"])
+        self.assertIsNone(pure["metric"])
+
+    def test_histograms_conserve_every_element(self):
+        self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1"))
+        run = self.folder / "out/master-copy/fp32/seed0"
+        elements = {}
+        for line in (run / "metrics.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            for tensor in record.get("tensors", []):
+                elements[record["step"], tensor["tensor"], tensor["role"]] = tensor["elements"]
+        histograms = [json.loads(line) for line in (run / "histograms.jsonl").read_text().splitlines()]
+        seen = 0
+        for h in histograms:
+            if h["role"] == "update_ratio":
+                continue
+            total = sum(h["counts"]) + h["zeros"] + h["infinities"] + h["nans"]
+            self.assertEqual(total, elements[h["step"], h["tensor"], h["role"]])
+            seen += 1
+        self.assertEqual(seen, len(elements))
+
+    def test_report_reads_both_levels(self):
+        self.run_ok(*self.words("out", "--seeds", "2"))
+        reports = [json.loads(self.run_ok("report", folder, "--json"))
+                   for folder in (self.folder / "out", self.folder / "out/master-copy")]
+        self.assertEqual(reports[0], reports[1])
+        self.assertEqual(reports[0], json.loads((self.folder / "out/master-copy/summary.json").read_text()))
+        self.assertEqual((reports[0]["experiment"], reports[0]["metric"]), ("master-copy", "test accuracy"))
+        arms = {arm["arm"]: arm for arm in reports[0]["arms"]}
+        self.assertEqual(list(arms), ARMS)
+        self.assertEqual(arms["fp16_pure"]["diverged"], 2)
+        self.assertIsNone(arms["fp16_pure"]["mean"])
+        fp32 = arms["fp32"]
+        self.assertAlmostEqual(fp32["mean"], sum(fp32["values"]) / 2)
+        half_width = 12.706 * abs(fp32["values"][0] - fp32["values"][1]) / 2
+        self.assertAlmostEqual(fp32["high"] - fp32["mean"], half_width, places=6)
+        text = self.run_ok("report", self.folder / "out")
+        self.assertIn("verdict:", text)
+        self.assertIn("fp16_pure diverged in 2 of 2 seeds", text)
+
+    def test_list_has_every_kind(self):
+        lists = json.loads(self.run_ok("list", "--json"))
+        for kind in ("experiments", "formats", "roundings", "accumulators", "scalers", "models", "datasets", "trackers", "settings"):
+            self.assertTrue(lists[kind], kind)
+        self.assertEqual(list(json.loads(self.run_ok("list", "formats", "--json"))), ["formats"])
+        self.assertIn("master-copy", self.run_ok("list"))
+
+
+class Determinism(WithFolder):
+    def test_same_bytes_again_and_with_two_threads(self):
+        self.run_ok(*self.words("one", "--quick"))
+        self.run_ok(*self.words("again", "--quick"))
+        self.run_ok(*self.words("two", "--quick", threads=2))
+        self.assertEqual(self.records("one"), self.records("again"))
+        self.assertEqual(self.records("one"), self.records("two"))
+
+    def test_killed_at_random_steps_and_resumed(self):
+        def words(out):
+            return self.words(out, "--arms", "fp16_mixed", "--seeds", "1", "--resume", "--set", "checkpoint_every=50",
+                              steps=1500)
+
+        def saved_at():
+            path = self.folder / "broken/master-copy/fp16_mixed/seed0/checkpoint/state.safetensors"
+            return path.stat().st_mtime_ns if path.exists() else 0
+
+        chance = random.Random()
+        for _ in range(4):
+            before = saved_at()
+            process = subprocess.Popen([PROGRAM, *map(str, words("broken"))], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            while process.poll() is None and saved_at() == before:
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0, 0.1))
+            self.assertIsNone(process.poll(), "the run ended before it could be killed")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.run_ok(*words("broken"))
+        self.run_ok(*words("whole"))
+        self.assertEqual(self.records("whole"), self.records("broken"))
+        self.assertEqual([p.name for p in (self.folder / "broken").rglob(".*")], [])
+
+    def test_config_of_a_run_repeats_it(self):
+        self.run_ok(*self.words("one", "--arms", "fp16_no_master", "--seeds", "1"))
+        config = self.folder / "one/master-copy/fp16_no_master/seed0/config.json"
+        self.run_ok("run", "master-copy", "--config", config, "--out", self.folder / "two", "--threads", "1")
+        self.assertEqual(self.records("one"), self.records("two"))
+
+    def test_toml_settings(self):
+        toml = self.folder / "settings.toml"
+        toml.write_text(f'steps = 12\nbatch = 32\ndata = "{self.data}"\n')
+        self.run_ok("run", "master-copy", "--config", toml, "--out", self.folder / "out", "--quick", "--arms", "fp32")
+        config = json.loads((self.folder / "out/master-copy/fp32/seed0/config.json").read_text())
+        self.assertEqual(config["steps"], 12)
+
+
+if __name__ == "__main__":
+    unittest.main()
