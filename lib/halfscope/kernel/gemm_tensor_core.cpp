@@ -1,32 +1,20 @@
 // Matrix products as tensor cores add them up, compiled once per instruction set: a lane per column, all of a
 // step's products in integers.
 #include <halfscope/kernel/gemm.hpp>
-#include <halfscope/kernel/round_lanes.hpp>
+#include <halfscope/kernel/tensor_core_pack.hpp>
 #include <halfscope/kernel/vector.hpp>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace halfscope {
 namespace {
 
-/// Terms per pass, a multiple of every step's products: b's values and exponents stay in the first-level
-/// cache.
-constexpr std::size_t depth_block = 128;
-constexpr std::size_t strip_rows = 4;
-
-/// What a zero, and an infinity or NaN, count as: the sum with any other exponent is below every product's,
-/// or beyond every limit.
-constexpr int zero_exponent = -1000, special_exponent = 10000, no_product = -800;
-/// Between them, the scaled numbers of a step are normal floats or too small to count; other steps are
-/// scalar.
-constexpr int lowest_exponent = -90, highest_exponent = 120;
+using Shorts [[gnu::vector_size(vector_bytes)]] = std::int16_t;
 
 HALFSCOPE_HD Ints larger(Ints x, Ints y) {
   return x > y ? x : y;
-}
-
-HALFSCOPE_HD Ints load_ints(const std::int32_t* from) {
-  Ints x;
-  std::memcpy(&x, from, sizeof x);
-  return x;
 }
 
 HALFSCOPE_HD bool any_negative(Ints x) {
@@ -39,32 +27,6 @@ HALFSCOPE_HD bool any_negative(Ints x) {
   for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
   return all < 0;
 #endif
-}
-
-/// Operands of one pass, term by term `width` numbers: rounded to the input format, and their exponents.
-struct Packed {
-  float* value;
-  std::int32_t* exponent;
-};
-
-/// The exponent that a number of the input format has there: subnormal numbers have the smallest.
-HALFSCOPE_HD std::int32_t exponent_of(float x, std::int32_t min_exponent) {
-  const std::uint32_t magnitude = magnitude_bits(x);
-  const auto exponent = static_cast<std::int32_t>(magnitude >> 23) - 127;
-  const std::int32_t finite = exponent > min_exponent ? exponent : min_exponent;
-  return magnitude == 0 ? zero_exponent : magnitude >= infinity_bits ? special_exponent : finite;
-}
-
-void round_and_decode(const Packed& packed, std::size_t count, const FloatFormat& format) {
-  const RoundingGrid grid = rounding_grid({.format = format});
-  const std::int32_t min_exponent = format.min_exponent();
-  float* value = packed.value;
-  std::int32_t* exponent = packed.exponent;
-#pragma omp simd
-  for (std::size_t i = 0; i < count; ++i) {
-    value[i] = round_on_grid<Rounding::nearest_even>(value[i], grid);
-    exponent[i] = exponent_of(value[i], min_exponent);
-  }
 }
 
 /// Scaling by 2^(bits - largest) and back, exact powers of two.
@@ -91,12 +53,12 @@ HALFSCOPE_HD Floats truncate_to_float(Ints magnitude) {
   return as_floats(as_ints(nearest) + rounded_up);
 }
 
-/// One step's operands: a term of a is `strip_rows` numbers, one of b is `lanes`.
+/// One step's operands, packed: a term of a is `strip_rows` numbers, one of b is `lanes`.
 struct StepOperands {
   const float* a;
-  const std::int32_t* a_exponent;
+  const std::uint32_t* a_exponents;
   const float* b;
-  const std::int32_t* b_exponent;
+  const std::uint32_t* b_exponents;
 };
 
 using Strip = Floats[strip_rows];
@@ -114,19 +76,32 @@ using Strip = Floats[strip_rows];
   }
 }
 
+/// The largest exponent among each row's products, two terms at a time.
+template <std::size_t products>
+HALFSCOPE_HD void find_largest_exponents(const StepOperands& operands, Ints (&largest)[strip_rows]) {
+  Shorts pairs[strip_rows];
+  for (Shorts& e : pairs) e = Shorts{} + static_cast<std::int16_t>(2 * zero_exponent);
+  for (std::size_t k = 0; k < products / 2; ++k) {
+    Shorts b;
+    std::memcpy(&b, operands.b_exponents + k * lanes, sizeof b);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < strip_rows; ++i) {
+      const Shorts sum = b + reinterpret_cast<Shorts>(all_lanes(operands.a_exponents[k * strip_rows + i]));
+      pairs[i] = pairs[i] > sum ? pairs[i] : sum;
+    }
+  }
+  for (std::size_t i = 0; i < strip_rows; ++i) {
+    const Ints both = reinterpret_cast<Ints>(pairs[i]);
+    largest[i] = larger(both >> 16, (both << 16) >> 16);
+  }
+}
+
 /// c[i] + the products of the step. Products are exact floats, and so are they times a power of two;
 /// conversion to integer cuts off what lies below it. Eight fit 32 bits, more are checked.
 template <std::size_t products>
 void vector_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c) {
   Ints largest[strip_rows];
-  for (Ints& e : largest) e = Ints{} + 2 * zero_exponent;
-  for (std::size_t k = 0; k < products; ++k) {
-    const Ints e = load_ints(operands.b_exponent + k * lanes);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < strip_rows; ++i) {
-      largest[i] = larger(largest[i], e + operands.a_exponent[k * strip_rows + i]);
-    }
-  }
+  find_largest_exponents<products>(operands, largest);
   Scale scale[strip_rows];
   Ints only_zeros[strip_rows], out_of_range{};
   for (std::size_t i = 0; i < strip_rows; ++i) {
@@ -184,37 +159,6 @@ void do_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c)
   }
 }
 
-/// The terms [first, first + count) of every sum, `padded` with zeros to whole steps.
-struct Pass {
-  std::size_t first, count, padded;
-};
-
-/// Strip after strip of a's rows; rows beyond the last are zeros.
-void pack_rows(const GatherMatrix& a, const RowRange& rows, const Pass& pass, const Packed& packed,
-               const FloatFormat& format) {
-  float* value = packed.value;
-  const auto first = static_cast<std::size_t>(rows.first), last = static_cast<std::size_t>(rows.last);
-  for (std::size_t m = first; m < last; m += strip_rows) {
-    for (std::size_t k = 0; k < pass.padded; ++k) {
-      for (std::size_t i = m; i < m + strip_rows; ++i, ++value) {
-        const bool inside = k < pass.count && i < last;
-        *value = inside ? a.data[a.row[i] + a.column[pass.first + k]] : 0.0f;
-      }
-    }
-  }
-  round_and_decode(packed, static_cast<std::size_t>(value - packed.value), format);
-}
-
-/// `width` columns of b from `column` on; the rest of a vector's lanes are zeros.
-void pack_columns(const DenseMatrix& b, std::size_t column, std::size_t width, const Pass& pass,
-                  const Packed& packed) {
-  std::memset(packed.value, 0, pass.padded * lanes * sizeof(float));
-  const float* row = b.data + pass.first * static_cast<std::size_t>(b.columns) + column;
-  for (std::size_t k = 0; k < pass.count; ++k, row += b.columns) {
-    std::memcpy(packed.value + k * lanes, row, width * sizeof(float));
-  }
-}
-
 /// A corner of c: up to `strip_rows` rows of up to `lanes` columns.
 struct Corner {
   float* c;
@@ -229,17 +173,13 @@ void run_strip(const StepOperands& operands, const TensorCoreStep& step, const P
   }
   const auto products = static_cast<std::size_t>(step.products);
   for (std::size_t k = 0; k < pass.padded; k += products) {
-    do_step({operands.a + k * strip_rows, operands.a_exponent + k * strip_rows, operands.b + k * lanes,
-             operands.b_exponent + k * lanes},
+    do_step({operands.a + k * strip_rows, operands.a_exponents + k / 2 * strip_rows, operands.b + k * lanes,
+             operands.b_exponents + k / 2 * lanes},
             step, c);
   }
   for (std::size_t i = 0; i < corner.rows; ++i) {
     std::memcpy(corner.c + i * corner.stride, &c[i], corner.columns * sizeof(float));
   }
-}
-
-HALFSCOPE_HD std::size_t smaller(std::size_t x, std::size_t y) {
-  return x < y ? x : y;
 }
 
 }  // namespace
@@ -251,26 +191,25 @@ void gemm_tensor_core_rows_isa(const GatherMatrix& a, const DenseMatrix& b, floa
   const auto columns = static_cast<std::size_t>(b.columns), depth = a.column.size();
   const auto products = static_cast<std::size_t>(step.products);
   const std::size_t a_size = (last - first + strip_rows) * depth_block;
-  const Packed packed_a{new float[a_size], new std::int32_t[a_size]};
+  const Packed packed_a{new float[a_size], new std::uint32_t[a_size / 2]};
   alignas(64) float b_value[depth_block * lanes];
-  alignas(64) std::int32_t b_exponent[depth_block * lanes];
+  alignas(64) std::uint32_t b_exponents[depth_block / 2 * lanes];
   for (std::size_t k = 0; k == 0 || k < depth; k += depth_block) {
     const std::size_t count = smaller(depth_block, depth - k);
     const Pass pass{k, count, (count + products - 1) / products * products};
     pack_rows(a, rows, pass, packed_a, step.input);
     for (std::size_t n = 0; n < columns; n += lanes) {
       const std::size_t width = smaller(lanes, columns - n);
-      pack_columns(b, n, width, pass, {b_value, b_exponent});
-      round_and_decode({b_value, b_exponent}, pass.padded * lanes, step.input);
+      pack_columns(b, n, pass, {b_value, b_exponents}, step.input);
       for (std::size_t m = first; m < last; m += strip_rows) {
         const std::size_t offset = (m - first) * pass.padded;
-        run_strip({packed_a.value + offset, packed_a.exponent + offset, b_value, b_exponent}, step, pass,
-                  {c + m * columns + n, columns, smaller(strip_rows, last - m), width});
+        run_strip({packed_a.value + offset, packed_a.exponents + offset / 2, b_value, b_exponents}, step,
+                  pass, {c + m * columns + n, columns, smaller(strip_rows, last - m), width});
       }
     }
   }
   delete[] packed_a.value;
-  delete[] packed_a.exponent;
+  delete[] packed_a.exponents;
 }
 template void gemm_tensor_core_rows_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*,
                                                     const RowRange&, const TensorCoreStep&);
