@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <halfscope/core/array.hpp>
+#include <halfscope/kernel/gemm.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
@@ -70,12 +71,10 @@ void check_optimizer_state(const std::string& text) {
   }
 }
 void check_products(const std::string& text) {
-  if (!text.empty() && parse_accumulate_model(text) != AccumulateModel{}) {
-    throw RequestError("matrix products accumulate in fp32_sequential only; 'reduce' takes every model");
-  }
+  if (!text.empty()) check_product_model(parse_accumulate_model(text));
 }
 void check_reduce(const std::string& text) {
-  if (!text.empty()) (void)parse_scoped_accumulate(text);
+  if (!text.empty()) check_reduction_model(parse_scoped_accumulate(text).model);
 }
 
 template <typename Number>

@@ -40,8 +40,8 @@ struct TrainConfig {
   std::string weight_gradient{};
   std::string master_weight{};
   std::string optimizer_state{};
-  std::string accumulate{};
-  std::string reduce{};
+  std::string accumulate{};  ///< products: sequential, chunked or tensor_core, as "tensor_core(hopper)"
+  std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
   std::string loss_scale = "none";
   double initial_scale = 65536;
   std::int64_t growth_interval = 2000;

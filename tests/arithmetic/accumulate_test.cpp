@@ -26,6 +26,38 @@ TEST_CASE("a wrong accumulation model is named with the nearest right one", "[ac
   }
 }
 
+TEST_CASE("a tensor core is named by its generation, and by its operands unless they are fp16",
+          "[accumulate]") {
+  const AccumulateModel model = parse_accumulate_model("bf16_tensor_core(ampere)");
+  CHECK(model.format == bf16);
+  CHECK(model.core == TensorCore{TensorCoreGeneration::ampere});
+  CHECK(to_string(model) == "bf16_tensor_core(ampere)");
+  CHECK(to_string(parse_accumulate_model("fp16_tensor_core(hopper)")) == "tensor_core(hopper)");
+  const auto message = [](const char* text) {
+    return message_of<RequestError>([&] { (void)parse_accumulate_model(text); });
+  };
+  CHECK(message("tensor_core(hoper)").find("did you mean 'hopper'") != std::string::npos);
+  CHECK(message("tensor_core(hopper").find("tensor core ''") != std::string::npos);
+  CHECK(message("tensor_core").find("tensor_core(") != std::string::npos);
+  CHECK(message("bf16_tensor_core(volta)").find("no products of bf16") != std::string::npos);
+}
+
+TEST_CASE("products are rounded once each; a tensor core's operands first", "[accumulate][known]") {
+  const std::vector<float> a{2049, 1}, b{1, 1};
+  CHECK(accumulate_products(a, b, parse_accumulate_model("fp32_sequential")) == 2050.0f);
+  CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_sequential")) == 2048.0f);
+  CHECK(accumulate_products(a, b, parse_accumulate_model("tensor_core(hopper)")) == 2049.0f);
+  CHECK_THROWS_AS(accumulate(a, parse_accumulate_model("tensor_core(hopper)")), RequestError);
+}
+
+TEST_CASE("Kahan's compensation keeps what a sequential sum loses", "[accumulate][known]") {
+  std::vector<float> terms(1001, 0x1p-25f);
+  terms[0] = 1;
+  CHECK(accumulate(terms, parse_accumulate_model("fp32_sequential")) == 1.0f);
+  CHECK(accumulate(terms, parse_accumulate_model("fp32_kahan")) == 1 + 1000 * 0x1p-25f);
+  CHECK(accumulate(std::vector<float>(5000, 1.0f), parse_accumulate_model("fp16_kahan")) == 5000.0f);
+}
+
 TEST_CASE("sums of uniform numbers behave as FP16 accumulators do", "[accumulate][known]") {
   // 50,176 positions of uniform [0, 1): the sequential FP16 sum sticks where the numbers are below half its
   // ulp.

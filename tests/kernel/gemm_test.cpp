@@ -1,8 +1,13 @@
-// The matrix product equals its definition, one sum per element in ascending order, bit for bit.
+// The matrix product equals its definition, element by element and bit for bit, for every model that it has.
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
@@ -13,60 +18,155 @@ struct Extents {
   std::int64_t rows, columns, depth;
 };
 
-/// c[m, n] = the FP32 sum over ascending k of separately rounded products.
-std::vector<float> defined_product(const GatherMatrix& a, const std::vector<float>& b,
-                                   const Extents& extents) {
-  std::vector<float> c(static_cast<std::size_t>(extents.rows * extents.columns));
-  for (std::size_t m = 0; m < a.row.size(); ++m) {
-    for (std::size_t n = 0; n < static_cast<std::size_t>(extents.columns); ++n) {
-      float sum = 0;
-      for (std::size_t k = 0; k < a.column.size(); ++k) {
-        const volatile float product =
-            a.data[a.row[m] + a.column[k]] * b[k * static_cast<std::size_t>(extents.columns) + n];
-        sum += product;
-      }
-      c[m * static_cast<std::size_t>(extents.columns) + n] = sum;
+std::size_t size_of(std::int64_t a, std::int64_t b) {
+  return static_cast<std::size_t>(a * b);
+}
+
+/// Every listed model that products have, and the operand formats and chunks that the list leaves out.
+std::vector<AccumulateModel> product_models() {
+  std::vector<AccumulateModel> models;
+  for (const char* name : {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)",
+                           "fp16_chunked(3)", "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)",
+                           "bf16_tensor_core(ampere)", "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)",
+                           "fp8_e5m2_tensor_core(hopper)", "fp8_e4m3_tensor_core(blackwell)"}) {
+    models.push_back(parse_accumulate_model(name));
+  }
+  for (const auto& entry : accumulate_models) {
+    if (entry.name.starts_with("tensor_core")) models.push_back(parse_accumulate_model(entry.name));
+  }
+  return models;
+}
+
+std::vector<float> defined_product(const GatherMatrix& a, const std::vector<float>& b, std::int64_t columns,
+                                   const AccumulateModel& model) {
+  std::vector<float> c;
+  std::vector<float> row(a.column.size()), column(a.column.size());
+  for (const std::int32_t m : a.row) {
+    for (std::size_t k = 0; k < row.size(); ++k) row[k] = a.data[m + a.column[k]];
+    for (std::size_t n = 0; n < static_cast<std::size_t>(columns); ++n) {
+      for (std::size_t k = 0; k < row.size(); ++k) column[k] = b[k * static_cast<std::size_t>(columns) + n];
+      c.push_back(accumulate_products(row, column, model));
     }
   }
   return c;
 }
 
-void check_product(const Extents& extents, std::int64_t row_stride, std::int64_t column_stride) {
-  const auto size = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(a * b); };
-  const std::vector<float> a = uniform_floats(size(extents.rows, extents.depth), -1, 1, 1);
-  const std::vector<float> b = uniform_floats(size(extents.depth, extents.columns), -1, 1, 2);
-  const auto rows = strided_offsets(extents.rows, row_stride);
-  const auto columns = strided_offsets(extents.depth, column_stride);
-  const GatherMatrix matrix{a.data(), rows, columns};
-  const std::vector<float> expected = defined_product(matrix, b, extents);
+std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y) {
+  REQUIRE(x.size() == y.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) different += same_bits(x[i], y[i]) ? 0u : 1u;
+  return different;
+}
+
+struct Operands {
+  std::vector<float> a, b;
+};
+
+void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
+                   const AccumulateModel& model) {
+  const std::vector<float> expected = defined_product(matrix, operands.b, extents.columns, model);
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
-    INFO(name_of(isa) << ": " << extents.rows << " x " << extents.columns << " over " << extents.depth);
+    INFO(to_string(model) << " on " << name_of(isa) << ": " << extents.rows << " x " << extents.columns
+                          << " over " << extents.depth);
     std::vector<float> c(expected.size(), -1.0f);
-    gemm(matrix, {b.data(), extents.depth, extents.columns}, c, {});
-    CHECK(c == expected);
+    gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, c, model);
+    CHECK(count_different(c, expected) == 0);
   }
+}
+
+/// Plain and transposed.
+void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model) {
+  for (const bool transposed : {false, true}) {
+    const auto rows = strided_offsets(extents.rows, transposed ? 1 : extents.depth);
+    const auto columns = strided_offsets(extents.depth, transposed ? extents.rows : 1);
+    check_product(operands, extents, {operands.a.data(), rows, columns}, model);
+  }
+}
+
+Operands uniform_operands(const Extents& extents) {
+  return {uniform_floats(size_of(extents.rows, extents.depth), -1, 1, 1),
+          uniform_floats(size_of(extents.depth, extents.columns), -1, 1, 2)};
 }
 
 TEST_CASE("gemm is the ordered sum for plain and transposed matrices, every tile's edge included", "[gemm]") {
   for (const Extents& extents :
        {Extents{1, 1, 1}, Extents{0, 5, 3}, Extents{3, 5, 0}, Extents{31, 17, 31}, Extents{25, 33, 513},
-        Extents{12, 64, 256}, Extents{257, 10, 259}, Extents{5, 1, 1000}}) {
-    check_product(extents, extents.depth, 1);
-    check_product(extents, 1, extents.rows);
+        Extents{12, 64, 256}, Extents{5, 1, 1000}, Extents{2, 18, 4097}}) {
+    const Operands operands = uniform_operands(extents);
+    for (const AccumulateModel& model : product_models()) check_products(operands, extents, model);
+  }
+}
+
+TEST_CASE("gemm is the ordered sum for 257 rows of 259 terms", "[gemm]") {
+  const Extents extents{257, 31, 259};
+  const Operands operands = uniform_operands(extents);
+  for (const char* name : {"fp32_sequential", "fp16_sequential", "tensor_core(hopper)"}) {
+    check_products(operands, extents, parse_accumulate_model(name));
+  }
+}
+
+/// Magnitudes from 2^-26 to 2^17, beyond FP16 at both ends, a third of them zeros of either sign.
+std::vector<float> wide_floats(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values = uniform_floats(count, -26, 17, seed);
+  const RandomStream stream{.seed = seed, .step = 1};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = stream.bits(i);
+    const float magnitude = bits % 3 == 0 ? 0.0f : std::exp2(values[i]);
+    values[i] = (bits >> 8) % 2 == 0 ? magnitude : -magnitude;
+  }
+  return values;
+}
+
+TEST_CASE("gemm is the ordered sum of numbers of every size", "[gemm]") {
+  const Extents extents{29, 37, 77};
+  const std::size_t a = size_of(extents.rows, extents.depth), b = size_of(extents.depth, extents.columns);
+  for (const AccumulateModel& model : product_models()) {
+    check_products({wide_floats(a, 3), wide_floats(b, 4)}, extents, model);
+    check_products({random_floats(a, 5), random_floats(b, 6)}, extents, model);
+    // Subnormal numbers alone, then zeros alone.
+    check_products({uniform_floats(a, -0x1p-14f, 0x1p-14f, 7), uniform_floats(b, -0x1p-14f, 0x1p-14f, 8)},
+                   extents, model);
+    check_products({uniform_floats(a, -0x1p-135f, 0x1p-135f, 9), std::vector<float>(b, -0.0f)}, extents,
+                   model);
+  }
+}
+
+TEST_CASE("gemm is the ordered sum where one element in a hundred is infinite, NaN or huge", "[gemm]") {
+  const Extents extents{14, 35, 300};
+  Operands operands = uniform_operands(extents);
+  const std::vector<float> special = special_floats();
+  for (auto* values : {&operands.a, &operands.b}) {
+    for (std::size_t i = 7; i < values->size(); i += 101) (*values)[i] = special[(i / 101) % special.size()];
+  }
+  for (const AccumulateModel& model : product_models()) check_products(operands, extents, model);
+}
+
+TEST_CASE("sixteen products of the largest kind pass 31 bits and are still exact", "[gemm][tensor_core]") {
+  const float nearly_two = 2 - 0x1p-10f;
+  const Extents extents{3, 19, 48};
+  for (const float sign : {1.0f, -1.0f}) {
+    const Operands operands{std::vector<float>(size_of(3, 48), nearly_two),
+                            std::vector<float>(size_of(48, 19), sign * nearly_two)};
+    check_products(operands, extents, parse_accumulate_model("tensor_core(hopper)"));
+    check_products({std::vector<float>(size_of(3, 48), 2), std::vector<float>(size_of(48, 19), sign)},
+                   extents, parse_accumulate_model("tensor_core(hopper)"));
   }
 }
 
 TEST_CASE("gemm gives the same bits with one and two threads", "[gemm][threads]") {
-  const std::vector<float> a = uniform_floats(500 * 300, -1, 1, 3), b = uniform_floats(300 * 40, -1, 1, 4);
+  const Operands operands = uniform_operands({500, 40, 300});
   const auto rows = strided_offsets(500, 300);
   const auto columns = strided_offsets(300, 1);
-  std::vector<float> one(500 * 40), two(500 * 40);
-  gemm({a.data(), rows, columns}, {b.data(), 300, 40}, one, {});
-  set_thread_count(2);
-  gemm({a.data(), rows, columns}, {b.data(), 300, 40}, two, {});
-  set_thread_count(1);
-  CHECK(one == two);
+  for (const char* name : {"fp32_sequential", "fp16_sequential", "fp16_chunked(64)", "tensor_core(hopper)"}) {
+    const AccumulateModel model = parse_accumulate_model(name);
+    std::vector<float> one(500 * 40), two(500 * 40);
+    gemm({operands.a.data(), rows, columns}, {operands.b.data(), 300, 40}, one, model);
+    set_thread_count(2);
+    gemm({operands.a.data(), rows, columns}, {operands.b.data(), 300, 40}, two, model);
+    set_thread_count(1);
+    CHECK(one == two);
+  }
 }
 
 TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gemm]") {
@@ -77,8 +177,13 @@ TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gem
   CHECK(message_of<RequestError>([&] {
           gemm({a.data(), rows, columns}, {b.data(), 2, 3}, c, {});
         }) == "gemm: (2, 3) times (2, 3) does not give 4 elements");
-  const AccumulateModel half{.format = fp16};
-  CHECK_THROWS_AS(gemm({a.data(), rows, columns}, {b.data(), 3, 2}, c, half), RequestError);
+  for (const char* name : {"fp16_pairwise", "fp32_kahan"}) {
+    const std::string message = message_of<RequestError>([&] {
+      gemm({a.data(), rows, columns}, {b.data(), 3, 2}, c, parse_accumulate_model(name));
+    });
+    check_says(message, {"not in " + std::string(name)});
+  }
+  CHECK_THROWS_AS(check_product_model({.order = AccumulateOrder::chunked}), RequestError);
   CHECK_THROWS_AS(strided_offsets(1 << 20, 1 << 20), RequestError);
 }
 

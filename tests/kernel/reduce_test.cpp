@@ -41,10 +41,19 @@ std::vector<float> column(const Problem& problem, Term term, std::int64_t c, con
   return terms;
 }
 
+/// The listed models that sums of single terms have.
+std::vector<NamedAccumulateModel> reduction_models() {
+  std::vector<NamedAccumulateModel> models;
+  for (const auto& entry : accumulate_models) {
+    if (parse_accumulate_model(entry.name).order != AccumulateOrder::tensor_core) models.push_back(entry);
+  }
+  return models;
+}
+
 TEST_CASE("column_sums equals accumulate for every model, term and instruction set", "[reduce]") {
   for (const auto& [rows, columns] : {std::pair{0, 3}, {1, 1}, {31, 17}, {700, 37}}) {
     const Problem problem = make_problem(rows, columns);
-    for (const auto& entry : accumulate_models) {
+    for (const auto& entry : reduction_models()) {
       const AccumulateModel model = parse_accumulate_model(entry.name);
       for (const Term term : {Term::value, Term::squared_deviation, Term::product}) {
         std::vector<float> expected;
@@ -68,7 +77,7 @@ TEST_CASE("column_sums equals accumulate for every model, term and instruction s
 
 TEST_CASE("column_sums gives the same bits with two threads", "[reduce][threads]") {
   const Problem problem = make_problem(3000, 40);
-  for (const auto& entry : accumulate_models) {
+  for (const auto& entry : reduction_models()) {
     const AccumulateModel model = parse_accumulate_model(entry.name);
     std::vector<float> one(40), two(40);
     const ReductionCounters once = counted_column_sums(terms_of(problem, Term::value), model, one);
@@ -92,6 +101,14 @@ TEST_CASE("an FP16 sum of ones stagnates at 2048", "[reduce][known]") {
   CHECK(counters.terms == 5000);
   (void)counted_column_sums(terms, {.format = fp16, .order = AccumulateOrder::pairwise}, sum);
   CHECK(sum[0] == 5000.0f);
+}
+
+TEST_CASE("a tensor core adds up no columns", "[reduce]") {
+  const std::vector<float> ones(4, 1.0f);
+  std::vector<float> sum(1);
+  CHECK_THROWS_AS(column_sums({.x = ones.data(), .rows = 4, .columns = 1},
+                              parse_accumulate_model("tensor_core(hopper)"), sum),
+                  RequestError);
 }
 
 TEST_CASE("the add that overflows is named", "[reduce][known]") {

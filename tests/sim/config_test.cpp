@@ -38,7 +38,10 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   check_says(message("loss_scale", "1e99"), {"positive number"});
   check_says(message("device", "gpu"), {"unknown device 'gpu'", "cuda"});
   check_says(message("reduce", "fp16_seqential"), {"fp16_sequential"});
-  check_says(message("accumulate", "fp16_sequential"), {"fp32_sequential only"});
+  check_says(message("accumulate", "fp16_pairwise"),
+             {"accumulate = 'fp16_pairwise'", "not in fp16_pairwise"});
+  check_says(message("accumulate", "tensor_core(hoper)"), {"did you mean 'hopper'"});
+  check_says(message("reduce", "tensor_core(hopper)@bn*"), {"adds up matrix products"});
   check_says(message("trackers", "update_los"), {"did you mean 'update_loss'"});
   check_says(message("optimizer_state", "fp16/stochastic"), {"stochastically"});
   CHECK(to_json(config) == to_json(TrainConfig{}));

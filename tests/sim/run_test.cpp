@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -63,6 +64,30 @@ TEST_CASE("the same config gives the same bytes, for any thread count and instru
   TrainConfig other = small_config();
   other.seed = 1;
   CHECK(run_in(temporary.path() / "other", other) != expected);
+}
+
+TEST_CASE("every order of products trains, and gives the same bytes for any thread count", "[run]") {
+  const TemporaryFolder temporary;
+  Records previous;
+  for (const char* accumulate : {"tensor_core(hopper)", "fp16_sequential"}) {
+    INFO(accumulate);
+    TrainConfig config = small_config();
+    config.learning_rate = 3e-3;
+    config.accumulate = accumulate;
+    config.steps = 10;
+    const Records one_thread = run_in(temporary.path() / accumulate / "one", config);
+    set_thread_count(2);
+    const Records two_threads = run_in(temporary.path() / accumulate / "two", config);
+    set_thread_count(1);
+    CHECK(two_threads == one_thread);
+    CHECK(one_thread != previous);
+    previous = one_thread;
+    Trainer trainer(config, dataset);
+    const float first_loss = trainer.step().loss;
+    for (int i = 1; i < 25; ++i) (void)trainer.step();
+    CHECK(trainer.weights_finite());
+    CHECK(trainer.evaluate().loss < 0.5f * first_loss);
+  }
 }
 
 TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken one", "[run]") {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <vector>
 
 #include <halfscope/format/round.hpp>
 
@@ -22,7 +23,19 @@ float sum_sequential(std::span<const float> terms, const Quantizer& quantizer) {
 float sum_chunked(std::span<const float> terms, const Quantizer& quantizer, std::size_t chunk) {
   float sum = 0;
   for (std::size_t first = 0; first < terms.size(); first += chunk) {
-    sum += sum_sequential(terms.subspan(first, std::min(chunk, terms.size() - first)), quantizer);
+    const auto here = terms.subspan(first, std::min(chunk, terms.size() - first));
+    sum = round(sum + sum_sequential(here, quantizer), Quantizer{});  // FP32 already: makes NaNs the one NaN
+  }
+  return sum;
+}
+
+float sum_kahan(std::span<const float> terms, const Quantizer& quantizer) {
+  float sum = 0, compensation = 0;
+  for (const float term : terms) {
+    const float addend = round(round(term, quantizer) - compensation, quantizer);
+    const float next = round(sum + addend, quantizer);
+    compensation = round(round(next - sum, quantizer) - addend, quantizer);
+    sum = next;
   }
   return sum;
 }
@@ -53,15 +66,45 @@ int parse_chunk(std::string_view text, std::string_view digits) {
   return chunk;
 }
 
+/// The number or name between the parentheses of "NAME(ARGUMENT)"; empty where `text` is not of that form.
+std::string_view argument_of(std::string_view text, std::string_view name) {
+  if (!text.starts_with(name) || !text.ends_with(")")) return {};
+  text.remove_prefix(name.size());
+  return text.starts_with("(") ? text.substr(1, text.size() - 2) : std::string_view{};
+}
+
+/// "FORMAT_tensor_core(GENERATION)", or with fp16 without it.
+AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
+                                  std::string_view generation) {
+  AccumulateModel model{.format = fp16, .order = AccumulateOrder::tensor_core};
+  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+  model.core = {parse_enum<TensorCoreGeneration>("tensor core", generation)};
+  try {
+    (void)tensor_core_step(model.core, model.format, fp32);
+  } catch (const RequestError& error) {
+    throw RequestError(fmt::format("accumulation model '{}': {}", text, error.what()));
+  }
+  return model;
+}
+
 }  // namespace
 
 std::string to_string(const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::tensor_core) {
+    const std::string operands = model.format == fp16 ? "" : to_string(model.format) + "_";
+    return fmt::format("{}tensor_core({})", operands, name_of(model.core.generation));
+  }
   std::string text = to_string(model.format) + "_" + std::string(name_of(model.order));
   if (model.order == AccumulateOrder::chunked) text += fmt::format("({})", model.chunk);
   return text;
 }
 
 AccumulateModel parse_accumulate_model(std::string_view text) {
+  const std::size_t tensor_core = text.find("tensor_core(");
+  if (tensor_core != std::string_view::npos && (tensor_core == 0 || text[tensor_core - 1] == '_')) {
+    const std::string_view generation = argument_of(text.substr(tensor_core), "tensor_core");
+    return parse_tensor_core(text, text.substr(0, tensor_core), generation);
+  }
   const std::size_t separator = text.rfind('_');
   if (separator == std::string_view::npos) reject(text);
   std::string_view order = text.substr(separator + 1);
@@ -72,9 +115,9 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
     reject(text);
   }
   if (order.starts_with("chunked(") && order.ends_with(")")) {
-    model.chunk = parse_chunk(text, order.substr(8, order.size() - 9));
+    model.chunk = parse_chunk(text, argument_of(order, "chunked"));
     order = "chunked";
-  } else if (order == "chunked") {
+  } else if (order == "chunked" || order == "tensor_core") {
     reject(text);
   }
   for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
@@ -95,8 +138,33 @@ float accumulate(std::span<const float> terms, const AccumulateModel& model) {
       return sum_chunked(terms, quantizer, static_cast<std::size_t>(model.chunk));
     case AccumulateOrder::pairwise:
       return sum_pairwise(terms, quantizer);
+    case AccumulateOrder::kahan:
+      return sum_kahan(terms, quantizer);
+    case AccumulateOrder::tensor_core:
+      break;
   }
+  check_reduction_model(model);
   return 0;
+}
+
+float accumulate_products(std::span<const float> a, std::span<const float> b, const AccumulateModel& model) {
+  if (model.order != AccumulateOrder::tensor_core) {
+    std::vector<float> products(a.size());
+    for (std::size_t k = 0; k < a.size(); ++k) products[k] = a[k] * b[k];
+    return accumulate(products, model);
+  }
+  std::vector<float> rounded_a(a.size()), rounded_b(b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    rounded_a[k] = round(a[k], {.format = model.format});
+    rounded_b[k] = round(b[k], {.format = model.format});
+  }
+  return dot(rounded_a, rounded_b, 0, tensor_core_step(model.core, model.format, fp32));
+}
+
+void check_reduction_model(const AccumulateModel& model) {
+  if (model.order != AccumulateOrder::tensor_core) return;
+  throw RequestError(to_string(model) +
+                     " adds up matrix products; a sum of single terms takes one of the others");
 }
 
 }  // namespace halfscope

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/core/names.hpp>
 #include <halfscope/format/catalogue.hpp>
 
@@ -15,17 +16,22 @@ enum class AccumulateOrder : std::uint8_t {
   sequential,  ///< one partial sum, terms in ascending order
   chunked,     ///< each run of `chunk` terms sequentially in `format`; the chunks' sums sequentially in FP32
   pairwise,  ///< a binary tree: equal halves are added, a ragged end joins from its smallest subtree upwards
+  kahan,     ///< sequential with a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded
+  tensor_core,  ///< of products only: blocks of ascending terms, each added to the sum by a tensor core
 };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<AccumulateOrder>{"sequential", "chunked",
-                                                                             "pairwise"};
+inline constexpr std::array<std::string_view, 5> enum_names<AccumulateOrder>{
+    "sequential", "chunked", "pairwise", "kahan", "tensor_core"};
 
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
 /// are rounded separately, never fused. Printed as "fp16_sequential", "fp32_chunked(256)", "fp16_pairwise".
+/// Of a tensor core, `format` is that of the operands, and the sums are its FP32 output's: printed as
+/// "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;
-  int chunk = 0;  ///< terms per chunk; 0 unless chunked
+  int chunk = 0;      ///< terms per chunk; 0 unless chunked
+  TensorCore core{};  ///< the default unless tensor_core
 
   friend constexpr bool operator==(const AccumulateModel&, const AccumulateModel&) = default;
 };
@@ -44,13 +50,32 @@ inline constexpr std::array accumulate_models{
                          "FP16 partial sum, ascending order: stagnates and overflows first"},
     NamedAccumulateModel{"fp16_chunked(64)", "FP16 inside chunks of 64 terms, FP32 across them"},
     NamedAccumulateModel{"fp16_pairwise", "FP16, binary tree"},
+    NamedAccumulateModel{"fp32_kahan", "FP32, ascending order with Kahan's compensation; not for products"},
+    NamedAccumulateModel{"fp16_kahan", "FP16, ascending order with Kahan's compensation; not for products"},
+    NamedAccumulateModel{"tensor_core(volta)", "V100: FP16 products, blocks of 4 cut off at 23 bits"},
+    NamedAccumulateModel{"tensor_core(turing)", "T4: FP16 products, blocks of 8 cut off at 24 bits"},
+    NamedAccumulateModel{"tensor_core(ampere)", "A100: FP16 products, blocks of 8 cut off at 24 bits"},
+    NamedAccumulateModel{"tensor_core(ada)", "L40S: FP16 products, blocks of 8 cut off at 24 bits"},
+    NamedAccumulateModel{"tensor_core(hopper)", "H100, H200: FP16 products, blocks of 16 cut off at 25 bits"},
+    NamedAccumulateModel{"tensor_core(blackwell)", "B200: FP16 products, blocks of 16 cut off at 25 bits"},
 };
 
 [[nodiscard]] std::string to_string(const AccumulateModel& model);
-/// Throws RequestError with the nearest known name, or naming a chunk outside 1..2^20.
+/// Throws RequestError with the nearest known name, or naming a chunk outside 1..2^20, or a
+/// tensor core or its operands' format that there is not.
 [[nodiscard]] AccumulateModel parse_accumulate_model(std::string_view text);
 
 /// The sum of `terms` as `model` adds them up: the scalar definition that every kernel equals bit for bit.
+/// Throws RequestError for tensor_core, which adds up products only.
 [[nodiscard]] float accumulate(std::span<const float> terms, const AccumulateModel& model);
+
+/// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;
+/// for tensor_core, the operands rounded (nearest even) to `model.format`, then `dot` of its step from zero.
+/// `a` and `b` have the same size.
+[[nodiscard]] float accumulate_products(std::span<const float> a, std::span<const float> b,
+                                        const AccumulateModel& model);
+
+/// Throws RequestError where `model` is not one that sums of single terms can have: tensor_core.
+void check_reduction_model(const AccumulateModel& model);
 
 }  // namespace halfscope

@@ -1,14 +1,21 @@
-// The FP32 matrix product, compiled once per instruction set: a register tile of independent sums, k
-// ascending.
+// The matrix product with rounded adds, compiled once per instruction set: a register tile of independent
+// sums, k ascending.
 #include <halfscope/kernel/gemm.hpp>
 
+#include <type_traits>
+
+#include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::size_t tile_vectors = 2;
-constexpr std::size_t tile_rows = lanes == 16 ? 12 : 4;
+/// As many rows as leave registers for the rounding between the adds.
+template <typename Round>
+constexpr std::size_t tile_rows = lanes < 16                        ? 4
+                                  : std::is_same_v<Round, KeepFp32> ? 12
+                                                                    : 8;
 /// Terms per pass: this many rows of one tile's columns of b stay in the first-level cache.
 constexpr std::size_t depth_block = 256;
 
@@ -20,81 +27,126 @@ struct Panel {
   std::size_t c_stride;
 };
 
-/// One tile of c: `rows` by `vectors * lanes`, terms [k0, k1). Between blocks of k the partial sums wait in
-/// c, unrounded, so that blocking does not change a bit.
-template <std::size_t rows, std::size_t vectors>
-void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, std::size_t k0, std::size_t k1) {
+/// The terms [k0, k1) of every sum. A pass goes on from the sum so far, or if it is a chunk is a sum of its
+/// own, which is then added to it.
+template <typename Round>
+struct Pass {
+  std::size_t k0, k1;
+  AccumulateOrder order;
+  Round round;
+};
+
+HALFSCOPE_HD Floats with_one_nan(Floats x) {
+  return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
+}
+
+/// One tile of c: `rows` by `vectors * lanes`. Between passes the partial sums wait in c, unrounded, so that
+/// passes that are no chunks do not change a bit.
+template <std::size_t rows, std::size_t vectors, typename Round>
+void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Round>& pass) {
+  const Round to = pass.round;
+  const bool starts_at_zero = pass.k0 == 0 || pass.order == AccumulateOrder::chunked;
   const float* a_row[rows];
   Floats sum[rows][vectors];
   for (std::size_t i = 0; i < rows; ++i) {
     a_row[i] = a.data + a.row[m + i];
     for (std::size_t j = 0; j < vectors; ++j) {
-      sum[i][j] = k0 == 0 ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes);
+      sum[i][j] = starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes);
     }
   }
-  const float* b_row = panel.b + k0 * panel.b_stride;
-  for (std::size_t k = k0; k < k1; ++k, b_row += panel.b_stride) {
+  const float* b_row = panel.b + pass.k0 * panel.b_stride;
+  for (std::size_t k = pass.k0; k < pass.k1; ++k, b_row += panel.b_stride) {
     Floats b_k[vectors];
     for (std::size_t j = 0; j < vectors; ++j) b_k[j] = load(b_row + j * lanes);
     const std::int32_t column = a.column[k];
 #pragma GCC unroll 12
     for (std::size_t i = 0; i < rows; ++i) {
       const Floats a_ik = all_lanes(a_row[i][column]);
-      for (std::size_t j = 0; j < vectors; ++j) sum[i][j] += a_ik * b_k[j];
+      for (std::size_t j = 0; j < vectors; ++j) sum[i][j] = to(sum[i][j] + to(a_ik * b_k[j]));
     }
   }
   for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < vectors; ++j)
-      store(panel.c + (m + i) * panel.c_stride + j * lanes, sum[i][j]);
+    for (std::size_t j = 0; j < vectors; ++j) {
+      float* c = panel.c + (m + i) * panel.c_stride + j * lanes;
+      if (pass.order == AccumulateOrder::chunked) sum[i][j] += pass.k0 == 0 ? Floats{} : load(c);
+      store(c, with_one_nan(sum[i][j]));
+    }
   }
 }
 
-template <std::size_t vectors>
-void column_of_tiles(const GatherMatrix& a, const Panel& panel, std::size_t first_row, std::size_t last_row) {
+/// How all sums are added up.
+template <typename Round>
+struct Order {
+  AccumulateOrder order;
+  std::size_t terms_per_pass;
+  Round round;
+};
+
+template <std::size_t vectors, typename Round>
+void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
+                     const Order<Round>& order) {
+  constexpr std::size_t rows = tile_rows<Round>;
   const std::size_t depth = a.column.size();
-  for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += depth_block) {
-    const std::size_t k1 = k0 + depth_block < depth ? k0 + depth_block : depth;
-    std::size_t m = first_row;
-    for (; m + tile_rows <= last_row; m += tile_rows) tile<tile_rows, vectors>(a, panel, m, k0, k1);
-    for (; m + 4 <= last_row; m += 4) tile<4, vectors>(a, panel, m, k0, k1);
-    for (; m < last_row; ++m) tile<1, vectors>(a, panel, m, k0, k1);
+  const auto last = static_cast<std::size_t>(range.last);
+  for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
+    const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
+    const Pass<Round> pass{k0, k1, order.order, order.round};
+    auto m = static_cast<std::size_t>(range.first);
+    for (; m + rows <= last; m += rows) tile<rows, vectors>(a, panel, m, pass);
+    for (; m + 4 <= last; m += 4) tile<4, vectors>(a, panel, m, pass);
+    for (; m < last; ++m) tile<1, vectors>(a, panel, m, pass);
   }
 }
 
 /// The last columns, too few for a vector: computed in a copy that is padded with zeros.
-void narrow_column(const GatherMatrix& a, const DenseMatrix& b, const Panel& panel, std::size_t first_row,
-                   std::size_t last_row, std::size_t width) {
-  const auto depth = static_cast<std::size_t>(b.rows);
-  float* padded = new float[(depth + (last_row - first_row)) * lanes]{};
+template <typename Round>
+void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
+                   const Order<Round>& order) {
+  const std::size_t depth = a.column.size();
+  const auto first_row = static_cast<std::size_t>(range.first);
+  const auto rows = static_cast<std::size_t>(range.last) - first_row;
+  float* padded = new float[(depth + rows) * lanes]{};
   for (std::size_t k = 0; k < depth; ++k) {
     for (std::size_t n = 0; n < width; ++n) padded[k * lanes + n] = panel.b[k * panel.b_stride + n];
   }
   float* c = padded + depth * lanes;
-  const GatherMatrix rows{a.data, a.row.subspan(first_row, last_row - first_row), a.column};
-  column_of_tiles<1>(rows, {padded, lanes, c, lanes}, 0, last_row - first_row);
-  for (std::size_t m = first_row; m < last_row; ++m) {
-    for (std::size_t n = 0; n < width; ++n) panel.c[m * panel.c_stride + n] = c[(m - first_row) * lanes + n];
+  const GatherMatrix some_rows{a.data, a.row.subspan(first_row, rows), a.column};
+  column_of_tiles<1>(some_rows, {padded, lanes, c, lanes}, {0, range.last - range.first}, order);
+  for (std::size_t m = 0; m < rows; ++m) {
+    for (std::size_t n = 0; n < width; ++n) panel.c[(first_row + m) * panel.c_stride + n] = c[m * lanes + n];
   }
   delete[] padded;
+}
+
+template <typename Round>
+void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
+              const Order<Round>& order) {
+  const auto columns = static_cast<std::size_t>(b.columns);
+  std::size_t n = 0;
+  const auto panel = [&] { return Panel{b.data + n, columns, c + n, columns}; };
+  for (; n + tile_vectors * lanes <= columns; n += tile_vectors * lanes) {
+    column_of_tiles<tile_vectors>(a, panel(), rows, order);
+  }
+  for (; n + lanes <= columns; n += lanes) column_of_tiles<1>(a, panel(), rows, order);
+  if (n < columns && rows.first < rows.last) narrow_column(a, panel(), rows, columns - n, order);
 }
 
 }  // namespace
 
 template <Isa isa>
-void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, std::int64_t first_row,
-                   std::int64_t last_row) {
-  const auto first = static_cast<std::size_t>(first_row);
-  const auto last = static_cast<std::size_t>(last_row);
-  const auto columns = static_cast<std::size_t>(b.columns);
-  std::size_t n = 0;
-  const auto panel = [&] { return Panel{b.data + n, columns, c + n, columns}; };
-  for (; n + tile_vectors * lanes <= columns; n += tile_vectors * lanes) {
-    column_of_tiles<tile_vectors>(a, panel(), first, last);
+void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
+                   const AccumulateModel& model) {
+  const std::size_t terms =
+      model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
+  if (model.format == FloatFormat{}) {
+    return multiply(a, b, c, rows, Order<KeepFp32>{model.order, terms, {}});
   }
-  for (; n + lanes <= columns; n += lanes) column_of_tiles<1>(a, panel(), first, last);
-  if (n < columns && first < last) narrow_column(a, b, panel(), first, last, columns - n);
+  if (model.format == FloatFormat{5, 10}) {
+    return multiply(a, b, c, rows, Order<RoundToFp16>{model.order, terms, {}});
+  }
+  multiply(a, b, c, rows, Order<RoundTo>{model.order, terms, {rounding_grid({.format = model.format})}});
 }
-template void gemm_rows_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, std::int64_t,
-                                        std::int64_t);
+template void gemm_rows_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const RowRange&,
+                                        const AccumulateModel&);
 
 }  // namespace halfscope

@@ -30,15 +30,28 @@ struct DenseMatrix {
   std::int64_t columns = 0;
 };
 
-/// c = a b, with c row-major (a.row.size(), b.columns). Each element is its own sum over k as `model` adds it
-/// up; threads split the elements. Throws RequestError where the shapes disagree or `model` is not
-/// fp32_sequential.
+/// c = a b, with c row-major (a.row.size(), b.columns). Each element equals `accumulate_products` of its row
+/// and column, bit for bit; threads split the elements. Throws RequestError where the shapes disagree or
+/// where there is no product for `model` (check_product_model).
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 
-/// Rows [first_row, last_row) of `gemm` in one thread. Instantiated in a translation unit per instruction
+/// Throws RequestError unless `model` is sequential, chunked or tensor_core.
+void check_product_model(const AccumulateModel& model);
+
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+/// Rows of `gemm` in one thread, sequential or chunked. Instantiated in a translation unit per instruction
 /// set.
 template <Isa isa>
-void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, std::int64_t first_row,
-                   std::int64_t last_row);
+void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
+                   const AccumulateModel& model);
+
+/// Rows of `gemm` in one thread, as a tensor core with this step computes them.
+template <Isa isa>
+void gemm_tensor_core_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
+                               const TensorCoreStep& step);
 
 }  // namespace halfscope

@@ -22,6 +22,19 @@ std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t strid
   return offsets;
 }
 
+void check_product_model(const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::tensor_core) {
+    (void)tensor_core_step(model.core, model.format, fp32);
+    return;
+  }
+  if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
+    throw RequestError("a matrix product's chunk holds at least one term");
+  }
+  if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked) return;
+  throw RequestError("matrix products add up sequentially, in chunks or as tensor cores do, not in " +
+                     to_string(model) + "; only sums of single terms take that");
+}
+
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
   const auto rows = static_cast<std::int64_t>(a.row.size());
   const auto depth = static_cast<std::int64_t>(a.column.size());
@@ -29,18 +42,22 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
     throw RequestError(fmt::format("gemm: ({}, {}) times ({}, {}) does not give {} elements", rows, depth,
                                    b.rows, b.columns, c.size()));
   }
-  if (model != AccumulateModel{}) {
-    throw RequestError("matrix products accumulate in fp32_sequential, not in " + to_string(model));
-  }
+  check_product_model(model);
+  const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
+                                   ? &tensor_core_step(model.core, model.format, fp32)
+                                   : nullptr;
   // Many more pieces than threads keep the threads level; rows per piece stay a multiple of every kernel's
   // tile.
   constexpr std::int64_t rows_per_tile = 24;
   const std::int64_t tiles = (rows + rows_per_tile - 1) / rows_per_tile;
   const std::int64_t pieces = std::min<std::int64_t>(tiles, 64);
   parallel_for(pieces, [&](std::int64_t piece) noexcept {
-    const std::int64_t first = tiles * piece / pieces * rows_per_tile;
-    const std::int64_t last = std::min(rows, tiles * (piece + 1) / pieces * rows_per_tile);
-    dispatch_isa([&]<Isa isa>() { gemm_rows_isa<isa>(a, b, c.data(), first, last); });
+    const RowRange range{tiles * piece / pieces * rows_per_tile,
+                         std::min(rows, tiles * (piece + 1) / pieces * rows_per_tile)};
+    dispatch_isa([&]<Isa isa>() {
+      if (step != nullptr) return gemm_tensor_core_rows_isa<isa>(a, b, c.data(), range, *step);
+      gemm_rows_isa<isa>(a, b, c.data(), range, model);
+    });
   });
 }
 

@@ -1,12 +1,8 @@
 // Column sums, compiled once per instruction set: one lane per column, so any order of adds vectorises.
 #include <halfscope/kernel/reduce.hpp>
 
-#include <halfscope/format/round.hpp>
+#include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
-
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 namespace halfscope {
 namespace {
@@ -20,48 +16,6 @@ HALFSCOPE_HD V load_lanes(const float* from) {
   std::memcpy(&v, from, sizeof v);
   return v;
 }
-
-template <typename V>
-HALFSCOPE_HD V round_lanes(V v, const Quantizer& quantizer) {
-  for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) v[i] = round(v[i], quantizer);
-  return v;
-}
-
-/// Nearest even to FP16 and back; a NaN may keep its payload.
-template <typename V>
-HALFSCOPE_HD V round_to_fp16(V v) {
-#if defined(__AVX512F__)
-  const __mmask16 all = 0xFFFF;
-  if constexpr (sizeof(v) == 64) {
-    return _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtps_ph(all, v, _MM_FROUND_TO_NEAREST_INT));
-  }
-#elif defined(__F16C__)
-  if constexpr (sizeof(v) == 32) return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
-#endif
-  return round_lanes(v, Quantizer{.format = {5, 10}});
-}
-
-struct KeepFp32 {
-  template <typename V>
-  HALFSCOPE_HD V operator()(V v) const {
-    return v;
-  }
-};
-
-struct RoundToFp16 {
-  template <typename V>
-  HALFSCOPE_HD V operator()(V v) const {
-    return round_to_fp16(v);
-  }
-};
-
-struct RoundTo {
-  Quantizer quantizer;
-  template <typename V>
-  HALFSCOPE_HD V operator()(V v) const {
-    return round_lanes(v, quantizer);
-  }
-};
 
 template <typename V>
 struct NoTally {
@@ -124,6 +78,19 @@ V sum_sequential(const ColumnTerms& terms, const ColumnRange& range, Round to, O
   return sum;
 }
 
+template <typename V, typename Round, typename Observer>
+V sum_kahan(const ColumnTerms& terms, const ColumnRange& range, Round to, Observer& observer) {
+  V sum{}, compensation{};
+  for (std::int64_t r = range.first_row; r < range.last_row; ++r) {
+    const V addend = to(term_at<V>(terms, r, range.first_column, to) - compensation);
+    const V next = to(sum + addend);
+    observer.see(sum, addend, next);
+    compensation = to(to(next - sum) - addend);
+    sum = next;
+  }
+  return sum;
+}
+
 /// A binary counter of subtrees: two of equal size are added as soon as both are complete.
 template <typename V, typename Round, typename Observer>
 V sum_pairwise(const ColumnTerms& terms, const ColumnRange& range, Round to, Observer& observer) {
@@ -160,12 +127,17 @@ struct Job {
   ColumnTally* tallies;
 };
 
+template <typename V, typename Round, typename Observer>
+V sum_in_order(const Job<Round>& job, const ColumnRange& range, Observer& observer) {
+  if (job.order == AccumulateOrder::pairwise) return sum_pairwise<V>(job.terms, range, job.round, observer);
+  if (job.order == AccumulateOrder::kahan) return sum_kahan<V>(job.terms, range, job.round, observer);
+  return sum_sequential<V>(job.terms, range, job.round, observer);
+}
+
 template <typename V, typename Observer, typename Round>
 void sum_lanes(const Job<Round>& job, const ColumnRange& range) {
   Observer observer;
-  const V sum = job.order == AccumulateOrder::pairwise
-                    ? sum_pairwise<V>(job.terms, range, job.round, observer)
-                    : sum_sequential<V>(job.terms, range, job.round, observer);
+  const V sum = sum_in_order<V>(job, range, observer);
   std::memcpy(job.sums + range.first_column, &sum, sizeof sum);
   observer.write(job.tallies + range.first_column);
 }
@@ -195,7 +167,7 @@ void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, con
   if (model.format == FloatFormat{}) return run(Job<KeepFp32>{terms, model.order, {}, sums, tallies}, range);
   if (model.format == FloatFormat{5, 10})
     return run(Job<RoundToFp16>{terms, model.order, {}, sums, tallies}, range);
-  run(Job<RoundTo>{terms, model.order, {{.format = model.format}}, sums, tallies}, range);
+  run(Job<RoundTo>{terms, model.order, {rounding_grid({.format = model.format})}, sums, tallies}, range);
 }
 template void column_sums_isa<target_isa>(const ColumnTerms&, const AccumulateModel&, const ColumnRange&,
                                           float*, ColumnTally*);

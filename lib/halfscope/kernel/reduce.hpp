@@ -28,7 +28,8 @@ struct ColumnTerms {
   std::int64_t columns = 0;
 };
 
-/// sums[c] = the sum of column c's terms as `model` adds them up; equals `accumulate` of each column.
+/// sums[c] = the sum of column c's terms as `model` adds them up; equals `accumulate` of each column. Throws
+/// RequestError where the sizes disagree or `model` is a tensor core.
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
 
 /// The same sums, and what happened to the partial sums on the way, over all columns together.
@@ -47,7 +48,7 @@ struct ColumnRange {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
-/// The sequential or pairwise sums of `range` in one thread; `tallies` may be null.
+/// The sequential, pairwise or compensated sums of `range` in one thread; `tallies` may be null.
 template <Isa isa>
 void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range,
                      float* sums, ColumnTally* tallies);

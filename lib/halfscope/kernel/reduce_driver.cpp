@@ -18,6 +18,7 @@ void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<flo
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
     throw RequestError("column_sums: a chunk holds at least one term");
   }
+  check_reduction_model(model);
 }
 
 void sum_range(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range, float* sums,

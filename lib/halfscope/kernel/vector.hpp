@@ -36,8 +36,9 @@ HALFSCOPE_HD Floats as_floats(Ints x) {
 HALFSCOPE_HD Ints all_lanes(std::uint32_t value) {
   return Ints{} + static_cast<std::int32_t>(value);
 }
+/// x - 0 is x for every x, so that this is a broadcast and nothing else; 0 + x would be an addition.
 HALFSCOPE_HD Floats all_lanes(float value) {
-  return Floats{} + value;
+  return value - Floats{};
 }
 
 HALFSCOPE_HD Floats load(const float* from) {

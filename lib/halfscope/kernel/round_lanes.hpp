@@ -1,0 +1,66 @@
+// Rounding of a vector between two operations; only for kernel/*.cpp, which are compiled once per instruction
+// set.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <halfscope/format/round.hpp>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+// Unnamed: compiled differently for every instruction set, so no two translation units may share it.
+namespace halfscope {
+namespace {
+
+template <typename V>
+HALFSCOPE_HD V round_lanes(V v, const RoundingGrid& grid) {
+  constexpr std::size_t count = sizeof(V) / sizeof(float);
+  float x[count];
+  std::memcpy(x, &v, sizeof v);
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) x[i] = round_on_grid<Rounding::nearest_even>(x[i], grid);
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// Nearest even to FP16 and back; a NaN may keep its payload.
+template <typename V>
+HALFSCOPE_HD V round_to_fp16(V v) {
+#if defined(__AVX512F__)
+  const __mmask16 all = 0xFFFF;
+  if constexpr (sizeof(v) == 64) {
+    return _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtps_ph(all, v, _MM_FROUND_TO_NEAREST_INT));
+  }
+#elif defined(__F16C__)
+  if constexpr (sizeof(v) == 32) return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+#endif
+  return round_lanes(v, rounding_grid({.format = {5, 10}}));
+}
+
+struct KeepFp32 {
+  template <typename V>
+  HALFSCOPE_HD V operator()(V v) const {
+    return v;
+  }
+};
+
+struct RoundToFp16 {
+  template <typename V>
+  HALFSCOPE_HD V operator()(V v) const {
+    return round_to_fp16(v);
+  }
+};
+
+struct RoundTo {
+  RoundingGrid grid;
+  template <typename V>
+  HALFSCOPE_HD V operator()(V v) const {
+    return round_lanes(v, grid);
+  }
+};
+
+}  // namespace
+}  // namespace halfscope
