@@ -1,8 +1,7 @@
 // Forward and backward of batch normalisation.
 #include "sim/layers/batch_norm.hpp"
 
-#include <cmath>
-
+#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/kernel/batch_norm.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/reduce.hpp>
@@ -55,7 +54,7 @@ void update_running(const BatchNormParameters& parameters, const Statistics& sta
 
 Array inverse_deviation(const Array& variance, float epsilon) {
   Array result(variance.shape());
-  for (std::size_t c = 0; c < result.size(); ++c) result[c] = 1.0f / std::sqrt(variance[c] + epsilon);
+  for (std::size_t c = 0; c < result.size(); ++c) result[c] = rsqrt(variance[c] + epsilon);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
@@ -54,7 +55,7 @@ double learning_rate(const TrainConfig& config, std::int64_t step) {
   if (parse_enum<Schedule>("schedule", config.schedule) == Schedule::constant) return config.learning_rate;
   constexpr double pi = 3.14159265358979323846;
   const double progress = static_cast<double>(step) / static_cast<double>(config.steps);
-  return config.learning_rate * 0.5 * (1 + std::cos(pi * progress));
+  return config.learning_rate * 0.5 * (1 + cos(pi * progress));
 }
 
 }  // namespace halfscope

@@ -2,6 +2,7 @@
 #include <halfscope/kernel/round.hpp>
 
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/round_stochastic.hpp>
 #include <halfscope/kernel/vector.hpp>
 
 #if defined(__F16C__)
@@ -19,54 +20,6 @@ void round_generic(const float* in, float* out, std::size_t count, const Roundin
   const RoundingGrid grid = shared_grid;  // a copy that `out` cannot alias
 #pragma omp simd
   for (std::size_t i = 0; i < count; ++i) out[i] = round_on_grid<rounding>(in[i], grid);
-}
-
-constexpr std::size_t random_blocks = 64;
-
-/// The words of `random_blocks` Philox blocks from `first` on, as RandomStream::block gives them: the rounds
-/// are outermost so that each is a loop over independent blocks.
-void draw(const RandomStream& stream, std::uint64_t first, std::uint32_t (&out)[4 * random_blocks]) {
-  std::uint32_t c0[random_blocks], c1[random_blocks], c2[random_blocks], c3[random_blocks];
-  for (std::size_t b = 0; b < random_blocks; ++b) {
-    c0[b] = static_cast<std::uint32_t>(first + b);
-    c1[b] = static_cast<std::uint32_t>((first + b) >> 32);
-    c2[b] = stream.step;
-    c3[b] = stream.site;
-  }
-  auto key0 = static_cast<std::uint32_t>(stream.seed);
-  auto key1 = static_cast<std::uint32_t>(stream.seed >> 32);
-  for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
-#pragma omp simd
-    for (std::size_t b = 0; b < random_blocks; ++b) {
-      const std::uint64_t product0 = std::uint64_t{0xD2511F53u} * c0[b];
-      const std::uint64_t product1 = std::uint64_t{0xCD9E8D57u} * c2[b];
-      c0[b] = static_cast<std::uint32_t>(product1 >> 32) ^ c1[b] ^ key0;
-      c1[b] = static_cast<std::uint32_t>(product1);
-      c2[b] = static_cast<std::uint32_t>(product0 >> 32) ^ c3[b] ^ key1;
-      c3[b] = static_cast<std::uint32_t>(product0);
-    }
-  }
-  for (std::size_t b = 0; b < random_blocks; ++b) {
-    out[4 * b] = c0[b];
-    out[4 * b + 1] = c1[b];
-    out[4 * b + 2] = c2[b];
-    out[4 * b + 3] = c3[b];
-  }
-}
-
-void round_stochastic(const float* in, float* out, std::size_t count, const Quantizer& q,
-                      const RandomStream& stream) {
-  const RoundingGrid grid = rounding_grid(q);
-  constexpr std::size_t tile = 4 * random_blocks;
-  std::uint32_t random[tile];
-  for (std::size_t start = 0; start < count; start += tile) {
-    draw(stream, start / 4, random);
-    const std::size_t here = count - start < tile ? count - start : tile;
-#pragma omp simd
-    for (std::size_t i = 0; i < here; ++i) {
-      out[start + i] = round_on_grid<Rounding::stochastic>(in[start + i], grid, random[i]);
-    }
-  }
 }
 
 void canonicalise_nans(const float* in, float* out, std::size_t count) {
@@ -124,31 +77,40 @@ void round_by_magic_add(const float* in, float* out, std::size_t count, const Ro
 #if defined(__F16C__)
 constexpr bool has_conversion = true;
 
+/// `mode` is an immediate of the conversion: 0 to the nearest, 1 down, 2 up, 3 toward zero.
+template <int mode>
 HALFSCOPE_HD Floats convert_to_half_and_back(Floats x) {
 #if defined(__AVX512F__)
   // The masked forms, all lanes on: GCC 12 warns of an uninitialised value in the others (its bug 105593).
   const __mmask16 all = 0xFFFF;
-  const __m256i half = _mm512_maskz_cvtps_ph(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m256i half = _mm512_maskz_cvtps_ph(all, x, mode | _MM_FROUND_NO_EXC);
   return _mm512_maskz_cvtph_ps(all, half);
 #else
-  return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(x, mode));
 #endif
 }
 
 #else
 constexpr bool has_conversion = false;
 
+template <int mode>
 HALFSCOPE_HD Floats convert_to_half_and_back(Floats x) {
   return x;
 }  // never called
 
 #endif
 
+bool is_fp16(const Quantizer& q) {
+  return q.format.exponent_bits == 5 && q.format.mantissa_bits == 10 && q.format.specials == Specials::ieee &&
+         q.format.subnormals == Subnormals::gradual && q.overflow == Overflow::infinity;
+}
+
 /// FP16 through the hardware's own conversions.
+template <int mode>
 void round_by_conversion(const float* in, float* out, std::size_t count) {
   map_vectors(
       in, out, count, [](Floats x) __attribute__((always_inline)) {
-        return with_nans_canonical(x, as_ints(convert_to_half_and_back(x)));
+        return with_nans_canonical(x, as_ints(convert_to_half_and_back<mode>(x)));
       });
 }
 
@@ -156,9 +118,7 @@ void round_by_conversion(const float* in, float* out, std::size_t count) {
 void round_nearest_even(const float* in, float* out, std::size_t count, const Quantizer& q) {
   const FloatFormat& f = q.format;
   const RoundingGrid grid = rounding_grid(q);
-  const bool is_fp16 = f.exponent_bits == 5 && f.mantissa_bits == 10 && f.specials == Specials::ieee &&
-                       f.subnormals == Subnormals::gradual && q.overflow == Overflow::infinity;
-  if (has_conversion && is_fp16) return round_by_conversion(in, out, count);
+  if (has_conversion && is_fp16(q)) return round_by_conversion<0>(in, out, count);
   if (f.exponent_bits == 8) return round_wide_exponent(in, out, count, grid);
   if (f.mantissa_bits > 21) return round_generic<Rounding::nearest_even>(in, out, count, grid);
   if (f.subnormals == Subnormals::gradual)
@@ -184,15 +144,18 @@ void round_isa<target_isa>(const float* in, float* out, std::size_t count, const
     case Rounding::nearest_away:
       return round_generic<Rounding::nearest_away>(in, out, count, grid);
     case Rounding::toward_zero:
+      if (has_conversion && is_fp16(q)) return round_by_conversion<3>(in, out, count);
       return round_generic<Rounding::toward_zero>(in, out, count, grid);
     case Rounding::up:
+      if (has_conversion && is_fp16(q)) return round_by_conversion<2>(in, out, count);
       return round_generic<Rounding::up>(in, out, count, grid);
     case Rounding::down:
+      if (has_conversion && is_fp16(q)) return round_by_conversion<1>(in, out, count);
       return round_generic<Rounding::down>(in, out, count, grid);
     case Rounding::to_odd:
       return round_generic<Rounding::to_odd>(in, out, count, grid);
     case Rounding::stochastic:
-      return round_stochastic(in, out, count, q, stream);
+      return round_stochastic_isa<target_isa>(in, out, count, q, stream);
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/elementary.hpp>
 
 namespace halfscope {
 namespace {
@@ -24,6 +24,38 @@ std::size_t checked_classes(std::size_t elements, std::span<const std::int32_t> 
   return classes;
 }
 
+constexpr std::int64_t elements_per_task = 4096;
+
+/// Consecutive rows, all that one task reads and writes.
+struct Rows {
+  const float* logits;  // (rows, classes)
+  float* probability;   // (rows, classes)
+  std::size_t classes;
+  const std::int32_t* labels;  // (rows)
+  float* loss;                 // (rows)
+};
+
+/// The exponentials of all rows are one loop, since a row of few classes fills no vector.
+void softmax_rows(const Rows& rows, std::size_t count, const AccumulateModel& model) {
+  const std::size_t classes = rows.classes;
+  for (std::size_t r = 0; r < count; ++r) {
+    const float* x = rows.logits + r * classes;
+    float* p = rows.probability + r * classes;
+    const float largest = *std::max_element(x, x + classes);
+    rows.loss[r] = x[static_cast<std::size_t>(rows.labels[r])] - largest;
+    for (std::size_t c = 0; c < classes; ++c) p[c] = x[c] - largest;
+  }
+  dispatch_isa([&]<Isa isa>() {
+    elementary_isa<isa>(Elementary::exp, rows.probability, rows.probability, count * classes);
+  });
+  for (std::size_t r = 0; r < count; ++r) {
+    const std::span<float> p(rows.probability + r * classes, classes);
+    const float sum = accumulate(p, model);
+    for (float& value : p) value /= sum;
+    rows.loss[r] = log(sum) - rows.loss[r];
+  }
+}
+
 }  // namespace
 
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
@@ -33,16 +65,14 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
   if (probability.size() != logits.size() || row_loss.size() != labels.size()) {
     throw RequestError("softmax: the outputs do not have the sizes of logits and labels");
   }
-  parallel_for(static_cast<std::int64_t>(labels.size()), [&](std::int64_t row) {
-    const auto r = static_cast<std::size_t>(row);
-    const std::span<const float> x = logits.subspan(r * classes, classes);
-    const std::span<float> p = probability.subspan(r * classes, classes);
-    const float largest = *std::max_element(x.begin(), x.end());
-    for (std::size_t c = 0; c < classes; ++c) p[c] = exp(x[c] - largest);
-    const float sum = accumulate(p, model);
-    for (std::size_t c = 0; c < classes; ++c) p[c] = p[c] / sum;
-    row_loss[r] = log(sum) - (x[static_cast<std::size_t>(labels[r])] - largest);
-  });
+  const auto width = static_cast<std::int64_t>(classes);
+  const std::int64_t rows_per_task = std::max<std::int64_t>(1, elements_per_task / width);
+  parallel_for_ranges(static_cast<std::int64_t>(labels.size()), rows_per_task,
+                      [&](std::int64_t first, std::int64_t count) {
+                        Rows rows{logits.data() + first * width, probability.data() + first * width, classes,
+                                  labels.data() + first, row_loss.data() + first};
+                        softmax_rows(rows, static_cast<std::size_t>(count), model);
+                      });
 }
 
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,

@@ -1,0 +1,48 @@
+// The timing harness of `halfscope bench`.
+#include "experiments/bench.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace halfscope {
+namespace {
+
+constexpr double shortest_sample = 1e-3;  // seconds: far above the clock's resolution
+constexpr double time_of_case = 0.5;
+
+double seconds(const std::function<void()>& function, int calls) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls; ++i) function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Calls that fill a sample; the first ones warm caches up.
+int calls_per_sample(const std::function<void()>& function) {
+  function();
+  int calls = 1;
+  while (seconds(function, calls) < shortest_sample) calls *= 2;
+  return calls;
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others) {
+  const int our_calls = calls_per_sample(ours), other_calls = calls_per_sample(others);
+  std::vector<double> our_times, other_times;
+  for (double spent = 0; spent < time_of_case || our_times.size() < 5;) {
+    const double our_time = seconds(ours, our_calls), other_time = seconds(others, other_calls);
+    our_times.push_back(our_time / our_calls);
+    other_times.push_back(other_time / other_calls);
+    spent += our_time + other_time;
+  }
+  return {median(our_times), median(other_times)};
+}
+
+}  // namespace halfscope

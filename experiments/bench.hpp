@@ -1,0 +1,41 @@
+// Timing two things side by side: the harness and the table of `halfscope bench`.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace halfscope {
+
+struct BenchResult {
+  double value = 0;  ///< of what is measured
+  std::string unit;
+  double ratio = 0;  ///< its speed as a share of the other's
+  std::string against;
+};
+
+struct BenchCase {
+  std::string_view name;
+  std::string_view summary;
+  BenchResult (*run)();
+};
+
+/// Every case, in the order in which they run.
+[[nodiscard]] std::span<const BenchCase> bench_cases();
+
+/// Seconds per call, each the median of several repetitions.
+struct Times {
+  double ours = 0;
+  double others = 0;
+};
+
+/// Times the two in turn, so that both meet the same machine, for about half a second.
+[[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others);
+
+/// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread.
+void eigen_product(const float* a, const float* b, float* c, int size);
+/// "Eigen VERSION, INSTRUCTION SETS" as it is compiled here.
+[[nodiscard]] std::string eigen_description();
+
+}  // namespace halfscope

@@ -1,0 +1,166 @@
+// What `halfscope bench` times: one line per case.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/elementary.hpp>
+#include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/histogram.hpp>
+#include <halfscope/kernel/round.hpp>
+
+#include "experiments/bench.hpp"
+#include "sim/train/trainer.hpp"
+
+namespace halfscope {
+namespace {
+
+/// 4 MiB of floats: in the cache, not in the innermost ones.
+constexpr std::size_t array_size = std::size_t{1} << 20;
+
+enum class Sign { either, positive };
+
+/// Log-uniform magnitudes from 2^-27 to 2^17, as gradients are.
+std::vector<float> wide_floats(Sign sign) {
+  const RandomStream stream{.seed = 1};
+  std::vector<float> values(array_size);
+  for (std::size_t i = 0; i < array_size; ++i)
+    values[i] = 0.6931472f * (44.0f * stream.uniform(2 * i) - 27.0f);
+  apply(Elementary::exp, values, values);
+  for (std::size_t i = 0; i < array_size && sign == Sign::either; ++i) {
+    if (stream.uniform(2 * i + 1) < 0.5f) values[i] = -values[i];
+  }
+  return values;
+}
+
+/// Keeps the compiler from dropping what is written to memory.
+void use_memory() {
+  asm volatile("" : : : "memory");
+}
+
+using Operation = std::function<void(std::span<const float>, std::span<float>)>;
+
+BenchResult against_memcpy(const Operation& operation, Sign sign = Sign::either) {
+  const std::vector<float> in = wide_floats(sign);
+  std::vector<float> out(in.size());
+  const Times times = time_in_turn(
+      [&] {
+        operation(in, out);
+        use_memory();
+      },
+      [&] {
+        std::memcpy(out.data(), in.data(), in.size() * sizeof(float));
+        use_memory();
+      });
+  return {static_cast<double>(array_size) / times.ours * 1e-9, "Gelem/s", times.others / times.ours,
+          "memcpy"};
+}
+
+BenchResult rounding(std::string_view quantizer) {
+  const Quantizer q = parse_quantizer(quantizer);
+  return against_memcpy(
+      [q](std::span<const float> in, std::span<float> out) { round(in, out, q, RandomStream{.seed = 1}); });
+}
+
+BenchResult counting() {
+  HistogramCounts counts;
+  return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
+}
+
+BenchResult function_of_array(Elementary function) {
+  return against_memcpy(
+      [function](std::span<const float> in, std::span<float> out) { apply(function, in, out); },
+      Sign::positive);
+}
+
+constexpr int matrix_size = 256;
+constexpr double gigaflop = 2e-9 * matrix_size * matrix_size * matrix_size;
+
+/// Two matrices and their product.
+struct Product {
+  std::vector<float> a = std::vector<float>(matrix_size * matrix_size, 0.5f), b = a, c = a;
+  std::vector<std::int32_t> row = strided_offsets(matrix_size, matrix_size),
+                            column = strided_offsets(matrix_size, 1);
+
+  void ours(int threads) {
+    set_thread_count(threads);
+    gemm({a.data(), row, column}, {b.data(), matrix_size, matrix_size}, c, {});
+    set_thread_count(1);
+  }
+};
+
+BenchResult product_against_eigen() {
+  Product product;
+  const Times times =
+      time_in_turn([&] { product.ours(1); },
+                   [&] {
+                     eigen_product(product.a.data(), product.b.data(), product.c.data(), matrix_size);
+                     use_memory();
+                   });
+  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours, eigen_description()};
+}
+
+BenchResult product_on_two_threads() {
+  Product product;
+  const Times times = time_in_turn([&] { product.ours(2); }, [&] { product.ours(1); });
+  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours, "one thread"};
+}
+
+/// Noise of Fashion-MNIST's shape: training takes as long as on the images.
+class NoiseImages final : public Dataset {
+ public:
+  NoiseImages() {
+    for (std::size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = RandomStream{.seed = 2}.uniform(i) - 0.5f;
+  }
+  [[nodiscard]] std::int64_t size(Split) const override { return images; }
+  [[nodiscard]] Shape example_shape() const override { return {28, 28, 1}; }
+  [[nodiscard]] std::int64_t class_count() const override { return 10; }
+  [[nodiscard]] Batch batch(Split, std::span<const std::int64_t> indices) const override {
+    Batch batch{Array({static_cast<std::int64_t>(indices.size()), 28, 28, 1}), {}};
+    float* to = batch.inputs.data();
+    for (const std::int64_t index : indices) {
+      batch.labels.push_back(static_cast<std::int32_t>(index % 10));
+      to = std::copy_n(pixels_.begin() + index * image, image, to);
+    }
+    return batch;
+  }
+
+ private:
+  static constexpr std::int64_t images = 512, image = 28 * 28;
+  std::vector<float> pixels_ = std::vector<float>(static_cast<std::size_t>(images * image));
+};
+
+BenchResult training_step() {
+  const NoiseImages images;
+  const auto trainer_with = [&](const char* policy, const char* scale) {
+    return Trainer({.steps = 1'000'000, .policy = policy, .loss_scale = scale, .observe_every = 0}, images);
+  };
+  Trainer mixed = trainer_with("fp16_mixed", "1024"), full = trainer_with("fp32", "none");
+  const Times times = time_in_turn([&] { (void)mixed.step(); }, [&] { (void)full.step(); });
+  return {times.ours * 1e3, "ms", times.others / times.ours, "the policy fp32"};
+}
+
+constexpr std::array cases{
+    BenchCase{"round_fp16", "rounding to the nearest", [] { return rounding("fp16"); }},
+    BenchCase{"round_bf16", "rounding to the nearest", [] { return rounding("bf16"); }},
+    BenchCase{"round_fp8_e4m3", "rounding to the nearest", [] { return rounding("fp8_e4m3"); }},
+    BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
+    BenchCase{"histogram", "counting by binade", counting},
+    BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
+    BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
+    BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},
+    BenchCase{"erf", "of an array", [] { return function_of_array(Elementary::erf); }},
+    BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
+    BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
+    BenchCase{"gemm", "256 x 256 x 256, summed in order", product_against_eigen},
+    BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order", product_on_two_threads},
+    BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", training_step},
+};
+
+}  // namespace
+
+std::span<const BenchCase> bench_cases() {
+  return cases;
+}
+
+}  // namespace halfscope

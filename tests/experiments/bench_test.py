@@ -1,0 +1,46 @@
+"""halfscope bench: the contracted JSON, the table, and names that are wrong."""
+
+import json
+import subprocess
+import sys
+import unittest
+
+PROGRAM = sys.argv.pop()
+
+
+def bench(*words):
+    return subprocess.run([PROGRAM, "bench", *words], capture_output=True, text=True, timeout=120)
+
+
+class Bench(unittest.TestCase):
+    def test_json(self):
+        result = bench("round_fp16", "gemm", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = json.loads(result.stdout)["cases"]
+        self.assertEqual([case["name"] for case in cases], ["round_fp16", "gemm"])
+        for case in cases:
+            self.assertEqual(set(case), {"name", "value", "unit", "ratio", "against"})
+            self.assertGreater(case["value"], 0)
+            self.assertGreater(case["ratio"], 0)
+        self.assertEqual((cases[0]["unit"], cases[0]["against"]), ("Gelem/s", "memcpy"))
+        self.assertEqual(cases[1]["unit"], "GFLOP/s")
+        self.assertRegex(cases[1]["against"], r"^Eigen \d+\.\d+\.\d+, ")
+
+    def test_table(self):
+        result = bench("exp")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(lines[0].split(), ["case", "value", "unit", "ratio", "against"])
+        self.assertEqual(lines[1].split()[0], "exp")
+
+    def test_unknown_name_is_refused_before_anything_runs(self):
+        result = bench("round_fp16", "histogramm")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("did you mean 'histogram'", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
