@@ -52,7 +52,7 @@ void add_calc_command(CLI::App& app) {
   command->add_option("OPERATION", options->operation, operations)->required();
   command->add_option("VALUES", options->values,
                       "bit patterns (0x3c00; for round those of fp32) or decimals, which go to the nearest "
-                      "number of the format; -- before a -inf");
+                      "number of the format; -- before the first if one is -inf or starts with -.");
   command->add_option("--format", options->format, "of operands and result; fp16 by default");
   command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");

@@ -57,6 +57,15 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
 [[nodiscard]] constexpr Exact exact_sum(Exact a, Exact b) {
   if (a.significand == 0) return b;
   if (b.significand == 0) return a;
+  if (a.exponent < b.exponent) std::swap(a, b);
+  const int distance = a.exponent - b.exponent;
+  if (detail::bit_width(a.significand) + distance < 63) {  // the usual case: 64 bits hold the sum
+    const auto term_a = static_cast<std::int64_t>(a.significand << distance);
+    const auto term_b = static_cast<std::int64_t>(b.significand);
+    const std::int64_t sum = a.sign == b.sign ? term_a + term_b : term_a - term_b;
+    return {sum < 0 ? a.sign ^ sign_bit : a.sign, b.exponent,
+            static_cast<std::uint64_t>(sum < 0 ? -sum : sum)};
+  }
   // Both get their leading one at bit 125: room for a carry, and for 77 bits below a product.
   const int shift_a = 126 - detail::bit_width(a.significand);
   const int shift_b = 126 - detail::bit_width(b.significand);
