@@ -101,8 +101,8 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   }
 
   bool tiny = below_normal > 0;
-  if (below_normal ==
-      1) {  // with all its significand bits it may still round up to the smallest normal number
+  // With all its significand bits it may still round up to the smallest normal number.
+  if (below_normal == 1) {
     const FixedPoint unbounded = divide(significand, 63 - format.mantissa_bits);
     tiny = round_fixed(unbounded, direction) >> (format.mantissa_bits + 1) == 0;
   }
