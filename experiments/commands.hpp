@@ -7,6 +7,7 @@ namespace halfscope {
 
 /// Each registers a subcommand that runs when it has been parsed; machine output goes to stdout.
 void add_bench_command(CLI::App& app);
+void add_calc_command(CLI::App& app);
 void add_list_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_report_command(CLI::App& app);

@@ -1,0 +1,24 @@
+// The operands of `halfscope calc`: bit patterns and decimals.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <halfscope/arithmetic/round_exact.hpp>
+
+namespace halfscope {
+
+/// Whether `text` is meant as a bit pattern: it starts with 0x.
+[[nodiscard]] bool is_bit_pattern(std::string_view text);
+
+/// The number of `format` with the bits of `text`, "0x3c00". Throws RequestError for anything but hex digits
+/// and for more bits than the format has.
+[[nodiscard]] float parse_bit_pattern(std::string_view text, const FloatFormat& format);
+
+/// A decimal ("-1.5", ".5e-3", "inf", "nan") rounded once, as `q` says.
+[[nodiscard]] Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t random_bits);
+
+/// `text` in quotes for a message: at most 40 bytes of it, bytes that do not print as '?'.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+}  // namespace halfscope

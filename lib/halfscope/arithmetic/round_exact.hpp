@@ -1,0 +1,38 @@
+// The one place where an exact result is rounded to a format and raises its flags.
+#pragma once
+
+#include <cstdint>
+
+#include <halfscope/arithmetic/exact.hpp>
+#include <halfscope/format/quantizer.hpp>
+
+namespace halfscope {
+
+/// The exceptions of IEEE 754-2019, clause 7; the bits as TestFloat prints them.
+namespace flag {
+inline constexpr std::uint8_t inexact = 1;
+inline constexpr std::uint8_t underflow = 2;  ///< inexact, and tiny after rounding
+inline constexpr std::uint8_t overflow = 4;
+inline constexpr std::uint8_t divide_by_zero = 8;
+inline constexpr std::uint8_t invalid = 16;
+}  // namespace flag
+
+/// A result and the flags it raised.
+struct Flagged {
+  float value = 0;
+  std::uint8_t flags = 0;
+};
+
+/// `x`, which must not be zero, rounded as `round` in format/round.hpp rounds a float. Overflow is raised
+/// where the result, as if its exponent had no bound, is beyond the largest number, whatever it becomes.
+[[nodiscard]] Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bits = 0);
+
+/// Infinity as an exact result, or what it becomes where the format or the overflow policy has none; then it
+/// raises overflow and inexact, as every number that is too large does.
+[[nodiscard]] Flagged round_infinity(std::uint32_t sign, const Quantizer& q);
+
+/// `x`, which must not be zero, rounded to an integer that need not fit any format. From 2^63 on, where every
+/// float is an integer, `x` itself.
+[[nodiscard]] Exact round_to_integer(const Exact& x, Rounding rounding, std::uint32_t random_bits = 0);
+
+}  // namespace halfscope

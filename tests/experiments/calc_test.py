@@ -1,0 +1,172 @@
+"""halfscope calc as scripts use it: answers, streams, and what it says to malformed operands."""
+
+import random
+import struct
+import subprocess
+import sys
+import unittest
+from fractions import Fraction
+
+PROGRAM = sys.argv.pop()
+
+
+def calc(*words, stdin=None):
+    return subprocess.run([PROGRAM, "calc", *map(str, words)], input=stdin, capture_output=True, timeout=300)
+
+
+def half(bits):
+    """The number that FP16 bits stand for, by Python's own conversion."""
+    return struct.unpack("<e", struct.pack("<H", bits))[0]
+
+
+class Answers(unittest.TestCase):
+    def answer(self, *words):
+        result = calc(*words)
+        self.assertEqual((result.returncode, result.stderr), (0, b""), words)
+        return result.stdout.decode()
+
+    def test_table(self):
+        for words, expected in (
+            (("add", "0x3c00", "0x4000"), "0x4200 00"),
+            (("add", "1", "2"), "0x4200 00"),
+            (("sub", "1", "-1.5"), "0x4100 00"),
+            (("mul", "0x7bff", "2"), "0x7c00 05"),
+            (("mul", "0x7bff", "2", "--overflow", "saturate"), "0x7bff 05"),
+            (("mul", "0x7bff", "2", "--rounding", "toward_zero"), "0x7bff 05"),
+            (("div", "1", "3"), "0x3555 01"),
+            (("div", "1", "0"), "0x7c00 08"),
+            (("div", "1", "0", "--format", "fp8_e4m3"), "0x7f 08"),
+            (("sqrt", "-1"), "0x7e00 10"),
+            (("sqrt", "2", "--format", "fp32"), "0x3fb504f3 01"),
+            (("fma", "0x3c01", "0x3c01", "-1"), "0x1800 01"),
+            (("rem", "7", "2"), "0xbc00 00"),
+            (("eq", "0x8000", "0"), "1 00"),
+            (("eq", "0x7c01", "1"), "0 10"),
+            (("eq", "nan", "1"), "0 00"),
+            (("lt", "1", "0x4000"), "1 00"),
+            (("lt", "nan", "1"), "0 10"),
+            (("le", "2", "2", "--format", "bf16"), "1 00"),
+            (("add", "--", "-inf", "-.5"), "0xfc00 00"),
+            (("mul", "1", "1", "--format", "e2m1f"), "0x2 00"),
+        ):
+            self.assertEqual(self.answer(*words), expected + "\n", words)
+
+    def test_round_takes_fp32_bits_or_a_decimal(self):
+        self.assertEqual(self.answer("round", "0x477fefff"), "0x7bff 01\n")
+        self.assertEqual(self.answer("round", "0x477ff000"), "0x7c00 05\n")
+        self.assertEqual(self.answer("round", "1e99999"), "0x7c00 05\n")
+        self.assertEqual(self.answer("round", "1e-99999", "--rounding", "up"), "0x0001 03\n")
+        self.assertEqual(self.answer("round", "0.1", "--format", "fp32"), "0x3dcccccd 01\n")
+
+    def test_decimals_are_rounded_once(self):
+        # Midpoints of FP16, alone and with one digit far behind them; a double in between cannot see it.
+        generator = random.Random(3)
+        for _ in range(20):
+            bits = generator.randrange(1, 0x7800)
+            middle = (Fraction(half(bits)) + Fraction(half(bits + 1))) / 2
+            digits = f"{float(middle):.80f}"  # a midpoint is a double, and has at most 35 decimals
+            even, odd = (bits, bits + 1) if bits % 2 == 0 else (bits + 1, bits)
+            self.assertEqual(self.answer("round", digits).split()[0], f"0x{even:04x}")
+            self.assertEqual(self.answer("round", digits + "1").split()[0], f"0x{bits + 1:04x}")
+            self.assertNotEqual(even, odd)
+
+    def test_random_operands_against_exact_fractions(self):
+        generator = random.Random(5)
+        pairs = [(generator.randrange(0x7C00), generator.randrange(0x7C00)) for _ in range(2000)]
+        lines = "".join(f"0x{a:04x} 0x{b:04x}\n" for a, b in pairs)
+        for operation, of in (("add", Fraction.__add__), ("sub", Fraction.__sub__), ("mul", Fraction.__mul__)):
+            result = calc(operation, "--stdin", stdin=lines.encode())
+            self.assertEqual(result.returncode, 0)
+            answers = result.stdout.decode().splitlines()
+            self.assertEqual(len(answers), len(pairs))
+            for (a, b), answer in zip(pairs, answers):
+                exact = of(Fraction(half(a)), Fraction(half(b)))
+                try:
+                    expected = struct.unpack("<H", struct.pack("<e", float(exact)))[0]  # the double is exact
+                except OverflowError:
+                    expected = 0x7C00 if exact > 0 else 0xFC00
+                self.assertEqual(answer.split()[0], f"0x{expected:04x}", (operation, a, b))
+
+    def test_stochastic_rounding_repeats_with_its_seed(self):
+        lines = b"0x3c00 0x0c00\n" * 1000  # 1 + 2^-12, a quarter of a step
+        words = ("add", "--stdin", "--rounding", "stochastic", "--seed")
+        first = calc(*words, 7, stdin=lines).stdout
+        self.assertEqual(first, calc(*words, 7, stdin=lines).stdout)
+        self.assertNotEqual(first, calc(*words, 8, stdin=lines).stdout)
+        self.assertTrue(180 < first.count(b"0x3c01") < 320, first.count(b"0x3c01"))
+
+
+class Streams(unittest.TestCase):
+    def test_malformed_lines_are_answered_in_their_place(self):
+        lines = [b"1 2", b"", b"0x3c00", b"1 2 3", b"0xg 1", b"0x12345 1", b"1\0 2", b"9" * 100_000, b"1,5 2",
+                 b"\t0x3C00  2\r", b"\xff\xfe 1", b"1 2 " + b"3 " * 50, b"--stdin 1", b"0x 1", b"1e5e 1", b"2 2"]
+        result = calc("add", "--stdin", stdin=b"\n".join(lines))  # the last line has no newline
+        right = {0: b"0x4200 00", 9: b"0x4200 00", 15: b"0x4400 00"}
+        self.assertEqual(result.stdout.split(b"\n"), [right.get(i, b"error") for i in range(len(lines))] + [b""])
+        self.assertEqual(result.returncode, 2)
+        messages = result.stderr.decode("ascii").splitlines()
+        self.assertEqual(len(messages), 14)
+        for i, part in ((2, "is empty"), (3, "1 given"), (4, "3 given"), (5, "'0xg' is not hexadecimal"),
+                        (6, "has more bits than fp16, which has 16"), (7, "NUL"), (8, "longer than 4096 bytes"),
+                        (9, "'1,5'"), (11, "'??'")):
+            found = [m for m in messages if m.startswith(f"halfscope: line {i}: ")]
+            self.assertEqual(len(found), 1, messages)
+            self.assertIn(part, found[0])
+        self.assertEqual(messages[-1], "halfscope: 13 of 16 lines are malformed")
+
+    def test_nothing_and_blocks(self):
+        empty = calc("add", "--stdin", stdin=b"")
+        self.assertEqual((empty.returncode, empty.stdout, empty.stderr), (0, b"", b""))
+        count = 200_000  # several blocks, with lines across their ends
+        result = calc("mul", "--stdin", stdin=b"0x3c00 2.5\n0x3c01 0x3c01\n" * (count // 2))
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stdout, b"0x4100 00\n0x3c02 01\n" * (count // 2))
+
+    def test_answers_come_before_the_input_ends(self):
+        with subprocess.Popen([PROGRAM, "calc", "sqrt", "--stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              bufsize=0) as process:
+            for operand, expected in ((b"4\n", b"0x4000 00\n"), (b"0x4880\n", b"0x4200 00\n")):
+                process.stdin.write(operand)
+                self.assertEqual(process.stdout.readline(), expected)
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, "calc", "add", "--stdin"], input=b"1 2\n", stdout=full,
+                                    stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(b"cannot be written", result.stderr)
+
+
+class Refusals(unittest.TestCase):
+    def test_one_line_and_status_2(self):
+        for words, says in (
+            (("ad", "1", "2"), ("unknown operation 'ad'", "did you mean 'add'", "round, add, sub")),
+            (("add", "1"), ("add takes 2 operands, 1 given",)),
+            (("add",), ("2 operands, 0 given",)),
+            (("sqrt", "1", "2"), ("sqrt takes 1 operand, 2 given",)),
+            (("add", "0xzz", "1"), ("'0xzz' is not hexadecimal",)),
+            (("add", "0x10000", "1"), ("more bits than fp16, which has 16",)),
+            (("round", "0x100000000"), ("more bits than fp32, which has 32",)),
+            (("add", "1p3", "1"), ("'1p3'", "0x3c00")),
+            (("add", "infinity", "1"), ("'infinity'",)),
+            (("add", "1e", "1"), ("'1e'",)),
+            (("add", ".", "1"), ("'.'",)),
+            (("add", "", "1"), ("''",)),
+            (("add", "1", "2", "--format", "fp17"), ("unknown format 'fp17'", "fp16")),
+            (("add", "1", "2", "--rounding", "upp"), ("unknown rounding 'upp'", "did you mean 'up'")),
+            (("add", "1", "2", "--overflow", "wrap"), ("unknown overflow policy 'wrap'",)),
+            (("add", "1", "2", "--stdin"), ("--stdin", "leave out '1'")),
+            ((), ("OPERATION",)),
+        ):
+            result = calc(*words)
+            message = result.stderr.decode()
+            self.assertEqual((result.returncode, result.stdout), (2, b""), words)
+            self.assertEqual(len(message.splitlines()), 1, message)
+            for part in says:
+                self.assertIn(part, message, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
