@@ -32,8 +32,22 @@ struct ArmSummary {
   std::optional<double> seconds_per_step{};     ///< median
 };
 
+/// How two values of a metric are compared in a sentence.
+enum class Comparison : std::uint8_t { points, difference, ratio };
+
+/// What an experiment judges its arms by.
+struct ReportedMetric {
+  std::string key = "metric";  ///< of a run's summary.json: the model's own metric, or train_loss
+  std::string name = "test accuracy";
+  std::string unit = "%";  ///< empty for a plain number
+  Comparison comparison = Comparison::points;
+  bool lower_is_better = false;
+  int digits = 2;  ///< after the decimal point
+};
+
 /// The arms that have results, in the experiment's order.
 struct ExperimentSummary {
+  ReportedMetric metric{};
   std::vector<ArmSummary> arms;
   /// The arm called `name`, null where it was not run.
   [[nodiscard]] const ArmSummary* find(std::string_view name) const;
@@ -43,8 +57,7 @@ struct Experiment {
   std::string name;
   std::string summary;
   std::string paper;  ///< what "Mixed Precision Training" reports, and where
-  std::string metric = "test accuracy";
-  std::string unit = "%";
+  ReportedMetric metric{};
   Settings settings;   ///< of every arm
   std::string varied;  ///< the key that the arms differ in; it cannot be set
   std::vector<Arm> arms;

@@ -125,12 +125,13 @@ std::string progress_text(const RunProgress& progress) {
 void run_experiment(const RunRequest& request) {
   const Request settled = settle(request);
   const std::vector<PlannedRun> runs = plan(settled, request);
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<Dataset>> opened;
+  std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const TrainConfig& config = runs[i].config;
-    auto& dataset = opened[{config.dataset, config.data}];
-    if (!dataset) dataset = open_dataset(config.dataset, config.data);
+    const DatasetSpec spec = dataset_spec(config);
+    auto& dataset = opened[{config.dataset, spec}];
+    if (!dataset) dataset = open_dataset(config.dataset, spec);
     const std::string position = fmt::format("[{}/{}] ", i + 1, runs.size());
     std::string last = runs[i].folder.path().string() + ": done before";
     run_training(config, *dataset, runs[i].folder, [&](const RunProgress& progress) {

@@ -36,7 +36,7 @@ std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
     if (!std::filesystem::exists(path)) continue;
     runs.push_back(read_json(path));
     check_format_version(runs.back(), path);
-    for (const char* key : {"seed", "diverged", "metric"}) {
+    for (const char* key : {"seed", "diverged", "metric", "train_loss"}) {
       if (!runs.back().contains(key))
         throw RequestError(printable(path) + ": it lacks the key '" + key + "'");
     }
@@ -48,7 +48,7 @@ std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
 }
 
 /// The numbers under `key`, without those that are null.
-std::vector<double> numbers(const std::vector<Json>& runs, const char* key) {
+std::vector<double> numbers(const std::vector<Json>& runs, const std::string& key) {
   std::vector<double> values;
   for (const Json& run : runs) {
     if (run.contains(key) && run[key].is_number()) values.push_back(run[key].get<double>());
@@ -56,18 +56,22 @@ std::vector<double> numbers(const std::vector<Json>& runs, const char* key) {
   return values;
 }
 
-ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs) {
+ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs, const std::string& metric) {
   ArmSummary arm{.arm = name, .lost_updates = optional_mean(numbers(runs, "lost_updates"))};
+  std::vector<double> metrics;
   for (const Json& run : runs) {
     const bool diverged = run["diverged"].get<bool>();
-    arm.values.push_back(diverged || run["metric"].is_null() ? std::nullopt
-                                                             : std::optional(run["metric"].get<double>()));
+    if (!diverged && run.at(metric).is_number()) {
+      metrics.push_back(run[metric].get<double>());
+      arm.values.emplace_back(metrics.back());
+    } else {
+      arm.values.emplace_back();
+    }
     if (!diverged) continue;
     ++arm.diverged;
     const auto step = run.at("diverged_step").get<std::int64_t>();
     arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
   }
-  const std::vector<double> metrics = numbers(runs, "metric");
   arm.mean = optional_mean(metrics);
   if (metrics.size() >= 2) {
     const double half_width = confidence_95(metrics);
@@ -86,7 +90,7 @@ Json json_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json();
 }
 
-std::string cell(const std::optional<double>& value, const char* format) {
+std::string cell(const std::optional<double>& value, const std::string& format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
@@ -109,10 +113,10 @@ const ArmSummary* ExperimentSummary::find(std::string_view name) const {
 }
 
 ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
-  ExperimentSummary summary;
+  ExperimentSummary summary{experiment.metric, {}};
   for (const Arm& arm : experiment.arms) {
     const std::vector<Json> runs = finished_runs(folder / arm.name);
-    if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs));
+    if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs, experiment.metric.key));
   }
   return summary;
 }
@@ -136,8 +140,9 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
   return {{"format_version", results_format_version},
           {"experiment", experiment.name},
           {"title", experiment.summary},
-          {"metric", experiment.metric},
-          {"unit", experiment.unit},
+          {"metric", experiment.metric.name},
+          {"unit", experiment.metric.unit},
+          {"lower_is_better", experiment.metric.lower_is_better},
           {"paper", experiment.paper},
           {"arms", arms},
           {"verdict", experiment.verdict(summary)}};
@@ -145,19 +150,22 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
 
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
   std::string text = fmt::format("{}: {}\n\n", experiment.name, experiment.summary);
-  text += fmt::format("  {:<16} {:>5} {:>14} {:>17} {:>9} {:>13} {:>8}\n", "arm", "seeds",
-                      experiment.metric + " " + experiment.unit, "95 % interval", "diverged", "lost updates",
-                      "ms/step");
+  const ReportedMetric& metric = experiment.metric;
+  const std::string heading = metric.unit.empty() ? metric.name : metric.name + " " + metric.unit;
+  text += fmt::format("  {:<16} {:>5} {:>14} {:>17} {:>9} {:>13} {:>8}\n", "arm", "seeds", heading,
+                      "95 % interval", "diverged", "lost updates", "ms/step");
+  const std::string number = fmt::format("{{:.{}f}}", metric.digits);
   for (const ArmSummary& arm : summary.arms) {
-    const std::string interval = arm.low ? fmt::format("{:.2f} .. {:.2f}", *arm.low, *arm.high) : "-";
+    const std::string interval =
+        arm.low ? fmt::format("{:.{}f} .. {:.{}f}", *arm.low, metric.digits, *arm.high, metric.digits) : "-";
     const std::string diverged =
         arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, arm.values.size());
     const auto scaled = [](const std::optional<double>& value, double factor) {
       return value ? std::optional(*value * factor) : std::nullopt;
     };
     text += fmt::format("  {:<16} {:>5} {:>{}} {:>17} {:>9} {:>13} {:>8}\n", arm.arm, arm.values.size(),
-                        cell(arm.mean, "{:.2f}"), std::max<std::size_t>(14, experiment.metric.size() + 2),
-                        interval, diverged, cell(scaled(arm.lost_updates, 100), "{:.1f} %"),
+                        cell(arm.mean, number), std::max<std::size_t>(14, heading.size()), interval, diverged,
+                        cell(scaled(arm.lost_updates, 100), "{:.1f} %"),
                         cell(scaled(arm.seconds_per_step, 1000), "{:.1f}"));
   }
   text += fmt::format("\n  paper:   {}\n  verdict: {}\n", experiment.paper, experiment.verdict(summary));

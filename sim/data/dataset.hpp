@@ -1,7 +1,8 @@
-// A data set: examples with labels, in a train and a test split.
+// A data set: examples with what is to be predicted, in a train and a test split.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -9,10 +10,29 @@
 
 namespace halfscope {
 
-/// One minibatch, or any selection of examples.
+/// Where an object is in its image, in pixels from the top left corner, and what it is.
+struct Box {
+  std::int32_t example = 0;  ///< its image's place in the batch
+  std::int32_t label = 0;
+  float top = 0, left = 0, bottom = 0, right = 0;
+};
+
+/// One minibatch, or any selection of examples; each data set fills what it has.
 struct Batch {
-  Array inputs;                      // (batch, height, width, channel)
-  std::vector<std::int32_t> labels;  // (batch)
+  Array inputs{};                      // images: (batch, height, width, channel)
+  std::vector<std::int32_t> tokens{};  // text: (batch, time)
+  std::vector<std::int32_t> labels{};  // one per prediction: (batch), (batch, time), (batch, height, width)
+  std::vector<Box> boxes{};            // detection: those of the first image first
+};
+
+/// What a data set is made from; each takes what it knows.
+struct DatasetSpec {
+  std::filesystem::path data{};       ///< file or folder; empty: where its package puts it
+  std::int64_t canvas = 64;           ///< height and width of composed scenes, pixels
+  std::int64_t vocabulary = 4096;     ///< words of a text that keep their own token; the rest share one
+  std::int64_t sequence_length = 32;  ///< tokens per example
+
+  auto operator<=>(const DatasetSpec&) const = default;
 };
 
 enum class Split : std::uint8_t { train, test };
@@ -25,7 +45,7 @@ class Dataset {
 
   /// Number of examples, at least 1.
   [[nodiscard]] virtual std::int64_t size(Split split) const = 0;
-  /// (height, width, channel) of one example.
+  /// (height, width, channel) of an image, (time) of a text.
   [[nodiscard]] virtual Shape example_shape() const = 0;
   /// Labels are in [0, class_count).
   [[nodiscard]] virtual std::int64_t class_count() const = 0;

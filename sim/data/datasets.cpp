@@ -5,9 +5,10 @@
 
 namespace halfscope {
 
-std::unique_ptr<Dataset> open_dataset(std::string_view name, const std::filesystem::path& folder) {
+std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec) {
   const DatasetEntry& entry = find_in_table("data set", name, datasets);
-  return entry.open(folder.empty() ? std::filesystem::path(entry.default_folder) : folder);
+  if (spec.data.empty()) spec.data = entry.default_data;
+  return entry.open(spec);
 }
 
 }  // namespace halfscope

@@ -14,8 +14,8 @@ namespace halfscope {
 struct DatasetEntry {
   std::string_view name;
   std::string_view summary;
-  std::string_view default_folder;
-  std::unique_ptr<Dataset> (*open)(const std::filesystem::path& folder);
+  std::string_view default_data;  ///< the file or folder where its package puts it
+  std::unique_ptr<Dataset> (*open)(const DatasetSpec& spec);
 };
 
 inline constexpr std::array datasets{
@@ -23,9 +23,8 @@ inline constexpr std::array datasets{
                  fashion_mnist_folder, open_fashion_mnist},
 };
 
-/// Opens the data set called `name` from `folder`, or from its default folder where `folder` is empty.
-/// Throws RequestError for an unknown name and for files that are missing or wrong.
-[[nodiscard]] std::unique_ptr<Dataset> open_dataset(std::string_view name,
-                                                    const std::filesystem::path& folder);
+/// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws RequestError
+/// for an unknown name and for files that are missing or wrong.
+[[nodiscard]] std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec);
 
 }  // namespace halfscope

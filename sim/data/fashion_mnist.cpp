@@ -52,7 +52,7 @@ Batch FashionMnist::batch(Split split, std::span<const std::int64_t> indices) co
   const auto& [images, labels] = of(split);
   const std::int64_t height = images.shape[1];
   const std::int64_t width = images.shape[2];
-  Batch batch{Array({static_cast<std::int64_t>(indices.size()), height, width, 1}), {}};
+  Batch batch{.inputs = Array({static_cast<std::int64_t>(indices.size()), height, width, 1})};
   batch.labels.reserve(indices.size());
   float* target = batch.inputs.data();
   for (const std::int64_t index : indices) {
@@ -110,7 +110,8 @@ void check_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_fashion_mnist(const std::filesystem::path& folder) {
+std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec) {
+  const std::filesystem::path& folder = spec.data;
   check_folder(folder);
   Examples train = read_examples(folder, "train");
   Examples test = read_examples(folder, "t10k");

@@ -10,10 +10,12 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   const Array& x = tape.value(logits);
   auto probability = std::make_shared<Array>(x.shape());
   Array row_loss({static_cast<std::int64_t>(labels.size())});
-  softmax_cross_entropy(x.values(), labels, tape.policy().reductions_in(name), probability->values(),
-                        row_loss.values());
+  const AccumulateModel fp32_sums = ScopedAccumulate{}.model;
+  softmax_cross_entropy(x.values(), labels,
+                        tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
+                        probability->values(), row_loss.values());
   const float rows = static_cast<float>(labels.size());
-  const float loss = accumulate(row_loss.values(), ScopedAccumulate{}.model) / rows;
+  const float loss = accumulate(row_loss.values(), fp32_sums) / rows;
 
   const auto backward = [logits, rows, probability, target = std::vector(labels.begin(), labels.end())](
                             Tape& t, Array gradient) {

@@ -1,14 +1,13 @@
 // Builds the convolutional classifier.
 #include "sim/models/cnn_bn.hpp"
 
-#include <algorithm>
-
 #include "sim/layers/batch_norm.hpp"
 #include "sim/layers/conv2d.hpp"
 #include "sim/layers/linear.hpp"
 #include "sim/layers/max_pool.hpp"
 #include "sim/layers/relu.hpp"
 #include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/models/accuracy.hpp"
 #include "sim/models/initial.hpp"
 
 namespace halfscope {
@@ -49,16 +48,6 @@ LinearParameters add_linear(ParameterStore& store, const ModelSpec& spec, const 
   return {weight, store.add(name + ".bias", constant_weights({out}, 0))};
 }
 
-std::int64_t count_correct(const Array& logits, const std::vector<std::int32_t>& labels) {
-  const std::size_t classes = logits.size() / labels.size();
-  std::int64_t correct = 0;
-  for (std::size_t r = 0; r < labels.size(); ++r) {
-    const float* row = logits.data() + r * classes;
-    if (std::max_element(row, row + classes) - row == labels[r]) ++correct;
-  }
-  return correct;
-}
-
 }  // namespace
 
 Model make_cnn_bn(const ModelSpec& spec) {
@@ -67,21 +56,20 @@ Model make_cnn_bn(const ModelSpec& spec) {
     throw RequestError("model cnn_bn pools twice: images need sides that are multiples of 4, not " +
                        to_string(spec.example_shape));
   }
-  Model model{std::make_unique<ParameterStore>(), nullptr};
+  Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;
   const ConvBlock first = add_conv_block(store, spec, "1", spec.example_shape.at(2), 16);
   const ConvBlock second = add_conv_block(store, spec, "2", 16, 32);
   const LinearParameters hidden = add_linear(store, spec, "fc1", {height / 4 * (width / 4) * 32, 128}, 1.0f);
   const LinearParameters output = add_linear(store, spec, "fc2", {128, spec.class_count}, 0.5f);
 
-  model.forward = [first, second, hidden, output](Tape& tape, Batch batch) {
-    TensorRef x = tape.input("input", std::move(batch.inputs));
+  model.forward = [first, second, hidden, output](Tape& tape, const Batch& batch) {
+    TensorRef x = tape.input("input", batch.inputs.clone());
     x = conv_block(tape, x, first);
     x = conv_block(tape, x, second);
     x = relu(tape, "relu3", linear(tape, "fc1", x, hidden));
     const TensorRef logits = linear(tape, "fc2", x, output);
-    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels),
-                        count_correct(tape.value(logits), batch.labels)};
+    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
   };
   return model;
 }

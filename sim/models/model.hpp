@@ -11,24 +11,37 @@
 
 namespace halfscope {
 
-/// What one batch gives: the mean loss over the batch, and how many of its examples were right.
+/// What one batch gives.
 struct BatchOutcome {
-  TensorRef loss;
-  std::int64_t correct = 0;
+  TensorRef loss;                           ///< a scalar: the mean over the batch's predictions
+  std::vector<TensorRef> predictions = {};  ///< what the model's metric looks at
+};
+
+/// Judges a model over a test set, batch by batch.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  virtual void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) = 0;
+  /// Of everything added so far, in the metric's own unit.
+  [[nodiscard]] virtual double value() const = 0;
 };
 
 struct Model {
   std::unique_ptr<ParameterStore> store;
   /// Runs the batch forward on the tape; owns nothing but references into `store`.
-  std::function<BatchOutcome(Tape& tape, Batch batch)> forward;
+  std::function<BatchOutcome(Tape& tape, const Batch& batch)> forward;
+  std::function<std::unique_ptr<Metric>()> make_metric;
 };
 
 /// What a model is built for.
 struct ModelSpec {
-  Shape example_shape;  // (height, width, channel)
+  Shape example_shape;  // as the data set's
   std::int64_t class_count = 0;
   std::uint64_t seed = 0;  ///< of the initial weights
   float batch_norm_epsilon = 1e-5f;
+  std::int64_t embedding_size = 64;  ///< of a language model
+  std::int64_t hidden_size = 64;     ///< of a recurrent cell
+  float dropout = 0;                 ///< probability of a zero
 };
 
 }  // namespace halfscope

@@ -112,13 +112,21 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("seed", c.seed, FieldRange{0, 4294967295.0}, "of weights, order of examples and stochastic rounding");
   visit("model", c.model, check_model, "see 'list models'");
   visit("dataset", c.dataset, check_dataset, "see 'list datasets'");
-  visit("data", c.data, any_text, "the data set's folder; empty: where its package puts it");
+  visit("data", c.data, any_text, "the data set's file or folder; empty: where its package puts it");
+  visit("canvas", c.canvas, FieldRange{1, 4096}, "height and width of composed scenes, pixels");
+  visit("vocabulary", c.vocabulary, FieldRange{2, 1e6}, "words of a text that keep their own token");
+  visit("sequence_length", c.sequence_length, FieldRange{1, 4096}, "tokens per example of a text");
+  visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a language model");
+  visit("hidden_size", c.hidden_size, FieldRange{1, 1e5}, "of a recurrent cell");
+  visit("dropout", c.dropout, FieldRange{0, 0.99}, "probability of a zero, where the model has dropout");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("steps", c.steps, count, "weight updates");
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
   visit("learning_rate", c.learning_rate, nonnegative, "at the start");
   visit("schedule", c.schedule, check_schedule, "constant, or cosine down to 0");
+  visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
+  visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together, unscaled; 0: any");
   visit("momentum", c.momentum, fraction, "of sgd");
   visit("beta1", c.beta1, fraction, "of adam");
   visit("beta2", c.beta2, fraction, "of adam");
@@ -134,8 +142,12 @@ void visit_fields(Config& c, Visit&& visit) {
         "of moments and the update's arithmetic");
   visit("accumulate", c.accumulate, check_products, "how matrix products add up");
   visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
+  visit("loss_weight", c.loss_weight, positive,
+        "multiplies the loss; its scale is taken out again, this is not");
   visit("loss_scale", c.loss_scale, check_loss_scale, "none, a number, or dynamic");
   visit("initial_scale", c.initial_scale, positive, "of dynamic");
+  visit("backoff_factor", c.backoff_factor, FieldRange{1e-6, 1},
+        "of dynamic: what an overflow makes of the scale");
   visit("growth_interval", c.growth_interval, count, "of dynamic: good steps before the scale doubles");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");

@@ -22,12 +22,20 @@ struct TrainConfig {
   std::string model = "cnn_bn";
   std::string dataset = "fashion_mnist";
   std::string data{};
+  std::int64_t canvas = 64;
+  std::int64_t vocabulary = 4096;
+  std::int64_t sequence_length = 32;
+  std::int64_t embedding_size = 64;
+  std::int64_t hidden_size = 64;
+  double dropout = 0;
   std::string device = "cpu";
   std::int64_t steps = 600;
   std::int64_t batch = 64;
   std::string optimizer = "adam";
   double learning_rate = 1e-3;
   std::string schedule = "cosine";
+  std::int64_t warmup_steps = 0;
+  double clip_norm = 0;
   double momentum = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -42,8 +50,10 @@ struct TrainConfig {
   std::string optimizer_state{};
   std::string accumulate{};  ///< products: sequential, chunked or tensor_core, as "tensor_core(hopper)"
   std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
+  double loss_weight = 1;
   std::string loss_scale = "none";
   double initial_scale = 65536;
+  double backoff_factor = 0.5;
   std::int64_t growth_interval = 2000;
   std::string trackers = "all";
   std::int64_t observe_every = 10;

@@ -12,6 +12,13 @@
 
 namespace halfscope {
 
+DatasetSpec dataset_spec(const TrainConfig& config) {
+  return {.data = config.data,
+          .canvas = config.canvas,
+          .vocabulary = config.vocabulary,
+          .sequence_length = config.sequence_length};
+}
+
 TrackerList make_trackers(std::string_view names) {
   TrackerList trackers;
   if (names == "none") return trackers;
@@ -29,8 +36,9 @@ TrackerList make_trackers(std::string_view names) {
 
 std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {
   const std::string& text = config.loss_scale;
-  ScalerOptions options{
-      .dynamic = {.initial_scale = config.initial_scale, .growth_interval = config.growth_interval}};
+  ScalerOptions options{.dynamic = {.initial_scale = config.initial_scale,
+                                    .backoff_factor = config.backoff_factor,
+                                    .growth_interval = config.growth_interval}};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.static_scale);
   if (end == text.data() || end != text.data() + text.size()) {
     return find_in_table("loss scale", text, scaler_table).make(options);
@@ -52,10 +60,14 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config, const Param
 }
 
 double learning_rate(const TrainConfig& config, std::int64_t step) {
-  if (parse_enum<Schedule>("schedule", config.schedule) == Schedule::constant) return config.learning_rate;
+  double rate = config.learning_rate;
+  if (step < config.warmup_steps) {
+    rate *= static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
+  }
+  if (parse_enum<Schedule>("schedule", config.schedule) == Schedule::constant) return rate;
   constexpr double pi = 3.14159265358979323846;
   const double progress = static_cast<double>(step) / static_cast<double>(config.steps);
-  return config.learning_rate * 0.5 * (1 + cos(pi * progress));
+  return rate * 0.5 * (1 + cos(pi * progress));
 }
 
 }  // namespace halfscope

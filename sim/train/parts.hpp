@@ -4,10 +4,13 @@
 #include <halfscope/scaling/loss_scaler.hpp>
 
 #include "sim/cast.hpp"
+#include "sim/data/dataset.hpp"
 #include "sim/optim/optimizer.hpp"
 #include "sim/train/config.hpp"
 
 namespace halfscope {
+
+[[nodiscard]] DatasetSpec dataset_spec(const TrainConfig& config);
 
 /// "all", "none", or names from the tracker table separated by commas.
 [[nodiscard]] TrackerList make_trackers(std::string_view names);
@@ -18,7 +21,8 @@ namespace halfscope {
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config,
                                                         const ParameterStore& parameters);
 
-/// The learning rate of `step`, counted from 0: constant, or half a cosine from the full rate down to 0.
+/// The learning rate of `step`, counted from 0: constant, or half a cosine from the full rate down to 0;
+/// grown linearly over the warm-up steps.
 [[nodiscard]] double learning_rate(const TrainConfig& config, std::int64_t step);
 
 }  // namespace halfscope

@@ -74,7 +74,7 @@ Json list_of(const std::vector<Record>& records) {
 void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation) {
   Json json{{"step", record.step},
             {"loss", shortest(record.loss)},
-            {"metric", evaluation == nullptr ? Json() : Json(evaluation->accuracy)},
+            {"metric", evaluation == nullptr ? Json() : Json(evaluation->metric)},
             {"scale", record.scale},
             {"skipped", record.skipped},
             {"learning_rate", record.learning_rate}};

@@ -86,7 +86,7 @@ class Run {
               {"steps", trainer_.steps_done()},
               {"diverged", diverged_},
               {"diverged_step", diverged_ ? Json(trainer_.steps_done()) : Json()},
-              {"metric", diverged_ ? Json() : Json(evaluation_.accuracy)},
+              {"metric", diverged_ ? Json() : Json(evaluation_.metric)},
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     Summary(records_.metrics).write_to(json);
     json["seconds"] = seconds_;

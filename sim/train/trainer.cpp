@@ -10,6 +10,7 @@
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/models/models.hpp"
+#include "sim/optim/clip.hpp"
 
 namespace halfscope {
 namespace {
@@ -22,7 +23,10 @@ Model make_model(const TrainConfig& config, const Dataset& dataset) {
       .make({.example_shape = dataset.example_shape(),
              .class_count = dataset.class_count(),
              .seed = static_cast<std::uint64_t>(config.seed),
-             .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon)});
+             .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
+             .embedding_size = config.embedding_size,
+             .hidden_size = config.hidden_size,
+             .dropout = static_cast<float>(config.dropout)});
 }
 
 double metadata_number(const SafetensorsFile& checkpoint, const std::string& key) {
@@ -65,7 +69,7 @@ StepRecord Trainer::step() {
   const BatchOutcome outcome =
       model_.forward(tape, dataset_.batch(Split::train, sampler_.indices(steps_done_)));
   record.loss = tape.value(outcome.loss)[0];
-  tape.backward(outcome.loss, static_cast<float>(record.scale));
+  tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
 
   const auto finite = [](const Parameter& parameter) { return all_finite(parameter.gradient.values()); };
   const auto& parameters = model_.store->parameters;
@@ -79,9 +83,12 @@ StepRecord Trainer::step() {
 void Trainer::update_weights(double loss_scale, double rate) {
   optimizer_->begin_step(rate);
   const auto unscale = static_cast<float>(1 / loss_scale);
+  for (Parameter& parameter : model_.store->parameters) {
+    if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
+  }
+  if (config_.clip_norm > 0) clip_gradients(*model_.store, config_.clip_norm);
   for (std::size_t i = 0; i < model_.store->parameters.size(); ++i) {
     Parameter& parameter = model_.store->parameters[i];
-    if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
     Array update(parameter.master.shape());
     optimizer_->compute(i, parameter.gradient, update);
     caster_.observe_update(parameter.name, parameter.master, update);
@@ -93,16 +100,18 @@ void Trainer::update_weights(double loss_scale, double rate) {
 Evaluation Trainer::evaluate() {
   caster_.begin_step({.step = steps_done_});
   Evaluation total;
+  const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t size = dataset_.size(Split::test);
   for (std::int64_t first = 0; first < size; first += evaluation_batch) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(evaluation_batch, size - first)));
     std::iota(indices.begin(), indices.end(), first);
     Tape tape(caster_, Phase::evaluation);
-    const BatchOutcome outcome = model_.forward(tape, dataset_.batch(Split::test, indices));
+    const Batch batch = dataset_.batch(Split::test, indices);
+    const BatchOutcome outcome = model_.forward(tape, batch);
+    metric->add(tape, outcome, batch);
     total.loss += static_cast<double>(tape.value(outcome.loss)[0]) * static_cast<double>(indices.size());
-    total.accuracy += static_cast<double>(outcome.correct);
   }
-  return {total.loss / static_cast<double>(size), 100 * total.accuracy / static_cast<double>(size)};
+  return {total.loss / static_cast<double>(size), metric->value()};
 }
 
 bool Trainer::weights_finite() const {

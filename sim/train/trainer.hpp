@@ -24,8 +24,8 @@ struct StepRecord {
 };
 
 struct Evaluation {
-  double loss = 0;      ///< mean over the test set
-  double accuracy = 0;  ///< percent
+  double loss = 0;    ///< mean over the test set
+  double metric = 0;  ///< the model's own
 };
 
 class Trainer {

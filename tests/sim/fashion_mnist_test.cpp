@@ -38,7 +38,7 @@ std::string refusal(const std::string& name, const std::string& contents) {
   files[name] = contents;
   put_all(folder, files);
   const auto message =
-      message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist(folder.path())); });
+      message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); });
   check_says(message, {folder.path().string()});
   return message;
 }
@@ -46,7 +46,7 @@ std::string refusal(const std::string& name, const std::string& contents) {
 TEST_CASE("a batch holds the examples asked for, normalised", "[fashion_mnist]") {
   const TemporaryFolder folder;
   put_all(folder, small_files());
-  const auto data = open_fashion_mnist(folder.path());
+  const auto data = open_fashion_mnist({.data = folder.path()});
   CHECK(data->size(Split::train) == 3);
   CHECK(data->size(Split::test) == 2);
   CHECK(data->example_shape() == Shape{2, 2, 1});
@@ -68,7 +68,7 @@ TEST_CASE("a batch holds the examples asked for, normalised", "[fashion_mnist]")
 TEST_CASE("an example out of range is refused", "[fashion_mnist]") {
   const TemporaryFolder folder;
   put_all(folder, small_files());
-  const auto data = open_fashion_mnist(folder.path());
+  const auto data = open_fashion_mnist({.data = folder.path()});
   for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{1} << 62}) {
     const std::array<std::int64_t, 2> indices{0, wrong};
     check_says(message_of<RequestError>([&] { static_cast<void>(data->batch(Split::test, indices)); }),
@@ -82,15 +82,16 @@ TEST_CASE("files may be plain or gzip, each for itself", "[fashion_mnist]") {
   files["train-images-idx3-ubyte.gz"] = gzip(files["train-images-idx3-ubyte"]);
   files.erase("train-images-idx3-ubyte");
   put_all(folder, files);
-  CHECK(open_fashion_mnist(folder.path())->size(Split::train) == 3);
+  CHECK(open_fashion_mnist({.data = folder.path()})->size(Split::train) == 3);
 }
 
 TEST_CASE("a missing folder says how to get the data", "[fashion_mnist]") {
   const TemporaryFolder folder;
-  check_says(message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist(folder / "absent")); }),
-             {(folder / "absent").string(), "apt install dataset-fashion-mnist", "--data FOLDER",
-              "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-              "t10k-labels-idx1-ubyte"});
+  check_says(
+      message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder / "absent"})); }),
+      {(folder / "absent").string(), "apt install dataset-fashion-mnist", "--data FOLDER",
+       "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+       "t10k-labels-idx1-ubyte"});
 }
 
 TEST_CASE("each missing file is named", "[fashion_mnist]") {
@@ -98,8 +99,9 @@ TEST_CASE("each missing file is named", "[fashion_mnist]") {
     const TemporaryFolder folder;
     put_all(folder, small_files());
     std::filesystem::remove(folder / name);
-    check_says(message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist(folder.path())); }),
-               {folder.path().string(), name, name + ".gz"});
+    check_says(
+        message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); }),
+        {folder.path().string(), name, name + ".gz"});
   }
 }
 
@@ -129,14 +131,14 @@ TEST_CASE("every data set is found by name, and no other", "[datasets]") {
   for (const DatasetEntry& entry : datasets) {
     INFO(entry.name);
     CHECK_FALSE(entry.summary.empty());
-    check_says(
-        message_of<RequestError>([&] { static_cast<void>(open_dataset(entry.name, folder / "absent")); }),
-        {std::string(entry.name), "absent"});
+    check_says(message_of<RequestError>(
+                   [&] { static_cast<void>(open_dataset(entry.name, {.data = folder / "absent"})); }),
+               {std::string(entry.name), "absent"});
   }
-  CHECK(open_dataset("fashion_mnist", folder.path())->size(Split::test) == 2);
-  check_says(
-      message_of<RequestError>([&] { static_cast<void>(open_dataset("fashionmnist", folder.path())); }),
-      {"unknown data set 'fashionmnist'", "did you mean 'fashion_mnist'"});
+  CHECK(open_dataset("fashion_mnist", {.data = folder.path()})->size(Split::test) == 2);
+  check_says(message_of<RequestError>(
+                 [&] { static_cast<void>(open_dataset("fashionmnist", {.data = folder.path()})); }),
+             {"unknown data set 'fashionmnist'", "did you mean 'fashion_mnist'"});
 }
 
 TEST_CASE("the published data set has its published sizes and statistics", "[fashion_mnist]") {

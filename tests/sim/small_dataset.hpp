@@ -13,7 +13,7 @@ class SmallDataset final : public Dataset {
   [[nodiscard]] Shape example_shape() const override { return {8, 8, 1}; }
   [[nodiscard]] std::int64_t class_count() const override { return 4; }
   [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
-    Batch batch{Array({static_cast<std::int64_t>(indices.size()), 8, 8, 1}), {}};
+    Batch batch{.inputs = Array({static_cast<std::int64_t>(indices.size()), 8, 8, 1})};
     float* pixel = batch.inputs.data();
     for (const std::int64_t index : indices) {
       const auto label = static_cast<std::int32_t>(index % 4);
