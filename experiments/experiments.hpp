@@ -5,6 +5,7 @@
 
 #include "experiments/batchnorm_reduction.hpp"
 #include "experiments/master_copy.hpp"
+#include "experiments/scale_sweep.hpp"
 
 namespace halfscope {
 
@@ -13,6 +14,7 @@ inline const std::vector<Experiment>& experiment_table() {
       make_master_copy(),
       make_master_copy_sgd(),
       make_batchnorm_reduction(),
+      make_scale_sweep(),
   };
   return table;
 }
