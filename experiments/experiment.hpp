@@ -47,6 +47,16 @@ struct UnderflowPrediction {
   double counted = 0;
 };
 
+/// Sums of one kind and length under one accumulation model, against the exact ones.
+struct AccumulationRow {
+  std::string terms;  ///< what is added up, in words
+  std::string model;
+  std::int64_t count = 0;                  ///< terms of each sum, K
+  std::optional<double> relative_error{};  ///< median over the sums that stayed finite; empty where none did
+  double overflowed = 0;                   ///< share of the sums
+  double stagnated = 0;                    ///< share of the adds (of a tensor core: of its steps)
+};
+
 /// How two values of a metric are compared in a sentence.
 enum class Comparison : std::uint8_t { points, difference, ratio };
 
@@ -80,6 +90,8 @@ struct Experiment {
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
+  /// A table that needs no training, computed where a report is made; null where there is none.
+  std::vector<AccumulationRow> (*accumulation)() = nullptr;
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
 };
 

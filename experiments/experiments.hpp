@@ -5,16 +5,15 @@
 
 #include "experiments/batchnorm_reduction.hpp"
 #include "experiments/master_copy.hpp"
+#include "experiments/reductions.hpp"
 #include "experiments/scale_sweep.hpp"
 
 namespace halfscope {
 
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table{
-      make_master_copy(),
-      make_master_copy_sgd(),
-      make_batchnorm_reduction(),
-      make_scale_sweep(),
+      make_master_copy(), make_master_copy_sgd(), make_batchnorm_reduction(),
+      make_reductions(),  make_scale_sweep(),
   };
   return table;
 }

@@ -107,6 +107,45 @@ std::vector<std::string> prediction_row(const ExperimentSummary& summary, const 
   return {arm, nearest.text(), activations.text(), weights.text()};
 }
 
+Json accumulation_json(const AccumulationRow& row) {
+  return {{"terms", row.terms},           {"model", row.model},
+          {"count", row.count},           {"relative_error", json_or_null(row.relative_error)},
+          {"overflowed", row.overflowed}, {"stagnated", row.stagnated}};
+}
+
+/// "3.1e-04", with the share of the adds that stagnated and of the sums that overflowed where there are any.
+std::string accumulation_cell(const AccumulationRow& row) {
+  std::string text = row.relative_error == 0.0 ? "0" : cell(row.relative_error, "{:.0e}");
+  if (row.stagnated >= 0.005) text += fmt::format(" s{:.0f}%", 100 * row.stagnated);
+  if (row.overflowed > 0) text += fmt::format(" o{:.0f}%", 100 * row.overflowed);
+  return text;
+}
+
+/// A table per kind of terms: a row per model, a column per length.
+std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
+  std::string text;
+  for (std::size_t first = 0; first < all.size();) {
+    std::vector<std::vector<std::string>> rows{{all[first].terms}};
+    std::int64_t length = 0;
+    std::size_t i = first;
+    for (std::size_t row = 1; i < all.size() && all[i].terms == all[first].terms; ++i, ++row) {
+      if (all[i].count != length) {
+        length = all[i].count;
+        rows[0].push_back(fmt::format("K={}", length));
+        row = 1;
+      }
+      if (row == rows.size()) rows.push_back({all[i].model});
+      rows[row].push_back(accumulation_cell(all[i]));
+    }
+    text += fmt::format("\n{}", table(rows));
+    first = i;
+  }
+  return fmt::format(
+      "\n  median error relative to the sum of magnitudes; s: adds that changed nothing, o: sums that "
+      "overflowed\n{}",
+      text);
+}
+
 std::string prediction_table(const Experiment& experiment, const ExperimentSummary& summary) {
   if (summary.predictions.empty()) return "";
   const std::string& nearest = summary.predictions.front().tensor;
@@ -118,11 +157,13 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
       rows.push_back(prediction_row(summary, arm.name));
     }
   }
-  return "\n  flushed to zero at the first step, of all elements: predicted from the histograms of " +
-         experiment.predicts_from + " / counted\n\n" + table(rows) +
-         "\n  Further from the loss less is counted than predicted: what was flushed above arrives as an "
-         "exact "
-         "zero.\n";
+  return fmt::format(
+      "\n  flushed to zero at the first step, of all elements: predicted from the histograms of {} / "
+      "counted\n\n"
+      "{}\n  Further from the loss less is counted than predicted: what was flushed above arrives as an "
+      "exact "
+      "zero.\n",
+      experiment.predicts_from, table(rows));
 }
 
 }  // namespace
@@ -131,16 +172,22 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
   Json arms = Json::array(), predictions = Json::array();
   for (const ArmSummary& arm : summary.arms) arms.push_back(arm_json(arm));
   for (const UnderflowPrediction& entry : summary.predictions) predictions.push_back(prediction_json(entry));
-  return {{"format_version", results_format_version},
-          {"experiment", experiment.name},
-          {"title", experiment.summary},
-          {"metric", experiment.metric.name},
-          {"unit", experiment.metric.unit},
-          {"lower_is_better", experiment.metric.lower_is_better},
-          {"paper", experiment.paper},
-          {"arms", arms},
-          {"predictions", predictions},
-          {"verdict", experiment.verdict(summary)}};
+  Json json{{"format_version", results_format_version},
+            {"experiment", experiment.name},
+            {"title", experiment.summary},
+            {"metric", experiment.metric.name},
+            {"unit", experiment.metric.unit},
+            {"lower_is_better", experiment.metric.lower_is_better},
+            {"paper", experiment.paper},
+            {"arms", arms},
+            {"predictions", predictions},
+            {"verdict", experiment.verdict(summary)}};
+  if (experiment.accumulation != nullptr) {
+    for (const AccumulationRow& row : experiment.accumulation()) {
+      json["accumulation"].push_back(accumulation_json(row));
+    }
+  }
+  return json;
 }
 
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
@@ -149,8 +196,10 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
       {"arm", "seeds", metric.unit.empty() ? metric.name : metric.name + " " + metric.unit, "95 % interval",
        "diverged", "skipped", "flushed", "lost updates", "ms/step"}};
   for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(metric, arm));
-  return fmt::format("{}: {}\n\n{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name, experiment.summary,
-                     table(rows), prediction_table(experiment, summary), experiment.paper,
+  const std::string sums =
+      experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
+  return fmt::format("{}: {}\n\n{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name, experiment.summary,
+                     table(rows), prediction_table(experiment, summary), sums, experiment.paper,
                      experiment.verdict(summary));
 }
 
