@@ -5,6 +5,7 @@
 
 #include "experiments/batchnorm_reduction.hpp"
 #include "experiments/master_copy.hpp"
+#include "experiments/no_harm.hpp"
 #include "experiments/reductions.hpp"
 #include "experiments/scale_sweep.hpp"
 
@@ -13,6 +14,7 @@ namespace halfscope {
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table{
       make_master_copy(), make_master_copy_sgd(), make_batchnorm_reduction(),
+      make_no_harm(),
       make_reductions(),  make_scale_sweep(),
   };
   return table;

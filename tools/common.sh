@@ -8,7 +8,9 @@ cd "$root" || exit
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format)
-data_packages=(dataset-fashion-mnist)
+image_packages=(dataset-fashion-mnist)
+text_packages=(bible-kjv bible-kjv-text)
+data_packages=("${image_packages[@]}" "${text_packages[@]}")
 lint_packages=(clang clang-tidy shellcheck)
 
 venv="$root/.venv"

@@ -18,10 +18,17 @@ TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
 PROGRAM = """\
 echo "halfscope $*" >>"$asked"
 case "$1" in
+  list) printf 'experiments\n'; printf '  %-22s a summary\n    fp32 an arm\n' $(ls "$ready") ;;
   run) mkdir -p "$out/$2" && cp -r "$ready/$2/." "$out/$2" ;;
   report) echo "table of $2" ;;
 esac
 """
+
+
+QUICK = (
+    "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep", "dose",
+    "no-harm", "batchnorm-reduction", "softmax-reduction",
+)  # fmt: skip
 
 
 class Tree:
@@ -35,7 +42,7 @@ class Tree:
         self.commands.mkdir()
         shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "lib").symlink_to(ROOT / "lib")
-        for name in ("master-copy", "master-copy-sgd", "batchnorm-reduction"):
+        for name in (*QUICK, "master-copy-sgd"):
             write_results(folder / "ready", seeds=1, steps=10, name=name)
         self.command("cmake", '[ "$1" = --version ] && echo "cmake version 3.25.1" || echo "cmake $*" >>"$asked"')
         self.command("dpkg-query", 'echo "${missing:-no}" | grep -qw -- "${@: -1}" || echo installed')
@@ -89,17 +96,15 @@ def test_unknown_option(tree: Tree, tool: str) -> None:
     assert tree.log() == []
 
 
-def test_reproduce_runs_both_quick_ablations_and_draws(tree: Tree) -> None:
+def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
     result = tree.run("reproduce", "--out", "out")
     assert result.returncode == 0, result.stderr
     out = tree.out
     assert tree.log() == [
         "cmake --preset release --log-level=WARNING -DHALFSCOPE_TESTS=OFF -DHALFSCOPE_BENCHMARKS=OFF",
         "cmake --build --preset release",
-        f"halfscope run master-copy --quick --out {out} --resume",
-        f"halfscope run batchnorm-reduction --quick --out {out} --resume",
-        f"halfscope report {out}/master-copy",
-        f"halfscope report {out}/batchnorm-reduction",
+        *(f"halfscope run {name} --quick --out {out} --resume" for name in QUICK),
+        *(f"halfscope report {out}/{name}" for name in QUICK),
     ]
     assert result.stdout.splitlines()[-1] == f"== report: {out}/report.html"
     assert (out / "report.html").stat().st_size > 10_000
@@ -111,13 +116,24 @@ def test_reproduce_writes_into_results_quick(tree: Tree) -> None:
     assert f"halfscope run master-copy --quick --out {folder} --resume" in tree.log()
 
 
-def test_reproduce_full(tree: Tree) -> None:
-    result = tree.run("reproduce", "--full", "--data", "my data", "--out", "out")
+def test_reproduce_all_runs_what_the_program_lists(tree: Tree) -> None:
+    result = tree.run("reproduce", "--all", "--out", "out")
     assert result.returncode == 0, result.stderr
     runs = [line for line in tree.log() if line.startswith("halfscope run")]
-    options = f"--seeds 3 --data {tree.folder}/my data --out {tree.out} --resume"
-    names = ("master-copy", "master-copy-sgd", "batchnorm-reduction")
-    assert runs == [f"halfscope run {name} {options}" for name in names]
+    names = sorted((*QUICK, "master-copy-sgd"))
+    assert runs == [f"halfscope run {name} --seeds 3 --out {tree.out} --resume" for name in names]
+
+
+def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
+    result = tree.run("reproduce", "--data", "my images", "--text", "my text", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    runs = [line.split()[2:] for line in tree.log() if line.startswith("halfscope run")]
+    given = {name: " ".join(rest) for name, *rest in runs}
+    assert "no-harm" not in given and "leaving out no-harm" in result.stdout
+    for name, options in given.items():
+        text = name in ("language-model-loss-scale", "dose", "softmax-reduction")
+        file = f"{tree.folder}/my {'text' if text else 'images'}"
+        assert options == f"--quick --data {file} --out {tree.out} --resume"
 
 
 def test_fresh_removes_results_and_keeps_the_rest(tree: Tree) -> None:
