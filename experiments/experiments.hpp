@@ -4,10 +4,12 @@
 #include <vector>
 
 #include "experiments/batchnorm_reduction.hpp"
+#include "experiments/detection_loss_scale.hpp"
 #include "experiments/master_copy.hpp"
 #include "experiments/no_harm.hpp"
 #include "experiments/reductions.hpp"
 #include "experiments/scale_sweep.hpp"
+#include "experiments/segmentation_loss_scale.hpp"
 
 namespace halfscope {
 
@@ -16,6 +18,8 @@ inline const std::vector<Experiment>& experiment_table() {
       make_master_copy(), make_master_copy_sgd(), make_batchnorm_reduction(),
       make_no_harm(),
       make_reductions(),  make_scale_sweep(),
+      make_master_copy(),          make_master_copy_sgd(),         make_batchnorm_reduction(),
+      make_detection_loss_scale(), make_segmentation_loss_scale(),
   };
   return table;
 }

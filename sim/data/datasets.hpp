@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "sim/data/dataset.hpp"
+#include "sim/data/detection_scenes.hpp"
 #include "sim/data/fashion_mnist.hpp"
+#include "sim/data/segmentation_scenes.hpp"
 
 namespace halfscope {
 
@@ -21,6 +23,10 @@ struct DatasetEntry {
 inline constexpr std::array datasets{
     DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
                  fashion_mnist_folder, open_fashion_mnist},
+    DatasetEntry{"detection_scenes", "3,000 + 200 scenes of 1 to 3 Fashion-MNIST items, with their boxes",
+                 fashion_mnist_folder, open_detection_scenes},
+    DatasetEntry{"segmentation_scenes", "the same scenes with a class for each pixel", fashion_mnist_folder,
+                 open_segmentation_scenes},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws RequestError

@@ -10,17 +10,8 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 
-#include "sim/data/idx.hpp"
-
 namespace halfscope {
 namespace {
-
-constexpr std::uint8_t classes = 10;
-
-struct Examples {
-  IdxArray images;  // (count, height, width)
-  IdxArray labels;  // (count)
-};
 
 constexpr std::array<float, 256> normalised = [] {
   std::array<float, 256> table{};
@@ -32,20 +23,22 @@ constexpr std::array<float, 256> normalised = [] {
 
 class FashionMnist : public Dataset {
  public:
-  FashionMnist(Examples train, Examples test) : splits_{std::move(train), std::move(test)} {}
+  explicit FashionMnist(std::array<LabelledImages, 2> splits) : splits_(std::move(splits)) {}
 
   [[nodiscard]] std::int64_t size(Split split) const override { return of(split).labels.shape[0]; }
   [[nodiscard]] Shape example_shape() const override {
     const Shape& images = of(Split::train).images.shape;
     return {images[1], images[2], 1};
   }
-  [[nodiscard]] std::int64_t class_count() const override { return classes; }
+  [[nodiscard]] std::int64_t class_count() const override { return fashion_mnist_classes; }
   [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override;
 
  private:
-  [[nodiscard]] const Examples& of(Split split) const { return splits_.at(static_cast<std::size_t>(split)); }
+  [[nodiscard]] const LabelledImages& of(Split split) const {
+    return splits_.at(static_cast<std::size_t>(split));
+  }
 
-  std::array<Examples, 2> splits_;
+  std::array<LabelledImages, 2> splits_;
 };
 
 Batch FashionMnist::batch(Split split, std::span<const std::int64_t> indices) const {
@@ -79,21 +72,21 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
       fmt::format("fashion_mnist: {} has neither {} nor {}.gz", printable(folder), name, name));
 }
 
-Examples read_examples(const std::filesystem::path& folder, const std::string& prefix) {
+LabelledImages read_examples(const std::filesystem::path& folder, const std::string& prefix) {
   const auto images_path = find_file(folder, prefix + "-images-idx3-ubyte");
   const auto labels_path = find_file(folder, prefix + "-labels-idx1-ubyte");
-  Examples examples{read_idx(images_path, 3), read_idx(labels_path, 1)};
+  LabelledImages examples{read_idx(images_path, 3), read_idx(labels_path, 1)};
 
   const auto& labels = examples.labels.values;
   if (examples.images.shape[0] != examples.labels.shape[0]) {
     throw RequestError(fmt::format("{} has {} labels, but {} has {} images", printable(labels_path),
                                    labels.size(), printable(images_path), examples.images.shape[0]));
   }
-  const auto wrong =
-      std::find_if(labels.begin(), labels.end(), [](std::uint8_t label) { return label >= classes; });
+  const auto wrong = std::find_if(labels.begin(), labels.end(),
+                                  [](std::uint8_t label) { return label >= fashion_mnist_classes; });
   if (wrong != labels.end()) {
     throw RequestError(fmt::format("{}: label {} is {}; expected 0 to {}", printable(labels_path),
-                                   wrong - labels.begin(), *wrong, classes - 1));
+                                   wrong - labels.begin(), *wrong, fashion_mnist_classes - 1));
   }
   return examples;
 }
@@ -110,18 +103,20 @@ void check_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec) {
-  const std::filesystem::path& folder = spec.data;
+std::array<LabelledImages, 2> read_fashion_mnist(const std::filesystem::path& folder) {
   check_folder(folder);
-  Examples train = read_examples(folder, "train");
-  Examples test = read_examples(folder, "t10k");
-  const Shape& a = train.images.shape;
-  const Shape& b = test.images.shape;
+  std::array<LabelledImages, 2> splits{read_examples(folder, "train"), read_examples(folder, "t10k")};
+  const Shape& a = splits[0].images.shape;
+  const Shape& b = splits[1].images.shape;
   if (a[1] != b[1] || a[2] != b[2]) {
     throw RequestError(fmt::format("fashion_mnist: {} has training images of {}x{} but test images of {}x{}",
                                    printable(folder), a[1], a[2], b[1], b[2]));
   }
-  return std::make_unique<FashionMnist>(std::move(train), std::move(test));
+  return splits;
+}
+
+std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec) {
+  return std::make_unique<FashionMnist>(read_fashion_mnist(spec.data));
 }
 
 }  // namespace halfscope

@@ -3,21 +3,20 @@
 
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/reduce.hpp>
 
 namespace halfscope {
 namespace {
-
-constexpr std::int64_t kernel_size = 3;
-constexpr std::int64_t border = 1;
 
 /// Zero-padded images, and where their patches lie: patch p's element k is images[position[p] + element[k]].
 struct Patches {
   Array images;
   std::vector<std::int32_t> position;  // (batch * height * width)
-  std::vector<std::int32_t> element;   // (3 * 3 * channels)
+  std::vector<std::int32_t> element;   // (size * size * channels)
 };
 
-Patches patches_of(const Array& x, const ImageShape& shape) {
+Patches patches_of(const Array& x, const ImageShape& shape, std::int64_t kernel_size) {
+  const std::int64_t border = kernel_size / 2;
   const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
   Patches patches{
@@ -25,6 +24,7 @@ Patches patches_of(const Array& x, const ImageShape& shape) {
   (void)strided_offsets(1,
                         static_cast<std::int64_t>(patches.images.size()));  // throws where offsets do not fit
   pad_images(x.values(), shape, border, patches.images.values());
+  patches.position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
   for (std::int64_t n = 0; n < shape.batch; ++n) {
     for (std::int64_t y = 0; y < shape.height; ++y) {
       const std::int64_t row = n * padded_image + y * padded_row;
@@ -41,26 +41,22 @@ Patches patches_of(const Array& x, const ImageShape& shape) {
   return patches;
 }
 
-/// (3, 3, out, in): the weight turned by 180 degrees with its channels swapped, which convolves gradients
-/// back.
+/// (size, size, out, in): the weight turned by 180 degrees with its channels swapped, which convolves
+/// gradients back.
 Array turned(const Array& weight) {
-  const std::int64_t in = weight.extent(2), out = weight.extent(3);
-  Array result({kernel_size, kernel_size, out, in});
-  const std::int64_t taps = kernel_size * kernel_size;
+  const std::int64_t size = weight.extent(0), in = weight.extent(2), out = weight.extent(3);
+  Array result({size, size, out, in});
+  const std::int64_t taps = size * size;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
     const auto offset = static_cast<std::size_t>(tap * in * out);
-    const auto size = static_cast<std::size_t>(in * out);
-    transpose(weight.values().subspan(static_cast<std::size_t>((taps - 1 - tap) * in * out), size), in, out,
-              result.values().subspan(offset, size));
+    const auto count = static_cast<std::size_t>(in * out);
+    transpose(weight.values().subspan(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
+              result.values().subspan(offset, count));
   }
   return result;
 }
 
-ImageShape image_shape(const Shape& shape) {
-  return {shape.at(0), shape.at(1), shape.at(2), shape.at(3)};
-}
-
-/// The convolution of `patches` with a weight (3, 3, channels, out).
+/// The convolution of `patches` with a weight (size, size, channels, out).
 Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
   Array y(std::move(output));
   const std::int64_t out = weight.extent(3);
@@ -69,30 +65,60 @@ Array convolve(const Patches& patches, const Array& weight, Shape output, const 
   return y;
 }
 
+void check(const std::string& name, const Shape& x, const Shape& weight) {
+  const bool fits = weight.size() == 4 && weight[0] == weight[1] && weight[0] % 2 == 1 && x.size() == 4 &&
+                    x[3] == weight[2];
+  if (fits) return;
+  throw RequestError("layer " + name + ": input " + to_string(x) + " does not fit weight " +
+                     to_string(weight));
+}
+
+/// Adds the bias to y and returns its place on the tape.
+TensorRef add_bias(Tape& tape, const std::string& name, Parameter& parameter, Array& y) {
+  const TensorRef bias = tape.parameter(parameter);
+  if (tape.value(bias).shape() != Shape{y.extent(3)}) {
+    throw RequestError("layer " + name + ": bias " + to_string(tape.value(bias).shape()) +
+                       " does not fit output " + to_string(y.shape()));
+  }
+  add_to_rows(tape.value(bias).values(), y.values());
+  return bias;
+}
+
+void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
+  Array sums(tape.value(bias).shape());
+  const auto channels = static_cast<std::int64_t>(sums.size());
+  const auto rows = static_cast<std::int64_t>(gradient.size()) / channels;
+  column_sums({.x = gradient.data(), .rows = rows, .columns = channels}, ScopedAccumulate{}.model,
+              sums.values());
+  tape.add_gradient(bias, std::move(sums));
+}
+
 }  // namespace
 
-TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, Parameter& weight) {
-  const TensorRef w = tape.parameter(weight);
+TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters) {
+  const TensorRef w = tape.parameter(parameters.weight);
   const Shape& shape = tape.value(x).shape();
-  if (shape.size() != 4 || shape[3] != tape.value(w).extent(2)) {
-    throw RequestError("layer " + name + ": input " + to_string(shape) + " does not fit weight " +
-                       to_string(tape.value(w).shape()));
-  }
-  const ImageShape images = image_shape(shape);
-  const std::int64_t out = tape.value(w).extent(3);
-  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images));
+  check(name, shape, tape.value(w).shape());
+  const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
+  const std::int64_t size = tape.value(w).extent(0), out = tape.value(w).extent(3);
+  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, size));
   const AccumulateModel model = tape.policy().products;
   Array y = convolve(*patches, tape.value(w), {images.batch, images.height, images.width, out}, model);
+  std::optional<TensorRef> bias;
+  if (parameters.bias != nullptr) bias = add_bias(tape, name, *parameters.bias, y);
 
-  const auto backward = [x, w, images, out, model, patches](Tape& t, Array gradient) {
+  const auto backward = [x, w, bias, images, model, patches](Tape& t, Array gradient) {
+    const std::int64_t kernel_size = t.value(w).extent(0), channels = t.value(w).extent(3);
+    if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
     gemm({patches->images.data(), patches->element, patches->position},
-         {gradient.data(), images.batch * images.height * images.width, out}, weight_gradient.values(),
+         {gradient.data(), images.batch * images.height * images.width, channels}, weight_gradient.values(),
          model);
     t.add_gradient(w, std::move(weight_gradient));
     if (!t.needs_gradient(x)) return;
-    const Patches of_gradient = patches_of(gradient, {images.batch, images.height, images.width, out});
-    t.add_gradient(x, convolve(of_gradient, turned(t.value(w)), t.value(x).shape(), model));
+    const ImageShape of_gradient{images.batch, images.height, images.width, channels};
+    t.add_gradient(x, convolve(patches_of(gradient, of_gradient, kernel_size), turned(t.value(w)),
+                               t.value(x).shape(), model));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }

@@ -34,7 +34,7 @@ ConvBlock add_conv_block(ParameterStore& store, const ModelSpec& spec, std::stri
 }
 
 TensorRef conv_block(Tape& tape, TensorRef x, const ConvBlock& block) {
-  x = conv2d(tape, "conv" + block.index, x, block.weight);
+  x = conv2d(tape, "conv" + block.index, x, {block.weight});
   x = batch_norm(tape, "bn" + block.index, x, block.norm);
   x = relu(tape, "relu" + block.index, x);
   return max_pool(tape, "pool" + block.index, x);

@@ -1,33 +1,16 @@
-// Normal numbers from counter-based random bits.
+// Weights from counter-based random bits.
 #include "sim/models/initial.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include <halfscope/arithmetic/elementary.hpp>
-#include <halfscope/core/random.hpp>
+#include <halfscope/arithmetic/normal.hpp>
 
 namespace halfscope {
-namespace {
-
-/// Marsaglia's polar method; attempts count up the stream's step, so element i depends on nothing but (seed,
-/// name, i).
-float normal(RandomStream stream, std::uint64_t index) {
-  for (;; ++stream.step) {
-    const RandomBlock bits = stream.block(index);
-    const float u = static_cast<float>(static_cast<std::int32_t>(bits[0]) >> 8) * 0x1p-23f;
-    const float v = static_cast<float>(static_cast<std::int32_t>(bits[1]) >> 8) * 0x1p-23f;
-    const float radius = u * u + v * v;
-    if (radius > 0.0f && radius < 1.0f) return u * std::sqrt(-2.0f * log(radius) / radius);
-  }
-}
-
-}  // namespace
-
 Array normal_weights(Shape shape, float deviation, std::uint64_t seed, std::string_view name) {
   Array array(std::move(shape));
   const RandomStream stream{seed, 0, site_hash(name.data(), name.size())};
-  for (std::size_t i = 0; i < array.size(); ++i) array[i] = deviation * normal(stream, i);
+  for (std::size_t i = 0; i < array.size(); ++i) array[i] = deviation * normal_pair(stream, i)[0];
   return array;
 }
 

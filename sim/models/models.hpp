@@ -4,6 +4,8 @@
 #include <array>
 
 #include "sim/models/cnn_bn.hpp"
+#include "sim/models/ssd.hpp"
+#include "sim/models/unet.hpp"
 
 namespace halfscope {
 
@@ -15,6 +17,8 @@ struct ModelEntry {
 
 inline constexpr std::array model_table{
     ModelEntry{"cnn_bn", "two 3x3 convolutions with batch norm, two linear layers", make_cnn_bn},
+    ModelEntry{"ssd", "a single-shot detector with two feature maps", make_ssd},
+    ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
 };
 
 }  // namespace halfscope

@@ -15,8 +15,13 @@
 namespace halfscope {
 namespace {
 
-/// Examples per forward pass of an evaluation.
-constexpr std::int64_t evaluation_batch = 200;
+/// Examples per forward pass of an evaluation: fewer of large images, since a tape keeps every layer's
+/// output.
+std::int64_t evaluation_batch(const Dataset& dataset) {
+  constexpr std::int64_t most_examples = 200, most_elements = 1 << 18;
+  const auto elements = static_cast<std::int64_t>(element_count(dataset.example_shape()));
+  return std::clamp<std::int64_t>(most_elements / elements, 1, most_examples);
+}
 
 Model make_model(const TrainConfig& config, const Dataset& dataset) {
   return find_in_table("model", config.model, model_table)
@@ -102,8 +107,9 @@ Evaluation Trainer::evaluate() {
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t size = dataset_.size(Split::test);
-  for (std::int64_t first = 0; first < size; first += evaluation_batch) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(evaluation_batch, size - first)));
+  const std::int64_t batch_size = evaluation_batch(dataset_);
+  for (std::int64_t first = 0; first < size; first += batch_size) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(batch_size, size - first)));
     std::iota(indices.begin(), indices.end(), first);
     Tape tape(caster_, Phase::evaluation);
     const Batch batch = dataset_.batch(Split::test, indices);

@@ -1,0 +1,14 @@
+// Scenes with the boxes of their items: the data set of a detector.
+#pragma once
+
+#include <memory>
+
+#include "sim/data/dataset.hpp"
+
+namespace halfscope {
+
+/// Images (batch, canvas, canvas, 1) and boxes labelled with their item's class, 0 to 9; 3000 train and 200
+/// test scenes. Throws RequestError as `Scenes` does.
+[[nodiscard]] std::unique_ptr<Dataset> open_detection_scenes(const DatasetSpec& spec);
+
+}  // namespace halfscope

@@ -1,0 +1,80 @@
+// Forward and backward of taking predictions out of feature maps: copies.
+#include "sim/layers/predictions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <halfscope/core/parallel.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Where one map's predictions of every image go.
+struct MapRows {
+  TensorRef map;
+  std::int64_t first = 0, count = 0;  ///< rows of an image
+};
+
+struct Layout {
+  std::vector<MapRows> maps{};
+  std::int64_t batch = 0;
+  std::int64_t rows = 0;  ///< of one image, all maps together
+};
+
+Layout layout_of(const Tape& tape, const std::string& name, std::span<const TensorRef> maps,
+                 const PredictionSlice& slice) {
+  Layout layout;
+  for (const TensorRef map : maps) {
+    const Shape& shape = tape.value(map).shape();
+    if (shape.size() != 4 || slice.size < 1 || shape[3] % slice.size != 0 || slice.first < 0 ||
+        slice.count < 1 || slice.first + slice.count > slice.size ||
+        (!layout.maps.empty() && shape[0] != layout.batch)) {
+      throw RequestError(fmt::format("layer {}: cannot take numbers {} to {} of predictions of {} out of {}",
+                                     name, slice.first, slice.first + slice.count - 1, slice.size,
+                                     to_string(shape)));
+    }
+    const std::int64_t count = shape[1] * shape[2] * shape[3] / slice.size;
+    layout.batch = shape[0];
+    layout.maps.push_back({map, layout.rows, count});
+    layout.rows += count;
+  }
+  return layout;
+}
+
+/// Calls copy(index into the map, index into the rows) for each prediction of one map.
+template <typename Copy>
+void for_predictions(const Layout& layout, const MapRows& map, const PredictionSlice& slice, Copy&& copy) {
+  parallel_for(layout.batch, [&](std::int64_t image) noexcept {
+    for (std::int64_t i = 0; i < map.count; ++i) {
+      copy((image * map.count + i) * slice.size + slice.first,
+           (image * layout.rows + map.first + i) * slice.count);
+    }
+  });
+}
+
+}  // namespace
+
+TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
+                             const PredictionSlice& slice) {
+  const Layout layout = layout_of(tape, name, maps, slice);
+  Array y({layout.batch * layout.rows, slice.count});
+  for (const MapRows& map : layout.maps) {
+    const float* x = tape.value(map.map).data();
+    for_predictions(layout, map, slice, [&](std::int64_t from, std::int64_t to) {
+      std::copy_n(x + from, slice.count, y.data() + to);
+    });
+  }
+  const auto backward = [layout, slice](Tape& t, Array gradient) {
+    for (const MapRows& map : layout.maps) {
+      Array x_gradient = Array::zeros(t.value(map.map).shape());
+      for_predictions(layout, map, slice, [&](std::int64_t to, std::int64_t from) {
+        std::copy_n(gradient.data() + from, slice.count, x_gradient.data() + to);
+      });
+      t.add_gradient(map.map, std::move(x_gradient), Rounds::no);
+    }
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,31 @@
+// Convolutions with a bias as the models without batch norm use them.
+#pragma once
+
+#include "sim/layers/conv2d.hpp"
+#include "sim/models/model.hpp"
+
+namespace halfscope {
+
+/// A convolution and the name under which it is recorded.
+struct Convolution {
+  std::string name;
+  Conv2dParameters parameters;
+};
+
+/// What `add_convolution` makes: He initialisation times `gain`, a bias of 0.
+struct ConvolutionSpec {
+  std::string name;
+  std::int64_t size = 3;  ///< of the kernel
+  std::int64_t in = 0, out = 0;
+  float gain = 1;
+};
+
+/// Adds NAME.weight and NAME.bias to `store`; the weight is a function of `seed` and its name.
+[[nodiscard]] Convolution add_convolution(ParameterStore& store, std::uint64_t seed,
+                                          const ConvolutionSpec& spec);
+
+TensorRef convolve(Tape& tape, TensorRef x, const Convolution& convolution);
+/// The convolution and a ReLU, recorded as NAME.relu.
+TensorRef convolve_relu(Tape& tape, TensorRef x, const Convolution& convolution);
+
+}  // namespace halfscope
