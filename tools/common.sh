@@ -8,7 +8,7 @@ cd "$root" || exit
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format)
-data_packages=(dataset-fashion-mnist)
+data_packages=(dataset-fashion-mnist bible-kjv bible-kjv-text)
 lint_packages=(clang clang-tidy shellcheck)
 
 venv="$root/.venv"

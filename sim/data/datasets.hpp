@@ -8,6 +8,7 @@
 
 #include "sim/data/dataset.hpp"
 #include "sim/data/fashion_mnist.hpp"
+#include "sim/data/kjv_text.hpp"
 
 namespace halfscope {
 
@@ -21,6 +22,8 @@ struct DatasetEntry {
 inline constexpr std::array datasets{
     DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
                  fashion_mnist_folder, open_fashion_mnist},
+    DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data", "",
+                 open_kjv_text},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws RequestError
