@@ -4,6 +4,7 @@
 #include <array>
 
 #include "sim/models/cnn_bn.hpp"
+#include "sim/models/language_model.hpp"
 
 namespace halfscope {
 
@@ -15,6 +16,8 @@ struct ModelEntry {
 
 inline constexpr std::array model_table{
     ModelEntry{"cnn_bn", "two 3x3 convolutions with batch norm, two linear layers", make_cnn_bn},
+    ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
+    ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
 };
 
 }  // namespace halfscope
