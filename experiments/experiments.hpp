@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "experiments/batchnorm_reduction.hpp"
+#include "experiments/dose.hpp"
+#include "experiments/language_model.hpp"
 #include "experiments/master_copy.hpp"
+#include "experiments/softmax_reduction.hpp"
 
 namespace halfscope {
 
@@ -13,6 +16,9 @@ inline const std::vector<Experiment>& experiment_table() {
       make_master_copy(),
       make_master_copy_sgd(),
       make_batchnorm_reduction(),
+      make_language_model_loss_scale(),
+      make_dose(),
+      make_softmax_reduction(),
   };
   return table;
 }
