@@ -5,21 +5,31 @@
 
 #include "experiments/batchnorm_reduction.hpp"
 #include "experiments/detection_loss_scale.hpp"
+#include "experiments/dose.hpp"
+#include "experiments/language_model.hpp"
 #include "experiments/master_copy.hpp"
 #include "experiments/no_harm.hpp"
 #include "experiments/reductions.hpp"
 #include "experiments/scale_sweep.hpp"
 #include "experiments/segmentation_loss_scale.hpp"
+#include "experiments/softmax_reduction.hpp"
 
 namespace halfscope {
 
+/// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table{
-      make_master_copy(), make_master_copy_sgd(), make_batchnorm_reduction(),
-      make_no_harm(),
-      make_reductions(),  make_scale_sweep(),
-      make_master_copy(),          make_master_copy_sgd(),         make_batchnorm_reduction(),
-      make_detection_loss_scale(), make_segmentation_loss_scale(),
+      make_master_copy(),                // 3.1, Fig. 2
+      make_master_copy_sgd(),            // 3.1
+      make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
+      make_language_model_loss_scale(),  // 3.2, Fig. 5
+      make_segmentation_loss_scale(),    // 3.2
+      make_scale_sweep(),                // 3.2: choosing the factor
+      make_dose(),                       // 3.2: when it is needed
+      make_no_harm(),                    // 3.2: when it is not
+      make_batchnorm_reduction(),        // 3.3
+      make_softmax_reduction(),          // 3.3
+      make_reductions(),                 // 3.3
   };
   return table;
 }

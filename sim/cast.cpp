@@ -1,6 +1,7 @@
 // Casting, and telling the trackers.
 #include "sim/cast.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
@@ -12,37 +13,52 @@ namespace {
 /// Elements per task of a parallel round: 64 KiB.
 constexpr std::int64_t grain = 16384;
 
-void round_in_place(Array& array, const Quantizer& quantizer, const RandomStream& stream) {
+void round_in_place(std::span<float> all, const Quantizer& quantizer, const RandomStream& stream) {
   if (quantizer.rounding == Rounding::stochastic) {
     // The stream is indexed by element, so the array is not cut up.
-    return round(array.values(), array.values(), quantizer, stream);
+    return round(all, all, quantizer, stream);
   }
   parallel_for_ranges(
-      static_cast<std::int64_t>(array.size()), grain, [&](std::int64_t first, std::int64_t count) {
-        const auto values =
-            array.values().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      static_cast<std::int64_t>(all.size()), grain, [&](std::int64_t first, std::int64_t count) {
+        const auto values = all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
         round(values, values, quantizer);
       });
 }
 
-}  // namespace
-
-Site Caster::site(std::string_view tensor, Role role) const {
-  const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
-  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0};
+/// The stream of a cast: the tensor's, and for a part one of its own, since FNV-1a goes on over the part.
+std::uint32_t stream_site(const Site& site) {
+  std::uint32_t hash = site_hash(site.tensor.data(), site.tensor.size());
+  if (site.part != whole_tensor) {
+    for (int byte = 0; byte < 4; ++byte) {
+      hash = (hash ^ (static_cast<std::uint32_t>(site.part) >> (8 * byte) & 0xFFu)) * 16777619u;
+    }
+  }
+  return hash + static_cast<std::uint32_t>(site.role);
 }
 
-void Caster::cast(Array& array, std::string_view tensor, Role role) {
+}  // namespace
+
+Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
+  const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
+  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part};
+}
+
+RandomStream Caster::random_stream(std::string_view name) const {
+  return {seed_, static_cast<std::uint32_t>(context_.step), site_hash(name.data(), name.size())};
+}
+
+void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
-  const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step),
-                            site_hash(tensor.data(), tensor.size()) + static_cast<std::uint32_t>(role)};
+  const Site where = site(tensor, role, part);
+  const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
   if (!observed()) {
-    if (!quantizer.is_identity()) round_in_place(array, quantizer, stream);
+    if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
-  const Array before = array.clone();
-  if (!quantizer.is_identity()) round_in_place(array, quantizer, stream);
-  const CastEvent event{site(tensor, role), quantizer, before.values(), std::as_const(array).values()};
+  Array before({static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), before.data());
+  if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
+  const CastEvent event{where, quantizer, std::as_const(before).values(), values};
   for (const auto& tracker : *trackers_) tracker->on_cast(event, *context_.observations);
 }
 

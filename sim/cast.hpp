@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,13 +34,18 @@ class Caster {
   [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
 
   /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
-  void cast(Array& array, std::string_view tensor, Role role);
+  void cast(Array& array, std::string_view tensor, Role role) { cast(array.values(), tensor, role); }
+  /// The same of `values`: of a part of the tensor where `part` says which, from 0. Each part is rounded
+  /// with random bits of its own, and the trackers see all parts of a step as one tensor.
+  void cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part = whole_tensor);
+  /// Random bits of this step for the purpose called `name`.
+  [[nodiscard]] RandomStream random_stream(std::string_view name) const;
   /// Tells the trackers of an update that is about to be added to the stored weights `before`.
   void observe_update(std::string_view tensor, const Array& before, const Array& update);
   void observe_reduction(std::string_view tensor, const ReductionCounters& counters);
 
  private:
-  [[nodiscard]] Site site(std::string_view tensor, Role role) const;
+  [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
   PrecisionPolicy policy_;
   std::uint64_t seed_;

@@ -10,6 +10,7 @@
 #include "sim/data/detection_scenes.hpp"
 #include "sim/data/fashion_mnist.hpp"
 #include "sim/data/segmentation_scenes.hpp"
+#include "sim/data/kjv_text.hpp"
 
 namespace halfscope {
 
@@ -27,6 +28,8 @@ inline constexpr std::array datasets{
                  fashion_mnist_folder, open_detection_scenes},
     DatasetEntry{"segmentation_scenes", "the same scenes with a class for each pixel", fashion_mnist_folder,
                  open_segmentation_scenes},
+    DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data", "",
+                 open_kjv_text},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws RequestError

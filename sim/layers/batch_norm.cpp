@@ -3,29 +3,11 @@
 
 #include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/kernel/batch_norm.hpp>
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/reduce.hpp>
+
+#include "sim/layers/reduction.hpp"
 
 namespace halfscope {
 namespace {
-
-/// (channels): the sums of `terms` under the layer's reduction model, shown to the trackers as `tensor`.
-Array reduce(Caster& caster, const std::string& layer, const std::string& tensor, const ColumnTerms& terms) {
-  Array sums({terms.columns});
-  const AccumulateModel model = caster.policy().reductions_in(layer);
-  if (caster.observed()) {
-    caster.observe_reduction(layer + "." + tensor, counted_column_sums(terms, model, sums.values()));
-  } else {
-    column_sums(terms, model, sums.values());
-  }
-  return sums;
-}
-
-/// sum / count in FP32; a 16-bit accumulator's result is divided as it is.
-Array mean_of(Array sums, std::int64_t count) {
-  scale(sums.values(), 1.0f / static_cast<float>(count), sums.values());
-  return sums;
-}
 
 struct Statistics {
   Array mean;

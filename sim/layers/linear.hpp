@@ -5,7 +5,9 @@
 
 namespace halfscope {
 
-/// y (batch, out) = x (batch, in) weight (in, out) + bias (out). x may have more axes: they are flattened.
+/// y = x weight (in, out) + bias (out). Where x's last axis is `in` long, y is (leading axes of x, out), so
+/// that a sequence (time, batch, in) gives (time, batch, out); else all axes after the first are flattened
+/// and y is (batch, out).
 struct LinearParameters {
   Parameter& weight;
   Parameter& bias;

@@ -14,6 +14,13 @@ Array normal_weights(Shape shape, float deviation, std::uint64_t seed, std::stri
   return array;
 }
 
+Array uniform_weights(Shape shape, float bound, std::uint64_t seed, std::string_view name) {
+  Array array(std::move(shape));
+  const RandomStream stream{seed, 0, site_hash(name.data(), name.size())};
+  for (std::size_t i = 0; i < array.size(); ++i) array[i] = bound * (2.0f * stream.uniform(i) - 1.0f);
+  return array;
+}
+
 float he_deviation(std::int64_t fan_in) {
   return std::sqrt(2.0f / static_cast<float>(fan_in));
 }

@@ -6,6 +6,7 @@
 #include "sim/models/cnn_bn.hpp"
 #include "sim/models/ssd.hpp"
 #include "sim/models/unet.hpp"
+#include "sim/models/language_model.hpp"
 
 namespace halfscope {
 
@@ -19,6 +20,8 @@ inline constexpr std::array model_table{
     ModelEntry{"cnn_bn", "two 3x3 convolutions with batch norm, two linear layers", make_cnn_bn},
     ModelEntry{"ssd", "a single-shot detector with two feature maps", make_ssd},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
+    ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
+    ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
 };
 
 }  // namespace halfscope

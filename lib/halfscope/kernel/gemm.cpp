@@ -40,8 +40,8 @@ HALFSCOPE_HD Floats with_one_nan(Floats x) {
   return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
 }
 
-/// One tile of c: `rows` by `vectors * lanes`. Between passes the partial sums wait in c, unrounded, so that
-/// passes that are no chunks do not change a bit.
+/// One tile of c: `rows` by `vectors * lanes`, from a panel that starts at term k0. Between passes the
+/// partial sums wait in c, unrounded, so that passes that are no chunks do not change a bit.
 template <std::size_t rows, std::size_t vectors, typename Round>
 void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Round>& pass) {
   const Round to = pass.round;
@@ -54,7 +54,7 @@ void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<R
       sum[i][j] = starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes);
     }
   }
-  const float* b_row = panel.b + pass.k0 * panel.b_stride;
+  const float* b_row = panel.b;
   for (std::size_t k = pass.k0; k < pass.k1; ++k, b_row += panel.b_stride) {
     Floats b_k[vectors];
     for (std::size_t j = 0; j < vectors; ++j) b_k[j] = load(b_row + j * lanes);
@@ -82,19 +82,38 @@ struct Order {
   Round round;
 };
 
+/// The terms [k0, k1) of a panel: copied together where several tiles read them, since rows of b that are a
+/// power of two apart would push each other out of the cache.
+template <std::size_t width>
+Panel panel_of_pass(const Panel& panel, std::size_t k0, std::size_t k1, float* copy) {
+  const float* from = panel.b + k0 * panel.b_stride;
+  if (copy == nullptr) return {from, panel.b_stride, panel.c, panel.c_stride};
+  for (std::size_t k = 0; k < k1 - k0; ++k) {
+    for (std::size_t n = 0; n < width; n += lanes) {
+      store(copy + k * width + n, load(from + k * panel.b_stride + n));
+    }
+  }
+  return {copy, width, panel.c, panel.c_stride};
+}
+
 template <std::size_t vectors, typename Round>
 void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
                      const Order<Round>& order) {
   constexpr std::size_t rows = tile_rows<Round>;
   const std::size_t depth = a.column.size();
   const auto last = static_cast<std::size_t>(range.last);
+  constexpr std::size_t width = vectors * lanes;
+  alignas(vector_bytes) float copy[depth_block * width];
+  const bool copies =
+      order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
     const Pass<Round> pass{k0, k1, order.order, order.round};
+    const Panel here = panel_of_pass<width>(panel, k0, k1, copies ? copy : nullptr);
     auto m = static_cast<std::size_t>(range.first);
-    for (; m + rows <= last; m += rows) tile<rows, vectors>(a, panel, m, pass);
-    for (; m + 4 <= last; m += 4) tile<4, vectors>(a, panel, m, pass);
-    for (; m < last; ++m) tile<1, vectors>(a, panel, m, pass);
+    for (; m + rows <= last; m += rows) tile<rows, vectors>(a, here, m, pass);
+    for (; m + 4 <= last; m += 4) tile<4, vectors>(a, here, m, pass);
+    for (; m < last; ++m) tile<1, vectors>(a, here, m, pass);
   }
 }
 
@@ -119,34 +138,35 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
 }
 
 template <typename Round>
-void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
+void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
               const Order<Round>& order) {
-  const auto columns = static_cast<std::size_t>(b.columns);
-  std::size_t n = 0;
+  const auto columns = static_cast<std::size_t>(b.columns),
+             last = static_cast<std::size_t>(range.last_column);
+  auto n = static_cast<std::size_t>(range.first_column);
   const auto panel = [&] { return Panel{b.data + n, columns, c + n, columns}; };
-  for (; n + tile_vectors * lanes <= columns; n += tile_vectors * lanes) {
-    column_of_tiles<tile_vectors>(a, panel(), rows, order);
+  for (; n + tile_vectors * lanes <= last; n += tile_vectors * lanes) {
+    column_of_tiles<tile_vectors>(a, panel(), range.rows, order);
   }
-  for (; n + lanes <= columns; n += lanes) column_of_tiles<1>(a, panel(), rows, order);
-  if (n < columns && rows.first < rows.last) narrow_column(a, panel(), rows, columns - n, order);
+  for (; n + lanes <= last; n += lanes) column_of_tiles<1>(a, panel(), range.rows, order);
+  if (n < last && range.rows.first < range.rows.last) narrow_column(a, panel(), range.rows, last - n, order);
 }
 
 }  // namespace
 
 template <Isa isa>
-void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
-                   const AccumulateModel& model) {
+void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+                    const AccumulateModel& model) {
   const std::size_t terms =
       model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
   if (model.format == FloatFormat{}) {
-    return multiply(a, b, c, rows, Order<KeepFp32>{model.order, terms, {}});
+    return multiply(a, b, c, range, Order<KeepFp32>{model.order, terms, {}});
   }
   if (model.format == FloatFormat{5, 10}) {
-    return multiply(a, b, c, rows, Order<RoundToFp16>{model.order, terms, {}});
+    return multiply(a, b, c, range, Order<RoundToFp16>{model.order, terms, {}});
   }
-  multiply(a, b, c, rows, Order<RoundTo>{model.order, terms, {rounding_grid({.format = model.format})}});
+  multiply(a, b, c, range, Order<RoundTo>{model.order, terms, {rounding_grid({.format = model.format})}});
 }
-template void gemm_rows_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const RowRange&,
-                                        const AccumulateModel&);
+template void gemm_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const OutputRange&,
+                                         const AccumulateModel&);
 
 }  // namespace halfscope

@@ -43,11 +43,18 @@ struct RowRange {
   std::int64_t last = 0;
 };
 
-/// Rows of `gemm` in one thread, sequential or chunked. Instantiated in a translation unit per instruction
+/// A rectangle of c.
+struct OutputRange {
+  RowRange rows;
+  std::int64_t first_column = 0;
+  std::int64_t last_column = 0;
+};
+
+/// Part of `gemm` in one thread, sequential or chunked. Instantiated in a translation unit per instruction
 /// set.
 template <Isa isa>
-void gemm_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
-                   const AccumulateModel& model);
+void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+                    const AccumulateModel& model);
 
 /// Rows of `gemm` in one thread, as a tensor core with this step computes them.
 template <Isa isa>

@@ -8,6 +8,44 @@
 #include <halfscope/kernel/gemm.hpp>
 
 namespace halfscope {
+namespace {
+
+/// Rows and columns of a piece are multiples of every kernel's tile.
+constexpr std::int64_t rows_per_tile = 24, columns_per_tile = 64;
+
+/// The pieces of a product, whatever the number of threads.
+struct Split {
+  std::int64_t row_count, column_count, row_pieces, column_pieces;
+
+  [[nodiscard]] RowRange rows(std::int64_t piece) const {
+    return part(row_count, row_pieces, rows_per_tile, piece);
+  }
+  [[nodiscard]] RowRange columns(std::int64_t piece) const {
+    return part(column_count, column_pieces, columns_per_tile, piece);
+  }
+  static RowRange part(std::int64_t count, std::int64_t pieces, std::int64_t tile, std::int64_t piece) {
+    const std::int64_t tiles = (count + tile - 1) / tile;
+    return {tiles * piece / pieces * tile, std::min(count, tiles * (piece + 1) / pieces * tile)};
+  }
+};
+
+/// Pieces of some hundred rows, which share what they copy of b; where those are too few to keep threads
+/// level, first columns are split, then smaller pieces are made. A product of some ten microseconds is one.
+Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  constexpr std::int64_t most_row_pieces = 64, wanted = 16, rows_per_piece = 5 * rows_per_tile;
+  constexpr std::int64_t smallest_product = std::int64_t{1} << 20;
+  Split split{rows, columns, 1, 1};
+  if (rows * depth * columns < smallest_product) return split;
+  const std::int64_t row_tiles = (rows + rows_per_tile - 1) / rows_per_tile;
+  split.row_pieces = std::clamp<std::int64_t>(rows / rows_per_piece, 1, most_row_pieces);
+  split.column_pieces = std::clamp<std::int64_t>(columns / columns_per_tile, 1,
+                                                 (wanted + split.row_pieces - 1) / split.row_pieces);
+  const std::int64_t missing = (wanted + split.column_pieces - 1) / split.column_pieces;
+  split.row_pieces = std::max(split.row_pieces, std::min(row_tiles, missing));
+  return split;
+}
+
+}  // namespace
 
 std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
   if (count * stride > std::numeric_limits<std::int32_t>::max()) {
@@ -46,18 +84,17 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
   const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
                                    ? &tensor_core_step(model.core, model.format, fp32)
                                    : nullptr;
-  // Many more pieces than threads keep the threads level; rows per piece stay a multiple of every kernel's
-  // tile.
-  constexpr std::int64_t rows_per_tile = 24;
-  const std::int64_t tiles = (rows + rows_per_tile - 1) / rows_per_tile;
-  const std::int64_t pieces = std::min<std::int64_t>(tiles, 64);
-  parallel_for(pieces, [&](std::int64_t piece) noexcept {
-    const RowRange range{tiles * piece / pieces * rows_per_tile,
-                         std::min(rows, tiles * (piece + 1) / pieces * rows_per_tile)};
-    dispatch_isa([&]<Isa isa>() {
-      if (step != nullptr) return gemm_tensor_core_rows_isa<isa>(a, b, c.data(), range, *step);
-      gemm_rows_isa<isa>(a, b, c.data(), range, model);
+  const Split split = split_of(rows, depth, b.columns);
+  if (step != nullptr) {
+    return parallel_for(split.row_pieces, [&](std::int64_t piece) noexcept {
+      const RowRange range = split.rows(piece);
+      dispatch_isa([&]<Isa isa>() { gemm_tensor_core_rows_isa<isa>(a, b, c.data(), range, *step); });
     });
+  }
+  parallel_for(split.row_pieces * split.column_pieces, [&](std::int64_t piece) noexcept {
+    const RowRange columns = split.columns(piece / split.row_pieces);
+    const OutputRange range{split.rows(piece % split.row_pieces), columns.first, columns.last};
+    dispatch_isa([&]<Isa isa>() { gemm_range_isa<isa>(a, b, c.data(), range, model); });
   });
 }
 

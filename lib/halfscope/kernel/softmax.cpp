@@ -1,89 +1,135 @@
-// Softmax with cross entropy: rows are independent, one thread owns a row.
+// Rows of a softmax, compiled once per instruction set: exponentials along a row, the ordered sum of a row
+// in a lane of its own.
 #include <halfscope/kernel/softmax.hpp>
 
-#include <fmt/format.h>
+#include <utility>
 
-#include <algorithm>
-
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/elementary.hpp>
+#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/vector.hpp>
 
 namespace halfscope {
 namespace {
 
-std::size_t checked_classes(std::size_t elements, std::span<const std::int32_t> labels) {
-  if (labels.empty() || elements % labels.size() != 0 || elements == 0) {
-    throw RequestError(fmt::format("softmax: {} logits are no {} rows", elements, labels.size()));
-  }
-  const std::size_t classes = elements / labels.size();
-  for (std::size_t r = 0; r < labels.size(); ++r) {
-    if (labels[r] < 0 || static_cast<std::size_t>(labels[r]) >= classes) {
-      throw RequestError(fmt::format("softmax: label {} of row {} is not in [0, {})", labels[r], r, classes));
-    }
-  }
-  return classes;
+/// Columns per pass: this many of all rows stay in the first-level cache.
+constexpr std::size_t piece = 256;
+
+HALFSCOPE_HD Floats larger(Floats a, Floats b) {
+  return a < b ? b : a;
 }
 
-constexpr std::int64_t elements_per_task = 4096;
-
-/// Consecutive rows, all that one task reads and writes.
-struct Rows {
-  const float* logits;  // (rows, classes)
-  float* probability;   // (rows, classes)
-  std::size_t classes;
-  const std::int32_t* labels;  // (rows)
-  float* loss;                 // (rows)
-};
-
-/// The exponentials of all rows are one loop, since a row of few classes fills no vector.
-void softmax_rows(const Rows& rows, std::size_t count, const AccumulateModel& model) {
-  const std::size_t classes = rows.classes;
-  for (std::size_t r = 0; r < count; ++r) {
-    const float* x = rows.logits + r * classes;
-    float* p = rows.probability + r * classes;
-    const float largest = *std::max_element(x, x + classes);
-    rows.loss[r] = x[static_cast<std::size_t>(rows.labels[r])] - largest;
-    for (std::size_t c = 0; c < classes; ++c) p[c] = x[c] - largest;
+/// The largest of a row; a NaN may be passed over, since it makes the row's sum a NaN all the same.
+float maximum(const float* x, std::size_t count) {
+  float largest = x[0];
+  std::size_t i = 0;
+  if (count >= lanes) {
+    Floats best = load(x);
+    for (i = lanes; i + lanes <= count; i += lanes) best = larger(best, load(x + i));
+    for (std::size_t lane = 0; lane < lanes; ++lane) largest = largest < best[lane] ? best[lane] : largest;
   }
-  dispatch_isa([&]<Isa isa>() {
-    elementary_isa<isa>(Elementary::exp, rows.probability, rows.probability, count * classes);
-  });
-  for (std::size_t r = 0; r < count; ++r) {
-    const std::span<float> p(rows.probability + r * classes, classes);
-    const float sum = accumulate(p, model);
-    for (float& value : p) value /= sum;
-    rows.loss[r] = log(sum) - rows.loss[r];
+  for (; i < count; ++i) largest = largest < x[i] ? x[i] : largest;
+  return largest;
+}
+
+/// Elements of the lower (half = 0) or upper (half = 1) halves of a and b in turn.
+template <std::size_t half, std::size_t... lane>
+HALFSCOPE_HD Floats interleave(Floats a, Floats b, std::index_sequence<lane...> /*lanes*/) {
+  return __builtin_shufflevector(a, b, static_cast<int>(half * lanes / 2 + lane / 2 + lane % 2 * lanes)...);
+}
+
+/// `lanes` vectors become their transpose: log2(lanes) perfect shuffles.
+HALFSCOPE_HD void transpose_square(Floats (&rows)[lanes]) {
+  constexpr auto all = std::make_index_sequence<lanes>{};
+  for (std::size_t stride = 1; stride < lanes; stride *= 2) {
+    Floats shuffled[lanes];
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < lanes / 2; ++i) {
+      shuffled[2 * i] = interleave<0>(rows[i], rows[i + lanes / 2], all);
+      shuffled[2 * i + 1] = interleave<1>(rows[i], rows[i + lanes / 2], all);
+    }
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < lanes; ++i) rows[i] = shuffled[i];
   }
+}
+
+/// to[c * softmax_rows + r] = from[r * stride + c] for all rows of a full block.
+void transpose_block(const float* from, std::size_t stride, float* to, std::size_t columns) {
+  const std::size_t whole = columns / lanes * lanes;
+  for (std::size_t r = 0; r < softmax_rows; r += lanes) {
+    for (std::size_t c = 0; c < whole; c += lanes) {
+      Floats square[lanes];
+      for (std::size_t i = 0; i < lanes; ++i) square[i] = load(from + (r + i) * stride + c);
+      transpose_square(square);
+      for (std::size_t i = 0; i < lanes; ++i) store(to + (c + i) * softmax_rows + r, square[i]);
+    }
+  }
+  for (std::size_t c = whole; c < columns; ++c) {
+    for (std::size_t r = 0; r < softmax_rows; ++r) to[c * softmax_rows + r] = from[r * stride + c];
+  }
+}
+
+/// e^(x - largest) into probability, and transposed into scratch.
+void exponentials(const SoftmaxRows& rows, const float* largest) {
+  for (std::size_t first = 0; first < rows.classes; first += piece) {
+    const std::size_t columns = rows.classes - first < piece ? rows.classes - first : piece;
+    for (std::size_t r = 0; r < rows.count; ++r) {
+      const float* x = rows.logits + r * rows.classes + first;
+      float* p = rows.probability + r * rows.classes + first;
+      const float m = largest[r];
+      for (std::size_t c = 0; c < columns; ++c) p[c] = x[c] - m;
+      elementary_isa<target_isa>(Elementary::exp, p, p, columns);
+    }
+    float* to = rows.scratch + first * softmax_rows;
+    if (rows.count == softmax_rows) {
+      transpose_block(rows.probability + first, rows.classes, to, columns);
+      continue;
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      for (std::size_t r = 0; r < softmax_rows; ++r) {
+        to[c * softmax_rows + r] = r < rows.count ? rows.probability[r * rows.classes + first + c] : 0.0f;
+      }
+    }
+  }
+}
+
+/// The sums of scratch's columns, that is of the rows.
+void sum_rows(const SoftmaxRows& rows, const AccumulateModel& model, float* sums) {
+  constexpr auto width = static_cast<std::int64_t>(softmax_rows);
+  const auto terms = static_cast<std::int64_t>(rows.classes);
+  const ColumnTerms all{.x = rows.scratch, .rows = terms, .columns = width};
+  if (model.order != AccumulateOrder::chunked) {
+    return column_sums_isa<target_isa>(all, model, {0, terms, 0, width}, sums, nullptr);
+  }
+  const std::int64_t chunks = (terms + model.chunk - 1) / model.chunk;
+  float* partial = rows.scratch + terms * width;
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const std::int64_t first = i * model.chunk, last = first + model.chunk;
+    column_sums_isa<target_isa>(all, {.format = model.format}, {first, last < terms ? last : terms, 0, width},
+                                partial + i * width, nullptr);
+  }
+  const ColumnTerms sums_of_chunks{.x = partial, .rows = chunks, .columns = width};
+  column_sums_isa<target_isa>(sums_of_chunks, {}, {0, chunks, 0, width}, sums, nullptr);
 }
 
 }  // namespace
 
-void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
-                           const AccumulateModel& model, std::span<float> probability,
-                           std::span<float> row_loss) {
-  const std::size_t classes = checked_classes(logits.size(), labels);
-  if (probability.size() != logits.size() || row_loss.size() != labels.size()) {
-    throw RequestError("softmax: the outputs do not have the sizes of logits and labels");
+template <Isa isa>
+void softmax_rows_isa(const SoftmaxRows& rows, const AccumulateModel& model) {
+  float largest[softmax_rows] = {}, sums[softmax_rows] = {};
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    const float* x = rows.logits + r * rows.classes;
+    largest[r] = maximum(x, rows.classes);
+    rows.row_loss[r] = x[static_cast<std::size_t>(rows.labels[r])] - largest[r];
   }
-  const auto width = static_cast<std::int64_t>(classes);
-  const std::int64_t rows_per_task = std::max<std::int64_t>(1, elements_per_task / width);
-  parallel_for_ranges(static_cast<std::int64_t>(labels.size()), rows_per_task,
-                      [&](std::int64_t first, std::int64_t count) {
-                        Rows rows{logits.data() + first * width, probability.data() + first * width, classes,
-                                  labels.data() + first, row_loss.data() + first};
-                        softmax_rows(rows, static_cast<std::size_t>(count), model);
-                      });
+  exponentials(rows, largest);
+  sum_rows(rows, model, sums);
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    float* p = rows.probability + r * rows.classes;
+    const float sum = sums[r];
+    for (std::size_t c = 0; c < rows.classes; ++c) p[c] /= sum;
+    rows.row_loss[r] = log(sum) - rows.row_loss[r];
+  }
 }
-
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
-                                    std::span<float> probability) {
-  const std::size_t classes = checked_classes(probability.size(), labels);
-  parallel_for(static_cast<std::int64_t>(labels.size()), [&](std::int64_t row) {
-    const auto r = static_cast<std::size_t>(row);
-    const std::span<float> p = probability.subspan(r * classes, classes);
-    p[static_cast<std::size_t>(labels[r])] -= 1.0f;
-    for (float& value : p) value *= factor;
-  });
-}
+template void softmax_rows_isa<target_isa>(const SoftmaxRows&, const AccumulateModel&);
 
 }  // namespace halfscope

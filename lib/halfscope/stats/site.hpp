@@ -21,12 +21,17 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
 
-/// `scale` is the loss scale that the tensor carries: 1 where it carries none.
+/// The tensor is seen whole.
+inline constexpr std::int32_t whole_tensor = -1;
+
+/// `scale` is the loss scale that the tensor carries: 1 where it carries none. A recurrent layer casts a
+/// tensor time step by time step: each is a part of it, and a step's records hold the tensor once.
 struct Site {
   std::int64_t step = 0;
   std::string_view tensor;
   Role role = Role::activation;
   double scale = 1;
+  std::int32_t part = whole_tensor;
 };
 
 }  // namespace halfscope

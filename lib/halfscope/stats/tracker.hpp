@@ -85,7 +85,8 @@ struct StepObservations {
   std::vector<HistogramRecord> histograms;
 };
 
-/// One kind of observation. Each override handles the events it cares about and appends what it found.
+/// One kind of observation. Each override handles the events it cares about and appends what it found, or
+/// where the event is of a part adds it to what it found of the tensor's other parts.
 class Tracker {
  public:
   virtual ~Tracker() = default;

@@ -1,6 +1,7 @@
 // Underflow counters: from the histogram where the cast is to FP16, else by comparing before and after.
 #include <halfscope/stats/underflow.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <halfscope/format/bits.hpp>
@@ -34,18 +35,55 @@ void count_by_comparison(const CastEvent& event, TensorCounters& counters) {
   }
 }
 
+/// Integers and a maximum: the same whatever the order of the parts.
+void merge(TensorCounters& all, const TensorCounters& part) {
+  all.elements += part.elements;
+  all.zeros += part.zeros;
+  all.flushed += part.flushed;
+  all.subnormal += part.subnormal;
+  all.overflow += part.overflow;
+  all.nonfinite += part.nonfinite;
+  all.max_abs = std::max(all.max_abs, part.max_abs);
+}
+
+/// What the step's records say of the other parts of the event's tensor; null where there is nothing yet.
+TensorCounters* other_parts(const Site& site, std::vector<TensorCounters>& tensors) {
+  if (site.part == whole_tensor) return nullptr;
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorCounters& counters) {
+    return counters.tensor == site.tensor && counters.role == site.role;
+  });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+HistogramRecord* other_parts(const Site& site, std::vector<HistogramRecord>& histograms) {
+  if (site.part == whole_tensor) return nullptr;
+  const auto found = std::find_if(histograms.begin(), histograms.end(), [&](const HistogramRecord& record) {
+    return record.tensor == site.tensor && record.what == name_of(site.role);
+  });
+  return found == histograms.end() ? nullptr : &*found;
+}
+
 class GradientUnderflow final : public Tracker {
  public:
   void on_cast(const CastEvent& event, StepObservations& step) override {
-    const Role role = event.site.role;
-    if (role != Role::activation_gradient && role != Role::weight_gradient) return;
+    const Site& site = event.site;
+    if (site.role != Role::activation_gradient && site.role != Role::weight_gradient) return;
     ExponentHistogram histogram;
     histogram.add(event.before);
-    step.tensors.push_back(count_underflow(event, histogram));
-    step.histograms.push_back({.tensor = std::string(event.site.tensor),
-                               .what = std::string(name_of(role)),
-                               .scale = event.site.scale,
-                               .histogram = histogram});
+    const TensorCounters counters = count_underflow(event, histogram);
+    if (TensorCounters* seen = other_parts(site, step.tensors)) {
+      merge(*seen, counters);
+    } else {
+      step.tensors.push_back(counters);
+    }
+    if (HistogramRecord* seen = other_parts(site, step.histograms)) {
+      seen->histogram.merge(histogram);
+    } else {
+      step.histograms.push_back({.tensor = std::string(site.tensor),
+                                 .what = std::string(name_of(site.role)),
+                                 .scale = site.scale,
+                                 .histogram = histogram});
+    }
   }
 };
 

@@ -1,0 +1,108 @@
+// Reads the text, numbers its words once, and cuts windows out of them.
+#include "sim/data/kjv_text.hpp"
+
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <array>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/io/file.hpp>
+
+#include "sim/data/words.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Prints every verse on a line of its own.
+constexpr const char* program = "bible -f ge1:1-re22:21";
+constexpr std::int64_t test_percent = 5;
+
+/// What the program prints; nothing where it is not installed or fails.
+std::string printed_text() {
+  std::string text;
+  FILE* pipe = ::popen((std::string(program) + " 2>/dev/null </dev/null").c_str(), "r");
+  if (pipe == nullptr) return text;
+  std::array<char, 65536> piece;
+  while (const std::size_t count = ::fread(piece.data(), 1, piece.size(), pipe)) {
+    text.append(piece.data(), count);
+  }
+  if (::pclose(pipe) != 0) text.clear();
+  return text;
+}
+
+std::string kjv() {
+  std::string text = printed_text();
+  if (text.empty()) {
+    throw RequestError(
+        fmt::format("data set kjv_text: '{}' prints no text; install Debian's packages bible-kjv and "
+                    "bible-kjv-text, or give a text with --data FILE",
+                    program));
+  }
+  return text;
+}
+
+class Text final : public Dataset {
+ public:
+  Text(Vocabulary vocabulary, std::int64_t window)
+      : vocabulary_(std::move(vocabulary)), window_(window), test_start_(train_tokens()) {}
+
+  [[nodiscard]] std::int64_t size(Split split) const override {
+    if (split == Split::train) return std::max<std::int64_t>(0, test_start_ - window_);
+    return std::max<std::int64_t>(0, token_count() - test_start_ - 1) / window_;
+  }
+  [[nodiscard]] Shape example_shape() const override { return {window_}; }
+  [[nodiscard]] std::int64_t class_count() const override { return vocabulary_.size(); }
+
+  [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
+    Batch batch;
+    for (const std::int64_t index : indices) {
+      if (index < 0 || index >= size(split)) {
+        throw RequestError(
+            fmt::format("{} example {}: the text has 0 to {}", name_of(split), index, size(split) - 1));
+      }
+      const std::int64_t first = split == Split::train ? index : test_start_ + index * window_;
+      const auto begin = vocabulary_.tokens.begin() + first;
+      batch.tokens.insert(batch.tokens.end(), begin, begin + window_);
+      batch.labels.insert(batch.labels.end(), begin + 1, begin + window_ + 1);
+    }
+    return batch;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t token_count() const {
+    return static_cast<std::int64_t>(vocabulary_.tokens.size());
+  }
+  [[nodiscard]] std::int64_t train_tokens() const {
+    return token_count() - token_count() * test_percent / 100;
+  }
+
+  Vocabulary vocabulary_;
+  std::int64_t window_;
+  std::int64_t test_start_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec) {
+  if (spec.sequence_length < 1) {
+    throw RequestError(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
+  }
+  const std::string source = spec.data.empty() ? std::string(program) : printable(spec.data);
+  const std::vector<std::string> words = tokenise(spec.data.empty() ? kjv() : read_file(spec.data), source);
+  if (std::none_of(words.begin(), words.end(), is_word)) {
+    throw RequestError(source + ": there is no word in it; give a UTF-8 text");
+  }
+  auto text = std::make_unique<Text>(number_words(words, spec.vocabulary), spec.sequence_length);
+  if (text->size(Split::train) < 1 || text->size(Split::test) < 1) {
+    const std::int64_t least = (spec.sequence_length + 1) * 100 / test_percent;
+    throw RequestError(
+        fmt::format("{}: {} tokens are too few for windows of {} in both splits; give a text of "
+                    "{} or a smaller sequence_length",
+                    source, words.size(), spec.sequence_length, least));
+  }
+  return text;
+}
+
+}  // namespace halfscope

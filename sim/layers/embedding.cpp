@@ -1,0 +1,52 @@
+// Gathers rows forward, scatters sums of rows backward.
+#include "sim/layers/embedding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace halfscope {
+namespace {
+
+void check_tokens(const std::string& name, const Tokens& tokens, std::int64_t vocabulary) {
+  if (element_count(tokens.leading) != tokens.values.size()) {
+    throw RequestError(fmt::format("layer {}: {} tokens do not fill axes {}", name, tokens.values.size(),
+                                   to_string(tokens.leading)));
+  }
+  for (std::size_t i = 0; i < tokens.values.size(); ++i) {
+    if (tokens.values[i] >= 0 && tokens.values[i] < vocabulary) continue;
+    throw RequestError(fmt::format("layer {}: token {} of position {} is not in [0, {})", name,
+                                   tokens.values[i], i, vocabulary));
+  }
+}
+
+}  // namespace
+
+TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table) {
+  const TensorRef rows = tape.parameter(table);
+  const Array& weight = tape.value(rows);
+  const std::int64_t features = weight.extent(1);
+  check_tokens(name, tokens, weight.extent(0));
+  Shape shape = tokens.leading;
+  shape.push_back(features);
+  Array y(std::move(shape));
+  float* to = y.data();
+  for (const std::int32_t token : tokens.values)
+    to = std::copy_n(weight.data() + token * features, features, to);
+
+  const auto backward = [rows, features, kept = std::vector(tokens.values.begin(), tokens.values.end())](
+                            Tape& t, Array gradient) {
+    Array sums = Array::zeros(t.value(rows).shape());
+    const float* from = gradient.data();
+    for (const std::int32_t token : kept) {
+      float* sum = sums.data() + token * features;
+      for (std::int64_t i = 0; i < features; ++i) sum[i] += *from++;
+    }
+    t.add_gradient(rows, std::move(sums));
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,100 @@
+// Forward and backward of layer normalisation, on the transposed input: its rows are columns there, which
+// the reduction kernels sum.
+#include "sim/layers/layer_norm.hpp"
+
+#include <memory>
+
+#include <halfscope/arithmetic/elementary.hpp>
+
+#include "sim/layers/matrix.hpp"
+#include "sim/layers/reduction.hpp"
+
+namespace halfscope {
+namespace {
+
+/// What backward needs of forward.
+struct Saved {
+  Array normalised;         // (rows, features)
+  Array inverse_deviation;  // (rows)
+};
+
+/// (rows, features) whatever the leading axes.
+Array as_matrix(const Array& x) {
+  Array matrix = x.clone();
+  const std::int64_t features = x.shape().back();
+  matrix.reshape({static_cast<std::int64_t>(x.size()) / features, features});
+  return matrix;
+}
+
+Saved normalise(Caster& caster, const std::string& name, const Array& x, float epsilon) {
+  Saved saved{as_matrix(x), {}};
+  const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
+  const Array columns = transposed(saved.normalised);
+  ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
+  const Array mean = mean_of(reduce(caster, name, "mean", terms), features);
+  terms.term = Term::squared_deviation;
+  terms.center = mean.data();
+  saved.inverse_deviation = mean_of(reduce(caster, name, "variance", terms), features);
+  float* value = saved.normalised.data();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+    float& deviation = saved.inverse_deviation[r];
+    deviation = rsqrt(deviation + epsilon);
+    for (std::int64_t i = 0; i < features; ++i, ++value) *value = (*value - mean[r]) * deviation;
+  }
+  return saved;
+}
+
+/// `gradient` of y times gamma becomes the gradient of x: inverse_deviation * (g - mean(g) - normalised *
+/// mean(g * normalised)), the means over each row.
+void gradient_of_rows(Caster& caster, const std::string& name, const Saved& saved, Array& gradient) {
+  const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
+  const Array columns = transposed(gradient), normalised = transposed(saved.normalised);
+  ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
+  const Array mean = mean_of(reduce(caster, name, "mean_gradient", terms), features);
+  terms.term = Term::product;
+  terms.y = normalised.data();
+  const Array mean_normalised = mean_of(reduce(caster, name, "variance_gradient", terms), features);
+  std::size_t i = 0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+    for (std::int64_t k = 0; k < features; ++k, ++i) {
+      gradient[i] =
+          saved.inverse_deviation[r] * ((gradient[i] - mean[r]) - saved.normalised[i] * mean_normalised[r]);
+    }
+  }
+}
+
+}  // namespace
+
+TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
+                     const LayerNormParameters& parameters) {
+  const TensorRef gamma = tape.parameter(parameters.gamma);
+  const TensorRef beta = tape.parameter(parameters.beta);
+  const Array& input = tape.value(x);
+  const std::size_t features = tape.value(gamma).size();
+  if (input.shape().empty() || static_cast<std::size_t>(input.shape().back()) != features) {
+    throw RequestError("layer " + name + ": input " + to_string(input.shape()) + " does not fit gamma " +
+                       to_string(tape.value(gamma).shape()));
+  }
+  auto saved = std::make_shared<Saved>(normalise(tape.caster(), name, input, parameters.epsilon));
+  Array y(input.shape());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    y[i] = tape.value(gamma)[i % features] * saved->normalised[i] + tape.value(beta)[i % features];
+  }
+
+  const auto backward = [name, x, gamma, beta, features, saved](Tape& t, Array gradient) {
+    gradient.reshape(saved->normalised.shape());
+    ColumnTerms terms{.x = gradient.data(), .rows = gradient.extent(0), .columns = gradient.extent(1)};
+    t.add_gradient(beta, reduce(t.caster(), name, "beta_gradient", terms));
+    terms.term = Term::product;
+    terms.y = saved->normalised.data();
+    t.add_gradient(gamma, reduce(t.caster(), name, "gamma_gradient", terms));
+    const Array& scale = t.value(gamma);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] *= scale[i % features];
+    gradient_of_rows(t.caster(), name, *saved, gradient);
+    gradient.reshape(t.value(x).shape());
+    t.add_gradient(x, std::move(gradient));
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,42 @@
+// Matrix products by the gather GEMM.
+#include "sim/layers/matrix.hpp"
+
+#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/reduce.hpp>
+
+namespace halfscope {
+
+void multiply_rows(std::span<const float> x, const Array& weight, const AccumulateModel& model,
+                   std::span<float> y) {
+  const std::int64_t in = weight.extent(0), out = weight.extent(1);
+  const auto rows = strided_offsets(static_cast<std::int64_t>(x.size()) / in, in);
+  const auto columns = strided_offsets(in, 1);
+  gemm({x.data(), rows, columns}, {weight.data(), in, out}, y, model);
+}
+
+Array transposed(const Array& matrix) {
+  Array result({matrix.extent(1), matrix.extent(0)});
+  transpose(matrix.values(), matrix.extent(0), matrix.extent(1), result.values());
+  return result;
+}
+
+Array weight_gradient(const RowProduct& product, const AccumulateModel& model) {
+  Array gradient({product.in, product.out});
+  const std::int64_t count = static_cast<std::int64_t>(product.x.size()) / product.in;
+  const auto rows = strided_offsets(product.in, 1);
+  const auto columns = strided_offsets(count, product.in);
+  gemm({product.x.data(), rows, columns}, {product.y_gradient.data(), count, product.out}, gradient.values(),
+       model);
+  return gradient;
+}
+
+Array bias_gradient(std::span<const float> y_gradient, std::int64_t out) {
+  Array gradient({out});
+  const std::int64_t rows = static_cast<std::int64_t>(y_gradient.size()) / out;
+  column_sums({.x = y_gradient.data(), .rows = rows, .columns = out}, ScopedAccumulate{}.model,
+              gradient.values());
+  return gradient;
+}
+
+}  // namespace halfscope

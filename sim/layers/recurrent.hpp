@@ -1,0 +1,58 @@
+// What recurrent layers share: parameters, the projection of all inputs, casts of single time steps, and the
+// gradients of the hidden weights.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// The gates lie side by side in `gates * hidden` columns; the transposes of PyTorch's weight_ih and
+/// weight_hh, and its bias_ih and bias_hh.
+struct RecurrentParameters {
+  Parameter& input_weight;   // (in, gates * hidden)
+  Parameter& input_bias;     // (gates * hidden)
+  Parameter& hidden_weight;  // (hidden, gates * hidden)
+  Parameter& hidden_bias;    // (gates * hidden)
+};
+
+/// Extents of a layer's run; a state is (batch, hidden).
+struct RecurrentExtents {
+  std::int64_t time = 0, batch = 0, hidden = 0, gates = 0;
+};
+/// Throws RequestError where x (time, batch, in) and the parameters do not fit each other.
+[[nodiscard]] RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, TensorRef x,
+                                                 const RecurrentParameters& parameters, std::int64_t gates);
+
+/// Time step t of `array` (time, ...).
+[[nodiscard]] std::span<float> at_time(Array& array, std::int64_t t);
+[[nodiscard]] std::span<const float> at_time(const Array& array, std::int64_t t);
+
+/// Casts the tensors of a layer time step by time step: tensor "LAYER.TENSOR", part t.
+struct StepCaster {
+  Caster& caster;
+  std::string layer;
+  Role role;
+  std::int64_t time = 0;
+
+  void operator()(std::span<float> values, const char* tensor) const {
+    caster.cast(values, layer + tensor, role, static_cast<std::int32_t>(time));
+  }
+};
+
+/// (batch, gates * hidden) = state (batch, hidden) hidden_weight + hidden_bias, for the weights on the tape.
+struct HiddenWeights {
+  TensorRef weight, bias;
+};
+void project_state(const Tape& tape, const HiddenWeights& weights, std::span<const float> state,
+                   std::span<float> projection);
+
+/// Adds the gradients of the hidden weights: one sum over all time steps and examples, rounded once, from
+/// the states (time, batch, hidden) after each step and the gradients (time, batch, gates * hidden) of the
+/// projections of the states before it. The first step's state is zero.
+void add_hidden_gradients(Tape& tape, const HiddenWeights& weights, const Array& states,
+                          const Array& projection_gradient);
+
+}  // namespace halfscope

@@ -1,0 +1,24 @@
+// Column sums, counted where the step is observed.
+#include "sim/layers/reduction.hpp"
+
+#include <halfscope/kernel/elementwise.hpp>
+
+namespace halfscope {
+
+Array reduce(Caster& caster, const std::string& layer, const std::string& tensor, const ColumnTerms& terms) {
+  Array sums({terms.columns});
+  const AccumulateModel model = caster.policy().reductions_in(layer);
+  if (caster.observed()) {
+    caster.observe_reduction(layer + "." + tensor, counted_column_sums(terms, model, sums.values()));
+  } else {
+    column_sums(terms, model, sums.values());
+  }
+  return sums;
+}
+
+Array mean_of(Array sums, std::int64_t count) {
+  scale(sums.values(), 1.0f / static_cast<float>(count), sums.values());
+  return sums;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,18 @@
+// Reductions of a normalisation layer: under the policy's model, shown to the trackers.
+#pragma once
+
+#include <halfscope/kernel/reduce.hpp>
+
+#include "sim/cast.hpp"
+
+namespace halfscope {
+
+/// (columns): the sums of `terms` under the reduction model for `layer`, shown to the trackers as
+/// "LAYER.TENSOR".
+[[nodiscard]] Array reduce(Caster& caster, const std::string& layer, const std::string& tensor,
+                           const ColumnTerms& terms);
+
+/// sum / count in FP32; a 16-bit accumulator's result is divided as it is.
+[[nodiscard]] Array mean_of(Array sums, std::int64_t count);
+
+}  // namespace halfscope

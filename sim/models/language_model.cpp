@@ -1,0 +1,94 @@
+// Builds the recurrent language models.
+#include "sim/models/language_model.hpp"
+
+#include <cmath>
+
+#include "sim/layers/dropout.hpp"
+#include "sim/layers/embedding.hpp"
+#include "sim/layers/gru.hpp"
+#include "sim/layers/linear.hpp"
+#include "sim/layers/lstm.hpp"
+#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/models/initial.hpp"
+#include "sim/models/perplexity.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Standard deviations of the initial weights.
+constexpr float embedding_deviation = 0.1f, output_deviation = 0.05f;
+
+using RecurrentLayer = TensorRef (*)(Tape&, const std::string&, TensorRef, const RecurrentParameters&);
+
+/// What tells one language model from another.
+struct Cell {
+  std::string name;
+  RecurrentLayer layer;
+  std::int64_t gates;
+};
+
+RecurrentParameters add_cell(ParameterStore& store, const ModelSpec& spec, const Cell& cell) {
+  const float bound = 1.0f / std::sqrt(static_cast<float>(spec.hidden_size));
+  const std::int64_t width = cell.gates * spec.hidden_size;
+  const auto add = [&](const std::string& part, Shape shape) -> Parameter& {
+    const std::string name = cell.name + "." + part;
+    return store.add(name, uniform_weights(std::move(shape), bound, spec.seed, name));
+  };
+  Parameter& input_weight = add("input_weight", {spec.embedding_size, width});
+  Parameter& input_bias = add("input_bias", {width});
+  Parameter& hidden_weight = add("hidden_weight", {spec.hidden_size, width});
+  return {input_weight, input_bias, hidden_weight, add("hidden_bias", {width})};
+}
+
+/// (batch, time) -> (time, batch), in which a time step is contiguous.
+std::vector<std::int32_t> time_major(const std::vector<std::int32_t>& values, std::size_t time) {
+  const std::size_t batch = values.size() / time;
+  std::vector<std::int32_t> result(values.size());
+  for (std::size_t b = 0; b < batch; ++b) {
+    for (std::size_t t = 0; t < time; ++t) result[t * batch + b] = values[b * time + t];
+  }
+  return result;
+}
+
+Model make(const ModelSpec& spec, const Cell& cell) {
+  if (spec.example_shape.size() != 1) {
+    throw RequestError("model " + cell.name + "_lm learns texts: examples are (time), not " +
+                       to_string(spec.example_shape) + "; choose a data set of words");
+  }
+  Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
+  ParameterStore& store = *model.store;
+  const std::int64_t vocabulary = spec.class_count, hidden = spec.hidden_size, width = spec.embedding_size;
+  Parameter& table = store.add(
+      "embedding", normal_weights({vocabulary, width}, embedding_deviation, spec.seed, "embedding"));
+  const RecurrentParameters recurrent = add_cell(store, spec, cell);
+  Parameter& weight = store.add(
+      "output.weight", normal_weights({hidden, vocabulary}, output_deviation, spec.seed, "output.weight"));
+  const LinearParameters output{weight, store.add("output.bias", constant_weights({vocabulary}, 0))};
+  const std::int64_t time = spec.example_shape[0];
+
+  model.forward = [&table, recurrent, output, cell, time, rate = spec.dropout](Tape& tape,
+                                                                               const Batch& batch) {
+    const auto steps = static_cast<std::size_t>(time);
+    const auto tokens = time_major(batch.tokens, steps), labels = time_major(batch.labels, steps);
+    const std::int64_t examples = static_cast<std::int64_t>(tokens.size()) / time;
+    TensorRef x = embedding(tape, "embedded", {tokens, {time, examples}}, table);
+    x = dropout(tape, "dropout1", x, rate);
+    x = cell.layer(tape, cell.name, x, recurrent);
+    x = dropout(tape, "dropout2", x, rate);
+    const TensorRef logits = linear(tape, "output", x, output);
+    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, labels), {logits}};
+  };
+  return model;
+}
+
+}  // namespace
+
+Model make_gru_lm(const ModelSpec& spec) {
+  return make(spec, {"gru", gru, 3});
+}
+
+Model make_lstm_lm(const ModelSpec& spec) {
+  return make(spec, {"lstm", lstm, 4});
+}
+
+}  // namespace halfscope

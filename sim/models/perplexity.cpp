@@ -1,0 +1,31 @@
+// Averages the losses over predictions.
+#include "sim/models/perplexity.hpp"
+
+#include <halfscope/arithmetic/elementary.hpp>
+
+namespace halfscope {
+namespace {
+
+class Perplexity final : public Metric {
+ public:
+  void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) override {
+    const auto predictions = static_cast<double>(batch.labels.size());
+    sum_ += static_cast<double>(tape.value(outcome.loss)[0]) * predictions;
+    total_ += predictions;
+  }
+
+  [[nodiscard]] double value() const override {
+    return static_cast<double>(exp(static_cast<float>(sum_ / total_)));
+  }
+
+ private:
+  double sum_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> make_perplexity() {
+  return std::make_unique<Perplexity>();
+}
+
+}  // namespace halfscope

@@ -1,0 +1,12 @@
+// Perplexity: how many equally likely words a language model is left to guess from.
+#pragma once
+
+#include "sim/models/model.hpp"
+
+namespace halfscope {
+
+/// exp of the mean negative log likelihood over all predictions; the loss of a batch is its mean over the
+/// batch's labels. Infinite where the likelihood is that small.
+[[nodiscard]] std::unique_ptr<Metric> make_perplexity();
+
+}  // namespace halfscope
