@@ -47,6 +47,7 @@ Experiment make_detection_loss_scale() {
                        {"loss_weight", "0.00390625"},
                        {"evaluate_every", "50"}},
           .varied = "loss_scale",
+          .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),
                    static_scale_arm(1024), static_scale_arm(32768), dynamic_scale_arm()},
           .verdict = verdict};

@@ -43,6 +43,7 @@ Experiment make_language_model_loss_scale() {
                      .digits = 1},
           .settings = std::move(settings),
           .varied = "loss_scale",
+          .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
                    dynamic_scale_arm()},
           .verdict = verdict};

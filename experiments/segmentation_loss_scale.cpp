@@ -45,6 +45,7 @@ Experiment make_segmentation_loss_scale() {
                        {"warmup_steps", "20"},
                        {"loss_weight", "0.00390625"}},
           .varied = "loss_scale",
+          .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(256), dynamic_scale_arm()},
           .verdict = verdict};
 }

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "sim/models/cnn_bn.hpp"
+#include "sim/models/language_model.hpp"
 #include "sim/models/ssd.hpp"
 #include "sim/models/unet.hpp"
-#include "sim/models/language_model.hpp"
 
 namespace halfscope {
 
