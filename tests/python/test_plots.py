@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.patches import Rectangle
 from halfscope import plots
 from halfscope.results import Experiment, read_experiment
 from synthetic import ArmPlan, bell, histogram_record, write_json_lines, write_results
+from synthetic_scales import DETECTION, SWEEP, write_scale_results
 
 SEEDS, OBSERVED = 3, 2  # runs per arm; steps with histograms
 
@@ -175,10 +177,11 @@ def test_an_arm_keeps_its_colour(experiment: Experiment) -> None:
 def test_every_figure_can_be_drawn_where_all_diverged(tmp_path: Path, name: str) -> None:
     plans = [ArmPlan("a", final=None, diverges_at=1), ArmPlan("b", final=None, diverges_at=2)]
     experiment = read_experiment(write_results(tmp_path, plans, seeds=1, steps=5))
-    getattr(plots, name)(experiment).canvas.draw()
+    getattr(plots, name)(experiment).draw_without_rendering()
 
 
-def _overlaps(figure: Figure, labels: list) -> list[tuple[str, str]]:
+def overlaps(labels: list) -> list[tuple[str, str]]:
+    """Pairs of labels that lie on top of each other once the figure is laid out."""
     boxes = [(text.get_text(), text.get_window_extent()) for text in labels if text.get_text() and text.get_visible()]
     return [(a, b) for i, (a, one) in enumerate(boxes) for b, two in boxes[i + 1 :] if one.overlaps(two)]
 
@@ -189,6 +192,62 @@ def test_no_labels_overlap(experiment: Experiment) -> None:
         plots.update_ratio_histogram(experiment),
         plots.scoreboard(experiment),
     ):
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         labels = [text for axes in figure.axes for text in (*axes.texts, *axes.get_xticklabels())]
-        assert _overlaps(figure, labels) == []
+        assert overlaps(labels) == []
+
+
+def test_metric_curves_are_the_evaluations(tmp_path: Path) -> None:
+    figure = plots.metric_curves(read_experiment(write_scale_results(tmp_path)))
+    axes = figure.axes[0]
+    assert legend(figure) == [arm.name for arm in DETECTION]
+    bold = next(line for line in axes.lines if line.get_label() == "fp16_s8")
+    assert bold.get_xdata().tolist() == [10, 20]
+    assert bold.get_ydata() == pytest.approx([0.525 / 2 + 0.005, 0.525 + 0.005])  # the second seed is 0.01 better
+    assert len(axes.lines) == 3 * len(DETECTION)
+    assert axes.get_ylabel() == "AP50" and axes.get_xlabel() == "step" and axes.get_yscale() == "linear"
+
+
+def test_perplexity_is_logarithmic(tmp_path: Path) -> None:
+    folder = write_scale_results(tmp_path, metric="test perplexity", lower_is_better=True)
+    axes = plots.metric_curves(read_experiment(folder)).axes[0]
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "test perplexity, lower is better"
+    assert axes.yaxis.get_major_formatter()(200, 0) == "200"
+
+
+def test_one_evaluation_is_no_curve(tmp_path: Path) -> None:
+    folder = write_scale_results(tmp_path, seeds=1)
+    for path in folder.glob("*/seed0/metrics.jsonl"):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        write_json_lines(path, [record | {"metric": 0.5 if record["step"] == 20 else None} for record in records])
+    assert plots.metric_curves(read_experiment(folder)) is None
+
+
+def test_many_scales_are_coloured_in_order_with_a_colour_bar(tmp_path: Path) -> None:
+    experiment = read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1))
+    figure = plots.loss_curves(experiment)
+    axes, bar = figure.axes
+    assert bar.get_ylabel() == "log2 of the static loss scale" and bar.get_ylim() == (-4, 24)
+    others = ["fp32", "fp16_dynamic", "fp16_s262144_skip"]
+    assert legend(figure) == others
+    bold = [line.get_color() for line in axes.lines if line.get_linewidth() == 1.6]
+    lightness = [np.dot(colour[:3], (0.2126, 0.7152, 0.0722)) for colour in bold[1:30]]
+    assert lightness == sorted(lightness) and lightness[0] < 0.2 < 0.6 < lightness[-1] < 0.8
+    assert bold[0] == "#000000"
+
+
+def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
+    experiment = read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1, unit="%"))
+    figure = plots.scoreboard(experiment)
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels][19:22] == [
+        "fp16_s16384", "fp16_s32768", "fp16_s65536 (1 of 1 diverged)",
+    ]  # fmt: skip
+    assert overlaps([*labels, *figure.axes[0].texts]) == []
+    assert figure.get_figheight() < 12
+    assert "79.50" in texts(figure.axes[0])
+
+
+def test_scoreboard_writes_as_many_digits_as_the_metric_has(tmp_path: Path) -> None:
+    assert texts(plots.scoreboard(read_experiment(write_scale_results(tmp_path))).axes[0])[:2] == ["0.530", "0.120"]
