@@ -245,6 +245,7 @@ def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
         "fp16_s16384", "fp16_s32768", "fp16_s65536 (1 of 1 diverged)",
     ]  # fmt: skip
     assert overlaps([*labels, *figure.axes[0].texts]) == []
+    assert figure.axes[0]._left_title.get_window_extent().x1 <= figure.bbox.width
     assert figure.get_figheight() < 12
     assert "79.50" in texts(figure.axes[0])
 

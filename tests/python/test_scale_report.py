@@ -12,7 +12,7 @@ from halfscope.results import Experiment, read_experiment
 from synthetic_scales import DETECTION, SWEEP, predictions, write_scale_results
 from test_report import Page
 
-GRADIENTS = ["weight_gradients", "activation_gradients"]
+GRADIENTS = ["activation_gradients", "weight_gradients"]
 MAPS = ["flushed_activation_gradients", "flushed_weight_gradients"]
 
 
@@ -36,24 +36,24 @@ def sweep(tmp_path: Path) -> Experiment:
 
 
 def test_figures_of_a_loss_scale_experiment(detection: Experiment) -> None:
-    arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve", "scale_window"]
-    assert names(detection) == [*arms, *MAPS, "predictions", *GRADIENTS]
+    arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve"]
+    assert names(detection) == [*arms, *GRADIENTS, "scale_window", *MAPS, "predictions"]
     descriptions = [drawing.description for drawing in draw(detection)]
-    assert descriptions[-1] == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
+    assert descriptions[4] == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
 
 
 def test_figures_of_a_sweep_leave_out_what_31_arms_cannot_show(sweep: Experiment) -> None:
-    assert names(sweep) == ["loss_curves", "metric_curves", "scale_curve", "scale_window", *MAPS, *GRADIENTS]
+    assert names(sweep) == ["loss_curves", "metric_curves", "scale_curve", *GRADIENTS, "scale_window", *MAPS]
 
 
 def test_figures_without_fp32(tmp_path: Path) -> None:
     experiment = read_experiment(write_scale_results(tmp_path, DETECTION[1:], seeds=1))
     arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve"]
-    assert names(experiment) == [*arms, *MAPS, *GRADIENTS]
+    assert names(experiment) == [*arms, *reversed(GRADIENTS), *MAPS]
 
 
 def test_other_experiments_keep_their_figures(experiment: Experiment) -> None:
-    assert names(experiment) == ["scoreboard", "loss_curves", "lost_updates", "update_ratios", *GRADIENTS]
+    assert names(experiment) == ["scoreboard", "loss_curves", "lost_updates", "update_ratios", *reversed(GRADIENTS)]
 
 
 def test_columns_of_gradients_and_skipped_steps(detection: Experiment, experiment: Experiment) -> None:

@@ -56,7 +56,7 @@ def metric_curves(experiment: Experiment) -> Figure | None:
     axes.set_xlabel("step")
     axes.set_ylabel(experiment.metric_label + (", lower is better" if experiment.lower_is_better else ""))
     metric = experiment.summary["metric"]
-    tidy(axes, f"{metric[:1].upper()}{metric[1:]} during training: mean over seeds, pale: each seed")
+    tidy(axes, f"{metric[:1].upper()}{metric[1:]} during training (pale: each seed)")
     _explain(figure, axes, experiment)
     return figure
 
@@ -81,7 +81,7 @@ def _explain(figure: Figure, axes: Axes, experiment: Experiment) -> None:
 
 def _logarithmic(axes: Axes) -> None:
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 

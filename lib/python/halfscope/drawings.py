@@ -29,7 +29,7 @@ def draw(experiment: Experiment) -> list[Drawing]:
     """The figures for which there are records."""
     if not any(experiment.runs.values()):
         return []
-    candidates = (*_arm_figures(experiment), *_scale_figures(experiment), *_gradient_figures(experiment))
+    candidates = (*_arm_figures(experiment), *_gradient_figures(experiment), *_scale_figures(experiment))
     return [_drawing(name, description, figure) for name, description, figure in candidates if figure]
 
 
@@ -41,6 +41,9 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
         yield "scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment)
     yield "loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment)
     yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plots.metric_curves(experiment)
+    if compares_scales(experiment):
+        words = f"{experiment.metric_label} and lost gradients by loss scale"
+        yield "scale_curve", words, plots.scale_curve(experiment)
     # Where the loss scale is the question, updates are no part of the answer: all arms have a master copy.
     if few and not compares_scales(experiment):
         if any(not run.counters("updates").empty for arm in arms for run in experiment.runs[arm]):
@@ -54,8 +57,6 @@ def _scale_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | 
     """How gradients fare at the loss scales of the arms, and would at others."""
     if not compares_scales(experiment):
         return
-    label = experiment.metric_label
-    yield "scale_curve", f"{label} and lost gradients by loss scale", plots.scale_curve(experiment)
     yield "scale_window", "Flushed and overflowing gradients by loss scale", plots.scale_window(experiment)
     for role in GRADIENTS:
         words = f"{NAMES[role]} flushed to zero, by layer and step"
@@ -68,7 +69,7 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
     """The histograms of the gradients of FP32, with a loss scale beside none where that is the question."""
     arms = [arm for arm, runs in experiment.runs.items() if runs]
     scale = shown_scale(experiment) if compares_scales(experiment) else None
-    for role in reversed(GRADIENTS):
+    for role in GRADIENTS if scale else reversed(GRADIENTS):
         first = [baseline(experiment), *arms] if scale else arms
         arm = next((arm for arm in first if arm and experiment.histogram(arm, role).elements), None)
         if arm is None:

@@ -45,14 +45,14 @@ def scoreboard(experiment: Experiment) -> Figure:
         _draw_score(axes, place, arm, arm_style(names, arm.name)["color"])
         if arm.mean is not None:
             look = {"size": 7} if many else {}
-            label, above = f"{arm.mean:.{experiment.digits}f}", (0, 4 if many else 7)
+            label, above = f"{arm.mean:.{experiment.digits}f}", (0, 5 if many else 7)
             axes.annotate(label, (arm.mean, place), above, textcoords="offset points", ha="center", **look)
     axes.set_yticks(range(len(names)), [_score_label(arm, " " if many else "\n") for arm in experiment.arms])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.12)
     better = "  (\N{LEFTWARDS ARROW} lower is better)" if experiment.lower_is_better else ""
     axes.set_xlabel(experiment.metric_label + better)
-    tidy(axes, "Result: dots are seeds, the diamond their mean, the bar its 95 % interval")
+    tidy(axes, "Result: seeds (dots), mean (diamond), 95 % interval (bar)")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     return figure
 

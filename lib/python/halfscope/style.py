@@ -83,12 +83,12 @@ def tidy(axes: Axes, title: str = "") -> None:
 def legend_beside(figure: Figure) -> None:
     """A legend at the right of the axes, where it can hide nothing."""
     if any(axes.get_legend_handles_labels()[1] for axes in figure.axes):
-        figure.legend(loc="outside right upper", frameon=False)
+        figure.legend(loc="outside right upper", frameon=False, handlelength=3)  # long enough to show the dashes
 
 
 def legend_at(axes: Axes) -> None:
     """A legend of these axes alone, at their right."""
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, borderaxespad=0)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, borderaxespad=0, handlelength=3)
 
 
 def headline(figure: Figure, title: str, note: str = "") -> None:
