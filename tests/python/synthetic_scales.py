@@ -110,6 +110,8 @@ def _step(arm: ScaleArm, seed: int, step: int) -> dict:
     metric = final * step / STEPS + 0.01 * seed if step in EVALUATED else None
     record = {"step": step, "loss": 2.0 - step / STEPS, "metric": metric, "scale": scale, "skipped": False}
     if step in OBSERVED:
+        update = {"tensor": "conv1.weight", "elements": 9, "nonzero": 9, "lost": 3, "applied_over_intended": 0.5}
+        record["updates"] = [update]
         record["tensors"] = [_counters(scale, place, step) for place in range(len(TENSORS))]
     return record
 

@@ -156,6 +156,11 @@ def test_metric_by_scale(sweep: Experiment) -> None:
     assert upper.get_ylabel() == "test accuracy (%)" and lower.get_xlabel() == "loss scale S"
 
 
+def test_an_arm_whose_scale_grew_beyond_the_others_is_in_sight(detection: Experiment) -> None:
+    upper = plots.scale_curve(detection).axes[0]
+    assert points(upper, "fp16_dynamic") == {20: 0.528} and upper.get_xlim() == (-0.6, 20.6)
+
+
 def test_shares_by_scale_come_from_the_summary(sweep: Experiment) -> None:
     lower = plots.scale_curve(sweep).axes[1]
     assert set(points(lower, "flushed to zero").values()) == {25.0}

@@ -24,22 +24,23 @@ def page(experiment: Experiment) -> Page:
     return Page(report_page([(experiment, [])]))
 
 
-@pytest.fixture
-def detection(tmp_path: Path) -> Experiment:
-    return read_experiment(write_scale_results(tmp_path, predictions=predictions(("fp16_s1", 1.0), ("fp16_s8", 8.0))))
+@pytest.fixture(scope="module")
+def detection(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    lines = predictions(("fp16_s1", 1.0), ("fp16_s8", 8.0))
+    return read_experiment(write_scale_results(tmp_path_factory.mktemp("detection"), predictions=lines))
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> Experiment:
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     words = {"experiment": "scale-sweep", "metric": "test accuracy", "unit": "%"}
-    return read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1, **words))
+    return read_experiment(write_scale_results(tmp_path_factory.mktemp("sweep"), SWEEP, seeds=1, **words))
 
 
 def test_figures_of_a_loss_scale_experiment(detection: Experiment) -> None:
     arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve"]
-    assert names(detection) == [*arms, *GRADIENTS, "scale_window", *MAPS, "predictions"]
-    descriptions = [drawing.description for drawing in draw(detection)]
-    assert descriptions[4] == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
+    drawings = draw(detection)
+    assert [drawing.name for drawing in drawings] == [*arms, *GRADIENTS, "scale_window", *MAPS, "predictions"]
+    assert drawings[4].description == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
 
 
 def test_figures_of_a_sweep_leave_out_what_31_arms_cannot_show(sweep: Experiment) -> None:

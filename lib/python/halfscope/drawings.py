@@ -70,8 +70,8 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
     arms = [arm for arm, runs in experiment.runs.items() if runs]
     scale = shown_scale(experiment) if compares_scales(experiment) else None
     for role in GRADIENTS if scale else reversed(GRADIENTS):
-        first = [baseline(experiment), *arms] if scale else arms
-        arm = next((arm for arm in first if arm and experiment.histogram(arm, role).elements), None)
+        first = [arm for arm in (baseline(experiment), *arms) if arm]
+        arm = next((arm for arm in first if experiment.histogram(arm, role).elements), None)
         if arm is None:
             continue
         words = f"Exponents of the {NAMES[role].lower()} of {arm}"

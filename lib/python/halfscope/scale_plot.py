@@ -78,7 +78,7 @@ def scale_curve(experiment: Experiment) -> Figure | None:
     upper.margins(y=0.15)
     tidy(upper, "Result")
     _draw_shares(lower, experiment, arms)
-    exponents = [log2(scale) for scale in arms.values()]
+    exponents = [exponent for line in upper.lines for exponent in line.get_xdata() if line.get_marker() != "None"]
     low, high = min(exponents), max(exponents)
     _scale_axis(lower, low - 0.6, high + 0.6, 2 if high - low > 12 else 1)
     legend_at(upper)
@@ -121,7 +121,8 @@ def _window_note(usable: Window | None) -> str:
         )
     return (
         f"Shaded: usable scales, $2^{{{usable.low}}}$ to $2^{{{usable.high}}}$ ({rule}, in both roles).\n"
-        "Lines: predicted from the histograms of all observed steps. Markers: what the arms counted, where not none."
+        "Lines: predicted from the histograms of all observed steps. Markers: what the arms counted, where not none;\n"
+        "below the line where values arrive as zeros, having been flushed nearer the loss."
     )
 
 
