@@ -24,11 +24,6 @@ from synthetic import bell, histogram_record, write_json
 from synthetic_scales import CENTRES, DETECTION, OBSERVED, SWEEP, ScaleArm, flushed, predictions, write_scale_results
 
 
-@pytest.fixture(scope="module")
-def detection(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return read_experiment(write_scale_results(tmp_path_factory.mktemp("detection")))
-
-
 def with_means(folder: Path, **means: float) -> Experiment:
     """The detector's experiment, with other means for some arms."""
     arms = [ScaleArm(arm.name, means.get(arm.name, arm.mean), arm.scale) for arm in DETECTION]

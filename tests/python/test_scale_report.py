@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 
 from halfscope.drawings import draw
 from halfscope.report import report_page
 from halfscope.results import Experiment, read_experiment
-from synthetic_scales import DETECTION, SWEEP, predictions, write_scale_results
+from synthetic_scales import DETECTION, write_scale_results
 from test_report import Page
 
 GRADIENTS = ["activation_gradients", "weight_gradients"]
@@ -22,18 +21,6 @@ def names(experiment: Experiment) -> list[str]:
 
 def page(experiment: Experiment) -> Page:
     return Page(report_page([(experiment, [])]))
-
-
-@pytest.fixture(scope="module")
-def detection(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    lines = predictions(("fp16_s1", 1.0), ("fp16_s8", 8.0))
-    return read_experiment(write_scale_results(tmp_path_factory.mktemp("detection"), predictions=lines))
-
-
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    words = {"experiment": "scale-sweep", "metric": "test accuracy", "unit": "%"}
-    return read_experiment(write_scale_results(tmp_path_factory.mktemp("sweep"), SWEEP, seeds=1, **words))
 
 
 def test_figures_of_a_loss_scale_experiment(detection: Experiment) -> None:
@@ -74,7 +61,7 @@ def test_predictions_are_a_table_with_words(detection: Experiment) -> None:
     found = page(detection)
     assert found.open == []
     assert "conv1activation gradient1,00050.0 % → 25.0 %50.0 % → 25.0 %" in found.text
-    assert "Of 8 counted shares 6 are lower than predicted" in found.text and "exact zero" in found.text
+    assert "Of 16 counted shares 12 are lower than predicted" in found.text and "exact zero" in found.text
     assert [tag for tag, _ in found.tags].count("details") == 1
 
 
