@@ -16,6 +16,11 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 # Columns of the arm table that only newer results hold; the shares are of the non-zero gradient elements.
 EXTRA_COLUMNS = {"flushed": "gradients flushed", "overflow": "gradients overflowing", "skipped": "steps skipped"}
 
+GRADIENT_NOTE = (
+    "Gradients: share of the non-zero elements, both of activations and of weights, over all observed steps. "
+    "What computes in FP32 flushes nothing: there it is what a cast to FP16 would."
+)
+
 
 def arm_table(experiment: Experiment) -> str:
     """The arms side by side: metric with interval, every seed, divergence, lost updates; gradients where counted."""
@@ -30,7 +35,8 @@ def arm_table(experiment: Experiment) -> str:
         [*_arm_row(arm, experiment.digits), *(cells[place] for cells in extra.values())]
         for place, arm in enumerate(experiment.arms)
     )
-    return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1)
+    note = f'\n<p class="note">{GRADIENT_NOTE}</p>' if "flushed" in extra else ""
+    return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1) + note
 
 
 def prediction_table(experiment: Experiment) -> str:
