@@ -10,7 +10,7 @@ import pytest
 
 from halfscope import plots
 from halfscope.results import Experiment, read_experiment
-from synthetic import write_json_lines
+from synthetic import write_json, write_json_lines
 from synthetic_scales import DETECTION, write_scale_results
 from test_plots import SEEDS, legend
 
@@ -66,6 +66,13 @@ def test_one_evaluation_is_no_curve(tmp_path: Path) -> None:
     for path in folder.glob("*/seed0/metrics.jsonl"):
         records = [json.loads(line) for line in path.read_text().splitlines()]
         write_json_lines(path, [record | {"metric": 0.5 if record["step"] == 20 else None} for record in records])
+    assert plots.metric_curves(read_experiment(folder)) is None
+
+
+def test_another_metric_than_the_experiments_is_not_drawn_as_it(tmp_path: Path) -> None:
+    folder = write_scale_results(tmp_path, seeds=1, metric="train loss")
+    path = folder / "fp16_s8/seed0/summary.json"
+    write_json(path, json.loads(path.read_text()) | {"metric": 86.4})  # the network's own: its accuracy
     assert plots.metric_curves(read_experiment(folder)) is None
 
 

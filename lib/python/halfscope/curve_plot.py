@@ -37,8 +37,11 @@ def loss_curves(experiment: Experiment) -> Figure:
 def metric_curves(experiment: Experiment) -> Figure | None:
     """The metric over steps: mean over seeds, over the pale curves of the seeds; perplexities on a logarithmic axis.
 
-    None where no arm was evaluated more than once.
+    None where no arm was evaluated more than once, or what was evaluated is not what the experiment compares: a
+    network's own metric may be the accuracy, where the arms are compared by their training loss.
     """
+    if not _evaluates_what_it_compares(experiment):
+        return None
     curves = {arm: [run.steps["metric"].dropna() for run in runs] for arm, runs in drawn(experiment).items()}
     if max((len(curve) for arm in curves.values() for curve in arm), default=0) < 2:
         return None
@@ -64,6 +67,16 @@ def metric_curves(experiment: Experiment) -> Figure | None:
 def drawn(experiment: Experiment) -> dict[str, list[Run]]:
     """The arms that have finished runs."""
     return {arm: runs for arm, runs in experiment.runs.items() if runs}
+
+
+def _evaluates_what_it_compares(experiment: Experiment) -> bool:
+    """Whether the last evaluation of every run is its result: the step records do not say what their metric is."""
+    for arm in experiment.arms:
+        values = [value for value in arm.values if value is not None]
+        ends = [run.summary["metric"] for run in experiment.runs[arm.name] if run.diverged_step is None]
+        if not all(any(np.isclose(end, value) for value in values) for end in ends if end is not None):
+            return False
+    return True
 
 
 def _label(experiment: Experiment, arm: str, label: str) -> str | None:
