@@ -11,12 +11,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib" / "python"))
 
 from halfscope.results import Experiment, read_experiment  # noqa: E402
 from synthetic import write_results  # noqa: E402
+from synthetic_scales import SWEEP, predictions, write_scale_results  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """Four arms of three seeds; the last arm diverges at step 300. Read only."""
     return read_experiment(write_results(tmp_path_factory.mktemp("results")))
+
+
+@pytest.fixture(scope="session")
+def detection(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """FP32, four static loss scales with predictions, and dynamic scaling. Read only."""
+    lines = predictions(("fp16_s8", 8.0), ("fp16_s1", 1.0), ("fp16_s64", 64.0), ("fp16_s1024", 1024.0))
+    return read_experiment(write_scale_results(tmp_path_factory.mktemp("detection"), predictions=lines))
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """FP32, 29 static loss scales of which those from 2^16 on diverge, dynamic scaling, skipping. Read only."""
+    words = {"experiment": "scale-sweep", "metric": "test accuracy", "unit": "%"}
+    return read_experiment(write_scale_results(tmp_path_factory.mktemp("sweep"), SWEEP, seeds=1, **words))
 
 
 @pytest.fixture

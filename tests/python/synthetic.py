@@ -26,7 +26,7 @@ PLANS = (
     ArmPlan("fp32", final=71.0, lost=80),
     ArmPlan("fp16_mixed", final=70.8, lost=81, scale=1024.0),
     ArmPlan("fp16_no_master", final=63.0, lost=82, scale=1024.0),
-    ArmPlan("fp16_unprotected", final=None, diverges_at=300),
+    ArmPlan("fp16_unprotected", final=None, scale=1024.0, diverges_at=300),
 )
 
 

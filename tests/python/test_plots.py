@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from halfscope import plots
 from halfscope.results import Experiment, read_experiment
 from synthetic import ArmPlan, bell, histogram_record, write_json_lines, write_results
+from synthetic_scales import SWEEP, write_scale_results
 
 SEEDS, OBSERVED = 3, 2  # runs per arm; steps with histograms
 
@@ -93,34 +94,6 @@ def test_high_zero_bar_is_cut_and_says_so(experiment: Experiment) -> None:
     assert texts(zero) == ["60.0 %"]
 
 
-def test_loss_curves(experiment: Experiment) -> None:
-    figure = plots.loss_curves(experiment)
-    axes = figure.axes[0]
-    assert legend(figure) == ["fp32", "fp16_mixed", "fp16_no_master", "fp16_unprotected\ndiverged at step 300"]
-    crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    assert [line.get_xdata()[0] for line in crosses] == [300] * SEEDS
-    curves = [line for line in axes.lines if line.get_marker() != "x"]
-    assert len(curves) == 4 * (SEEDS + 1)
-    assert "12 steps" in axes.get_ylabel() and axes.get_xlabel() == "step"
-
-
-def test_bold_loss_is_the_smoothed_mean_of_the_seeds(experiment: Experiment) -> None:
-    axes = plots.loss_curves(experiment).axes[0]
-    bold = next(line for line in axes.lines if line.get_label() == "fp32")
-    raw = np.mean([run.steps["loss"] for run in experiment.runs["fp32"]], axis=0)
-    assert bold.get_ydata()[299] == pytest.approx(raw[299 - 6 : 299 + 6].mean())
-
-
-def test_a_loss_of_thousands_does_not_flatten_the_others(results: Path) -> None:
-    path = results / "master-copy/fp16_unprotected/seed0"
-    lines = [{"step": step, "loss": 5000.0, "metric": None, "scale": 1.0, "skipped": False} for step in range(1, 40)]
-    write_json_lines(path / "metrics.jsonl", lines)
-    axes = plots.loss_curves(read_experiment(results / "master-copy")).axes[0]
-    top = axes.get_ylim()[1]
-    assert top < 5
-    assert all(line.get_ydata()[0] <= top for line in axes.lines if line.get_marker() == "x")
-
-
 def test_lost_updates(experiment: Experiment) -> None:
     figure = plots.lost_updates(experiment)
     axes = figure.axes[0]
@@ -175,10 +148,11 @@ def test_an_arm_keeps_its_colour(experiment: Experiment) -> None:
 def test_every_figure_can_be_drawn_where_all_diverged(tmp_path: Path, name: str) -> None:
     plans = [ArmPlan("a", final=None, diverges_at=1), ArmPlan("b", final=None, diverges_at=2)]
     experiment = read_experiment(write_results(tmp_path, plans, seeds=1, steps=5))
-    getattr(plots, name)(experiment).canvas.draw()
+    getattr(plots, name)(experiment).draw_without_rendering()
 
 
-def _overlaps(figure: Figure, labels: list) -> list[tuple[str, str]]:
+def overlaps(labels: list) -> list[tuple[str, str]]:
+    """Pairs of labels that lie on top of each other once the figure is laid out."""
     boxes = [(text.get_text(), text.get_window_extent()) for text in labels if text.get_text() and text.get_visible()]
     return [(a, b) for i, (a, one) in enumerate(boxes) for b, two in boxes[i + 1 :] if one.overlaps(two)]
 
@@ -189,6 +163,24 @@ def test_no_labels_overlap(experiment: Experiment) -> None:
         plots.update_ratio_histogram(experiment),
         plots.scoreboard(experiment),
     ):
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         labels = [text for axes in figure.axes for text in (*axes.texts, *axes.get_xticklabels())]
-        assert _overlaps(figure, labels) == []
+        assert overlaps(labels) == []
+
+
+def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
+    experiment = read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1, unit="%"))
+    figure = plots.scoreboard(experiment)
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels][19:22] == [
+        "fp16_s16384", "fp16_s32768", "fp16_s65536 (1 of 1 diverged)",
+    ]  # fmt: skip
+    assert overlaps([*labels, *figure.axes[0].texts]) == []
+    assert figure.axes[0]._left_title.get_window_extent().x1 <= figure.bbox.width
+    assert figure.get_figheight() < 12
+    assert "79.50" in texts(figure.axes[0])
+
+
+def test_scoreboard_writes_as_many_digits_as_the_metric_has(tmp_path: Path) -> None:
+    assert texts(plots.scoreboard(read_experiment(write_scale_results(tmp_path))).axes[0])[:2] == ["0.530", "0.120"]

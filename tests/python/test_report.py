@@ -78,7 +78,7 @@ def test_nothing_external(page: Page) -> None:
                 assert attributes[name].startswith(("data:", "#")), (tag, attributes[name][:80])
     for drawing in figures(page):
         assert "<script" not in drawing
-        assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', drawing))
+        assert all(link.startswith(("#", "data:")) for link in re.findall(r'href="([^"]*)"', drawing))
         assert all(link.startswith("#") for link in re.findall(r"url\(([^)]*)\)", drawing))
     style = Path(report_page.__code__.co_filename).with_name("report.css").read_text()
     assert "url(" not in style and "@import" not in style

@@ -29,9 +29,9 @@ def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gra
     zero, binades, special = figure.subplots(1, 3, sharey=True, width_ratios=[1.6, 29, 3])
     # The binades set the height: half the gradients behind a ReLU are zero, and would flatten everything else.
     binades.set_ylim(0, 1.35 * max(shares.max(), 1e-3))
-    _draw_binades(binades, shares)
-    _draw_aside(zero, histogram, {"0": histogram.zeros})
-    _draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
+    draw_binades(binades, shares, [label for *_, label in BANDS])
+    draw_aside(zero, histogram, {"0": histogram.zeros})
+    draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
     zero.set_ylabel("share of all values (%)")
     zero.spines["left"].set_visible(True)
     title = f"{NAMES[role]} of {arm}: all layers, all observed steps"
@@ -40,16 +40,16 @@ def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gra
     return figure
 
 
-def _draw_binades(axes: Axes, shares: np.ndarray) -> None:
+def draw_binades(axes: Axes, shares: np.ndarray, labels: list[str]) -> None:
+    """Bars of `shares` (%) of the binades LOW..HIGH over FP16's bands, each with its label at the top."""
     look = {"color": COLOURS[1], "edgecolor": "white", "linewidth": 0.4}
     axes.bar(np.arange(LOW, HIGH + 1), shares, width=1, align="edge", **look)
     top = axes.get_ylim()[1]
-    for left, right, colour, label in BANDS:
+    for (left, right, colour, _), label in zip(BANDS, labels):
         axes.axvspan(left, right, color=colour, alpha=0.12, linewidth=0, zorder=0)
         narrow = right - left < 4
-        axes.text(
-            (left + right) / 2, 0.97 * top, label, ha="center", va="top", rotation=90 if narrow else 0, size=8
-        )
+        text = label.replace("\n", ": ") if narrow else label
+        axes.text((left + right) / 2, 0.97 * top, text, ha="center", va="top", rotation=90 if narrow else 0, size=8)
     ticks = [LOW, *range(LOW + 10, HIGH - 5, 5), HIGH]
     axes.set_xticks(ticks, [f"$\\leq {LOW}$", *(f"${tick}$" for tick in ticks[1:-1]), f"$\\geq {HIGH}$"])
     axes.set(xlim=(LOW, BANDS[-1][1]), xlabel="exponent: log2 |gradient|, loss scale removed")
@@ -58,7 +58,7 @@ def _draw_binades(axes: Axes, shares: np.ndarray) -> None:
     axes.tick_params(left=False)
 
 
-def _draw_aside(axes: Axes, histogram: Histogram, counts: dict[str, int]) -> None:
+def draw_aside(axes: Axes, histogram: Histogram, counts: dict[str, int]) -> None:
     """Bars for values that have no exponent, each with its share written above it (or at the top, where it is cut)."""
     top = axes.get_ylim()[1]
     for place, count in enumerate(counts.values()):

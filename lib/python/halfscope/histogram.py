@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,6 +52,14 @@ class Histogram:
     def exponents(self) -> np.ndarray:
         """Lower edge of every binade, log2. (binades,)"""
         return self.first_exponent + np.arange(len(self.counts))
+
+    def shifted(self, log2_scale: int) -> Histogram:
+        """The histogram of the elements times 2^log2_scale."""
+        return replace(self, first_exponent=self.first_exponent + log2_scale)
+
+    def of_nonzero(self) -> Histogram:
+        """The finite elements that are not zero: of these a cast may flush some, which shares of all would hide."""
+        return replace(self, zeros=0, infinities=0, nans=0)
 
     def within(self, low: int, high: int) -> np.ndarray:
         """Counts of the binades low..high; what lies outside is added to the first and the last. (high - low + 1,)"""

@@ -7,50 +7,52 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from halfscope.curve_plot import drawn, loss_curves, metric_curves
 from halfscope.gradient_plot import gradient_histogram
+from halfscope.heatmap_plot import flushed_map
+from halfscope.prediction_plot import predicted_and_counted
 from halfscope.results import Arm, Experiment, Run
-from halfscope.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.scale_plot import scale_curve, scale_window
+from halfscope.scaled_gradient_plot import scaled_gradient_histogram
+from halfscope.style import AMBER, FEW, GREY, RED, arm_style, legend_beside, new_figure, tidy
 
-__all__ = ["gradient_histogram", "loss_curves", "lost_updates", "scoreboard", "update_ratio_histogram"]
+__all__ = [
+    "flushed_map",
+    "gradient_histogram",
+    "loss_curves",
+    "lost_updates",
+    "metric_curves",
+    "predicted_and_counted",
+    "scale_curve",
+    "scale_window",
+    "scaled_gradient_histogram",
+    "scoreboard",
+    "update_ratio_histogram",
+]
 
 # Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.
 MAYBE_LOST, ALWAYS_LOST = -11, -12
 RATIO_RANGE = (-40, 10)  # log2 |dw/w|
 
 
-def loss_curves(experiment: Experiment) -> Figure:
-    """Training loss over steps: mean over seeds, smoothed, over the pale raw curves of the seeds; x: breakdowns."""
-    figure = new_figure()
-    axes = figure.subplots()
-    window = _smoothing_window(experiment)
-    for arm, runs in _drawn(experiment).items():
-        style = arm_style(list(experiment.runs), arm)
-        for run in runs:
-            axes.plot(run.steps["loss"], color=style["color"], alpha=0.15, linewidth=0.5)
-        mean = pd.concat([run.steps["loss"] for run in runs], axis=1).mean(axis=1)
-        smooth = mean.rolling(window, center=True, min_periods=1).mean().where(mean.notna())
-        axes.plot(smooth, label=_loss_label(arm, runs), linewidth=1.6, **style)
-    _limit_loss(axes, experiment)
-    for arm, runs in _drawn(experiment).items():
-        _mark_breakdowns(axes, runs, arm_style(list(experiment.runs), arm)["color"])
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss" if window == 1 else f"loss (bold: mean over seeds and {window} steps)")
-    tidy(axes, "Training loss")
-    legend_beside(figure)
-    return figure
-
-
 def scoreboard(experiment: Experiment) -> Figure:
-    """The metric of every arm: a point per seed, the mean and its 95 % interval."""
-    figure = new_figure(height=0.9 + 0.5 * len(experiment.arms))
+    """The metric of every arm: a point per seed, the mean and its 95 % interval. Many arms stand closer together."""
+    many = len(experiment.arms) > FEW
+    figure = new_figure(height=0.9 + (0.3 if many else 0.5) * len(experiment.arms))
     axes = figure.subplots()
+    names = [arm.name for arm in experiment.arms]
     for place, arm in enumerate(experiment.arms):
-        _draw_score(axes, place, arm, COLOURS[place % len(COLOURS)])
-    axes.set_yticks(range(len(experiment.arms)), list(map(_score_label, experiment.arms)))
-    axes.set_ylim(len(experiment.arms) - 0.4, -0.6)
+        _draw_score(axes, place, arm, arm_style(names, arm.name)["color"])
+        if arm.mean is not None:
+            look = {"size": 7} if many else {}
+            label, above = f"{arm.mean:.{experiment.digits}f}", (0, 5 if many else 7)
+            axes.annotate(label, (arm.mean, place), above, textcoords="offset points", ha="center", **look)
+    axes.set_yticks(range(len(names)), [_score_label(arm, " " if many else "\n") for arm in experiment.arms])
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.margins(x=0.12)
-    axes.set_xlabel(experiment.metric_label)
-    tidy(axes, "Result: dots are seeds, the diamond their mean, the bar its 95 % interval")
+    better = "  (\N{LEFTWARDS ARROW} lower is better)" if experiment.lower_is_better else ""
+    axes.set_xlabel(experiment.metric_label + better)
+    tidy(axes, "Result: seeds (dots), mean (diamond), 95 % interval (bar)")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     return figure
 
@@ -59,7 +61,7 @@ def lost_updates(experiment: Experiment) -> Figure:
     """Share of the non-zero weight updates that FP16 weights lose, over steps; mean over seeds."""
     figure = new_figure()
     axes = figure.subplots()
-    for arm, runs in _drawn(experiment).items():
+    for arm, runs in drawn(experiment).items():
         shares = [share for run in runs if len(share := _lost_share(run))]
         if shares:
             mean = 100 * pd.concat(shares, axis=1).mean(axis=1)
@@ -109,38 +111,6 @@ def _draw_loss_bounds(axes: Axes, height: float) -> None:
     axes.text(MAYBE_LOST + 0.4, height, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")
 
 
-def _drawn(experiment: Experiment) -> dict[str, list[Run]]:
-    """The arms that have finished runs."""
-    return {arm: runs for arm, runs in experiment.runs.items() if runs}
-
-
-def _smoothing_window(experiment: Experiment) -> int:
-    """A fiftieth of the longest run: enough to see the trend through the noise of small batches."""
-    return max((len(run.steps) for runs in experiment.runs.values() for run in runs), default=0) // 50 or 1
-
-
-def _loss_label(arm: str, runs: list[Run]) -> str:
-    steps = sorted({run.diverged_step for run in runs if run.diverged_step is not None})
-    return f"{arm}\ndiverged at step {', '.join(map(str, steps))}" if steps else arm
-
-
-def _limit_loss(axes: Axes, experiment: Experiment) -> None:
-    """Fits the axis to the runs that hold, so that a loss of thousands before a breakdown does not flatten them."""
-    runs = [run for runs in experiment.runs.values() for run in runs]
-    steady = [run for run in runs if run.diverged_step is None] or runs
-    top = max((run.steps["loss"].max() for run in steady), default=1.0)
-    axes.set_ylim(0, 1.05 * top if np.isfinite(top) else None)
-
-
-def _mark_breakdowns(axes: Axes, runs: list[Run], colour: str) -> None:
-    top = axes.get_ylim()[1]
-    for run in runs:
-        if run.diverged_step is not None:
-            finite = run.steps["loss"].dropna()
-            height = min(finite.iloc[-1] if len(finite) else top, 0.98 * top)
-            axes.plot(run.diverged_step, height, "x", color=colour, markersize=8, markeredgewidth=2)
-
-
 def _draw_score(axes: Axes, place: int, arm: Arm, colour: str) -> None:
     values = [value for value in arm.values if value is not None]
     axes.plot(values, [place] * len(values), "o", color=colour, alpha=0.45, markersize=5, markeredgewidth=0)
@@ -148,11 +118,10 @@ def _draw_score(axes: Axes, place: int, arm: Arm, colour: str) -> None:
         if arm.low is not None and arm.high is not None:
             axes.plot([arm.low, arm.high], [place, place], "|-", color=colour, linewidth=1.4, markersize=9)
         axes.plot(arm.mean, place, "D", color=colour, markersize=6)
-        axes.annotate(f"{arm.mean:.2f}", (arm.mean, place), (0, 7), textcoords="offset points", ha="center")
 
 
-def _score_label(arm: Arm) -> str:
-    return f"{arm.name}\n({arm.diverged} of {arm.seeds} diverged)" if arm.diverged else arm.name
+def _score_label(arm: Arm, gap: str) -> str:
+    return f"{arm.name}{gap}({arm.diverged} of {arm.seeds} diverged)" if arm.diverged else arm.name
 
 
 def _lost_share(run: Run) -> pd.Series:

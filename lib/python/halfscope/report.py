@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import base64
-import io
-import re
 import shlex
 import sys
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
 
-import matplotlib
-from matplotlib.figure import Figure
-
-from halfscope import plots
+from halfscope.drawings import Drawing, draw
 from halfscope.report_tables import (
     arm_table,
     configuration_table,
     environment_table,
+    prediction_table,
     reduction_table,
     shared_settings,
 )
 from halfscope.results import Experiment, read_results
-
-
-class Drawing(NamedTuple):
-    """One figure of an experiment, as SVG."""
-
-    name: str
-    description: str  # for those who cannot see it
-    svg: bytes
 
 
 def write_report(folder: Path | str) -> Path:
@@ -87,6 +73,7 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         arm_table(experiment),
         _unfinished(experiment),
         *map(_figure, drawings),
+        prediction_table(experiment),
         reduction_table(experiment),
         "<h3>Configuration</h3>",
         configuration_table(experiment),
@@ -105,49 +92,9 @@ def _unfinished(experiment: Experiment) -> str:
     return f'<p class="note">Not finished, so not drawn: {escape("; ".join(experiment.unfinished))}.</p>'
 
 
-def draw(experiment: Experiment) -> list[Drawing]:
-    """The figures for which there are records."""
-    return list(_drawings(experiment))
-
-
-def _drawings(experiment: Experiment) -> Iterator[Drawing]:
-    drawn = [arm for arm, runs in experiment.runs.items() if runs]
-    if not drawn:
-        return
-    yield _drawing("scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment))
-    yield _drawing("loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment))
-    if any(not run.counters("updates").empty for arm in drawn for run in experiment.runs[arm]):
-        yield _drawing("lost_updates", "Share of updates lost over steps", plots.lost_updates(experiment))
-    if any(experiment.histogram(arm, "update_ratio").elements for arm in drawn):
-        figure = plots.update_ratio_histogram(experiment)
-        yield _drawing("update_ratios", "Histogram of update sizes beside their weights", figure)
-    for role, words in (("weight_gradient", "weight gradients"), ("activation_gradient", "activation gradients")):
-        arm = next((arm for arm in drawn if experiment.histogram(arm, role).elements), None)
-        if arm:
-            figure = plots.gradient_histogram(experiment, arm, role)
-            yield _drawing(f"{role}s", f"Exponents of the {words} of {arm}", figure)
-
-
-def _drawing(name: str, description: str, figure: Figure) -> Drawing:
-    drawing = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "halfscope"}):
-        figure.savefig(drawing, format="svg", metadata={"Date": None})
-    return Drawing(name, description, _renumbered(drawing.getvalue()))
-
-
 def _figure(drawing: Drawing) -> str:
     data = base64.b64encode(drawing.svg).decode("ascii")
     return f'<figure><img alt="{escape(drawing.description)}" src="data:image/svg+xml;base64,{data}"></figure>'
-
-
-def _renumbered(drawing: bytes) -> bytes:
-    """The SVG with its clip paths named in order, so that the same records give the same file.
-
-    matplotlib names them by a hash of their position, whose last bits the layout solver leaves to chance.
-    """
-    names: dict[bytes, bytes] = {}
-    pattern = rb"\bp[0-9a-f]{10}\b"
-    return re.sub(pattern, lambda found: names.setdefault(found[0], b"clip%d" % len(names)), drawing)
 
 
 def _command(experiment: Experiment) -> str:

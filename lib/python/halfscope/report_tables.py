@@ -7,24 +7,69 @@ from html import escape
 
 import pandas as pd
 
-from halfscope.results import Arm, Experiment, Run
-from halfscope.style import percent
+from halfscope.prediction_plot import predicted_arms, predictions_in_words
+from halfscope.results import Arm, Experiment, Prediction, Run
+from halfscope.style import FEW, percent
 
 NOTHING = "\N{EN DASH}"
+ARROW = "\N{RIGHTWARDS ARROW}"
+# Columns of the arm table that only newer results hold; the shares are of the non-zero gradient elements.
+EXTRA_COLUMNS = {"flushed": "gradients flushed", "overflow": "gradients overflowing", "skipped": "steps skipped"}
+
+GRADIENT_NOTE = (
+    "Gradients: share of the non-zero elements, both of activations and of weights, over all observed steps. "
+    "What computes in FP32 flushes nothing: there it is what a cast to FP16 would."
+)
 
 
 def arm_table(experiment: Experiment) -> str:
-    """The arms side by side: metric with interval, every seed, divergence, lost updates."""
-    head = ["arm", experiment.metric_label, "95 % interval", "each seed", "diverged", "updates lost"]
-    return _table(head, (_arm_row(arm) for arm in experiment.arms), numeric_from=1)
+    """The arms side by side: metric with interval, every seed, divergence, lost updates; gradients where counted."""
+    better = " (lower is better)" if experiment.lower_is_better else ""
+    head = ["arm", experiment.metric_label + better, "95 % interval", "each seed", "diverged", "updates lost"]
+    extra = {
+        name: [_extra_cell(arm, name) for arm in experiment.arms]
+        for name in EXTRA_COLUMNS
+        if any(getattr(arm, name) is not None for arm in experiment.arms)
+    }
+    rows = (
+        [*_arm_row(arm, experiment.digits), *(cells[place] for cells in extra.values())]
+        for place, arm in enumerate(experiment.arms)
+    )
+    note = f'\n<p class="note">{GRADIENT_NOTE}</p>' if "flushed" in extra else ""
+    return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1) + note
+
+
+def prediction_table(experiment: Experiment) -> str:
+    """Flushed share of every tensor at the first step, predicted and counted, by arm; empty where there are none."""
+    arms = predicted_arms(experiment)
+    if not arms:
+        return ""
+    found = {(line.tensor, line.role, line.arm): line for line in experiment.predictions}
+    rows = []
+    for tensor, role in dict.fromkeys((line.tensor, line.role) for line in experiment.predictions):
+        lines = [found.get((tensor, role, arm)) for arm in arms]
+        elements = next(f"{line.elements:,}" for line in lines if line)
+        rows.append([tensor, role.replace("_", " "), elements, *map(_prediction_cell, lines)])
+    table = _table(["tensor, nearest the loss first", "role", "elements", *arms], rows, numeric_from=2)
+    words = escape(predictions_in_words(experiment).replace("\n", " "))
+    return (
+        f"<h3>Flushed at the first step: predicted {ARROW} counted</h3>\n<p>{words}</p>\n"
+        f"<details><summary>Every tensor</summary>\n{table}\n</details>"
+    )
 
 
 def configuration_table(experiment: Experiment) -> str:
-    """One row per setting, one column per arm; seeds share their arm's configuration."""
+    """One row per setting, one column per arm; of many arms what they share, and a row per arm of what they do not."""
     configs = _settings(experiment)
     keys = dict.fromkeys(key for config in configs.values() for key in config)
-    rows = ([key, *(_plain(config.get(key)) for config in configs.values())] for key in keys)
-    return _table(["setting", *configs], rows)
+    if len(configs) <= FEW:
+        rows = ([key, *(_plain(config.get(key)) for config in configs.values())] for key in keys)
+        return _table(["setting", *configs], rows)
+    differing = [key for key in keys if len({str(config.get(key)) for config in configs.values()}) > 1]
+    first = next(iter(configs.values()))
+    shared = _table(["setting", "all arms"], ([key, _plain(first.get(key))] for key in keys if key not in differing))
+    own = ([arm, *(_plain(config.get(key)) for key in differing)] for arm, config in configs.items())
+    return shared + "\n" + _table(["arm", *differing], own)
 
 
 def shared_settings(experiment: Experiment) -> dict[str, str]:
@@ -59,17 +104,26 @@ def _settings(experiment: Experiment) -> dict[str, dict]:
     return {arm: {key: config[key] for key in config if key not in names} for arm, config in configs.items()}
 
 
-def _arm_row(arm: Arm) -> list[str]:
-    interval = NOTHING if arm.low is None or arm.high is None else f"{arm.low:.2f} to {arm.high:.2f}"
-    seeds = ", ".join("diverged" if value is None else f"{value:.2f}" for value in arm.values)
+def _arm_row(arm: Arm, digits: int) -> list[str]:
+    interval = NOTHING if arm.low is None or arm.high is None else f"{arm.low:.{digits}f} to {arm.high:.{digits}f}"
+    seeds = ", ".join("diverged" if value is None else f"{value:.{digits}f}" for value in arm.values)
     return [
         arm.name,
-        NOTHING if arm.mean is None else f"{arm.mean:.2f}",
+        NOTHING if arm.mean is None else f"{arm.mean:.{digits}f}",
         interval,
         seeds,
         f"{arm.diverged} of {arm.seeds}",
         NOTHING if arm.lost_updates is None else percent(arm.lost_updates),
     ]
+
+
+def _extra_cell(arm: Arm, name: str) -> str:
+    value = getattr(arm, name)
+    return NOTHING if value is None else f"{value:g}" if name == "skipped" else percent(value)
+
+
+def _prediction_cell(line: Prediction | None) -> str:
+    return NOTHING if line is None else f"{percent(line.predicted)} {ARROW} {percent(line.counted)}"
 
 
 def _reductions(runs: list[Run]) -> pd.DataFrame:

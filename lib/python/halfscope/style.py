@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 
+import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette without its yellow, which vanishes on white paper.
@@ -12,13 +18,53 @@ COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#5
 # Lines differ in dashes too: arms that agree lie on top of each other, and a print may have no colours.
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 
-RED, AMBER, GREEN, GREY = "#D55E00", "#E69F00", "#009E73", "#666666"
+RED, AMBER, GREEN, GREY, BLUE = "#D55E00", "#E69F00", "#009E73", "#666666", "#0072B2"
+
+# Beyond so many arms, arms that differ in nothing but their loss scale are coloured by it...
+FEW = 7
+# ... and those that are left stand out from the colours of the scales: black, vermilion, pink, orange.
+BESIDE_SCALES = (COLOURS[0], COLOURS[2], COLOURS[5], COLOURS[4])
+# Beyond so many arms a line per arm says nothing unless the arms are an order, as loss scales are.
+MANY = 12
 
 
 def arm_style(arms: Sequence[str], arm: str) -> dict:
     """Colour and dashes of `arm`: the same in every figure of an experiment."""
-    place = list(arms).index(arm)
+    arms = list(arms)
+    scales = scale_colours(arms)
+    if scales and (scale := named_scale(arm)):
+        return {"color": scales.to_rgba(math.log2(scale)), "linestyle": "-"}
+    if scales:
+        place = [other for other in arms if not named_scale(other)].index(arm)
+        return {"color": BESIDE_SCALES[place % len(BESIDE_SCALES)], "linestyle": DASHES[1 + place % 3]}
+    pairs = _pairs(arms)
+    if pairs:
+        place = list(dict.fromkeys(pairs.values())).index(pairs[arm])
+        return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[0 if "fp32" in arm else 1]}
+    place = arms.index(arm)
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+
+
+def scale_colours(arms: Sequence[str]) -> ScalarMappable | None:
+    """Colours by log2 of the loss scale, for a colour bar too; None where the arms are too few to need them."""
+    scales = [math.log2(scale) for arm in arms if (scale := named_scale(arm))]
+    if len(arms) <= FEW or len(scales) < len(arms) / 2:
+        return None
+    # Without viridis' yellow end, which vanishes on white paper.
+    colours = LinearSegmentedColormap.from_list("scales", matplotlib.colormaps["viridis"](range(0, 220)))
+    return ScalarMappable(Normalize(min(scales), max(scales)), colours)
+
+
+def named_scale(arm: str) -> float | None:
+    """The static loss scale of an arm that is named after it, as fp16_s1024 is."""
+    found = re.fullmatch(r"fp16_s([0-9.]+)", arm)
+    return float(found[1]) if found else None
+
+
+def _pairs(arms: Sequence[str]) -> dict[str, str]:
+    """By arm what it shares with its partner, where all arms are pairs of FP32 and FP16; else nothing."""
+    shared = {arm: re.sub(r"(^|_)fp(32|16(_s[0-9.]+)?)(?=_|$)", "", arm) for arm in arms}
+    return shared if len(arms) > 2 and set(Counter(shared.values()).values()) == {2} else {}
 
 
 def new_figure(width: float = 7.2, height: float = 3.6) -> Figure:
@@ -37,7 +83,19 @@ def tidy(axes: Axes, title: str = "") -> None:
 def legend_beside(figure: Figure) -> None:
     """A legend at the right of the axes, where it can hide nothing."""
     if any(axes.get_legend_handles_labels()[1] for axes in figure.axes):
-        figure.legend(loc="outside right upper", frameon=False)
+        figure.legend(loc="outside right upper", frameon=False, handlelength=3)  # long enough to show the dashes
+
+
+def legend_at(axes: Axes) -> None:
+    """A legend of these axes alone, at their right."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, borderaxespad=0, handlelength=3)
+
+
+def headline(figure: Figure, title: str, note: str = "") -> None:
+    """A title over all panels, and a sentence under them."""
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=10)
+    if note:
+        figure.supxlabel(note, x=0.01, ha="left", size=9)
 
 
 def percent(share: float) -> str:
@@ -47,3 +105,11 @@ def percent(share: float) -> str:
     if share < 0.0001:
         return "< 0.01 %"
     return f"{100 * share:.2f} %" if share < 0.01 else f"{100 * share:.1f} %"
+
+
+def power_of_two(scale: float) -> str:
+    """A loss scale as a label: 1, 8, 65536 as they are, larger and fractional ones as powers of two."""
+    exponent = math.log2(scale)
+    if exponent != round(exponent) or 0 <= exponent <= 16:
+        return f"{scale:g}"
+    return f"$2^{{{exponent:.0f}}}$"

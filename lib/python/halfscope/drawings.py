@@ -1,0 +1,99 @@
+"""Which figures a report shows of an experiment: those for which there are records, as SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from halfscope import plots
+from halfscope.gradient_plot import NAMES
+from halfscope.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
+from halfscope.results import Experiment
+from halfscope.style import MANY
+
+
+class Drawing(NamedTuple):
+    """One figure of an experiment, as SVG."""
+
+    name: str
+    description: str  # for those who cannot see it
+    svg: bytes
+
+
+def draw(experiment: Experiment) -> list[Drawing]:
+    """The figures for which there are records."""
+    if not any(experiment.runs.values()):
+        return []
+    candidates = (*_arm_figures(experiment), *_gradient_figures(experiment), *_scale_figures(experiment))
+    return [_drawing(name, description, figure) for name, description, figure in candidates if figure]
+
+
+def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """The arms beside each other; of very many arms only the curves, whose colours are the order of the arms."""
+    few = len(experiment.arms) <= MANY
+    arms = [arm for arm, runs in experiment.runs.items() if runs]
+    if few:
+        yield "scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment)
+    yield "loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment)
+    yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plots.metric_curves(experiment)
+    if compares_scales(experiment):
+        words = f"{experiment.metric_label} and lost gradients by loss scale"
+        yield "scale_curve", words, plots.scale_curve(experiment)
+    # Where the loss scale is the question, updates are no part of the answer: all arms have a master copy.
+    if few and not compares_scales(experiment):
+        if any(not run.counters("updates").empty for arm in arms for run in experiment.runs[arm]):
+            yield "lost_updates", "Share of updates lost over steps", plots.lost_updates(experiment)
+        if any(experiment.histogram(arm, "update_ratio").elements for arm in arms):
+            figure = plots.update_ratio_histogram(experiment)
+            yield "update_ratios", "Histogram of update sizes beside their weights", figure
+
+
+def _scale_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """How gradients fare at the loss scales of the arms, and would at others."""
+    if not compares_scales(experiment):
+        return
+    yield "scale_window", "Flushed and overflowing gradients by loss scale", plots.scale_window(experiment)
+    for role in GRADIENTS:
+        words = f"{NAMES[role]} flushed to zero, by layer and step"
+        yield f"flushed_{role}s", words, plots.flushed_map(experiment, role)
+    words = "Flushed gradients of every tensor as predicted and as counted"
+    yield "predictions", words, plots.predicted_and_counted(experiment)
+
+
+def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """The histograms of the gradients of FP32, with a loss scale beside none where that is the question."""
+    arms = [arm for arm, runs in experiment.runs.items() if runs]
+    scale = shown_scale(experiment) if compares_scales(experiment) else None
+    for role in GRADIENTS if scale else reversed(GRADIENTS):
+        first = [arm for arm in (baseline(experiment), *arms) if arm]
+        arm = next((arm for arm in first if experiment.histogram(arm, role).elements), None)
+        if arm is None:
+            continue
+        words = f"Exponents of the {NAMES[role].lower()} of {arm}"
+        if scale:
+            figure = plots.scaled_gradient_histogram(experiment, arm, role, scale)
+            yield f"{role}s", f"{words}, unscaled and times 2^{scale}", figure
+        else:
+            yield f"{role}s", words, plots.gradient_histogram(experiment, arm, role)
+
+
+def _drawing(name: str, description: str, figure: Figure) -> Drawing:
+    drawing = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "halfscope"}):
+        figure.savefig(drawing, format="svg", dpi=200, metadata={"Date": None})  # dpi: of heat maps
+    return Drawing(name, description, _renumbered(drawing.getvalue()))
+
+
+def _renumbered(drawing: bytes) -> bytes:
+    """The SVG with its clip paths named in order, so that the same records give the same file.
+
+    matplotlib names them by a hash of their position, whose last bits the layout solver leaves to chance.
+    """
+    names: dict[bytes, bytes] = {}
+    pattern = rb"\bp[0-9a-f]{10}\b"
+    return re.sub(pattern, lambda found: names.setdefault(found[0], b"clip%d" % len(names)), drawing)

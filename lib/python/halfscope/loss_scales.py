@@ -1,0 +1,134 @@
+"""What the records say about loss scales: which arms to compare, what was counted, which scales are usable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+import pandas as pd
+
+from halfscope.histogram import Histogram, merge
+from halfscope.results import Arm, Experiment
+
+GRADIENTS = ("activation_gradient", "weight_gradient")
+FATES = ("flushed", "subnormal", "overflow")
+TOLERATED_FLUSH = 0.01  # share of the non-zero gradients of a role that a usable scale may flush
+TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
+MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
+SEARCHED = range(-60, 101)  # log2 of the loss scales that are tried
+
+
+@dataclass(frozen=True)
+class Window:
+    """The usable loss scales 2^low..2^high: below low too much is flushed, above high something overflows."""
+
+    low: int
+    high: int
+
+    @property
+    def empty(self) -> bool:
+        return self.low > self.high
+
+
+def baseline(experiment: Experiment) -> str | None:
+    """The FP32 arm that predictions are made from: of several the one with the smallest gradients, then the first."""
+    arms = [arm for arm, runs in experiment.runs.items() if runs and _in_fp32(experiment, arm)]
+    return min(arms, key=lambda arm: experiment.runs[arm][0].config.get("loss_weight", 1.0), default=None)
+
+
+def static_scales(experiment: Experiment) -> dict[str, float]:
+    """The FP16 arms with a static loss scale that train what the baseline trains, by scale; one for each scale."""
+    base = baseline(experiment)
+    found: dict[float, str] = {}
+    for arm, runs in experiment.runs.items():
+        if runs and not _in_fp32(experiment, arm) and (base is None or _same_task(experiment, arm, base)):
+            scale = runs[0].static_scale
+            if scale is not None and scale > 0:
+                found.setdefault(scale, arm)
+    return {found[scale]: scale for scale in sorted(found)}
+
+
+def compares_scales(experiment: Experiment) -> bool:
+    """Whether the loss scale is what the experiment is about: FP16 gradients at scale 1 or at several scales."""
+    scales = set(static_scales(experiment).values())
+    return 1.0 in scales or len(scales) > 1
+
+
+def harmless(experiment: Experiment, arm: str) -> bool:
+    """Whether `arm` ends as good as FP32: within FP32's interval, but 2 % of its metric at least, 5 % at most."""
+    values = {line.name: line for line in experiment.arms}
+    base, own = values.get(baseline(experiment) or ""), values[arm]
+    if base is None or base.mean is None or own.mean is None or own.diverged:
+        return False
+    behind = own.mean - base.mean if experiment.lower_is_better else base.mean - own.mean
+    within = min(max(TOLERATED_LOSS * abs(base.mean), _half_interval(base)), MOST_TOLERATED * abs(base.mean))
+    return behind <= within
+
+
+def good_arm(experiment: Experiment) -> str | None:
+    """The arm to show beside S = 1: the smallest harmless static scale, or the largest where S = 1 does no harm."""
+    scales = static_scales(experiment)
+    good = [arm for arm, scale in scales.items() if scale > 1 and harmless(experiment, arm)]
+    unscaled_does = any(scale == 1 and harmless(experiment, arm) for arm, scale in scales.items())
+    return (good[-1] if unscaled_does else good[0]) if good else None
+
+
+def shown_scale(experiment: Experiment) -> int | None:
+    """log2 of the loss scale to show: the good arm's, or the largest at which nothing of the baseline overflows."""
+    arm = good_arm(experiment)
+    if arm is not None:
+        return round(log2(static_scales(experiment)[arm]))
+    found = window(gradients(experiment, baseline(experiment)))
+    return found.high if found else None
+
+
+def gradients(experiment: Experiment, arm: str | None) -> dict[str, Histogram]:
+    """The gradients of `arm` by role, over all layers, steps and seeds; roles without a non-zero one are absent."""
+    found = {role: experiment.histogram(arm, role) for role in GRADIENTS} if arm else {}
+    return {role: histogram for role, histogram in found.items() if histogram.counts.sum()}
+
+
+def window(histograms: dict[str, Histogram]) -> Window | None:
+    """The scales at which no role has more than 1 % of its non-zero elements flushed and nothing overflows."""
+    finite = [histogram.of_nonzero() for histogram in histograms.values()]
+    everything = merge(finite)
+    if not everything.elements:
+        return None
+    enough = (s for s in SEARCHED if all(part.fate(s).flushed <= TOLERATED_FLUSH for part in finite))
+    safe = (s for s in reversed(SEARCHED) if everything.fate(s).overflow == 0)
+    return Window(next(enough, SEARCHED[-1]), next(safe, SEARCHED[0]))
+
+
+def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:
+    """Shares of the non-zero gradient elements of `arm` by fate, as counted in all observed steps and seeds.
+
+    Of one role, or of both together; None where nothing was counted.
+    """
+    frame = counters(experiment, arm)
+    frame = frame if role is None or frame.empty else frame[frame["role"] == role]
+    nonzero = 0 if frame.empty else frame["nonzero"].sum()
+    return {fate: frame[fate].sum() / nonzero for fate in FATES} if nonzero else None
+
+
+def counters(experiment: Experiment, arm: str) -> pd.DataFrame:
+    """The tensor counters of both gradient roles over all seeds of `arm`, with the finite `nonzero` elements."""
+    frames = [frame for run in experiment.runs[arm] if not (frame := run.counters("tensors")).empty]
+    if not frames:
+        return pd.DataFrame()
+    frame = pd.concat(frames, ignore_index=True)
+    frame["nonzero"] = frame["elements"] - frame["zeros"] - frame["nonfinite"]
+    return frame[frame["role"].isin(GRADIENTS)]
+
+
+def _in_fp32(experiment: Experiment, arm: str) -> bool:
+    written = experiment.runs[arm][0].config.get("activation_gradient")
+    return "fp32" in arm.split("_") if written is None else written.startswith("fp32")
+
+
+def _same_task(experiment: Experiment, arm: str, other: str) -> bool:
+    one, two = (experiment.runs[name][0].config for name in (arm, other))
+    return all(one.get(key) == two.get(key) for key in ("model", "dataset", "loss_weight"))
+
+
+def _half_interval(arm: Arm) -> float:
+    return 0.0 if arm.high is None or arm.mean is None else arm.high - arm.mean

@@ -1,0 +1,184 @@
+"""Loss scales: what FP16 would flush and overflow at any of them, and how the arms fare at theirs."""
+
+from __future__ import annotations
+
+from math import log2
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator
+
+from halfscope.gradient_plot import NAMES
+from halfscope.loss_scales import (
+    FATES,
+    TOLERATED_FLUSH,
+    Window,
+    baseline,
+    counted,
+    gradients,
+    static_scales,
+    window,
+)
+from halfscope.results import Arm, Experiment
+from halfscope.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
+
+PREDICTED = range(-10, 41)  # log2 S
+ENOUGH = 4  # static arms that make a curve of the metric against the scale
+LOOKS = {
+    "flushed": {"color": RED, "linestyle": "-", "marker": "o"},
+    "subnormal": {"color": AMBER, "linestyle": (0, (5, 2)), "marker": "s"},
+    "overflow": {"color": BLUE, "linestyle": (0, (5, 1.5, 1, 1.5)), "marker": "^"},
+}
+WORDS = {"flushed": "flushed to zero", "subnormal": "subnormal", "overflow": "overflow"}
+
+
+def scale_window(experiment: Experiment) -> Figure | None:
+    """Shares of the FP32 arm's gradients that a cast at S = 2^-10..2^40 flushes, makes subnormal or infinite, per role.
+
+    Lines are exact, from the histograms of all observed steps; markers are what the arms with a static scale counted;
+    shaded are the scales that serve both roles. None where no FP32 arm has histograms.
+    """
+    base = baseline(experiment)
+    histograms = gradients(experiment, base)
+    if not histograms:
+        return None
+    figure = new_figure(height=0.9 + 2.5 * len(histograms))
+    rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
+    usable = window(histograms)
+    for axes, (role, histogram) in zip(rows, histograms.items()):
+        fates = [histogram.of_nonzero().fate(scale) for scale in PREDICTED]
+        for fate, look in LOOKS.items():
+            shares = [100 * getattr(found, fate) for found in fates]
+            axes.plot(PREDICTED, shares, label=WORDS[fate], linewidth=1.6, color=look["color"], ls=look["linestyle"])
+            _mark_counted(axes, experiment, role, fate)
+        _shade(axes, usable)
+        axes.set(xlim=(PREDICTED[0], PREDICTED[-1]), ylim=(-2, 102), ylabel="non-zero gradients (%)")
+        tidy(axes, NAMES[role])
+    _scale_axis(rows[-1], PREDICTED[0], PREDICTED[-1], 5)
+    legend_at(rows[0])
+    headline(figure, f"What FP16 makes of the gradients of {base}, by loss scale", _window_note(usable))
+    return figure
+
+
+def scale_curve(experiment: Experiment) -> Figure | None:
+    """Metric, and counted shares of the gradients, against log2 of the loss scale. None for less than 4 static arms."""
+    arms = {arm: scale for arm, scale in static_scales(experiment).items()}
+    if len(arms) < ENOUGH:
+        return None
+    figure = new_figure(height=5.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
+    lines = {line.name: line for line in experiment.arms}
+    _draw_metric(upper, {scale: lines[arm] for arm, scale in arms.items()})
+    _draw_baseline(upper, lines.get(baseline(experiment) or ""))
+    _draw_other_arms(upper, experiment)
+    _mark_diverged(upper, {scale: lines[arm] for arm, scale in arms.items()})
+    arrow = "\n(lower is better)" if experiment.lower_is_better else ""
+    upper.set_ylabel(experiment.metric_label + arrow)
+    upper.margins(y=0.15)
+    tidy(upper, "Result")
+    _draw_shares(lower, experiment, arms)
+    exponents = [exponent for line in upper.lines for exponent in line.get_xdata() if line.get_marker() != "None"]
+    low, high = min(exponents), max(exponents)
+    _scale_axis(lower, low - 0.6, high + 0.6, 2 if high - low > 12 else 1)
+    legend_at(upper)
+    legend_at(lower)
+    return figure
+
+
+def summary_share(experiment: Experiment, arm: str, fate: str) -> float | None:
+    """Share of the non-zero gradients of both roles: the summary's, or counted here where it has none."""
+    line = next(line for line in experiment.arms if line.name == arm)
+    if getattr(line, fate) is not None:
+        return getattr(line, fate)
+    shares = counted(experiment, arm)
+    return shares[fate] if shares else None
+
+
+def _mark_counted(axes: Axes, experiment: Experiment, role: str, fate: str) -> None:
+    points = [(log2(s), shares[fate]) for arm, s in static_scales(experiment).items()
+              if (shares := counted(experiment, arm, role)) and shares[fate] > 0]  # fmt: skip
+    if points:
+        scales, shares = np.array(points).T
+        look = LOOKS[fate]
+        axes.plot(scales, 100 * shares, look["marker"], color=look["color"], markerfacecolor="white", markersize=5,
+                  label=f"{WORDS[fate]}, counted", clip_on=False, zorder=3)  # fmt: skip
+
+
+def _shade(axes: Axes, usable: Window | None) -> None:
+    if usable and not usable.empty:
+        axes.axvspan(usable.low, usable.high, color=GREEN, alpha=0.13, linewidth=0, zorder=0)
+
+
+def _window_note(usable: Window | None) -> str:
+    if usable is None:
+        return ""
+    rule = f"at most {100 * TOLERATED_FLUSH:g} % flushed and no overflow"
+    if usable.empty:
+        return (
+            f"No single scale is usable ({rule}, in both roles):\n"
+            f"it takes $2^{{{usable.low}}}$ against flushing, but above $2^{{{usable.high}}}$ gradients overflow."
+        )
+    return (
+        f"Shaded: usable scales, $2^{{{usable.low}}}$ to $2^{{{usable.high}}}$ ({rule}, in both roles).\n"
+        "Lines: predicted from the histograms of all observed steps. Markers: what the arms counted, where not none;\n"
+        "below the line where values arrive as zeros, having been flushed nearer the loss."
+    )
+
+
+def _draw_metric(axes: Axes, lines: dict[float, Arm]) -> None:
+    means = [np.nan if line.mean is None else line.mean for line in lines.values()]
+    axes.plot(list(map(log2, lines)), means, "o-", color=COLOURS[1], markersize=5, label="static scale")
+    for scale, line in lines.items():
+        if line.low is not None and line.high is not None:
+            axes.plot([log2(scale)] * 2, [line.low, line.high], "_-", color=COLOURS[1], linewidth=1, alpha=0.7)
+
+
+def _draw_baseline(axes: Axes, line: Arm | None) -> None:
+    if line is None or line.mean is None:
+        return
+    axes.axhline(line.mean, color=COLOURS[0], linewidth=1.2, label=line.name)
+    if line.low is not None and line.high is not None:
+        axes.axhspan(line.low, line.high, color=COLOURS[0], alpha=0.08, linewidth=0)
+
+
+def _draw_other_arms(axes: Axes, experiment: Experiment) -> None:
+    """The FP16 arms that are no point of the curve, as dynamic scaling, each where its loss scale ended."""
+    drawn = {*static_scales(experiment), baseline(experiment)}
+    others = [line for line in experiment.arms if line.name not in drawn and experiment.runs[line.name]]
+    for line, marker, colour in zip(others, "DsP", (COLOURS[2], COLOURS[5], COLOURS[3])):
+        ends = [run.steps["scale"].iloc[-1] for run in experiment.runs[line.name]]
+        end = float(np.mean(np.log2(ends)))
+        if line.mean is not None:
+            label = f"{line.name}\n(scale ends at $2^{{{end:.3g}}}$)"
+            axes.plot(end, line.mean, marker, color=colour, markersize=8, label=label, zorder=4)
+
+
+def _mark_diverged(axes: Axes, lines: dict[float, Arm]) -> None:
+    broken = [log2(scale) for scale, line in lines.items() if line.diverged]
+    if broken:
+        axes.plot(broken, [0.04] * len(broken), "x", color=RED, markersize=7, markeredgewidth=2, label="diverged",
+                  transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
+
+
+def _draw_shares(axes: Axes, experiment: Experiment, arms: dict[str, float]) -> None:
+    """On a logarithmic axis: a millionth of the gradients that overflows already stops a step."""
+    for fate in FATES:
+        shares = [summary_share(experiment, arm, fate) for arm in arms]
+        percents = np.array([np.nan if not share else 100 * share for share in shares])
+        if np.isfinite(percents).any():
+            axes.plot(list(map(log2, arms.values())), percents, markersize=4, label=WORDS[fate], **LOOKS[fate])
+    axes.set_yscale("log")
+    smallest = min((line.get_ydata()[line.get_ydata() > 0].min() for line in axes.lines), default=1)
+    axes.set_ylim(10 ** np.clip(np.floor(np.log10(smallest)), -6, -1), 200)
+    axes.yaxis.set_major_locator(LogLocator(numticks=5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
+    axes.minorticks_off()
+    axes.set_ylabel("non-zero gradients (%)")
+    tidy(axes, "Gradients, as counted (no marker: none)")
+
+
+def _scale_axis(axes: Axes, low: float, high: float, every: int) -> None:
+    ticks = [tick for tick in range(int(np.ceil(low)), int(np.floor(high)) + 1) if tick % every == 0]
+    axes.set_xticks(ticks, [f"$2^{{{tick}}}$" for tick in ticks])
+    axes.set(xlim=(low, high), xlabel="loss scale S")

@@ -1,0 +1,162 @@
+"""What is read from loss-scale experiments: the arms to compare, counted shares, the usable scales."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halfscope.histogram import from_record
+from halfscope.loss_scales import (
+    Window,
+    baseline,
+    compares_scales,
+    counted,
+    good_arm,
+    harmless,
+    shown_scale,
+    static_scales,
+    window,
+)
+from halfscope.results import Experiment, Prediction, read_experiment
+from synthetic import bell, histogram_record, write_json
+from synthetic_scales import CENTRES, DETECTION, OBSERVED, SWEEP, ScaleArm, flushed, predictions, write_scale_results
+
+
+def with_means(folder: Path, **means: float) -> Experiment:
+    """The detector's experiment, with other means for some arms."""
+    arms = [ScaleArm(arm.name, means.get(arm.name, arm.mean), arm.scale) for arm in DETECTION]
+    return read_experiment(write_scale_results(folder, arms, seeds=1))
+
+
+def reconfigured(experiment: Experiment, arm: str, **settings: object) -> Experiment:
+    """The experiment read again after a change of the arm's configuration."""
+    for path in (experiment.folder / arm).glob("seed*/config.json"):
+        write_json(path, json.loads(path.read_text()) | settings)
+    return read_experiment(experiment.folder)
+
+
+def test_baseline_and_static_scales(detection: Experiment) -> None:
+    assert baseline(detection) == "fp32"
+    assert list(static_scales(detection).items()) == [
+        ("fp16_s1", 1), ("fp16_s8", 8), ("fp16_s64", 64), ("fp16_s1024", 1024),
+    ]  # fmt: skip
+    assert compares_scales(detection)
+
+
+def test_the_skipping_arm_is_no_second_point_at_its_scale(tmp_path: Path) -> None:
+    scales = static_scales(read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1)))
+    assert list(scales.values()) == [2.0**k for k in range(-4, 25)]
+    assert "fp16_s262144_skip" not in scales
+
+
+def test_precision_is_known_from_the_configuration_not_the_name(tmp_path: Path) -> None:
+    arms = [ScaleArm("reference", 0.5, "none"), ScaleArm("fp32_sums", 0.5, "1024")]
+    experiment = read_experiment(write_scale_results(tmp_path, arms, seeds=1))
+    experiment = reconfigured(experiment, "reference", activation_gradient="fp32")
+    assert baseline(experiment) == "reference"
+    assert static_scales(experiment) == {"fp32_sums": 1024}
+    assert not compares_scales(experiment)
+
+
+def test_of_several_doses_the_one_with_the_smallest_gradients(tmp_path: Path) -> None:
+    arms = [ScaleArm("fp32", 9.0, "none"), ScaleArm("fp32_x16", 9.0, "none"), ScaleArm("fp16_s1_x1", 9.0),
+            ScaleArm("fp16_s1_x16", 9.0)]  # fmt: skip
+    experiment = read_experiment(write_scale_results(tmp_path, arms, seeds=1))
+    for arm, weight in (("fp32", 1.0), ("fp16_s1_x1", 1.0), ("fp32_x16", 1 / 16), ("fp16_s1_x16", 1 / 16)):
+        experiment = reconfigured(experiment, arm, loss_weight=weight, activation_gradient=arm[:4])
+    assert baseline(experiment) == "fp32_x16"
+    assert list(static_scales(experiment)) == ["fp16_s1_x16"]
+
+
+def test_harmless_is_within_two_per_cent_or_the_interval_of_fp32(tmp_path: Path) -> None:
+    experiment = with_means(tmp_path, fp16_s8=0.5195, fp16_s64=0.519, fp16_s1024=0.9)
+    assert [harmless(experiment, f"fp16_s{scale}") for scale in (1, 8, 64, 1024)] == [False, True, False, True]
+    path = experiment.folder / "summary.json"
+    summary = json.loads(path.read_text())
+    for half, expected in ((0.012, True), (0.5, True)):
+        summary["arms"][0]["high"] = 0.53 + half
+        write_json(path, summary)
+        assert harmless(read_experiment(experiment.folder), "fp16_s64") is expected
+    assert not harmless(read_experiment(experiment.folder), "fp16_s1")  # 5 % at most, however wide the interval
+    write_json(path, summary | {"lower_is_better": True})
+    again = read_experiment(experiment.folder)
+    assert harmless(again, "fp16_s1") and not harmless(again, "fp16_s1024")
+
+
+def test_good_arm_is_the_smallest_harmless_scale_where_one_is_needed(detection: Experiment, tmp_path: Path) -> None:
+    assert good_arm(detection) == "fp16_s8"
+    assert shown_scale(detection) == 3
+    assert good_arm(with_means(tmp_path / "a", fp16_s1=0.53)) == "fp16_s1024"
+    none = with_means(tmp_path / "b", fp16_s8=0.1, fp16_s64=0.1, fp16_s1024=0.1)
+    assert good_arm(none) is None
+    largest = max(exponent for centre in CENTRES.values() for exponent, count in bell(centre, 3).items() if count)
+    assert shown_scale(none) == 15 - largest  # nothing may reach 2^16
+
+
+def test_a_diverged_arm_is_not_harmless(tmp_path: Path) -> None:
+    experiment = read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1))
+    assert harmless(experiment, "fp16_s32768") and not harmless(experiment, "fp16_s65536")
+    assert good_arm(experiment) == "fp16_s32768"
+    path = experiment.folder / "summary.json"
+    summary = json.loads(path.read_text())
+    next(line for line in summary["arms"] if line["arm"] == "fp16_s32768")["diverged"] = 1  # but another seed held
+    write_json(path, summary)
+    assert not harmless(read_experiment(experiment.folder), "fp16_s32768")
+
+
+def test_counted_shares_are_of_the_nonzero_elements(detection: Experiment) -> None:
+    activation = sum(flushed(8, place, step) for place in (0, 2) for step in OBSERVED)
+    both = sum(flushed(8, place, step) for place in range(4) for step in OBSERVED)
+    assert counted(detection, "fp16_s8", "activation_gradient")["flushed"] == pytest.approx(activation / (2 * 3 * 800))
+    shares = counted(detection, "fp16_s8")
+    assert shares["flushed"] == pytest.approx(both / (4 * 3 * 800))
+    assert shares["subnormal"] == pytest.approx(80 / 800) and shares["overflow"] == 0
+
+
+def test_window_serves_both_roles() -> None:
+    def histogram(counts: dict[int, int], **special: int):
+        return from_record(histogram_record(1, "weight_gradient", 1.0, counts, **special))
+
+    small = histogram({-32: 1, -30: 99, -28: 100}, zeros=10_000)
+    # Of the small ones 1 in 200 may be flushed: -30 must come to -25 or above, and nothing may reach 2^16.
+    assert window({"a": small}) == Window(5, 43)
+    assert window({"a": small, "b": histogram({4: 10**6, 7: 1}, infinities=5)}) == Window(5, 8)
+    assert window({"a": small, "b": histogram({12: 1})}).empty
+    assert window({}) is None
+
+
+def test_new_fields_of_the_summary(tmp_path: Path) -> None:
+    lines = predictions(("fp16_s1", 1.0))
+    experiment = read_experiment(write_scale_results(tmp_path, predictions=lines, lower_is_better=True))
+    arm = experiment.arms[1]
+    assert (arm.flushed, arm.subnormal, arm.overflow, arm.skipped) == (0.25, 0.125, 0.0, 0)
+    assert experiment.arms[5].skipped == 3.5 and experiment.lower_is_better
+    assert experiment.predictions[2] == Prediction("fp16_s1", 1.0, "conv1", "activation_gradient", 1000, 0.5, 0.25)
+
+
+def test_older_results_lack_them(experiment: Experiment) -> None:
+    assert experiment.arms[0].flushed is None and experiment.arms[0].skipped is None
+    assert experiment.predictions == () and not experiment.lower_is_better
+    assert not compares_scales(experiment)
+
+
+@pytest.mark.parametrize(
+    ("unit", "means", "digits"),
+    [
+        ("%", (80.7, 81.0), 2),
+        ("", (0.53, 0.12), 3),
+        ("", (313.3, 717.5), 1),
+        ("", (0.34, 2.4), 3),
+        ("", (0.3, 0.4, 900), 3),
+    ],
+)
+def test_digits_suit_the_metric(tmp_path: Path, unit: str, means: tuple, digits: int) -> None:
+    arms = [ScaleArm(f"fp16_s{place + 1}", mean) for place, mean in enumerate(means)]
+    assert read_experiment(write_scale_results(tmp_path, arms, seeds=1, unit=unit)).digits == digits
+
+
+def test_static_scale_of_a_run(detection: Experiment) -> None:
+    found = {arm: runs[0].static_scale for arm, runs in detection.runs.items()}
+    assert found["fp32"] == 1 and found["fp16_s64"] == 64 and found["fp16_dynamic"] is None
