@@ -61,6 +61,41 @@ class BadInput(WithFolder):
         self.refuse(*self.words("out", "--quick"), says=["cnn_bn", "multiples of 4", "6"])
         self.nothing_written()
 
+    def scene_words(self, experiment, *more):
+        return ["run", experiment, "--data", self.data, "--out", self.folder / "out", "--arms", "fp32", "--seeds", "1",
+                "--set", "steps=1", "--set", "batch=2", *more]
+
+    def test_scenes_that_cannot_be(self):
+        for experiment, model, dataset in (("detection-loss-scale", "ssd", "detection_scenes"),
+                                           ("segmentation-loss-scale", "unet", "segmentation_scenes")):
+            with self.subTest(experiment):
+                self.refuse(*self.scene_words(experiment, "--set", "canvas=32"), says=[dataset, "32", "36 or more"])
+                self.refuse(*self.scene_words(experiment, "--set", "canvas=44"), says=[model, "multiples of 8", "44"])
+                self.refuse(*self.scene_words(experiment, "--set", "canvas=0"), says=["canvas", "from 1 to"])
+                self.refuse(*self.scene_words(experiment, "--set", f"data={self.folder}/nowhere"),
+                            says=[dataset, "nowhere", "dataset-fashion-mnist"])
+                self.refuse(*self.scene_words(experiment, "--set", "batch=3001"), says=["3001", "3000"])
+                self.refuse(*self.scene_words(experiment, "--set", "loss_scale=2"), says=["loss_scale", "--arms"])
+                self.nothing_written()
+
+    def test_models_on_data_of_another_kind(self):
+        wrong = {
+            "a detector of pixels": ("detection-loss-scale", "dataset=segmentation_scenes", ["ssd", "detection_scenes"]),
+            "pixels of boxes": ("segmentation-loss-scale", "dataset=detection_scenes", ["unet", "segmentation_scenes"]),
+        }
+        for name, (experiment, setting, says) in wrong.items():
+            with self.subTest(name):
+                self.refuse(*self.scene_words(experiment, "--set", setting), says=says)
+                run = self.folder / "out" / experiment / "fp32/seed0"
+                self.assertTrue((run / "status").read_text().startswith("FAILED: "))
+                self.assertFalse((run / "summary.json").exists())
+
+    def test_scenes_of_a_small_canvas(self):
+        for experiment in ("detection-loss-scale", "segmentation-loss-scale"):
+            self.run_ok(*self.scene_words(experiment, "--set", "canvas=40"))
+            summary = json.loads((self.folder / "out" / experiment / "fp32/seed0/summary.json").read_text())
+            self.assertFalse(summary["diverged"])
+
     def test_folder_that_cannot_be_written(self):
         (self.folder / "file").write_text("in the way")
         self.refuse(*self.words("file/out", "--quick"), says=["file"], status=3)

@@ -24,8 +24,9 @@ inline std::vector<double> linear(const Array& x, const Array& weight, const Arr
   return y;
 }
 
-/// 3x3, stride 1, zero border; x (batch, height, width, in), weight (3, 3, in, out).
-inline std::vector<double> conv2d(const Array& x, const Array& weight) {
+/// Stride 1, zero border; x (batch, height, width, in), weight (size, size, in, out), bias (out) or null.
+inline std::vector<double> conv2d(const Array& x, const Array& weight, const Array* bias = nullptr) {
+  const std::int64_t size = weight.extent(0);
   const std::int64_t batch = x.extent(0), height = x.extent(1), width = x.extent(2), in = x.extent(3),
                      out = weight.extent(3);
   std::vector<double> y;
@@ -33,16 +34,16 @@ inline std::vector<double> conv2d(const Array& x, const Array& weight) {
     for (std::int64_t r = 0; r < height; ++r) {
       for (std::int64_t c = 0; c < width; ++c) {
         for (std::int64_t o = 0; o < out; ++o) {
-          double sum = 0;
-          for (std::int64_t kr = 0; kr < 3; ++kr) {
-            for (std::int64_t kc = 0; kc < 3; ++kc) {
-              const std::int64_t rr = r + kr - 1, cc = c + kc - 1;
+          double sum = bias == nullptr ? 0 : static_cast<double>((*bias)[static_cast<std::size_t>(o)]);
+          for (std::int64_t kr = 0; kr < size; ++kr) {
+            for (std::int64_t kc = 0; kc < size; ++kc) {
+              const std::int64_t rr = r + kr - size / 2, cc = c + kc - size / 2;
               if (rr < 0 || rr >= height || cc < 0 || cc >= width) continue;
               for (std::int64_t i = 0; i < in; ++i) {
-                sum +=
-                    static_cast<double>(
-                        x[static_cast<std::size_t>(((n * height + rr) * width + cc) * in + i)]) *
-                    static_cast<double>(weight[static_cast<std::size_t>(((kr * 3 + kc) * in + i) * out + o)]);
+                sum += static_cast<double>(
+                           x[static_cast<std::size_t>(((n * height + rr) * width + cc) * in + i)]) *
+                       static_cast<double>(
+                           weight[static_cast<std::size_t>(((kr * size + kc) * in + i) * out + o)]);
               }
             }
           }

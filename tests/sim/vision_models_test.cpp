@@ -1,0 +1,185 @@
+// The detector and the segmentation: their sizes, that they learn, and what they refuse.
+#include <cmath>
+
+#include "sim/models/detection/detection_metric.hpp"
+#include "sim/models/models.hpp"
+#include "sim/train/trainer.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+/// What a test's images show.
+enum class Show : std::uint8_t { boxes, nothing, far_boxes };
+
+/// Images of 32x32 with one bright square of 20 in a corner, whose class is the corner's.
+class Corners final : public Dataset {
+ public:
+  explicit Corners(Show show = Show::boxes, std::int32_t first_label = 0)
+      : show_(show), first_label_(first_label) {}
+  [[nodiscard]] std::int64_t size(Split split) const override { return split == Split::train ? 32 : 12; }
+  [[nodiscard]] Shape example_shape() const override { return {32, 32, 1}; }
+  [[nodiscard]] std::int64_t class_count() const override { return 4; }
+  [[nodiscard]] Batch batch(Split, std::span<const std::int64_t> indices) const override {
+    Batch batch{.inputs = Array::zeros({static_cast<std::int64_t>(indices.size()), 32, 32, 1})};
+    for (std::size_t n = 0; n < indices.size(); ++n) {
+      const auto corner = static_cast<std::int32_t>(indices[n] % 4);
+      const std::int32_t top = corner / 2 * 12, left = corner % 2 * 12;
+      for (std::int32_t i = 0; i < 400; ++i)
+        batch.inputs[n * 1024 + static_cast<std::size_t>((top + i / 20) * 32 + left + i % 20)] = 1;
+      const float away = show_ == Show::far_boxes ? 1e6f : 0;
+      const auto at = [&](std::int32_t pixel) { return static_cast<float>(pixel) + away; };
+      if (show_ == Show::nothing) continue;
+      batch.boxes.push_back({static_cast<std::int32_t>(n), first_label_ + corner, at(top), at(left),
+                             at(top + 20), at(left + 20)});
+    }
+    return batch;
+  }
+
+ private:
+  Show show_;
+  std::int32_t first_label_;
+};
+
+/// The same with a label per pixel: 0 or 1 + the corner, or one per image.
+class CornerPixels final : public Dataset {
+ public:
+  explicit CornerPixels(std::int64_t pixels_per_label) : pixels_per_label_(pixels_per_label) {}
+  [[nodiscard]] std::int64_t size(Split split) const override { return corners_.size(split); }
+  [[nodiscard]] Shape example_shape() const override { return corners_.example_shape(); }
+  [[nodiscard]] std::int64_t class_count() const override { return 5; }
+  [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
+    Batch batch = corners_.batch(split, indices);
+    for (std::size_t i = 0; i < batch.inputs.size(); i += static_cast<std::size_t>(pixels_per_label_))
+      batch.labels.push_back(batch.inputs[i] > 0 ? batch.boxes[i / 1024].label + 1 : 0);
+    batch.boxes.clear();
+    return batch;
+  }
+
+ private:
+  Corners corners_;
+  std::int64_t pixels_per_label_;
+};
+
+TrainConfig small_config(const std::string& model, const std::string& policy = "fp32") {
+  return {
+      .model = model, .steps = 60, .batch = 8, .learning_rate = 3e-3, .warmup_steps = 5, .policy = policy};
+}
+
+Evaluation train(const TrainConfig& config, const Dataset& dataset) {
+  Trainer trainer(config, dataset);
+  for (std::int64_t i = 0; i < config.steps; ++i) {
+    REQUIRE(std::isfinite(trainer.step().loss));
+    REQUIRE(trainer.weights_finite());
+  }
+  return trainer.evaluate();
+}
+
+TEST_CASE("the detector finds squares, in FP32 and FP16", "[vision]") {
+  for (const char* policy : {"fp32", "fp16_mixed"}) {
+    INFO(policy);
+    TrainConfig config = small_config("ssd", policy);
+    config.loss_scale = "1024";
+    CHECK(train(config, Corners()).metric > 0.9);
+  }
+}
+
+TEST_CASE("the segmentation finds squares, in FP32 and FP16", "[vision]") {
+  for (const char* policy : {"fp32", "fp16_mixed"}) {
+    INFO(policy);
+    TrainConfig config = small_config("unet", policy);
+    config.loss_scale = "1024";
+    CHECK(train(config, CornerPixels(1)).metric > 90);
+  }
+}
+
+TEST_CASE("a detector trains on images whose anchors match nothing", "[vision]") {
+  for (const Show show : {Show::nothing, Show::far_boxes}) {
+    for (const char* policy : {"fp32", "fp16_mixed"}) {
+      TrainConfig config = small_config("ssd", policy);
+      config.steps = 10;
+      const Evaluation evaluation = train(config, Corners(show));
+      CHECK(std::isfinite(evaluation.loss));
+      CHECK(evaluation.metric == 0);
+    }
+  }
+}
+
+/// One step's loss before any update.
+float first_loss(const TrainConfig& config, const Dataset& dataset) {
+  return Trainer(config, dataset).step().loss;
+}
+
+TEST_CASE("the detector's loss divides by all anchors, matched or not", "[vision]") {
+  // At the start the classes are nearly equally likely: the cross entropy is close to log 5 for every anchor.
+  const float without = first_loss(small_config("ssd"), Corners(Show::nothing));
+  CHECK(without == Approx(std::log(5.0)).epsilon(0.2));
+  // 240 anchors of an image, few of which match: their offsets add little.
+  const float with = first_loss(small_config("ssd"), Corners(Show::boxes));
+  CHECK(with > without);
+  CHECK(with < without + 1);
+}
+
+TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
+  const ModelSpec spec{.example_shape = {64, 64, 1}, .class_count = 10};
+  const auto weights = [](const Model& model) {
+    std::size_t count = 0;
+    for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
+    return count;
+  };
+  CHECK(weights(make_ssd(spec)) ==
+        9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 2 * 64 * 45) + 16 + 32 + 64 + 64 + 90);
+  ModelSpec pixels = spec;
+  pixels.class_count = 11;
+  CHECK(weights(make_unet(pixels)) == 9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 64 * 32 + 48 * 16) + 16 * 11 +
+                                          16 + 32 + 64 + 64 + 32 + 16 + 11);
+}
+
+TEST_CASE("vision models refuse images that they cannot pool", "[vision]") {
+  for (const auto& [name, make] :
+       {std::pair<std::string, decltype(&make_ssd)>{"ssd", make_ssd}, {"unet", make_unet}}) {
+    for (const Shape& shape : {Shape{36, 64, 1}, Shape{64, 44, 1}, Shape{0, 64, 1}, Shape{32}}) {
+      check_says(message_of<RequestError>([&] { (void)make({.example_shape = shape, .class_count = 10}); }),
+                 {"model " + name, "multiples of 8", to_string(shape)});
+    }
+  }
+}
+
+TEST_CASE("vision models refuse batches without what they learn from", "[vision]") {
+  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("ssd"), CornerPixels(1)); }),
+             {"model ssd", "boxes", "detection_scenes"});
+  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("unet"), CornerPixels(1024)); }),
+             {"model unet", "8 images of 32x32", "8 labels", "segmentation_scenes"});
+  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("unet"), Corners()); }),
+             {"model unet", "0 labels"});
+  for (const std::int32_t wrong : {-4, 4}) {
+    check_says(
+        message_of<RequestError>([&] { (void)first_loss(small_config("ssd"), Corners(Show::boxes, wrong)); }),
+        {"model ssd", "class", "0 to 3"});
+  }
+}
+
+TEST_CASE("the detection metric reads logits and offsets, batch by batch", "[vision]") {
+  const std::vector<Box> anchors{{.top = 0, .left = 0, .bottom = 8, .right = 8},
+                                 {.top = 20, .left = 20, .bottom = 28, .right = 28}};
+  TrackerList none;
+  Caster caster({}, 0, none);
+  const auto metric = make_detection_metric(anchors);
+  for (int batch_index = 0; batch_index < 2; ++batch_index) {
+    Tape tape(caster, Phase::evaluation);
+    // One image: the first anchor is of class 1 (box label 0), the second is background; in the second batch
+    // the classes are the other way round, but the box is not.
+    const float sure = batch_index == 0 ? 10.0f : 0.0f;
+    const TensorRef logits = tape.input("l", Array::from({2, 3}, {0, sure, 0, 10 - sure + 10, 10 - sure, 0}));
+    const TensorRef offsets = tape.input("o", Array::zeros({2, 4}));
+    Batch batch{.inputs = Array::zeros({1, 32, 32, 1})};
+    batch.boxes.push_back({0, 0, 0, 0, 8, 8});
+    metric->add(tape, {offsets, {logits, offsets}}, batch);
+    if (batch_index == 0) CHECK(metric->value() == 1);
+  }
+  CHECK(metric->value() > 0.5);
+}
+
+}  // namespace
+}  // namespace halfscope
