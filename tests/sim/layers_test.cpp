@@ -8,6 +8,7 @@
 #include "sim/layers/relu.hpp"
 #include "sim/layers/softmax_cross_entropy.hpp"
 #include "tests/reference/layers.hpp"
+#include "tests/sim/layer_case.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -16,23 +17,6 @@ namespace halfscope {
 namespace {
 
 const std::vector<std::int32_t> labels{2, 0, 1};
-
-/// One layer under test: its input is a parameter too, so that its gradient comes out.
-struct LayerCase {
-  std::string name;
-  Shape input;
-  std::function<void(ParameterStore&)> add_parameters;
-  std::function<TensorRef(Tape&, TensorRef, ParameterStore&)> apply;
-  /// The output in double precision, where a naive loop says what it should be.
-  std::function<std::vector<double>(const ParameterStore&)> reference;
-};
-
-Parameter& parameter(ParameterStore& store, std::size_t i) {
-  return store.parameters[i];
-}
-const Array& master(const ParameterStore& store, std::size_t i) {
-  return store.parameters[i].master;
-}
 
 /// One line per layer; parameter 0 is the input.
 const std::vector<LayerCase>& layer_cases() {
@@ -110,6 +94,12 @@ const std::vector<LayerCase>& layer_cases() {
   return cases;
 }
 
+std::vector<LayerCase> all_layer_cases() {
+  std::vector<LayerCase> cases = layer_cases();
+  for (LayerCase& layer : sequence_layer_cases()) cases.push_back(std::move(layer));
+  return cases;
+}
+
 std::unique_ptr<ParameterStore> make_store(const LayerCase& layer) {
   auto store = std::make_unique<ParameterStore>();
   store->add("x", uniform_array(layer.input, -2, 2, 1));
@@ -150,7 +140,7 @@ double run(const LayerCase& layer, ParameterStore& store, Phase phase) {
 }
 
 TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
-  for (const LayerCase& layer : layer_cases()) {
+  for (const LayerCase& layer : all_layer_cases()) {
     INFO(layer.name);
     const auto store = make_store(layer);
     TrackerList none;
@@ -165,7 +155,7 @@ TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
 }
 
 TEST_CASE("every layer's backward equals finite differences", "[layers]") {
-  for (const LayerCase& layer : layer_cases()) {
+  for (const LayerCase& layer : all_layer_cases()) {
     const auto store = make_store(layer);
     (void)run(layer, *store, Phase::training);
     for (Parameter& p : store->parameters) {
