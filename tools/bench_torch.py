@@ -1,6 +1,6 @@
-"""Times a training step of halfscope beside PyTorch's: same network, batch and threads, in turn on the same machine.
+"""Times training steps of halfscope beside PyTorch's: same network, batch and threads, in turn on the same machine.
 
-usage: bench_torch.py HALFSCOPE-PROGRAM
+usage: bench_torch.py HALFSCOPE-PROGRAM [NETWORK ...]
 """
 
 import json
@@ -9,22 +9,30 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 BATCH = 64
-STEPS = 200
-WARM_UP = 20
+WARM_UP = 5
 REPETITIONS = 5
-ARMS = ("fp32", "fp16_mixed")
 
 
-def torch_step_seconds(threads: int) -> float:
-    """Mean seconds of a step: forward, backward and Adam, on images that are in memory already."""
+@dataclass
+class Network:
+    """A network that both train: PyTorch's step, and the experiment and arms that are halfscope's."""
+
+    torch_step: Callable[[], Callable[[], None]]
+    experiment: str
+    arms: tuple[str, ...]
+    steps: int
+
+
+def torch_cnn() -> Callable[[], None]:
+    """Forward, backward and Adam, on images that are in memory already."""
     import torch
     from torch import nn
 
-    torch.set_num_threads(threads)
-    torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
@@ -41,55 +49,99 @@ def torch_step_seconds(threads: int) -> float:
         loss.backward()
         optimizer.step()
 
+    return step
+
+
+def torch_language_model() -> Callable[[], None]:
+    """Forward, backward, clipping and Adam, on windows of a text that is in memory already."""
+    import torch
+    from torch import nn
+
+    vocabulary, size, window = 4096, 64, 32
+    table, cell, output = nn.Embedding(vocabulary, size), nn.GRU(size, size), nn.Linear(size, vocabulary)
+    parameters = [*table.parameters(), *cell.parameters(), *output.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=3e-3)
+    text = torch.randint(vocabulary, (900_000,))
+
+    def step() -> None:
+        first = torch.randint(len(text) - window, (BATCH,))
+        positions = first + torch.arange(window)[:, None]
+        logits = output(cell(table(text[positions]))[0])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), text[positions + 1].flatten()) / 256
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+
+    return step
+
+
+NETWORKS = {
+    "cnn": Network(torch_cnn, "master-copy", ("fp32", "fp16_mixed"), 200),
+    "language-model": Network(torch_language_model, "language-model-loss-scale", ("fp32", "fp16_s1024"), 30),
+}
+
+
+def torch_step_seconds(network: Network, threads: int) -> float:
+    """Mean seconds of a step."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    step = network.torch_step()
     for _ in range(WARM_UP):
         step()
     started = time.perf_counter()
-    for _ in range(STEPS):
+    for _ in range(network.steps):
         step()
-    return (time.perf_counter() - started) / STEPS
+    return (time.perf_counter() - started) / network.steps
 
 
-def halfscope_step_seconds(program: str, arm: str, threads: int) -> float:
+def halfscope_step_seconds(program: str, network: Network, arm: str, threads: int) -> float:
     """Seconds of a step as the run's own summary gives them."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "run", "master-copy", "--arms", arm, "--seeds", "1", "--threads", str(threads)]
-        command += ["--set", f"steps={STEPS}", "--set", f"batch={BATCH}"]
+        command = [program, "run", network.experiment, "--arms", arm, "--seeds", "1", "--threads", str(threads)]
+        command += ["--set", f"steps={network.steps}", "--set", f"batch={BATCH}"]
         # Only the step is timed: PyTorch observes nothing either.
-        command += ["--set", "observe_every=0", "--set", "checkpoint_every=0", "--out", folder]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for setting in ("observe_every", "evaluate_every", "checkpoint_every"):
+            command += ["--set", f"{setting}=0"]
+        subprocess.run([*command, "--out", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         summary = next(Path(folder).glob("*/*/seed*/summary.json"))
         return json.loads(summary.read_text())["seconds_per_step"]
 
 
-def torch_in_a_process_of_its_own(threads: int) -> float:
+def torch_in_a_process_of_its_own(name: str, threads: int) -> float:
     """So that its idle worker threads do not run beside ours."""
-    command = [sys.executable, __file__, "--torch", str(threads)]
+    command = [sys.executable, __file__, "--torch", name, str(threads)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def compare(program: str, threads: int) -> None:
-    seconds: dict[str, list[float]] = {name: [] for name in ("PyTorch fp32", *ARMS)}
+def compare(program: str, name: str, threads: int) -> None:
+    network = NETWORKS[name]
+    seconds: dict[str, list[float]] = {label: [] for label in ("PyTorch fp32", *network.arms)}
     for _ in range(REPETITIONS):
-        seconds["PyTorch fp32"].append(torch_in_a_process_of_its_own(threads))
-        for arm in ARMS:
-            seconds[arm].append(halfscope_step_seconds(program, arm, threads))
+        seconds["PyTorch fp32"].append(torch_in_a_process_of_its_own(name, threads))
+        for arm in network.arms:
+            seconds[arm].append(halfscope_step_seconds(program, network, arm, threads))
     peer = statistics.median(seconds["PyTorch fp32"])
-    for name, values in seconds.items():
+    for label, values in seconds.items():
         median = statistics.median(values)
         spread = f"{1e3 * min(values):.2f} to {1e3 * max(values):.2f}"
-        print(f"{threads:7}  {name:14} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
+        print(f"{threads:7}  {label:14} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--torch"]:
-        print(torch_step_seconds(int(sys.argv[2])))
+        print(torch_step_seconds(NETWORKS[sys.argv[2]], int(sys.argv[3])))
         return
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    print(f"batch {BATCH}, {STEPS} steps, median of {REPETITIONS} repetitions in turn")
-    print(f"{'threads':>7}  {'':14} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
-    for threads in (1, 2):
-        compare(sys.argv[1], threads)
+    names = sys.argv[2:] or list(NETWORKS)
+    if len(sys.argv) < 2 or not set(names) <= set(NETWORKS):
+        sys.exit(f"{__doc__}\nnetworks: {', '.join(NETWORKS)}")
+    for name in names:
+        print(f"{name}: batch {BATCH}, {NETWORKS[name].steps} steps, median of {REPETITIONS} repetitions in turn")
+        print(f"{'threads':>7}  {'':14} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
+        for threads in (1, 2):
+            compare(sys.argv[1], name, threads)
 
 
 if __name__ == "__main__":
