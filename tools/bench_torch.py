@@ -85,9 +85,34 @@ def torch_detector() -> Callable[[], None]:
     return step
 
 
+def torch_language_model() -> Callable[[], None]:
+    """Forward, backward, clipping and Adam, on windows of a text that is in memory already."""
+    import torch
+    from torch import nn
+
+    vocabulary, size, window = 4096, 64, 32
+    table, cell, output = nn.Embedding(vocabulary, size), nn.GRU(size, size), nn.Linear(size, vocabulary)
+    parameters = [*table.parameters(), *cell.parameters(), *output.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=3e-3)
+    text = torch.randint(vocabulary, (900_000,))
+
+    def step() -> None:
+        first = torch.randint(len(text) - window, (BATCH,))
+        positions = first + torch.arange(window)[:, None]
+        logits = output(cell(table(text[positions]))[0])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), text[positions + 1].flatten()) / 256
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+
+    return step
+
+
 NETWORKS = {
     "cnn": Network(torch_cnn, "master-copy", ("fp32", "fp16_mixed"), 200),
     "detector": Network(torch_detector, "detection-loss-scale", ("fp32", "fp16_s8"), 60, batch=16),
+    "language-model": Network(torch_language_model, "language-model-loss-scale", ("fp32", "fp16_s1024"), 30),
 }
 
 

@@ -43,6 +43,15 @@ std::string kjv() {
   return text;
 }
 
+std::string text_of(const std::filesystem::path& file) {
+  if (file.empty()) return kjv();
+  try {
+    return read_file(file);
+  } catch (const RequestError& error) {
+    throw RequestError(fmt::format("data set kjv_text: {}", error.what()));
+  }
+}
+
 class Text final : public Dataset {
  public:
   Text(Vocabulary vocabulary, std::int64_t window)
@@ -90,7 +99,7 @@ std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec) {
     throw RequestError(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
   }
   const std::string source = spec.data.empty() ? std::string(program) : printable(spec.data);
-  const std::vector<std::string> words = tokenise(spec.data.empty() ? kjv() : read_file(spec.data), source);
+  const std::vector<std::string> words = tokenise(text_of(spec.data), source);
   if (std::none_of(words.begin(), words.end(), is_word)) {
     throw RequestError(source + ": there is no word in it; give a UTF-8 text");
   }

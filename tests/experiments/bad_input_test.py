@@ -54,6 +54,21 @@ class BadInput(WithFolder):
                 path.write_bytes(before)
                 self.nothing_written()
 
+    def test_texts(self):
+        text = self.folder / "text"
+        words = ("run", "softmax-reduction", "--quick", "--data", text, "--out", self.folder / "out")
+        self.refuse(*words, says=["kjv_text", "text"])
+        for contents, says in ((b"", ["no word"]), (b"a\nb\0c", ["line 2", "NUL"]), (b"caf\xe9", ["line 1", "UTF-8"]),
+                               (b"a b c " * 100, ["301 tokens", "sequence_length"])):
+            text.write_bytes(contents)
+            self.refuse(*words, says=[*says, str(text)])
+        text.write_bytes(b"a b c " * 500)
+        self.refuse(*words, "--set", "batch=2000", says=["batch size 2000"])
+        for vocabulary in (0, 1):
+            self.refuse(*words, "--set", f"vocabulary={vocabulary}", says=["vocabulary", "2"])
+        self.refuse(*words, "--set", "model=cnn_bn", says=["cnn_bn"])
+        self.nothing_written()
+
     def test_odd_images(self):
         for split, count in (("train", 40), ("t10k", 40)):
             (self.data / f"{split}-images-idx3-ubyte").write_bytes(idx([count, 6, 6], [1] * 36 * count))

@@ -28,5 +28,7 @@ inline const Array& master(const ParameterStore& store, std::size_t i) {
 
 /// The layers of detectors and segmentations; parameter 0 is the input.
 [[nodiscard]] std::vector<LayerCase> image_layer_cases();
+/// The layers that sequences go through.
+[[nodiscard]] std::vector<LayerCase> sequence_layer_cases();
 
 }  // namespace halfscope

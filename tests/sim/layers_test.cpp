@@ -6,6 +6,7 @@
 #include "sim/layers/max_pool.hpp"
 #include "sim/layers/relu.hpp"
 #include "sim/layers/softmax_cross_entropy.hpp"
+#include "tests/reference/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -92,8 +93,9 @@ const std::vector<LayerCase>& layer_cases() {
   return cases;
 }
 
-std::vector<LayerCase> all_cases() {
+std::vector<LayerCase> all_layer_cases() {
   std::vector<LayerCase> cases = layer_cases();
+  for (LayerCase& layer : sequence_layer_cases()) cases.push_back(std::move(layer));
   for (LayerCase& layer : image_layer_cases()) cases.push_back(std::move(layer));
   return cases;
 }
@@ -138,7 +140,7 @@ double run(const LayerCase& layer, ParameterStore& store, Phase phase) {
 }
 
 TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
-  for (const LayerCase& layer : all_cases()) {
+  for (const LayerCase& layer : all_layer_cases()) {
     INFO(layer.name);
     const auto store = make_store(layer);
     TrackerList none;
@@ -153,7 +155,7 @@ TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
 }
 
 TEST_CASE("every layer's backward equals finite differences", "[layers]") {
-  for (const LayerCase& layer : all_cases()) {
+  for (const LayerCase& layer : all_layer_cases()) {
     const auto store = make_store(layer);
     (void)run(layer, *store, Phase::training);
     for (Parameter& p : store->parameters) {

@@ -1,0 +1,102 @@
+// The layers that sequences go through, one line per layer; parameter 0 is the input.
+#include <halfscope/core/random.hpp>
+
+#include "sim/layers/dropout.hpp"
+#include "sim/layers/embedding.hpp"
+#include "sim/layers/gru.hpp"
+#include "sim/layers/layer_norm.hpp"
+#include "sim/layers/linear.hpp"
+#include "sim/layers/lstm.hpp"
+#include "tests/reference/layers.hpp"
+#include "tests/reference/recurrent.hpp"
+#include "tests/sim/layer_case.hpp"
+#include "tests/support/random_arrays.hpp"
+
+namespace halfscope {
+namespace {
+
+const std::vector<std::int32_t> tokens{3, 0, 3, 2, 3, 0};
+
+RecurrentParameters recurrent_parameters(ParameterStore& s) {
+  return {parameter(s, 1), parameter(s, 2), parameter(s, 3), parameter(s, 4)};
+}
+
+LayerCase recurrent_case(std::string name, std::int64_t gates, decltype(gru)* layer,
+                         std::vector<double> (*reference)(const reference::Recurrent&)) {
+  constexpr std::int64_t in = 3, hidden = 5;
+  return {
+      std::move(name),
+      {4, 2, in},
+      [gates](ParameterStore& s) {
+        s.add("input_weight", uniform_array({in, gates * hidden}, -1, 1, 2));
+        s.add("input_bias", uniform_array({gates * hidden}, -1, 1, 3));
+        s.add("hidden_weight", uniform_array({hidden, gates * hidden}, -1, 1, 4));
+        s.add("hidden_bias", uniform_array({gates * hidden}, -1, 1, 5));
+      },
+      [layer](Tape& t, TensorRef x, ParameterStore& s) { return layer(t, "y", x, recurrent_parameters(s)); },
+      [reference](const ParameterStore& s) {
+        return reference({master(s, 0), master(s, 1), master(s, 2), master(s, 3), master(s, 4)});
+      }};
+}
+
+}  // namespace
+
+std::vector<LayerCase> sequence_layer_cases() {
+  return {
+      recurrent_case("gru", 3, gru, reference::gru),
+      recurrent_case("lstm", 4, lstm, reference::lstm),
+      {"linear over time",
+       {3, 2, 5},
+       [](ParameterStore& s) {
+         s.add("w", uniform_array({5, 4}, -1, 1, 2));
+         s.add("b", uniform_array({4}, -1, 1, 3));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) {
+         const TensorRef y = linear(t, "y", x, {parameter(s, 1), parameter(s, 2)});
+         return t.value(y).shape() == Shape{3, 2, 4} ? y : throw RequestError("the axes of time are lost");
+       },
+       [](const ParameterStore& s) {
+         Array rows = master(s, 0).clone();
+         rows.reshape({6, 5});
+         return reference::linear(rows, master(s, 1), master(s, 2));
+       }},
+      {"embedding",
+       {4, 3},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef, ParameterStore& s) {
+         return embedding(t, "y", {tokens, {3, 2}}, parameter(s, 0));
+       },
+       [](const ParameterStore& s) {
+         std::vector<double> y;
+         for (const std::int32_t token : tokens)
+           for (std::size_t i = 0; i < 3; ++i)
+             y.push_back(static_cast<double>(master(s, 0)[static_cast<std::size_t>(token) * 3 + i]));
+         return y;
+       }},
+      {"layer_norm",
+       {3, 2, 6},
+       [](ParameterStore& s) {
+         s.add("gamma", uniform_array({6}, 0.5f, 1.5f, 2));
+         s.add("beta", uniform_array({6}, -1, 1, 3));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) {
+         return layer_norm(t, "y", x, {.gamma = parameter(s, 1), .beta = parameter(s, 2)});
+       },
+       [](const ParameterStore& s) {
+         return reference::layer_norm(master(s, 0), master(s, 1), master(s, 2), 1e-5);
+       }},
+      {"dropout",
+       {3, 7},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return dropout(t, "y", x, 0.25f); },
+       [](const ParameterStore& s) {
+         const RandomStream stream{0, 0, site_hash("y.mask", 6)};
+         std::vector<double> y;
+         for (std::size_t i = 0; i < master(s, 0).size(); ++i)
+           y.push_back(stream.uniform(i) < 0.25f ? 0.0 : static_cast<double>(master(s, 0)[i]) / 0.75);
+         return y;
+       }},
+  };
+}
+
+}  // namespace halfscope
