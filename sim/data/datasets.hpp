@@ -9,8 +9,8 @@
 #include "sim/data/dataset.hpp"
 #include "sim/data/detection_scenes.hpp"
 #include "sim/data/fashion_mnist.hpp"
-#include "sim/data/segmentation_scenes.hpp"
 #include "sim/data/kjv_text.hpp"
+#include "sim/data/segmentation_scenes.hpp"
 
 namespace halfscope {
 
