@@ -29,7 +29,32 @@ struct ArmSummary {
   std::int64_t diverged = 0;
   std::optional<std::int64_t> diverged_step{};  ///< the earliest
   std::optional<double> lost_updates{};         ///< mean fraction
-  std::optional<double> seconds_per_step{};     ///< median
+  /// Fractions of the non-zero elements of all observed gradients, means over the seeds.
+  std::optional<double> flushed{}, subnormal{}, overflow{};
+  std::optional<double> skipped{};           ///< steps, mean
+  std::optional<double> seconds_per_step{};  ///< median
+};
+
+/// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements
+/// at the first step, means over the seeds. The prediction comes from the FP32 run's histogram alone.
+struct UnderflowPrediction {
+  std::string arm;
+  std::string tensor;
+  std::string role;
+  double scale = 1;
+  std::int64_t elements = 0;
+  double predicted = 0;
+  double counted = 0;
+};
+
+/// Sums of one kind and length under one accumulation model, against the exact ones.
+struct AccumulationRow {
+  std::string terms;  ///< what is added up, in words
+  std::string model;
+  std::int64_t count = 0;                  ///< terms of each sum, K
+  std::optional<double> relative_error{};  ///< median over the sums that stayed finite; empty where none did
+  double overflowed = 0;                   ///< share of the sums
+  double stagnated = 0;                    ///< share of the adds (of a tensor core: of its steps)
 };
 
 /// How two values of a metric are compared in a sentence.
@@ -49,6 +74,8 @@ struct ReportedMetric {
 struct ExperimentSummary {
   ReportedMetric metric{};
   std::vector<ArmSummary> arms;
+  /// Per arm in the order of the backward pass, nearest the loss first; empty where the experiment has none.
+  std::vector<UnderflowPrediction> predictions{};
   /// The arm called `name`, null where it was not run.
   [[nodiscard]] const ArmSummary* find(std::string_view name) const;
 };
@@ -60,7 +87,11 @@ struct Experiment {
   ReportedMetric metric{};
   Settings settings;   ///< of every arm
   std::string varied;  ///< the key that the arms differ in; it cannot be set
+  /// The arm whose histograms predict what the others flush; empty: no prediction.
+  std::string predicts_from{};
   std::vector<Arm> arms;
+  /// A table that needs no training, computed where a report is made; null where there is none.
+  std::vector<AccumulationRow> (*accumulation)() = nullptr;
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
 };
 

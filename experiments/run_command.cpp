@@ -10,6 +10,7 @@
 
 #include "experiments/commands.hpp"
 #include "experiments/experiments.hpp"
+#include "experiments/present.hpp"
 #include "experiments/runner.hpp"
 #include "experiments/summarise.hpp"
 

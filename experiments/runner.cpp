@@ -9,6 +9,7 @@
 #include <halfscope/io/file.hpp>
 
 #include "experiments/experiments.hpp"
+#include "experiments/present.hpp"
 #include "experiments/progress.hpp"
 #include "experiments/settings_file.hpp"
 #include "experiments/summarise.hpp"

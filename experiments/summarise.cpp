@@ -1,4 +1,4 @@
-// Statistics over seeds, as JSON and as a table.
+// Reads the summaries of runs and takes means and intervals over seeds.
 #include "experiments/summarise.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 
 #include <halfscope/io/file.hpp>
 
+#include "experiments/prediction.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
@@ -56,8 +57,25 @@ std::vector<double> numbers(const std::vector<Json>& runs, const std::string& ke
   return values;
 }
 
+/// The share of the non-zero gradients that `key` counts; empty where none was observed.
+std::optional<double> gradient_share(const std::vector<Json>& runs, const char* key) {
+  std::vector<double> shares;
+  for (const Json& run : runs) {
+    if (!run.contains("gradients")) continue;
+    const Json& gradients = run["gradients"];
+    const auto nonzero = gradients.at("nonzero").get<double>();
+    if (nonzero > 0) shares.push_back(gradients.at(key).get<double>() / nonzero);
+  }
+  return optional_mean(shares);
+}
+
 ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs, const std::string& metric) {
-  ArmSummary arm{.arm = name, .lost_updates = optional_mean(numbers(runs, "lost_updates"))};
+  ArmSummary arm{.arm = name,
+                 .lost_updates = optional_mean(numbers(runs, "lost_updates")),
+                 .flushed = gradient_share(runs, "flushed"),
+                 .subnormal = gradient_share(runs, "subnormal"),
+                 .overflow = gradient_share(runs, "overflow"),
+                 .skipped = optional_mean(numbers(runs, "skipped"))};
   std::vector<double> metrics;
   for (const Json& run : runs) {
     const bool diverged = run["diverged"].get<bool>();
@@ -86,14 +104,6 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
   return arm;
 }
 
-Json json_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
-}
-
-std::string cell(const std::optional<double>& value, const std::string& format) {
-  return value ? fmt::format(fmt::runtime(format), *value) : "-";
-}
-
 }  // namespace
 
 double confidence_95(const std::vector<double>& values) {
@@ -113,63 +123,13 @@ const ArmSummary* ExperimentSummary::find(std::string_view name) const {
 }
 
 ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
-  ExperimentSummary summary{experiment.metric, {}};
+  ExperimentSummary summary{.metric = experiment.metric, .arms = {}};
   for (const Arm& arm : experiment.arms) {
     const std::vector<Json> runs = finished_runs(folder / arm.name);
     if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs, experiment.metric.key));
   }
+  if (!experiment.predicts_from.empty()) summary.predictions = predict_underflow(experiment, folder);
   return summary;
-}
-
-Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
-  Json arms = Json::array();
-  for (const ArmSummary& arm : summary.arms) {
-    Json values = Json::array();
-    for (const auto& value : arm.values) values.push_back(json_or_null(value));
-    arms.push_back({{"arm", arm.arm},
-                    {"seeds", arm.values.size()},
-                    {"mean", json_or_null(arm.mean)},
-                    {"low", json_or_null(arm.low)},
-                    {"high", json_or_null(arm.high)},
-                    {"diverged", arm.diverged},
-                    {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
-                    {"values", values},
-                    {"lost_updates", json_or_null(arm.lost_updates)},
-                    {"seconds_per_step", json_or_null(arm.seconds_per_step)}});
-  }
-  return {{"format_version", results_format_version},
-          {"experiment", experiment.name},
-          {"title", experiment.summary},
-          {"metric", experiment.metric.name},
-          {"unit", experiment.metric.unit},
-          {"lower_is_better", experiment.metric.lower_is_better},
-          {"paper", experiment.paper},
-          {"arms", arms},
-          {"verdict", experiment.verdict(summary)}};
-}
-
-std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
-  std::string text = fmt::format("{}: {}\n\n", experiment.name, experiment.summary);
-  const ReportedMetric& metric = experiment.metric;
-  const std::string heading = metric.unit.empty() ? metric.name : metric.name + " " + metric.unit;
-  text += fmt::format("  {:<16} {:>5} {:>14} {:>17} {:>9} {:>13} {:>8}\n", "arm", "seeds", heading,
-                      "95 % interval", "diverged", "lost updates", "ms/step");
-  const std::string number = fmt::format("{{:.{}f}}", metric.digits);
-  for (const ArmSummary& arm : summary.arms) {
-    const std::string interval =
-        arm.low ? fmt::format("{:.{}f} .. {:.{}f}", *arm.low, metric.digits, *arm.high, metric.digits) : "-";
-    const std::string diverged =
-        arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, arm.values.size());
-    const auto scaled = [](const std::optional<double>& value, double factor) {
-      return value ? std::optional(*value * factor) : std::nullopt;
-    };
-    text += fmt::format("  {:<16} {:>5} {:>{}} {:>17} {:>9} {:>13} {:>8}\n", arm.arm, arm.values.size(),
-                        cell(arm.mean, number), std::max<std::size_t>(14, heading.size()), interval, diverged,
-                        cell(scaled(arm.lost_updates, 100), "{:.1f} %"),
-                        cell(scaled(arm.seconds_per_step, 1000), "{:.1f}"));
-  }
-  text += fmt::format("\n  paper:   {}\n  verdict: {}\n", experiment.paper, experiment.verdict(summary));
-  return text;
 }
 
 }  // namespace halfscope

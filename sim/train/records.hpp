@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <halfscope/io/json_lines.hpp>
+
 #include "sim/train/trainer.hpp"
 
 namespace halfscope {
@@ -16,5 +18,9 @@ struct RecordText {
 
 /// Appends a step; `evaluation` is null on steps that were not followed by one.
 void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
+
+/// The histogram of one record of histograms.jsonl, as it was taken: with the loss scale in it. Its max_abs
+/// is not recorded and stays 0. Throws RequestError where a key is missing or the lists do not fit together.
+[[nodiscard]] ExponentHistogram histogram_of(const Json& record);
 
 }  // namespace halfscope

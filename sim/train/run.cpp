@@ -26,6 +26,10 @@ class Summary {
     summary["train_loss"] = losses_.empty() ? Json() : Json(sum / static_cast<double>(losses_.size()));
     summary["lost_updates"] =
         nonzero_ == 0 ? Json() : Json(static_cast<double>(lost_) / static_cast<double>(nonzero_));
+    summary["gradients"] = {{"nonzero", gradients_.nonzero},
+                            {"flushed", gradients_.flushed},
+                            {"subnormal", gradients_.subnormal},
+                            {"overflow", gradients_.overflow}};
     summary["skipped"] = skipped_;
     summary["final_scale"] = scale_;
   }
@@ -38,13 +42,28 @@ class Summary {
     if (record.at("skipped").get<bool>()) ++skipped_;
     scale_ = record.at("scale").get<double>();
     if (!record.contains("updates")) return;
+    for (const Json& tensor : record["tensors"]) gradients_.add(tensor);
     for (const Json& update : record["updates"]) {
       nonzero_ += update.at("nonzero").get<std::int64_t>();
       lost_ += update.at("lost").get<std::int64_t>();
     }
   }
 
+  /// Over all gradients of all observed steps.
+  struct Gradients {
+    std::int64_t nonzero = 0, flushed = 0, subnormal = 0, overflow = 0;
+
+    void add(const Json& tensor) {
+      const auto count = [&](const char* key) { return tensor.at(key).get<std::int64_t>(); };
+      nonzero += count("elements") - count("zeros") - count("nonfinite");
+      flushed += count("flushed");
+      subnormal += count("subnormal");
+      overflow += count("overflow");
+    }
+  };
+
   std::deque<double> losses_;
+  Gradients gradients_;
   std::int64_t skipped_ = 0, nonzero_ = 0, lost_ = 0;
   double scale_ = 1;
 };

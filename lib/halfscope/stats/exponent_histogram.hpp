@@ -15,6 +15,10 @@ class ExponentHistogram {
   static constexpr int first_exponent = lowest_binade;  ///< -149, the smallest FP32 subnormal
   static constexpr int last_exponent = highest_binade;
 
+  ExponentHistogram() = default;
+  /// From counts made elsewhere, such as those of a record.
+  explicit ExponentHistogram(const HistogramCounts& counts) : counts_(counts) {}
+
   void add(std::span<const float> values) { histogram(values, counts_); }
   void merge(const ExponentHistogram& other);
 

@@ -1,0 +1,45 @@
+// Walks through the steps of a dot product and watches the sum.
+#include <halfscope/arithmetic/counted_dot.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope {
+namespace {
+
+bool has_nonzero_product(std::span<const float> a, std::span<const float> b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != 0 && b[i] != 0) return true;
+  }
+  return false;
+}
+
+bool all_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+float counted_dot(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step,
+                  ReductionCounters& counters) {
+  ReductionCounters here{.reductions = 1, .terms = static_cast<std::int64_t>(a.size())};
+  const auto width = static_cast<std::size_t>(step.products);
+  float sum = c;
+  for (std::size_t first = 0; first < a.size(); first += width) {
+    const std::size_t count = std::min(width, a.size() - first);
+    const auto x = a.subspan(first, count), y = b.subspan(first, count);
+    const float next = fused_step(x, y, sum, step);
+    if (next == sum && has_nonzero_product(x, y)) ++here.stagnated;
+    const bool from_finite = std::isfinite(sum) && all_finite(x) && all_finite(y);
+    if (!std::isfinite(next) && from_finite) {
+      here.first_overflow = static_cast<std::int64_t>(first / width);
+      here.overflowed = 1;
+    }
+    if (std::isfinite(next)) here.largest_partial_sum = std::max(here.largest_partial_sum, std::fabs(next));
+    sum = next;
+  }
+  counters.merge(here);
+  return sum;
+}
+
+}  // namespace halfscope
