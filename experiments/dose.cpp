@@ -12,9 +12,10 @@ namespace halfscope {
 namespace {
 
 constexpr const char* paper_statement =
-    "Section 3.2, Fig. 3 (Multibox SSD): 67 % of activation gradients are zero and much of the rest lies "
-    "below FP16's range; section 4: networks with few terms in their loss train without loss scaling, the "
-    "detector needs 8, the language model 128. No curve is given.";
+    "Section 3.2, Fig. 3 (Multibox SSD): 67 % of activation gradients are zero and many lie below FP16's "
+    "range; section 4: image classifiers train without loss scaling, the detector needs 8, the language "
+    "model "
+    "128. No curve is given.";
 
 /// How many times the batch's own positions the loss is averaged over.
 constexpr std::array doses{1, 16, 64, 256};

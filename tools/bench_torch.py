@@ -4,6 +4,7 @@ usage: bench_torch.py HALFSCOPE-PROGRAM [NETWORK ...]
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -147,7 +148,9 @@ def halfscope_step_seconds(program: str, network: Network, arm: str, threads: in
 def torch_in_a_process_of_its_own(name: str, threads: int) -> float:
     """So that its idle worker threads do not run beside ours."""
     command = [sys.executable, __file__, "--torch", name, str(threads)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return float(result.stdout)
 
 
 def compare(program: str, name: str, threads: int) -> None:
