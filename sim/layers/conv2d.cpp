@@ -1,6 +1,10 @@
 // Forward and backward of the convolution: three matrix products over patches of zero-padded images.
 #include "sim/layers/conv2d.hpp"
 
+#include <array>
+#include <map>
+#include <memory>
+
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/gemm.hpp>
 #include <halfscope/kernel/reduce.hpp>
@@ -8,37 +12,58 @@
 namespace halfscope {
 namespace {
 
-/// Zero-padded images, and where their patches lie: patch p's element k is images[position[p] + element[k]].
-struct Patches {
-  Array images;
+/// Where the patches of zero-padded images lie: patch p's element k is images[position[p] + element[k]].
+struct PatchOffsets {
   std::vector<std::int32_t> position;  // (batch * height * width)
   std::vector<std::int32_t> element;   // (size * size * channels)
 };
 
-Patches patches_of(const Array& x, const ImageShape& shape, std::int64_t kernel_size) {
+PatchOffsets compute_offsets(const ImageShape& shape, std::int64_t kernel_size) {
   const std::int64_t border = kernel_size / 2;
   const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
-  Patches patches{
-      Array({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels}), {}, {}};
-  (void)strided_offsets(1,
-                        static_cast<std::int64_t>(patches.images.size()));  // throws where offsets do not fit
-  pad_images(x.values(), shape, border, patches.images.values());
-  patches.position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
+  (void)strided_offsets(1, shape.batch * padded_image);  // throws where offsets do not fit
+  PatchOffsets offsets;
+  offsets.position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
   for (std::int64_t n = 0; n < shape.batch; ++n) {
     for (std::int64_t y = 0; y < shape.height; ++y) {
       const std::int64_t row = n * padded_image + y * padded_row;
       for (std::int64_t i = 0; i < shape.width; ++i) {
-        patches.position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
+        offsets.position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
       }
     }
   }
   for (std::int64_t y = 0; y < kernel_size; ++y) {
     for (std::int64_t i = 0; i < kernel_size * shape.channels; ++i) {
-      patches.element.push_back(static_cast<std::int32_t>(y * padded_row + i));
+      offsets.element.push_back(static_cast<std::int32_t>(y * padded_row + i));
     }
   }
-  return patches;
+  return offsets;
+}
+
+/// The same every step, so they are computed once per shape; the network's own thread is the only caller.
+std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, std::int64_t kernel_size) {
+  using Key = std::array<std::int64_t, 5>;
+  constexpr std::size_t most_kept = 64;
+  thread_local std::map<Key, std::shared_ptr<const PatchOffsets>> kept;
+  const Key key{shape.batch, shape.height, shape.width, shape.channels, kernel_size};
+  const auto found = kept.find(key);
+  if (found != kept.end()) return found->second;
+  if (kept.size() == most_kept) kept.clear();
+  return kept[key] = std::make_shared<const PatchOffsets>(compute_offsets(shape, kernel_size));
+}
+
+struct Patches {
+  Array images;  // (batch, height + 2 border, width + 2 border, channels)
+  std::shared_ptr<const PatchOffsets> offsets;
+};
+
+Patches patches_of(const Array& x, const ImageShape& shape, std::int64_t kernel_size) {
+  const std::int64_t border = kernel_size / 2;
+  auto offsets = offsets_of(shape, kernel_size);
+  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels});
+  pad_images(x.values(), shape, border, images.values());
+  return {std::move(images), std::move(offsets)};
 }
 
 /// (size, size, out, in): the weight turned by 180 degrees with its channels swapped, which convolves
@@ -60,8 +85,8 @@ Array turned(const Array& weight) {
 Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
   Array y(std::move(output));
   const std::int64_t out = weight.extent(3);
-  gemm({patches.images.data(), patches.position, patches.element},
-       {weight.data(), static_cast<std::int64_t>(patches.element.size()), out}, y.values(), model);
+  gemm({patches.images.data(), patches.offsets->position, patches.offsets->element},
+       {weight.data(), static_cast<std::int64_t>(patches.offsets->element.size()), out}, y.values(), model);
   return y;
 }
 
@@ -111,7 +136,7 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     const std::int64_t kernel_size = t.value(w).extent(0), channels = t.value(w).extent(3);
     if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
-    gemm({patches->images.data(), patches->element, patches->position},
+    gemm({patches->images.data(), patches->offsets->element, patches->offsets->position},
          {gradient.data(), images.batch * images.height * images.width, channels}, weight_gradient.values(),
          model);
     t.add_gradient(w, std::move(weight_gradient));
