@@ -75,6 +75,11 @@ inline constexpr std::array accumulate_models{
 [[nodiscard]] float accumulate_products(std::span<const float> a, std::span<const float> b,
                                         const AccumulateModel& model);
 
+/// The same sum, from `start` on: the running sum begins with `start` rounded to `model.format` (of chunks,
+/// the FP32 sum across them, with `start` as it is); a pairwise sum adds it last.
+[[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
+                                             const AccumulateModel& model);
+
 /// Throws RequestError where `model` is not one that sums of single terms can have: tensor_core.
 void check_reduction_model(const AccumulateModel& model);
 
