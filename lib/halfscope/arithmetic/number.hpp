@@ -1,7 +1,7 @@
 // A scalar type with operators: a number of a format, every operation on it exact and rounded once.
 #pragma once
 
-#include <bit>
+#include <cmath>
 #include <compare>
 #include <concepts>
 #include <ostream>
@@ -30,15 +30,11 @@ namespace detail {
   return !wide || magnitude_bits(result) >= 2u << 23;
 }
 
-/// Of any double: rounded once.
-[[nodiscard]] inline float round_double(double x, const Quantizer& q) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const auto field = static_cast<int>((bits >> 52) & 0x7FFu);
-  const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
-  if (field == 0x7FF || (bits << 1) == 0) return round(static_cast<float>(x), q);
-  const std::uint32_t sign = bits >> 63 != 0 ? sign_bit : 0;
-  const std::uint64_t leading = field != 0 ? std::uint64_t{1} << 52 : 0;
-  return round_exact({sign, (field != 0 ? field : 1) - 1075, leading | fraction}, q).value;
+/// Of any double: rounded once. A subnormal one is far below every format; a normal one of its sign does as
+/// well.
+[[nodiscard]] inline float round_any_double(double x, const Quantizer& q) {
+  if (x == 0 || x != x || std::isinf(x)) return round(static_cast<float>(x), q);
+  return round_double(can_round_double(x, q) ? x : std::copysign(0x1p-1000, x), q).value;
 }
 
 }  // namespace detail
@@ -54,7 +50,7 @@ class Number {
 
   constexpr Number() = default;
   constexpr explicit Number(float x) : value_(round(x, q)) {}
-  explicit Number(double x) : value_(detail::round_double(x, q)) {}
+  explicit Number(double x) : value_(detail::round_any_double(x, q)) {}
   /// Integers beyond 2^53 go by way of double.
   template <std::integral Integer>
   explicit Number(Integer x) : Number(static_cast<double>(x)) {}
