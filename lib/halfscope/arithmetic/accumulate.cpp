@@ -7,6 +7,7 @@
 #include <charconv>
 #include <vector>
 
+#include <halfscope/arithmetic/operations.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {
@@ -62,10 +63,18 @@ float sum_from(float start, std::span<const float> terms, const AccumulateModel&
     case AccumulateOrder::kahan:
       return sum_kahan(rounded_start, terms, quantizer);
     case AccumulateOrder::tensor_core:
+    case AccumulateOrder::fused:
       break;
   }
   check_reduction_model(model);
   return 0;
+}
+
+float fused_sum_from(float start, std::span<const float> a, std::span<const float> b,
+                     const Quantizer& quantizer) {
+  float sum = round(start, quantizer);
+  for (std::size_t k = 0; k < a.size(); ++k) sum = fma(a[k], b[k], sum, quantizer).value;
+  return sum;
 }
 
 std::vector<float> products_of(std::span<const float> a, std::span<const float> b) {
@@ -153,6 +162,7 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
   for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
     if (enum_names<AccumulateOrder>[i] == order) {
       model.order = static_cast<AccumulateOrder>(i);
+      if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
       return model;
     }
   }
@@ -166,21 +176,28 @@ float accumulate(std::span<const float> terms, const AccumulateModel& model) {
 }
 
 float accumulate_products(std::span<const float> a, std::span<const float> b, const AccumulateModel& model) {
-  if (model.order == AccumulateOrder::tensor_core) return accumulate_products_from(0, a, b, model);
-  return accumulate(products_of(a, b), model);
+  if (model.order == AccumulateOrder::pairwise) return accumulate(products_of(a, b), model);
+  return accumulate_products_from(0, a, b, model);
 }
 
 float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::fused) return fused_sum_from(start, a, b, {.format = model.format});
   if (model.order != AccumulateOrder::tensor_core) return sum_from(start, products_of(a, b), model);
   const TensorCoreStep& step = tensor_core_step(model.core, model.format, fp32);
   return dot(rounded_to(a, model.format), rounded_to(b, model.format), start, step);
 }
 
 void check_reduction_model(const AccumulateModel& model) {
-  if (model.order != AccumulateOrder::tensor_core) return;
+  if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
   throw RequestError(to_string(model) +
                      " adds up matrix products; a sum of single terms takes one of the others");
+}
+
+void check_fused_format(const FloatFormat& format) {
+  if (format == fp32 || format.mantissa_bits <= 21) return;
+  throw RequestError("fused sums take fp32 and formats of at most 21 mantissa bits, not " +
+                     to_string(format));
 }
 
 }  // namespace halfscope
