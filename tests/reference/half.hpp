@@ -82,7 +82,6 @@ struct GridAnswer {
                                                 const ProcessorGrid& shared_grid, float* values,
                                                 std::uint8_t* flags) {
   const ProcessorGrid grid = shared_grid;
-#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     const GridAnswer answer = to_grid(results[i], grid);
     values[i] = static_cast<float>(answer.value);

@@ -2,54 +2,83 @@
 // per instruction set.
 #pragma once
 
-#include <cmath>
+#include <limits>
 
 #include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {
 namespace {
 
 #if !defined(__AVX512F__)
-/// What rounding a double to a format needs; magnitudes as doubles, exponents as fields of doubles.
+using Doubles [[gnu::vector_size(vector_bytes)]] = double;
+using Longs [[gnu::vector_size(vector_bytes)]] = std::int64_t;
+
+/// What rounding a double to a format needs.
 struct DoubleGrid {
-  std::int64_t min_normal_field, places;
-  double flush_below, max_finite, beyond;
+  double min_normal, to_magic, flush_below, max_finite, beyond;
 };
 
 DoubleGrid double_grid(const FloatFormat& format) {
   const RoundingGrid grid = rounding_grid({.format = format});
-  return {format.min_exponent() + 1023, 52 - format.mantissa_bits, double{from_bits(grid.flush_below)},
+  const auto places = static_cast<std::int64_t>(52 - format.mantissa_bits);
+  return {double{from_bits(grid.min_normal_field << 23)},
+          1.5 * static_cast<double>(std::int64_t{1} << places), double{from_bits(grid.flush_below)},
           double{from_bits(grid.max_finite)}, double{from_bits(grid.beyond)}};
 }
 
-/// The one of the two doubles around sum + error that is sum + error, or else has an odd significand.
-HALFSCOPE_HD double to_odd(double sum, double error) {
-  const auto bits = __builtin_bit_cast(std::int64_t, sum);
-  const bool inexact = (error > 0) | (error < 0);  // not where it is NaN
-  const bool outward = (error > 0) == (sum > 0);
-  const std::int64_t step = outward ? 1 : -1;
-  return __builtin_bit_cast(double, bits + (inexact & ((bits & 1) == 0) ? step : 0));
+/// The one of the two doubles around sum + error that is sum + error, or else has an odd significand. A NaN
+/// for an error counts as none.
+HALFSCOPE_HD Longs to_odd(Doubles sum, Doubles error) {
+  const Longs inexact = (error > 0) | (error < 0), inward = (error > 0) ^ (sum > 0);
+  return (reinterpret_cast<Longs>(sum) + (inexact & inward)) | (inexact & 1);
 }
 
 /// a * b + c for floats: the product is exact, the sum to odd has bits to spare, and adding 1.5 * 2^k rounds
 /// it.
-HALFSCOPE_HD float fused_by_double(float a, float b, float c, const DoubleGrid& grid) {
-  const double product = double{a} * double{b}, addend = double{c};
-  const double sum = product + addend;
-  const double addend_part = sum - product;
-  const double error = (product - (sum - addend_part)) + (addend - addend_part);
-  const double exact = to_odd(sum, error);
-  const auto bits = __builtin_bit_cast(std::int64_t, exact);
-  std::int64_t field = (bits >> 52) & 0x7FF;
-  field = field > grid.min_normal_field ? field : grid.min_normal_field;
-  field = field < 1700 ? field : 1700;  // beyond all sums of floats, and far from overflow
-  const auto magic = __builtin_bit_cast(double, ((field + grid.places) << 52) | (std::int64_t{1} << 51));
-  double result = (__builtin_fabs(exact) + magic) - magic;
-  result = result < grid.flush_below ? 0.0 : result;
-  result = result > grid.max_finite ? grid.beyond : result;
-  return static_cast<float>(__builtin_copysign(result, exact));
+HALFSCOPE_HD Doubles fused_by_double(Doubles a, Doubles b, Doubles c, const DoubleGrid& grid) {
+  const Doubles product = a * b;
+  const Doubles sum = product + c;
+  const Doubles c_part = sum - product;
+  const Longs exact = to_odd(sum, (product - (sum - c_part)) + (c - c_part));
+  const Longs sign = Longs{} + std::numeric_limits<std::int64_t>::min();
+  Doubles binade = reinterpret_cast<Doubles>(exact & (Longs{} + (std::int64_t{0x7FF} << 52)));
+  binade = binade > grid.min_normal ? binade : Doubles{} + grid.min_normal;
+  binade = binade < 0x1p700 ? binade : Doubles{} + 0x1p700;  // beyond all sums of floats, and finite
+  const Doubles magic = binade * grid.to_magic;
+  Doubles result = (reinterpret_cast<Doubles>(exact & ~sign) + magic) - magic;
+  result = result < grid.flush_below ? Doubles{} : result;
+  result = result > grid.max_finite ? Doubles{} + grid.beyond : result;
+  return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(result) | (exact & sign));
+}
+
+/// The halves of a vector as doubles, and back.
+struct Halves {
+  Doubles lower, upper;
+};
+HALFSCOPE_HD Halves widen(Floats x) {
+#if defined(__AVX2__)
+  return {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
+#elif defined(__SSE2__)
+  return {_mm_cvtps_pd(x), _mm_cvtps_pd(_mm_movehl_ps(x, x))};
+#else
+  return {Doubles{double{x[0]}, double{x[1]}}, Doubles{double{x[2]}, double{x[3]}}};
+#endif
+}
+HALFSCOPE_HD Floats narrow(const Halves& x) {
+#if defined(__AVX2__)
+  return _mm256_set_m128(_mm256_cvtpd_ps(x.upper), _mm256_cvtpd_ps(x.lower));
+#elif defined(__SSE2__)
+  return _mm_movelh_ps(_mm_cvtpd_ps(x.lower), _mm_cvtpd_ps(x.upper));
+#else
+  return Floats{static_cast<float>(x.lower[0]), static_cast<float>(x.lower[1]),
+                static_cast<float>(x.upper[0]), static_cast<float>(x.upper[1])};
+#endif
 }
 
 /// c + a * b by way of doubles, for any format.
@@ -57,14 +86,9 @@ struct FuseByDouble {
   DoubleGrid grid;
 
   HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
-    float x[lanes], y[lanes], z[lanes];
-    std::memcpy(x, &a, sizeof a);
-    std::memcpy(y, &b, sizeof b);
-    std::memcpy(z, &c, sizeof c);
-#pragma omp simd
-    for (std::size_t i = 0; i < lanes; ++i) z[i] = fused_by_double(x[i], y[i], z[i], grid);
-    std::memcpy(&c, z, sizeof c);
-    return c;
+    const Halves x = widen(a), y = widen(b), z = widen(c);
+    return narrow(
+        {fused_by_double(x.lower, y.lower, z.lower, grid), fused_by_double(x.upper, y.upper, z.upper, grid)});
   }
 };
 
