@@ -143,7 +143,7 @@ TEST_CASE("conversion of all floats to FP16 is their rounding, with the flags of
   check_conversion({fp16});
 }
 
-TEST_CASE("conversion of all floats to FP16 in directed roundings, and to BF16 and E5M2", "[long]") {
+TEST_CASE("conversion of all floats to FP16 in directed roundings, and to BF16 and E5M2", "[slow]") {
   for (const Rounding rounding : {Rounding::toward_zero, Rounding::up, Rounding::down}) {
     check_conversion({fp16, rounding});
   }
