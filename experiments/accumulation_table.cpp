@@ -68,6 +68,10 @@ std::vector<float> column(const std::vector<float>& matrix, std::size_t c) {
   return values;
 }
 
+bool products_only(const AccumulateModel& model) {
+  return model.order == AccumulateOrder::tensor_core || model.order == AccumulateOrder::fused;
+}
+
 /// How many adds one sum takes.
 std::int64_t adds_of(const AccumulateModel& model, std::int64_t length) {
   if (model.order != AccumulateOrder::tensor_core) return length;
@@ -77,7 +81,7 @@ std::int64_t adds_of(const AccumulateModel& model, std::int64_t length) {
 
 ReductionCounters add_up(const Terms& terms, const AccumulateModel& model, std::vector<float>& results) {
   results.resize(sums);
-  if (model.order != AccumulateOrder::tensor_core) {
+  if (!products_only(model)) {
     return counted_column_sums({.term = has_products(terms.kind) ? Term::product : Term::value,
                                 .x = terms.a.data(),
                                 .y = terms.b.data(),
@@ -87,8 +91,10 @@ ReductionCounters add_up(const Terms& terms, const AccumulateModel& model, std::
   }
   ReductionCounters counters;
   for (std::size_t c = 0; c < sums; ++c) {
-    results[c] = counted_dot(column(terms.a, c), column(terms.b, c), 0,
-                             tensor_core_step(model.core, model.format, fp32), counters);
+    const std::vector<float> a = column(terms.a, c), b = column(terms.b, c);
+    results[c] = model.order == AccumulateOrder::fused
+                     ? counted_fused_dot(a, b, model.format, counters)
+                     : counted_dot(a, b, 0, tensor_core_step(model.core, model.format, fp32), counters);
   }
   return counters;
 }
@@ -105,7 +111,7 @@ std::optional<double> median_error(const Terms& terms, const std::vector<float>&
 }
 
 bool adds_up(const AccumulateModel& model, Kind kind) {
-  return has_products(kind) || model.order != AccumulateOrder::tensor_core;
+  return has_products(kind) || !products_only(model);
 }
 
 AccumulationRow measure(const Terms& terms, const AccumulateModel& model) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
+#include <cmath>
 
 namespace halfscope {
 namespace {
@@ -25,24 +25,18 @@ int calls_per_sample(const std::function<void()>& function) {
   return calls;
 }
 
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others) {
   const int our_calls = calls_per_sample(ours), other_calls = calls_per_sample(others);
-  std::vector<double> our_times, other_times;
-  for (double spent = 0; spent < time_of_case || our_times.size() < 5;) {
+  Times best{INFINITY, INFINITY};
+  int samples = 0;
+  for (double spent = 0; spent < time_of_case || samples < 5; ++samples) {
     const double our_time = seconds(ours, our_calls), other_time = seconds(others, other_calls);
-    our_times.push_back(our_time / our_calls);
-    other_times.push_back(other_time / other_calls);
+    best = {std::min(best.ours, our_time / our_calls), std::min(best.others, other_time / other_calls)};
     spent += our_time + other_time;
   }
-  return {median(our_times), median(other_times)};
+  return best;
 }
 
 }  // namespace halfscope

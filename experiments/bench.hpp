@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/kernel/isa.hpp>
+
 namespace halfscope {
 
 struct BenchResult {
@@ -24,7 +26,8 @@ struct BenchCase {
 /// Every case, in the order in which they run.
 [[nodiscard]] std::span<const BenchCase> bench_cases();
 
-/// Seconds per call, each the median of several repetitions.
+/// Seconds per call, each the least of several repetitions: whatever else the machine does only adds to it,
+/// and more to the slower of the two.
 struct Times {
   double ours = 0;
   double others = 0;
@@ -33,9 +36,12 @@ struct Times {
 /// Times the two in turn, so that both meet the same machine, for about half a second.
 [[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others);
 
-/// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread.
-void eigen_product(const float* a, const float* b, float* c, int size);
-/// "Eigen VERSION, INSTRUCTION SETS" as it is compiled here.
-[[nodiscard]] std::string eigen_description();
+/// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread. Instantiated in a translation
+/// unit per instruction set.
+template <Isa isa>
+void eigen_product_isa(const float* a, const float* b, float* c, int size);
+/// The vector instructions that it uses, in Eigen's words.
+template <Isa isa>
+[[nodiscard]] const char* eigen_instructions_isa();
 
 }  // namespace halfscope

@@ -1,4 +1,6 @@
 // What `halfscope bench` times: one line per case.
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <vector>
@@ -78,26 +80,33 @@ constexpr double gigaflop = 2e-9 * matrix_size * matrix_size * matrix_size;
 
 /// Two matrices and their product.
 struct Product {
-  std::vector<float> a = std::vector<float>(matrix_size * matrix_size, 0.5f), b = a, c = a;
-  std::vector<std::int32_t> row = strided_offsets(matrix_size, matrix_size),
-                            column = strided_offsets(matrix_size, 1);
-
+  explicit Product(std::string_view accumulate = "fp32_sequential")
+      : model(parse_accumulate_model(accumulate)) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = RandomStream{.seed = 3}.uniform(i) - 0.5f;
+    b = a;
+  }
   void ours(int threads) {
     set_thread_count(threads);
-    gemm({a.data(), row, column}, {b.data(), matrix_size, matrix_size}, c, {});
+    gemm({a.data(), row, column}, {b.data(), matrix_size, matrix_size}, c, model);
     set_thread_count(1);
   }
+  void eigens() {
+    dispatch_isa([&]<Isa isa>() { eigen_product_isa<isa>(a.data(), b.data(), c.data(), matrix_size); });
+    use_memory();
+  }
+
+  AccumulateModel model;
+  std::vector<float> a = std::vector<float>(matrix_size * matrix_size), b, c = a;
+  std::vector<std::int32_t> row = strided_offsets(matrix_size, matrix_size),
+                            column = strided_offsets(matrix_size, 1);
 };
 
-BenchResult product_against_eigen() {
-  Product product;
-  const Times times =
-      time_in_turn([&] { product.ours(1); },
-                   [&] {
-                     eigen_product(product.a.data(), product.b.data(), product.c.data(), matrix_size);
-                     use_memory();
-                   });
-  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours, eigen_description()};
+BenchResult product_against_eigen(std::string_view accumulate) {
+  Product product(accumulate);
+  const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
+  const char* instructions = dispatch_isa([]<Isa isa>() { return eigen_instructions_isa<isa>(); });
+  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours,
+          fmt::format("Eigen {}, {}", HALFSCOPE_EIGEN_VERSION, instructions)};
 }
 
 BenchResult product_on_two_threads() {
@@ -152,7 +161,18 @@ constexpr std::array cases{
     BenchCase{"erf", "of an array", [] { return function_of_array(Elementary::erf); }},
     BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
     BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
-    BenchCase{"gemm", "256 x 256 x 256, summed in order", product_against_eigen},
+    BenchCase{"gemm", "256 x 256 x 256, summed in order",
+              [] { return product_against_eigen("fp32_sequential"); }},
+    BenchCase{"gemm_fp16_sequential", "each product and sum rounded",
+              [] { return product_against_eigen("fp16_sequential"); }},
+    BenchCase{"gemm_fp16_fused", "fused, each sum rounded",
+              [] { return product_against_eigen("fp16_fused"); }},
+    BenchCase{"gemm_volta", "as a V100's tensor core",
+              [] { return product_against_eigen("tensor_core(volta)"); }},
+    BenchCase{"gemm_ampere", "as an A100's tensor core",
+              [] { return product_against_eigen("tensor_core(ampere)"); }},
+    BenchCase{"gemm_hopper", "as an H100's tensor core",
+              [] { return product_against_eigen("tensor_core(hopper)"); }},
     BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order", product_on_two_threads},
     BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", training_step},
 };

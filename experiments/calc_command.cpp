@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "experiments/calc_dot.hpp"
 #include "experiments/calc_stream.hpp"
 #include "experiments/commands.hpp"
 
@@ -13,18 +14,43 @@ namespace {
 struct CalcOptions {
   std::string operation;
   std::vector<std::string> values;
-  std::string format = "fp16";
-  std::string rounding = "nearest_even";
-  std::string overflow = "infinity";
+  std::string format, rounding, overflow;  ///< empty where left out
   std::uint64_t seed = 0;
+  DotOptions dot;
   bool from_stdin = false;
 };
 
-void calculate(const CalcOptions& options) {
-  const Quantizer quantizer{parse_format(options.format), parse_enum<Rounding>("rounding", options.rounding),
-                            parse_enum<Overflow>("overflow policy", options.overflow)};
+CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operation) {
+  if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty()) {
+    throw RequestError(
+        "dot takes --model, --input and --output; --format, --rounding and --overflow are for "
+        "the other operations");
+  }
+  const DotProduct dot = parse_dot_product(options.dot);
+  return {&operation, {dot.output}, options.seed, dot};
+}
+
+std::string_view or_default(const std::string& given, std::string_view otherwise) {
+  return given.empty() ? otherwise : std::string_view(given);
+}
+
+CalcRequest request_of(const CalcOptions& options) {
   const CalcOperation& operation = find_in_table("operation", options.operation, calc_operations());
-  const CalcRequest request{&operation, quantizer, options.seed};
+  if (operation.operands == any_number) return dot_request(options, operation);
+  const DotOptions& dot = options.dot;
+  if (!dot.model.empty() || !dot.input.empty() || !dot.output.empty()) {
+    throw RequestError(
+        fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
+  }
+  const Quantizer quantizer{
+      parse_format(or_default(options.format, "fp16")),
+      parse_enum<Rounding>("rounding", or_default(options.rounding, "nearest_even")),
+      parse_enum<Overflow>("overflow policy", or_default(options.overflow, "infinity"))};
+  return {&operation, quantizer, options.seed, {}};
+}
+
+void calculate(const CalcOptions& options) {
+  const CalcRequest request = request_of(options);
   if (!options.from_stdin) {
     const std::vector<std::string_view> words(options.values.begin(), options.values.end());
     std::string answer;
@@ -53,6 +79,13 @@ void add_calc_command(CLI::App& app) {
   command->add_option("VALUES", options->values,
                       "bit patterns (0x3c00; for round those of fp32) or decimals, which go to the nearest "
                       "number of the format; -- before the first if one is -inf or starts with -.");
+  command->add_option("--model", options->dot.model,
+                      "of dot: how it adds up, as `halfscope list accumulators` names it; its flags compare "
+                      "the result with the exact sum: 1 differs, 4 overflow, 16 NaN out of numbers");
+  command->add_option("--input", options->dot.input, "of dot: format of a and b; by default the model's");
+  command->add_option(
+      "--output", options->dot.output,
+      "of dot: format of c and the result; by default fp32 of a tensor core, else the model's");
   command->add_option("--format", options->format, "of operands and result; fp16 by default");
   command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");

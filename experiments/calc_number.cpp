@@ -117,4 +117,8 @@ Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t r
   return x.significand == 0 ? Flagged{from_bits(sign)} : round_exact(x, q, random_bits);
 }
 
+float parse_operand(std::string_view text, const FloatFormat& format) {
+  return is_bit_pattern(text) ? parse_bit_pattern(text, format) : round_decimal(text, {format}, 0).value;
+}
+
 }  // namespace halfscope

@@ -18,6 +18,9 @@ namespace halfscope {
 /// A decimal ("-1.5", ".5e-3", "inf", "nan") rounded once, as `q` says.
 [[nodiscard]] Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t random_bits);
 
+/// An operand of `format`: a bit pattern, or a decimal rounded to its nearest number.
+[[nodiscard]] float parse_operand(std::string_view text, const FloatFormat& format);
+
 /// `text` in quotes for a message: at most 40 bytes of it, bytes that do not print as '?'.
 [[nodiscard]] std::string quoted(std::string_view text);
 

@@ -7,49 +7,54 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/encoding.hpp>
 
+#include "experiments/calc_dot.hpp"
 #include "experiments/calc_number.hpp"
 
 namespace halfscope {
 namespace {
 
-/// An operand: a bit pattern of the format, or a decimal rounded to its nearest number.
-float operand(std::string_view word, const Quantizer& q) {
-  if (is_bit_pattern(word)) return parse_bit_pattern(word, q.format);
-  return round_decimal(word, {q.format}, 0).value;
+CalcAnswer encoded(const Flagged& x, const CalcRequest& request) {
+  return {encode(x.value, request.quantizer.format), x.flags};
 }
 
-CalcAnswer encoded(const Flagged& x, const Quantizer& q) {
-  return {encode(x.value, q.format), x.flags};
+float operand(std::string_view word, const CalcRequest& request) {
+  return parse_operand(word, request.quantizer.format);
 }
 
 /// Bits of FP32, or a decimal of any length: either is rounded once.
-CalcAnswer round_word(Words words, const Quantizer& q, std::uint32_t random_bits) {
+CalcAnswer round_word(Words words, const CalcRequest& request, std::uint32_t random_bits) {
+  const Quantizer& q = request.quantizer;
   const bool pattern = is_bit_pattern(words[0]);
   return encoded(pattern ? convert(parse_bit_pattern(words[0], FloatFormat{}), q, random_bits)
                          : round_decimal(words[0], q, random_bits),
-                 q);
+                 request);
 }
 
 template <Flagged (*operation)(float, const Quantizer&, std::uint32_t)>
-CalcAnswer of_one(Words words, const Quantizer& q, std::uint32_t random_bits) {
-  return encoded(operation(operand(words[0], q), q, random_bits), q);
+CalcAnswer of_one(Words words, const CalcRequest& request, std::uint32_t random_bits) {
+  return encoded(operation(operand(words[0], request), request.quantizer, random_bits), request);
 }
 
 template <Flagged (*operation)(float, float, const Quantizer&, std::uint32_t)>
-CalcAnswer of_two(Words words, const Quantizer& q, std::uint32_t random_bits) {
-  return encoded(operation(operand(words[0], q), operand(words[1], q), q, random_bits), q);
+CalcAnswer of_two(Words words, const CalcRequest& request, std::uint32_t random_bits) {
+  const float a = operand(words[0], request), b = operand(words[1], request);
+  return encoded(operation(a, b, request.quantizer, random_bits), request);
 }
 
 template <Flagged (*operation)(float, float, float, const Quantizer&, std::uint32_t)>
-CalcAnswer of_three(Words words, const Quantizer& q, std::uint32_t random_bits) {
-  return encoded(operation(operand(words[0], q), operand(words[1], q), operand(words[2], q), q, random_bits),
-                 q);
+CalcAnswer of_three(Words words, const CalcRequest& request, std::uint32_t random_bits) {
+  const float a = operand(words[0], request), b = operand(words[1], request), c = operand(words[2], request);
+  return encoded(operation(a, b, c, request.quantizer, random_bits), request);
 }
 
 template <FlaggedBool (*comparison)(float, float)>
-CalcAnswer compared(Words words, const Quantizer& q, std::uint32_t) {
-  const FlaggedBool answer = comparison(operand(words[0], q), operand(words[1], q));
+CalcAnswer compared(Words words, const CalcRequest& request, std::uint32_t) {
+  const FlaggedBool answer = comparison(operand(words[0], request), operand(words[1], request));
   return {answer.value ? 1u : 0u, answer.flags};
+}
+
+CalcAnswer dot_product(Words words, const CalcRequest& request, std::uint32_t) {
+  return evaluate_dot(words, request.dot);
 }
 
 constexpr auto truth = CalcOperation::Kind::truth;
@@ -65,6 +70,8 @@ constexpr std::array table{
     CalcOperation{"eq", "a = b; invalid for signalling NaN", 2, compared<equal>, truth},
     CalcOperation{"lt", "a < b; invalid for NaN", 2, compared<less>, truth},
     CalcOperation{"le", "a <= b; invalid for NaN", 2, compared<less_equal>, truth},
+    CalcOperation{"dot", "c + a1 b1 + ... + aK bK of the words a1 .. aK b1 .. bK c, as --model adds it up",
+                  any_number, dot_product},
 };
 
 /// fmt is several times slower, and this runs once per line.
@@ -81,13 +88,13 @@ std::span<const CalcOperation> calc_operations() {
 void append_answer(std::string& out, const CalcRequest& request, Words words, std::uint64_t index) {
   const CalcOperation& operation = *request.operation;
   const Quantizer& q = request.quantizer;
-  if (words.size() != operation.operands) {
+  if (operation.operands != any_number && words.size() != operation.operands) {
     throw RequestError(fmt::format("{} takes {} operand{}, {} given", operation.name, operation.operands,
                                    operation.operands == 1 ? "" : "s", words.size()));
   }
   const bool draws = q.rounding == Rounding::stochastic;
   const std::uint32_t random_bits = draws ? RandomStream{request.seed}.bits(index) : 0;
-  const CalcAnswer answer = operation.evaluate(words, q, random_bits);
+  const CalcAnswer answer = operation.evaluate(words, request, random_bits);
   if (operation.result == truth) {
     out += answer.code != 0 ? '1' : '0';
   } else {

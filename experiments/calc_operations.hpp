@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/operations.hpp>
 
 namespace halfscope {
@@ -19,13 +20,22 @@ struct CalcAnswer {
   std::uint8_t flags = 0;
 };
 
+/// How `dot` adds up: the model, and the formats of the operands and of the result.
+struct DotProduct {
+  AccumulateModel model;
+  FloatFormat input, output;
+};
+
+struct CalcRequest;
+
 struct CalcOperation {
   std::string_view name;
   std::string_view summary;
-  std::size_t operands;
-  CalcAnswer (*evaluate)(Words words, const Quantizer& q, std::uint32_t random_bits);
+  std::size_t operands;  ///< any_number for dot
+  CalcAnswer (*evaluate)(Words words, const CalcRequest& request, std::uint32_t random_bits);
   enum class Kind : std::uint8_t { number, truth } result = Kind::number;
 };
+inline constexpr std::size_t any_number = 0;
 
 [[nodiscard]] std::span<const CalcOperation> calc_operations();
 
@@ -35,6 +45,7 @@ struct CalcRequest {
   const CalcOperation* operation = nullptr;
   Quantizer quantizer;
   std::uint64_t seed = 0;
+  DotProduct dot;  ///< of `dot` alone; the quantizer has the format of its result
 };
 
 /// Appends the answer to `words` as "0x3c00 01\n" to `out`, or "1 00\n" for a comparison; `index` says which

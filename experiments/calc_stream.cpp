@@ -16,7 +16,10 @@ namespace halfscope {
 namespace {
 
 constexpr std::size_t block_bytes = 1 << 18;
-constexpr std::size_t longest_line = 4096;
+/// Of `dot`, room for thousands of operands.
+std::size_t longest_line_of(const CalcRequest& request) {
+  return request.operation->operands == any_number ? std::size_t{1} << 20 : 4096;
+}
 
 /// All of `text`, or RunError.
 void write_out(std::string_view text) {
@@ -40,31 +43,22 @@ std::size_t read_block(std::vector<char>& block) {
   }
 }
 
-/// Splits at blanks; a carriage return before the end of the line is one.
-class LineWords {
- public:
-  explicit LineWords(std::string_view line) {
-    constexpr std::string_view blanks = " \t\r";
-    std::size_t end = 0;
-    for (;;) {
-      const std::size_t begin = line.find_first_not_of(blanks, end);
-      if (begin == std::string_view::npos) return;
-      end = std::min(line.find_first_of(blanks, begin), line.size());
-      if (count_ < words_.size()) words_[count_] = line.substr(begin, end - begin);
-      ++count_;
-    }
+/// The words of `line` between blanks; a carriage return before its end is one.
+void split(std::string_view line, std::vector<std::string_view>& words) {
+  constexpr std::string_view blanks = " \t\r";
+  words.clear();
+  for (std::size_t end = 0;;) {
+    const std::size_t begin = line.find_first_not_of(blanks, end);
+    if (begin == std::string_view::npos) return;
+    end = std::min(line.find_first_of(blanks, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
   }
-  /// At most one more than any operation takes.
-  [[nodiscard]] Words words() const { return {words_.data(), std::min(count_, words_.size())}; }
-
- private:
-  std::array<std::string_view, 4> words_;
-  std::size_t count_ = 0;
-};
+}
 
 class LineAnswers {
  public:
-  explicit LineAnswers(const CalcRequest& request) : request_(request) {}
+  explicit LineAnswers(const CalcRequest& request)
+      : request_(request), longest_line_(longest_line_of(request)) {}
 
   /// Takes the next bytes of the input and answers the lines that end in them.
   void take(std::string_view bytes) {
@@ -95,7 +89,7 @@ class LineAnswers {
  private:
   /// Of a line that is too long, no more is kept than shows it.
   void keep(std::string_view bytes) {
-    begun_ += bytes.substr(0, longest_line + 1 - std::min(begun_.size(), longest_line + 1));
+    begun_ += bytes.substr(0, longest_line_ + 1 - std::min(begun_.size(), longest_line_ + 1));
   }
 
   void answer(std::string_view line) {
@@ -110,13 +104,13 @@ class LineAnswers {
   }
 
   void answer_words(std::string_view line) {
-    if (line.size() > longest_line) {
-      throw RequestError(fmt::format("longer than {} bytes", longest_line));
+    if (line.size() > longest_line_) {
+      throw RequestError(fmt::format("longer than {} bytes", longest_line_));
     }
     if (line.find('\0') != std::string_view::npos) throw RequestError("holds a NUL byte");
-    const LineWords words(line);
-    if (words.words().empty()) throw RequestError("is empty");
-    append_answer(out_, request_, words.words(), lines_ - 1);
+    split(line, words_);
+    if (words_.empty()) throw RequestError("is empty");
+    append_answer(out_, request_, words_, lines_ - 1);
   }
 
   void flush() {
@@ -125,6 +119,8 @@ class LineAnswers {
   }
 
   const CalcRequest& request_;
+  const std::size_t longest_line_;
+  std::vector<std::string_view> words_;
   std::string begun_;  ///< the start of a line whose end has not been read yet
   std::string out_;
   std::uint64_t lines_ = 0;

@@ -34,7 +34,7 @@ COMPILED = {".cpp", ".cu"}
 CUDA_HEADER = re.compile(r"^(cuda|cublas|curand|cooperative_groups|nvrtc|nvml|mma\.h|thrust/|cub/)")
 EIGEN_HEADER = re.compile(r"^(Eigen|unsupported/Eigen)/")
 # The public header that gives Eigen users the scalar type.
-EIGEN_FOR_USERS = "lib/halfscope/format/eigen.hpp"
+EIGEN_FOR_USERS = "lib/halfscope/arithmetic/eigen.hpp"
 # The peer that the matrix product is timed against.
 EIGEN_AS_PEER = "experiments/bench_eigen.cpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -133,6 +133,7 @@ PLANTED = {  # file: (content, what the check must say; None where the file is r
     "lib/halfscope/kernel/ok.cu": ("#include <cuda_runtime.h>\n", None),
     "lib/halfscope/kernel/cuda.cpp": ("#include <cuda_runtime.h>\n", "CUDA headers"),
     "lib/halfscope/kernel/quoted.hpp": ('#include "halfscope/core/error.hpp"\n', "<halfscope/...>"),
+    "lib/halfscope/arithmetic/eigen.hpp": ("#include <Eigen/Core>\n", None),
     "lib/halfscope/stats/eigen.cpp": ("#include <Eigen/Dense>\n", "Eigen headers"),
     "lib/halfscope/io/scaling.hpp": ("#include <halfscope/scaling/scalers.hpp>\n", "may not include layer lib/scaling"),
     "lib/halfscope/orphan/x.hpp": ("\n", "no known layer"),

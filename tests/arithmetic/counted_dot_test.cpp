@@ -1,4 +1,5 @@
 // Counted dot products: the same sum as the plain ones, and counts that can be worked out by hand.
+#include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/counted_dot.hpp>
 
 #include <halfscope/format/round.hpp>
@@ -36,6 +37,20 @@ TEST_CASE("counting changes no sum", "[counted_dot]") {
       CHECK(counters.terms == static_cast<std::int64_t>(size));
     }
   }
+}
+
+TEST_CASE("fused sums are counted add by add", "[counted_dot]") {
+  const std::vector<float> ones(3000, 1.0f), large(12, 128.0f);
+  ReductionCounters counters;
+  CHECK(counted_fused_dot(ones, ones, fp16, counters) == 2048);
+  CHECK(counters.stagnated == 3000 - 2048);
+  CHECK(counters.largest_partial_sum == 2048);
+  CHECK(counted_fused_dot(ones, ones, fp16, counters) ==
+        accumulate_products(ones, ones, {.format = fp16, .order = AccumulateOrder::fused}));
+  ReductionCounters overflow;
+  CHECK(counted_fused_dot(large, large, fp16, overflow) == std::numeric_limits<float>::infinity());
+  CHECK(overflow.first_overflow == 3);
+  CHECK(overflow.largest_partial_sum == 49152);
 }
 
 TEST_CASE("a step whose products vanish beside the sum has stagnated; one of zeros has not",

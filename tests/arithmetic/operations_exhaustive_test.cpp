@@ -1,90 +1,38 @@
 // All pairs of FP16 numbers and of FP8 numbers through the operations, and millions of triples against MPFR.
 #include <fmt/format.h>
 
-#include <atomic>
-
-#include <halfscope/core/parallel.hpp>
-
-#include "tests/arithmetic/operation_cases.hpp"
-#include "tests/reference/half.hpp"
+#include "tests/arithmetic/check_rows.hpp"
+#include "tests/arithmetic/half_pairs.hpp"
 #include "tests/reference/mpfr_operations.hpp"
-#include "tests/support/catch.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Calls `is_right(row)` for every row on two threads; the first row for which it is not is reported.
-template <typename IsRight>
-void check_rows(const std::string& what, std::int64_t rows, IsRight is_right) {
-  std::atomic<std::int64_t> wrong = -1;
-  set_thread_count(2);
-  parallel_for(rows, [&](std::int64_t row) {
-    if (wrong < 0 && !is_right(row)) wrong = row;
-  });
-  set_thread_count(1);
-  INFO(what << " is wrong in row " << wrong);
-  CHECK(wrong < 0);
-}
-
-struct HalfCase {
-  std::string_view name;
-  Flagged (*actual)(float, float, const Quantizer&, std::uint32_t);
-  double (*exact)(double, double);  ///< to 53 bits, which is more than a rounding to 11 can see
-};
-constexpr HalfCase half_cases[] = {
-    {"add", add, [](double a, double b) { return a + b; }},
-    {"sub", sub, [](double a, double b) { return a - b; }},
-    {"mul", mul, [](double a, double b) { return a * b; }},
-    {"div", div, [](double a, double b) { return a / b; }},
-};
-
-bool half_pair_is_right(const HalfCase& operation, float a, float b, Rounding rounding) {
-  const Flagged actual = operation.actual(a, b, {fp16, rounding}, 0);
-  const double exact = operation.exact(double{a}, double{b});
-  if (std::isnan(exact)) {
-    const bool was_nan = std::isnan(a) || std::isnan(b);
-    const bool invalid = !was_nan || reference::signalling(a) || reference::signalling(b);
-    return to_bits(actual.value) == quiet_nan_bits && actual.flags == (invalid ? 16 : 0);
-  }
-  reference::HalfAnswer expected = reference::to_half(exact, rounding);
-  if (operation.name == "div" && b == 0 && std::isfinite(a)) expected.flags = 8;
-  return same_bits(actual.value, static_cast<float>(expected.value)) && actual.flags == expected.flags;
-}
-
-/// Pairs (a, b) with every a, and every `stride`-th b from a start that changes with a.
-void check_half_pairs(const HalfCase& operation, Rounding rounding, std::size_t stride) {
+/// All pairs (a, b) of codes, in four roundings.
+template <typename Operation>
+void check_half_pairs() {
   const std::vector<float> values = all_values(fp16);
-  check_rows(fmt::format("fp16 {} {}", operation.name, name_of(rounding)), std::int64_t{1} << 16,
-             [&](std::int64_t row) {
-               const reference::ProcessorRounding processor(rounding);
-               const auto a = static_cast<std::size_t>(row);
-               bool right = true;
-               for (std::size_t b = a * 7 % stride; b < values.size() && right; b += stride) {
-                 right = half_pair_is_right(operation, values[a], values[b], rounding);
-               }
-               return right;
-             });
+  for_processor_roundings([&]<Rounding rounding>() {
+    const HalfRow<Operation, rounding> row_of;
+    check_rows(fmt::format("fp16 {} {}", Operation::name, name_of(rounding)), 1 << 16,
+               [&](std::int64_t row) { return row_of.is_right(values[static_cast<std::size_t>(row)]); });
+  });
 }
 
-TEST_CASE("FP16 add of all pairs", "[exhaustive]") {
-  check_half_pairs(half_cases[0], Rounding::nearest_even, 1);
+TEST_CASE("FP16 add of all pairs in four roundings", "[exhaustive]") {
+  check_half_pairs<HalfAdd>();
 }
 
-TEST_CASE("FP16 mul of all pairs", "[exhaustive]") {
-  check_half_pairs(half_cases[2], Rounding::nearest_even, 1);
+TEST_CASE("FP16 sub of all pairs in four roundings", "[exhaustive]") {
+  check_half_pairs<HalfSub>();
 }
 
-TEST_CASE("FP16 div of all pairs", "[exhaustive]") {
-  check_half_pairs(half_cases[3], Rounding::nearest_even, 1);
+TEST_CASE("FP16 mul of all pairs in four roundings", "[exhaustive]") {
+  check_half_pairs<HalfMul>();
 }
 
-TEST_CASE("FP16 add, sub, mul and div in four roundings, one pair in 16", "[exhaustive]") {
-  for (const HalfCase& operation : half_cases) {
-    for (const Rounding rounding :
-         {Rounding::nearest_even, Rounding::toward_zero, Rounding::up, Rounding::down}) {
-      check_half_pairs(operation, rounding, 16);
-    }
-  }
+TEST_CASE("FP16 div of all pairs in four roundings", "[exhaustive]") {
+  check_half_pairs<HalfDiv>();
 }
 
 /// Every rounding that has a definition in doubles, with both overflow policies.
@@ -138,11 +86,11 @@ TEST_CASE("all FP8 pairs through all operations, roundings and overflow policies
   }
 }
 
-TEST_CASE("fma of all triples of FP8 E4M3 numbers", "[exhaustive]") {
-  const std::vector<float> values = all_values(fp8_e4m3);
+void check_fp8_triples(const FloatFormat& format) {
+  const std::vector<float> values = all_values(format);
   for (const Rounding rounding : {Rounding::nearest_even, Rounding::nearest_away, Rounding::toward_zero,
-                                  Rounding::up, Rounding::down}) {
-    const Quantizer q{fp8_e4m3, rounding};
+                                  Rounding::up, Rounding::down, Rounding::to_odd}) {
+    const Quantizer q{format, rounding};
     check_rows(to_string(q) + " fma", 1 << 16, [&](std::int64_t row) {
       const float a = values[static_cast<std::size_t>(row) >> 8];
       const float b = values[static_cast<std::size_t>(row) & 255];
@@ -153,15 +101,55 @@ TEST_CASE("fma of all triples of FP8 E4M3 numbers", "[exhaustive]") {
   }
 }
 
-TEST_CASE("conversion of all floats to FP16 is their rounding", "[exhaustive]") {
-  check_rows("fp16 conversion", 1 << 16, [](std::int64_t row) {
+TEST_CASE("fma of all triples of FP8 E4M3 numbers", "[exhaustive]") {
+  check_fp8_triples(fp8_e4m3);
+}
+
+TEST_CASE("fma of all triples of FP8 E5M2 numbers", "[exhaustive]") {
+  check_fp8_triples(fp8_e5m2);
+}
+
+/// The conversion of every float, with its flags, and the rounding that has none.
+void check_conversion(const Quantizer& q) {
+  const reference::ProcessorGrid grid(q);
+  check_rows(to_string(q) + " conversion", 1 << 16, [&](std::int64_t row) {
+    constexpr std::size_t count = 1 << 16;
+    std::vector<double> exact(count);
+    std::vector<float> expected(count);
+    std::vector<std::uint8_t> flags(count);
+    const auto input = [row](std::size_t low) {
+      return from_bits((static_cast<std::uint32_t>(row) << 16) | static_cast<std::uint32_t>(low));
+    };
+    for (std::size_t i = 0; i < count; ++i) exact[i] = double{input(i)};
+    {
+      const reference::ProcessorRounding processor(q.rounding);
+      reference::to_grid(exact.data(), count, grid, expected.data(), flags.data());
+    }
     bool right = true;
-    for (std::uint32_t low = 0; low < 1 << 16; ++low) {
-      const float x = from_bits((static_cast<std::uint32_t>(row) << 16) | low);
-      right &= same_bits(convert(x, {fp16}).value, round(x, {fp16}));
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = input(i);
+      const Flagged actual = convert(x, q);
+      const bool special = !std::isfinite(x);
+      const bool as_expected = same_bits(actual.value, expected[i]) & (actual.flags == flags[i]);
+      right &= special ? agree(actual, reference::convert(x, q)) : as_expected;
+      right &= same_bits(actual.value, round(x, q));
     }
     return right;
   });
+}
+
+TEST_CASE("conversion of all floats to FP16 is their rounding, with the flags of its definition",
+          "[exhaustive]") {
+  check_conversion({fp16});
+}
+
+TEST_CASE("conversion of all floats to FP16 in directed roundings, and to BF16 and E5M2", "[slow]") {
+  for (const Rounding rounding : {Rounding::toward_zero, Rounding::up, Rounding::down}) {
+    check_conversion({fp16, rounding});
+  }
+  for (const FloatFormat& format : {bf16, fp8_e5m2}) {
+    for (const Rounding rounding : processor_roundings) check_conversion({format, rounding});
+  }
 }
 
 TEST_CASE("conversion of one float in 65521 to every format has the value and flags of its definition",
@@ -186,21 +174,82 @@ bool agrees_with_mpfr(reference::Mpfr& mpfr, const Operands& x, const Quantizer&
          (!divisible || agree(rem(x[0], x[1], q), mpfr.rem(x.data(), q)));
 }
 
-TEST_CASE("a million random and hard triples of each wide format agree with MPFR", "[exhaustive]") {
-  constexpr std::int64_t rows = 1000;
+/// `holds(mpfr, index)` for every index, a new Mpfr per row.
+template <typename Holds>
+void check_with_mpfr(const std::string& what, std::int64_t count, Holds holds) {
   constexpr std::int64_t per_row = 1000;
+  check_rows(what, count / per_row, [&](std::int64_t row) {
+    reference::Mpfr mpfr;
+    bool right = true;
+    for (std::int64_t i = 0; i < per_row && right; ++i) {
+      right = holds(mpfr, static_cast<std::uint64_t>(row * per_row + i));
+    }
+    return right;
+  });
+}
+
+bool all_finite(const Operands& x) {
+  return std::isfinite(x[0]) && std::isfinite(x[1]) && std::isfinite(x[2]);
+}
+
+TEST_CASE("a million random and hard triples of each wide format agree with MPFR", "[exhaustive]") {
   for (const FloatFormat& format : {fp16, bf16, tf32, fp32}) {
-    check_rows(to_string(format) + " against MPFR", rows, [&](std::int64_t row) {
-      reference::Mpfr mpfr;
-      bool right = true;
-      for (std::int64_t i = 0; i < per_row; ++i) {
-        const auto index = static_cast<std::uint64_t>(row * per_row + i);
-        const Operands x = random_operands(format, index, 23);
-        const bool finite = std::isfinite(x[0]) && std::isfinite(x[1]) && std::isfinite(x[2]);
-        const auto rounding = static_cast<Rounding>(index / 3 % 6);  // all but stochastic
-        right = right && (!finite || agrees_with_mpfr(mpfr, x, {format, rounding}));
-      }
-      return right;
+    check_with_mpfr(to_string(format), 1'000'000, [&](reference::Mpfr& mpfr, std::uint64_t index) {
+      const Operands x = random_operands(format, index, 23);
+      const auto rounding = static_cast<Rounding>(index / 3 % 6);  // all but stochastic
+      return !all_finite(x) || agrees_with_mpfr(mpfr, x, {format, rounding});
+    });
+  }
+}
+
+/// Sums that land half way between two numbers or a little beside: a product of full significands, and c so
+/// that few bits are left of it, or so that it decides a tie.
+Operands tied_operands(const FloatFormat& format, std::uint64_t index) {
+  const RandomBlock random = RandomStream{41}.block(index);
+  Operands x{decode(random[0], format), decode(random[1], format), 0};
+  if (!std::isfinite(x[0]) || !std::isfinite(x[1])) return x;
+  const double product = double{x[0]} * double{x[1]};
+  const int distance = static_cast<int>(random[2] % 64) - 32;
+  const float anchor = round(static_cast<float>(std::ldexp(product, distance)), {format});
+  const std::uint32_t code = encode(std::isfinite(anchor) ? anchor : 1.0f, format);
+  // A power of two, a neighbour of one, or any number near.
+  const std::uint32_t binade = code >> format.mantissa_bits << format.mantissa_bits;
+  const std::uint32_t near = random[3] % 3 == 0 ? binade : random[3] % 3 == 1 ? binade + 1 : code;
+  x[2] = decode(near ^ ((random[3] >> 31) << (code_width(format) - 1)), format);
+  return x;
+}
+
+TEST_CASE(
+    "fma of twelve million triples, random, cancelling and tied, of FP16, BF16 and TF32 agrees with MPFR",
+    "[exhaustive]") {
+  for (const FloatFormat& format : {fp16, bf16, tf32}) {
+    check_with_mpfr(to_string(format) + " fma", 12'000'000, [&](reference::Mpfr& mpfr, std::uint64_t index) {
+      const Operands x = index % 2 == 0 ? tied_operands(format, index) : random_operands(format, index, 29);
+      const Quantizer q{format, static_cast<Rounding>(index / 6 % 6)};
+      return !all_finite(x) || agree(fma(x[0], x[1], x[2], q), mpfr.fma(x.data(), q));
+    });
+  }
+}
+
+TEST_CASE("the oracle of FP16 pairs agrees with MPFR", "[exhaustive]") {
+  for (const Rounding rounding : processor_roundings) {
+    const Quantizer q{fp16, rounding};
+    const reference::ProcessorGrid grid(q);
+    const auto agrees = [&](double exact, const reference::Answer& expected) {
+      float value = 0;
+      std::uint8_t flags = 0;
+      const reference::ProcessorRounding processor(rounding);
+      reference::to_grid(&exact, 1, grid, &value, &flags);
+      return same_bits(value, expected.value) && flags == expected.flags;
+    };
+    check_with_mpfr(to_string(q), 1'000'000, [&](reference::Mpfr& mpfr, std::uint64_t index) {
+      const Operands x = random_operands(fp16, index, 37);
+      if (!all_finite(x)) return true;
+      const std::array<float, 2> pair{x[0], x[index % 2 == 0 ? 1 : 2]};
+      const double a = double{pair[0]}, b = double{pair[1]};
+      return (a + b == 0 || agrees(a + b, mpfr.add(pair.data(), q))) &&
+             (a * b == 0 || agrees(a * b, mpfr.mul(pair.data(), q))) &&
+             (a == 0 || b == 0 || agrees(a / b, mpfr.div(pair.data(), q)));
     });
   }
 }

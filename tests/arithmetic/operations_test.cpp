@@ -1,7 +1,7 @@
 // Operations against their definitions on samples of every format, and a table of special values by hand.
 #include <halfscope/arithmetic/operations.hpp>
 
-#include "tests/arithmetic/operation_cases.hpp"
+#include "tests/arithmetic/half_pairs.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope {
@@ -76,6 +76,25 @@ TEST_CASE("operations are what their definitions say, for hard operands", "[oper
       }
     }
   }
+}
+
+template <typename Operation>
+void check_half_rows() {
+  const std::vector<float> values = all_values(fp16);
+  for_processor_roundings([&]<Rounding rounding>() {
+    const HalfRow<Operation, rounding> row_of;
+    for (std::size_t row = 0; row < values.size(); row += 5003) {
+      INFO(Operation::name << " " << name_of(rounding) << " of " << describe(values[row]));
+      CHECK(row_of.is_right(values[row]));
+    }
+  });
+}
+
+TEST_CASE("FP16 pairs in four roundings, a sample of the exhaustive test's rows", "[operations]") {
+  check_half_rows<HalfAdd>();
+  check_half_rows<HalfSub>();
+  check_half_rows<HalfMul>();
+  check_half_rows<HalfDiv>();
 }
 
 TEST_CASE("conversion between formats is the rounding of a float", "[operations]") {

@@ -1,4 +1,6 @@
-// Uses the installed library: rounds an array, counts its exponents, asks what a loss scale would save.
+// Uses the installed library: rounds an array, counts its exponents, asks what a loss scale would save, and
+// computes with numbers of a format.
+#include <halfscope/arithmetic/number.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/round.hpp>
@@ -17,7 +19,8 @@ int main() {
   histogram.add(gradients);
   const bool right = rounded == std::vector<float>{1.0f, 0.0f, 65504.0f, 1.0009765625f} &&
                      round(65520.0f, Quantizer{fp16}) > 65504.0f && what_if(histogram, 0).flushed == 1 &&
-                     what_if(histogram, 8).flushed == 0 && what_if(histogram, 0).overflow == 1;
+                     what_if(histogram, 8).flushed == 0 && what_if(histogram, 0).overflow == 1 &&
+                     static_cast<float>(Number<Quantizer{fp16}>(2048) + Number<Quantizer{fp16}>(1)) == 2048;
   std::puts(right ? "right" : "wrong");
   return right ? 0 : 1;
 }

@@ -1,13 +1,16 @@
 """halfscope calc as scripts use it: answers, streams, and what it says to malformed operands."""
 
+import os
 import random
 import struct
 import subprocess
 import sys
 import unittest
 from fractions import Fraction
+from pathlib import Path
 
 PROGRAM = sys.argv.pop()
+VECTORS = os.environ.get("HALFSCOPE_TENSOR_CORE_VECTORS", "")
 
 
 def calc(*words, stdin=None):
@@ -96,6 +99,98 @@ class Answers(unittest.TestCase):
         self.assertTrue(180 < first.count(b"0x3c01") < 320, first.count(b"0x3c01"))
 
 
+class Dot(unittest.TestCase):
+    def answer(self, model, words, *options):
+        result = calc("dot", "--model", model, *options, "--", *words)
+        self.assertEqual((result.returncode, result.stderr), (0, b""), (model, words))
+        return result.stdout.decode().rstrip("\n")
+
+    def test_results_worked_out_by_hand(self):
+        # The terms 2^23 - 2^23 - 0.5 - 0.25 - 0.125 show how many bits a tensor core keeps; b must fit FP16,
+        # so -2^23 is 4096 times -2048.
+        cut = ["4096", "1", "1", "1"] + ["-2048", "-0.5", "-0.25", "-0.125"] + ["8388608"]
+        for model, words, expected in (
+            ("tensor_core(volta)", cut, "0x00000000 01"),
+            ("tensor_core(turing)", cut, "0xbf000000 01"),
+            ("tensor_core(ampere)", cut, "0xbf000000 01"),
+            ("tensor_core(hopper)", cut, "0xbf400000 01"),
+            ("tensor_core(blackwell)", cut, "0xbf400000 01"),
+            ("fp32_sequential", cut, "0xbf600000 00"),
+            ("tensor_core(hopper)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),  # a a b b c
+            ("fp16_sequential", ["1", "1", "1", "1", "2048"], "0x6800 01"),  # 2048 + 1 + 1, one at a time
+            ("fp16_pairwise", ["1", "1", "1", "1", "2048"], "0x6801 00"),  # c comes last
+            ("fp16_chunked(2)", ["1", "1", "1", "1", "2048"], "0x6801 00"),  # c is FP32 beside the chunks
+            ("fp16_kahan", ["1", "1", "1", "1", "2048"], "0x6801 00"),
+            ("fp16_sequential", ["256", "-256", "256", "256", "0"], "0x7e00 10"),  # inf - inf
+            ("fp16_sequential", ["0x7bff", "2", "0"], "0x7c00 05"),
+            ("fp16_sequential", ["inf", "2", "0"], "0x7c00 00"),
+            ("fp8_e4m3_sequential", ["448", "2", "0"], "0x7f 05"),
+            ("fp16_sequential", ["nan", "2", "0"], "0x7e00 00"),
+            ("fp16_sequential", ["0x7c01", "2", "0"], "0x7e00 10"),
+            ("tensor_core(hopper)", ["inf", "0", "0"], "0x7fffffff 10"),  # a tensor core's NaN
+            ("fp16_sequential", ["-0", "1", "-0"], "0x8000 00"),
+        ):
+            self.assertEqual(self.answer(model, words), expected, (model, words))
+
+    def test_formats_of_operands_and_result(self):
+        for model, options, words, expected in (
+            ("tensor_core(hopper)", ("--output", "fp16"), ["1", "0x1000", "1"], "0x3c00 01"),  # 2^-11: a tie
+            ("tensor_core(hopper)", ("--input", "bf16"), ["0x3f80", "0x4000", "0.25"], "0x40100000 00"),
+            ("bf16_tensor_core(ampere)", (), ["0x3f80", "0x4000", "0x3e800000"], "0x40100000 00"),
+            ("tensor_core(ampere)", ("--input", "tf32"), ["0x1fc00", "3", "0"], "0x40400000 00"),
+            ("tensor_core(ada)", ("--input", "fp8_e4m3", "--output", "fp32"), ["0x38", "0x40", "1"],
+             "0x40400000 00"),
+            ("fp32_sequential", ("--input", "fp16", "--output", "bf16"), ["1", "0x3c01", "0"], "0x3f80 01"),
+            ("fp32_sequential", ("--input", "fp8_e5m2",), ["0x3c", "3", "0x3f800000"], "0x40800000 00"),
+        ):
+            self.assertEqual(self.answer(model, words, *options), expected, (model, options, words))
+
+    def test_a_stream_of_long_lines(self):
+        lines = ["1 " * 5000 + "0x3c00 " * 5000 + "0", "1 1", "", "1 2 0xg", "1 2 0x10000", "2 2 1"]
+        result = calc("dot", "--stdin", "--model", "fp16_sequential", stdin="\n".join(lines).encode())
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.stdout.split(b"\n"), [b"0x6800 01", *[b"error"] * 4, b"0x4500 00", b""])
+        messages = result.stderr.decode().splitlines()
+        self.assertEqual(len(messages), 5, messages)
+        for i, part in ((2, "an odd number of operands"), (3, "is empty"), (4, "'0xg' is not hexadecimal"),
+                        (5, "more bits than fp16")):
+            self.assertTrue(messages[i - 2].startswith(f"halfscope: line {i}: "), messages)
+            self.assertIn(part, messages[i - 2])
+
+    @unittest.skipUnless(VECTORS, "HALFSCOPE_TENSOR_CORE_VECTORS names no folder of vectors")
+    def test_vectors_read_off_gpus(self):
+        generations = {"V100": "volta", "A100": "ampere", "A2": "ampere", "Ada": "ada", "L40S": "ada",
+                       "H100": "hopper", "H200": "hopper", "B200": "blackwell"}
+        codes = {"fp32": lambda bits: bits, "tf32": lambda bits: bits >> 13, "bf16": lambda bits: bits >> 16,
+                 "fp16": lambda bits: struct.unpack("<H", struct.pack("<e", single(bits)))[0]}
+        sets = 0
+        for result_file in sorted(Path(VECTORS).glob("*/*/d_*_fp*.txt")):
+            folder, gpu, form = result_file.parent, result_file.parts[-3], result_file.parts[-2]
+            if form not in codes:
+                continue  # FP8 went through another instruction
+            output = result_file.stem.rsplit("_", 1)[1]
+
+            def patterns(path, base, form):
+                return [[f"{codes[form](int(word, base)):#x}" for word in line.split()]
+                        for line in path.read_text().splitlines() if line.strip()]
+
+            a, b = (patterns(folder / f"{name}_{gpu}_{form}.txt", 16, form) for name in "ab")
+            c, d = patterns(folder / f"c_{gpu}_fp32.txt", 2, output), patterns(result_file, 2, output)
+            self.assertTrue(len(a) == len(b) == len(c) == len(d) > 0, result_file)
+            lines = "".join(" ".join(x + y + z) + "\n" for x, y, z in zip(a, b, c))
+            answers = calc("dot", "--stdin", "--model", f"tensor_core({generations[gpu]})", "--input", form,
+                           "--output", output, stdin=lines.encode())
+            self.assertEqual(answers.returncode, 0, answers.stderr)
+            found = [int(line.split()[0], 16) for line in answers.stdout.decode().splitlines()]
+            self.assertEqual(found, [int(line[0], 16) for line in d], result_file)
+            sets += 1
+        self.assertGreater(sets, 0)
+
+
+def single(bits):
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
 class Streams(unittest.TestCase):
     def test_malformed_lines_are_answered_in_their_place(self):
         lines = [b"1 2", b"", b"0x3c00", b"1 2 3", b"0xg 1", b"0x12345 1", b"1\0 2", b"9" * 100_000, b"1,5 2",
@@ -159,6 +254,18 @@ class Refusals(unittest.TestCase):
             (("add", "1", "2", "--overflow", "wrap"), ("unknown overflow policy 'wrap'",)),
             (("add", "1", "2", "--stdin"), ("--stdin", "leave out '1'")),
             ((), ("OPERATION",)),
+            (("dot", "1", "1", "1"), ("--model", "tensor_core(hopper)")),
+            (("dot", "--model", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
+            (("dot", "--model", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
+            (("dot", "--model", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
+            (("dot", "--model", "tensor_core(hopper)", "--output", "bf16", "1", "1", "1"), ("add up in bf16",)),
+            (("dot", "--model", "bf16_tensor_core(hopper)", "--input", "fp16", "1", "1", "1"),
+             ("multiplies numbers of bf16, not of fp16",)),
+            (("dot", "--model", "fp16_sequential", "--input", "fp17", "1", "1", "1"), ("unknown format 'fp17'",)),
+            (("dot", "--model", "fp16_sequential", "1", "1"), ("an odd number of operands", "2 given")),
+            (("dot", "--model", "fp16_sequential", "1"), ("1 given",)),
+            (("dot", "--model", "fp16_sequential", "--format", "fp16", "1", "1", "1"), ("--input",)),
+            (("add", "--model", "fp16_sequential", "1", "1"), ("are for dot",)),
         ):
             result = calc(*words)
             message = result.stderr.decode()

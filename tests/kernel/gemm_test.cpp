@@ -1,5 +1,6 @@
 // The matrix product equals its definition, element by element and bit for bit, for every model that it has.
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
 
@@ -25,10 +26,12 @@ std::size_t size_of(std::int64_t a, std::int64_t b) {
 /// Every listed model that products have, and the operand formats and chunks that the list leaves out.
 std::vector<AccumulateModel> product_models() {
   std::vector<AccumulateModel> models;
-  for (const char* name : {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)",
-                           "fp16_chunked(3)", "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)",
-                           "bf16_tensor_core(ampere)", "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)",
-                           "fp8_e5m2_tensor_core(hopper)", "fp8_e4m3_tensor_core(blackwell)"}) {
+  for (const char* name :
+       {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)", "fp16_chunked(3)",
+        "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)", "fp16_fused", "fp32_fused",
+        "bf16_fused", "fp8_e4m3_fused", "e8m21_fused", "fp16_ftz_fused", "bf16_tensor_core(ampere)",
+        "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)", "fp8_e5m2_tensor_core(hopper)",
+        "fp8_e4m3_tensor_core(blackwell)"}) {
     models.push_back(parse_accumulate_model(name));
   }
   for (const auto& entry : accumulate_models) {
@@ -140,6 +143,38 @@ TEST_CASE("gemm is the ordered sum where one element in a hundred is infinite, N
     for (std::size_t i = 7; i < values->size(); i += 101) (*values)[i] = special[(i / 101) % special.size()];
   }
   for (const AccumulateModel& model : product_models()) check_products(operands, extents, model);
+}
+
+/// Random FP16 codes; few are infinite or NaN, or every long sum would be.
+std::vector<float> random_codes(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values = random_floats(count, seed);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t code = to_bits(values[i]);
+    values[i] = decode(i % 97 == 5 ? code : code & 0xBBFFu, fp16);
+  }
+  return values;
+}
+
+TEST_CASE("fused sums of random bit patterns are the definition's for every depth", "[gemm][fused]") {
+  for (const std::int64_t depth : {1, 2, 3, 15, 16, 17, 255, 256, 257, 1000, 4097}) {
+    const Extents extents{3, 35, depth};
+    const std::size_t a = size_of(extents.rows, depth), b = size_of(depth, extents.columns);
+    for (const char* name : {"fp16_fused", "bf16_fused", "fp32_fused"}) {
+      const AccumulateModel model = parse_accumulate_model(name);
+      check_products({random_codes(a, 11), random_codes(b, 12)}, extents, model);
+      check_products({random_floats(a, 13), random_floats(b, 14)}, extents, model);
+      check_products(uniform_operands(extents), extents, model);
+    }
+  }
+}
+
+TEST_CASE("one rounding is not two", "[gemm][fused][known]") {
+  // 1 + 2^-10 squared is 1 + 2^-9 + 2^-20; less 1 + 2^-9, only a fused operation keeps 2^-20.
+  const std::vector<float> a{1, 1 + 0x1p-10f}, b{-(1 + 0x1p-9f), 1 + 0x1p-10f};
+  CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_fused")) == 0x1p-20f);
+  CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_sequential")) == 0);
+  CHECK_THROWS_AS(parse_accumulate_model("e7m22_fused"), RequestError);
+  CHECK_THROWS_AS(accumulate(a, parse_accumulate_model("fp16_fused")), RequestError);
 }
 
 TEST_CASE("sixteen products of the largest kind pass 31 bits and are still exact", "[gemm][tensor_core]") {

@@ -45,7 +45,8 @@ std::vector<float> column(const Problem& problem, Term term, std::int64_t c, con
 std::vector<NamedAccumulateModel> reduction_models() {
   std::vector<NamedAccumulateModel> models;
   for (const auto& entry : accumulate_models) {
-    if (parse_accumulate_model(entry.name).order != AccumulateOrder::tensor_core) models.push_back(entry);
+    const AccumulateOrder order = parse_accumulate_model(entry.name).order;
+    if (order != AccumulateOrder::tensor_core && order != AccumulateOrder::fused) models.push_back(entry);
   }
   return models;
 }

@@ -24,7 +24,7 @@ std::vector<float> mixed(const FloatFormat& format, std::size_t count) {
 
 void check_same(const Quantizer& q, std::span<const float> in, std::span<const float> out) {
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const float expected = round(in[i], q, stream.bits(i));
+    const float expected = round(in[i], q, rounding_bits(stream, i));
     if (same_bits(out[i], expected)) continue;
     FAIL_CHECK(to_string(q) << " of " << describe(in[i]) << " at " << i << " of " << in.size() << " is "
                             << describe(out[i]) << ", not " << describe(expected));
@@ -84,6 +84,45 @@ TEST_CASE("every instruction set draws the same random bits", "[kernel][round]")
   }
   CHECK(std::count(first.begin(), first.end(), 1.0f) > 400);
   CHECK(std::count(first.begin(), first.end(), 1.0f) < 600);
+}
+
+/// The share of 2^20 elements that go up from 1, each a `fraction` of the way to the next number.
+double share_of_ups(const FloatFormat& format, double fraction) {
+  const double step = std::ldexp(1.0, -format.mantissa_bits);
+  const std::vector<float> in(1 << 20, static_cast<float>(1 + fraction * step));
+  std::vector<float> out(in.size());
+  round(in, out, {format, Rounding::stochastic}, stream);
+  const auto ups = std::count_if(out.begin(), out.end(), [](float x) { return x > 1; });
+  CHECK(std::count(out.begin(), out.end(), 1.0f) + ups == std::ssize(in));
+  return static_cast<double>(ups) / static_cast<double>(in.size());
+}
+
+TEST_CASE("arrays round up as often as the discarded fraction says", "[kernel][round]") {
+  for (const FloatFormat& format : {fp16, bf16, fp8_e4m3, parse_format("e5m12")}) {
+    for (const double fraction : {0x1p-10, 0.125, 0.5, 0.8125, 1 - 0x1p-10}) {
+      const double sigma = std::sqrt(fraction * (1 - fraction) / (1 << 20));
+      INFO(to_string(format) << ", fraction " << fraction);
+      CHECK(std::abs(share_of_ups(format, fraction) - fraction) < 4.5 * sigma);
+    }
+    CHECK(share_of_ups(format, 0) == 0);
+  }
+  // The least fraction of FP16 that there is: 2^-13 of a step, expected 128 times.
+  CHECK(std::abs(share_of_ups(fp16, 0x1p-13) * (1 << 20) - 128) < 4.5 * std::sqrt(128.0));
+}
+
+TEST_CASE("the random bits of neighbours are independent", "[kernel][round]") {
+  // Halves of the way: of any two elements at a distance, a quarter of the pairs goes up together.
+  const std::vector<float> in(1 << 20, 1 + 0x1p-11f);
+  std::vector<float> out(in.size());
+  round(in, out, {fp16, Rounding::stochastic}, stream);
+  for (const std::size_t distance : {1u, 2u, 3u, 4u, 7u, 8u, 16u, 64u}) {
+    double together = 0;
+    for (std::size_t i = distance; i < out.size(); ++i)
+      together += (out[i] > 1 && out[i - distance] > 1) ? 1 : 0;
+    const double pairs = static_cast<double>(out.size() - distance);
+    INFO("distance " << distance);
+    CHECK(std::abs(together / pairs - 0.25) < 4.5 * std::sqrt(0.25 * 0.75 / pairs));
+  }
 }
 
 TEST_CASE("sizes that differ are refused", "[kernel][round]") {

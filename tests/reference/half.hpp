@@ -1,4 +1,5 @@
-// FP16 results by the processor's own rounding of doubles: fast enough for all pairs of operands.
+// Results of 16-bit formats by the processor's own rounding of doubles, many at a time: fast enough for all
+// pairs of operands.
 #pragma once
 
 #include <cfenv>
@@ -8,6 +9,9 @@
 #include <limits>
 
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/isa.hpp>
+
+#include "tests/reference/rounding.hpp"
 
 namespace halfscope::reference {
 
@@ -28,39 +32,82 @@ class ProcessorRounding {
   int before_;
 };
 
-/// `x` on a grid of 11 significand bits down to `lowest` as the smallest exponent: adding 1.5 * 2^52 grid
+/// A format with infinities and at most 11 significand bits, and a rounding that processors have.
+struct ProcessorGrid {
+  std::int64_t mantissa_bits, min_exponent;
+  double min_normal, max_finite, positive_overflow, negative_overflow;
+  bool by_magnitude;  ///< toward zero, |x| is rounded down
+
+  explicit ProcessorGrid(const Quantizer& q)
+      : mantissa_bits(q.format.mantissa_bits),
+        min_exponent(std::ilogb(limits(q.format).min_normal)),
+        min_normal(limits(q.format).min_normal),
+        max_finite(limits(q.format).max_finite),
+        positive_overflow(overflows_outward(q.rounding, false) ? INFINITY : max_finite),
+        negative_overflow(overflows_outward(q.rounding, true) ? INFINITY : max_finite),
+        by_magnitude(q.rounding == Rounding::toward_zero) {}
+};
+
+/// `x` with the grid's significand bits, down to `lowest` as the smallest exponent: adding 1.5 * 2^52 grid
 /// steps leaves the processor no room for further bits.
-[[gnu::always_inline]] inline double on_half_grid(double x, int lowest) {
-  std::uint64_t bits;
+[[gnu::always_inline]] inline double on_grid(double x, std::int64_t lowest, const ProcessorGrid& grid) {
+  std::int64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  int exponent = static_cast<int>((bits >> 52) & 0x7FF) - 1023;
-  if (exponent < lowest) exponent = lowest;
-  bits = (static_cast<std::uint64_t>(exponent - 10 + 52 + 1023) << 52) | (std::uint64_t{1} << 51);
+  std::int64_t exponent = ((bits >> 52) & 0x7FF) - 1023;
+  exponent = exponent < lowest ? lowest : exponent;
+  bits = ((exponent - grid.mantissa_bits + 52 + 1023) << 52) | (std::int64_t{1} << 51);
   double big;
   std::memcpy(&big, &bits, sizeof big);
   return (x + big) - big;
 }
 
-struct HalfAnswer {
+struct GridAnswer {
   double value;
-  unsigned flags;
+  std::int64_t flags;
 };
 
-/// `x` as FP16 under `rounding`, in which the processor must be too; toward zero, x >= 0 is rounded down.
-[[gnu::always_inline]] inline HalfAnswer to_half(double x, Rounding rounding) {
-  if (x == 0 || !(std::abs(x) < std::numeric_limits<double>::infinity())) return {x, 0};
-  const bool by_magnitude = rounding == Rounding::toward_zero;
-  const double given = by_magnitude ? std::abs(x) : x;
-  const double rounded = std::copysign(on_half_grid(given, -14), x);
-  if (std::abs(rounded) > 65504) {
-    const bool inward =
-        by_magnitude || (rounding == Rounding::up && x < 0) || (rounding == Rounding::down && x > 0);
-    return {std::copysign(inward ? 65504 : std::numeric_limits<double>::infinity(), x), 4 | 1};
+/// The finite `x` rounded; the processor must be in the same rounding.
+[[gnu::always_inline]] inline GridAnswer to_grid(double x, const ProcessorGrid& grid) {
+  const double given = grid.by_magnitude ? std::abs(x) : x;
+  const double rounded = std::copysign(on_grid(given, grid.min_exponent, grid), x);
+  const bool tiny = (std::abs(on_grid(given, -1000, grid)) < grid.min_normal) & (x != 0);
+  const bool overflows = std::abs(rounded) > grid.max_finite;
+  const double overflow = std::copysign(x < 0 ? grid.negative_overflow : grid.positive_overflow, x);
+  const std::int64_t inexact = tiny ? 3 : 1;
+  return {overflows ? overflow : rounded, overflows ? 5 : rounded == x ? 0 : inexact};
+}
+
+/// The bits of values[i] and its flags, for the finite results[i] of an operation.
+[[gnu::always_inline]] inline void to_grid_loop(const double* results, std::size_t count,
+                                                const ProcessorGrid& shared_grid, float* values,
+                                                std::uint8_t* flags) {
+  const ProcessorGrid grid = shared_grid;
+  for (std::size_t i = 0; i < count; ++i) {
+    const GridAnswer answer = to_grid(results[i], grid);
+    values[i] = static_cast<float>(answer.value);
+    flags[i] = static_cast<std::uint8_t>(answer.flags);
   }
-  if (rounded == x) return {rounded, 0};
-  if (std::abs(x) >= 0x1p-14) return {rounded, 1};
-  const bool tiny = std::abs(on_half_grid(given, -1000)) < 0x1p-14;
-  return {rounded, tiny ? 3u : 1u};
+}
+
+inline void to_grid_baseline(const double* results, std::size_t count, const ProcessorGrid& grid,
+                             float* values, std::uint8_t* flags) {
+  to_grid_loop(results, count, grid, values, flags);
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f,avx512dq,avx512bw,avx512vl")]] inline void to_grid_avx512(
+    const double* results, std::size_t count, const ProcessorGrid& grid, float* values, std::uint8_t* flags) {
+  to_grid_loop(results, count, grid, values, flags);
+}
+#endif
+
+/// The same for arrays, in wide vectors where the processor has them: these tests take minutes.
+inline void to_grid(const double* results, std::size_t count, const ProcessorGrid& grid, float* values,
+                    std::uint8_t* flags) {
+#if defined(__x86_64__)
+  if (available_isas().size() > 2) return to_grid_avx512(results, count, grid, values, flags);
+#endif
+  to_grid_baseline(results, count, grid, values, flags);
 }
 
 }  // namespace halfscope::reference

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <vector>
 
+#include <halfscope/arithmetic/operations.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {
@@ -14,23 +15,22 @@ namespace {
 
 constexpr int largest_chunk = 1 << 20;
 
-float sum_sequential(std::span<const float> terms, const Quantizer& quantizer) {
-  float sum = 0;
+float sum_sequential(float sum, std::span<const float> terms, const Quantizer& quantizer) {
   for (const float term : terms) sum = round(sum + round(term, quantizer), quantizer);
   return sum;
 }
 
-float sum_chunked(std::span<const float> terms, const Quantizer& quantizer, std::size_t chunk) {
-  float sum = 0;
+float sum_chunked(float sum, std::span<const float> terms, const Quantizer& quantizer, std::size_t chunk) {
   for (std::size_t first = 0; first < terms.size(); first += chunk) {
     const auto here = terms.subspan(first, std::min(chunk, terms.size() - first));
-    sum = round(sum + sum_sequential(here, quantizer), Quantizer{});  // FP32 already: makes NaNs the one NaN
+    sum =
+        round(sum + sum_sequential(0, here, quantizer), Quantizer{});  // FP32 already: makes NaNs the one NaN
   }
   return sum;
 }
 
-float sum_kahan(std::span<const float> terms, const Quantizer& quantizer) {
-  float sum = 0, compensation = 0;
+float sum_kahan(float sum, std::span<const float> terms, const Quantizer& quantizer) {
+  float compensation = 0;
   for (const float term : terms) {
     const float addend = round(round(term, quantizer) - compensation, quantizer);
     const float next = round(sum + addend, quantizer);
@@ -48,6 +48,45 @@ float sum_pairwise(std::span<const float> terms, const Quantizer& quantizer) {
   while (half * 2 < terms.size()) half *= 2;
   return round(sum_pairwise(terms.first(half), quantizer) + sum_pairwise(terms.subspan(half), quantizer),
                quantizer);
+}
+
+float sum_from(float start, std::span<const float> terms, const AccumulateModel& model) {
+  const Quantizer quantizer{.format = model.format};
+  const float rounded_start = round(start, quantizer);
+  switch (model.order) {
+    case AccumulateOrder::sequential:
+      return sum_sequential(rounded_start, terms, quantizer);
+    case AccumulateOrder::chunked:
+      return sum_chunked(round(start, Quantizer{}), terms, quantizer, static_cast<std::size_t>(model.chunk));
+    case AccumulateOrder::pairwise:
+      return round(rounded_start + sum_pairwise(terms, quantizer), quantizer);
+    case AccumulateOrder::kahan:
+      return sum_kahan(rounded_start, terms, quantizer);
+    case AccumulateOrder::tensor_core:
+    case AccumulateOrder::fused:
+      break;
+  }
+  check_reduction_model(model);
+  return 0;
+}
+
+float fused_sum_from(float start, std::span<const float> a, std::span<const float> b,
+                     const Quantizer& quantizer) {
+  float sum = round(start, quantizer);
+  for (std::size_t k = 0; k < a.size(); ++k) sum = fma(a[k], b[k], sum, quantizer).value;
+  return sum;
+}
+
+std::vector<float> products_of(std::span<const float> a, std::span<const float> b) {
+  std::vector<float> products(a.size());
+  for (std::size_t k = 0; k < a.size(); ++k) products[k] = a[k] * b[k];
+  return products;
+}
+
+std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& format) {
+  std::vector<float> rounded(values.size());
+  for (std::size_t k = 0; k < values.size(); ++k) rounded[k] = round(values[k], {.format = format});
+  return rounded;
 }
 
 [[noreturn]] void reject(std::string_view text) {
@@ -123,6 +162,7 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
   for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
     if (enum_names<AccumulateOrder>[i] == order) {
       model.order = static_cast<AccumulateOrder>(i);
+      if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
       return model;
     }
   }
@@ -131,40 +171,33 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
 
 float accumulate(std::span<const float> terms, const AccumulateModel& model) {
   const Quantizer quantizer{.format = model.format};
-  switch (model.order) {
-    case AccumulateOrder::sequential:
-      return sum_sequential(terms, quantizer);
-    case AccumulateOrder::chunked:
-      return sum_chunked(terms, quantizer, static_cast<std::size_t>(model.chunk));
-    case AccumulateOrder::pairwise:
-      return sum_pairwise(terms, quantizer);
-    case AccumulateOrder::kahan:
-      return sum_kahan(terms, quantizer);
-    case AccumulateOrder::tensor_core:
-      break;
-  }
-  check_reduction_model(model);
-  return 0;
+  if (model.order == AccumulateOrder::pairwise) return sum_pairwise(terms, quantizer);
+  return sum_from(0, terms, model);
 }
 
 float accumulate_products(std::span<const float> a, std::span<const float> b, const AccumulateModel& model) {
-  if (model.order != AccumulateOrder::tensor_core) {
-    std::vector<float> products(a.size());
-    for (std::size_t k = 0; k < a.size(); ++k) products[k] = a[k] * b[k];
-    return accumulate(products, model);
-  }
-  std::vector<float> rounded_a(a.size()), rounded_b(b.size());
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    rounded_a[k] = round(a[k], {.format = model.format});
-    rounded_b[k] = round(b[k], {.format = model.format});
-  }
-  return dot(rounded_a, rounded_b, 0, tensor_core_step(model.core, model.format, fp32));
+  if (model.order == AccumulateOrder::pairwise) return accumulate(products_of(a, b), model);
+  return accumulate_products_from(0, a, b, model);
+}
+
+float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
+                               const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::fused) return fused_sum_from(start, a, b, {.format = model.format});
+  if (model.order != AccumulateOrder::tensor_core) return sum_from(start, products_of(a, b), model);
+  const TensorCoreStep& step = tensor_core_step(model.core, model.format, fp32);
+  return dot(rounded_to(a, model.format), rounded_to(b, model.format), start, step);
 }
 
 void check_reduction_model(const AccumulateModel& model) {
-  if (model.order != AccumulateOrder::tensor_core) return;
+  if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
   throw RequestError(to_string(model) +
                      " adds up matrix products; a sum of single terms takes one of the others");
+}
+
+void check_fused_format(const FloatFormat& format) {
+  if (format == fp32 || format.mantissa_bits <= 21) return;
+  throw RequestError("fused sums take fp32 and formats of at most 21 mantissa bits, not " +
+                     to_string(format));
 }
 
 }  // namespace halfscope

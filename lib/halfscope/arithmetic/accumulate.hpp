@@ -18,15 +18,16 @@ enum class AccumulateOrder : std::uint8_t {
   pairwise,  ///< a binary tree: equal halves are added, a ragged end joins from its smallest subtree upwards
   kahan,     ///< sequential with a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded
   tensor_core,  ///< of products only: blocks of ascending terms, each added to the sum by a tensor core
+  fused,        ///< of products only: as sequential, but product and add are one operation, rounded once
 };
 template <>
-inline constexpr std::array<std::string_view, 5> enum_names<AccumulateOrder>{
-    "sequential", "chunked", "pairwise", "kahan", "tensor_core"};
+inline constexpr std::array<std::string_view, 6> enum_names<AccumulateOrder>{
+    "sequential", "chunked", "pairwise", "kahan", "tensor_core", "fused"};
 
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
-/// are rounded separately, never fused. Printed as "fp16_sequential", "fp32_chunked(256)", "fp16_pairwise".
-/// Of a tensor core, `format` is that of the operands, and the sums are its FP32 output's: printed as
-/// "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)".
+/// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
+/// "fp32_chunked(256)", "fp16_pairwise". Of a tensor core, `format` is that of the operands, and the sums are
+/// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;
@@ -48,6 +49,10 @@ inline constexpr std::array accumulate_models{
     NamedAccumulateModel{"fp32_pairwise", "FP32, binary tree"},
     NamedAccumulateModel{"fp16_sequential",
                          "FP16 partial sum, ascending order: stagnates and overflows first"},
+    NamedAccumulateModel{
+        "fp16_fused", "FP16 partial sum, ascending order, product and add rounded once; only for products"},
+    NamedAccumulateModel{"fp32_fused",
+                         "FP32, ascending order, product and add rounded once; only for products"},
     NamedAccumulateModel{"fp16_chunked(64)", "FP16 inside chunks of 64 terms, FP32 across them"},
     NamedAccumulateModel{"fp16_pairwise", "FP16, binary tree"},
     NamedAccumulateModel{"fp32_kahan", "FP32, ascending order with Kahan's compensation; not for products"},
@@ -66,16 +71,24 @@ inline constexpr std::array accumulate_models{
 [[nodiscard]] AccumulateModel parse_accumulate_model(std::string_view text);
 
 /// The sum of `terms` as `model` adds them up: the scalar definition that every kernel equals bit for bit.
-/// Throws RequestError for tensor_core, which adds up products only.
+/// Throws RequestError for fused and tensor_core, which add up products only.
 [[nodiscard]] float accumulate(std::span<const float> terms, const AccumulateModel& model);
 
 /// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;
-/// for tensor_core, the operands rounded (nearest even) to `model.format`, then `dot` of its step from zero.
-/// `a` and `b` have the same size.
+/// for fused, sum = `fma`(a[k], b[k], sum) from zero; for tensor_core, the operands rounded (nearest even) to
+/// `model.format`, then `dot` of its step from zero. `a` and `b` have the same size.
 [[nodiscard]] float accumulate_products(std::span<const float> a, std::span<const float> b,
                                         const AccumulateModel& model);
 
-/// Throws RequestError where `model` is not one that sums of single terms can have: tensor_core.
+/// The same sum, from `start` on: the running sum begins with `start` rounded to `model.format` (of chunks,
+/// the FP32 sum across them, with `start` as it is); a pairwise sum adds it last.
+[[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
+                                             const AccumulateModel& model);
+
+/// Throws RequestError where `model` is not one that sums of single terms can have: fused, tensor_core.
 void check_reduction_model(const AccumulateModel& model);
+
+/// Throws RequestError unless `format` is FP32 or has at most 21 mantissa bits, as fused sums need.
+void check_fused_format(const FloatFormat& format);
 
 }  // namespace halfscope

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/arithmetic/operations.hpp>
+
 namespace halfscope {
 namespace {
 
@@ -18,17 +20,15 @@ bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-}  // namespace
-
-float counted_dot(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step,
-                  ReductionCounters& counters) {
+/// Adds up `width` products at a time as `add(x, y, sum)` does.
+template <typename Add>
+float count_steps(std::span<const float> a, std::span<const float> b, float sum, std::size_t width,
+                  ReductionCounters& counters, Add&& add) {
   ReductionCounters here{.reductions = 1, .terms = static_cast<std::int64_t>(a.size())};
-  const auto width = static_cast<std::size_t>(step.products);
-  float sum = c;
   for (std::size_t first = 0; first < a.size(); first += width) {
     const std::size_t count = std::min(width, a.size() - first);
     const auto x = a.subspan(first, count), y = b.subspan(first, count);
-    const float next = fused_step(x, y, sum, step);
+    const float next = add(x, y, sum);
     if (next == sum && has_nonzero_product(x, y)) ++here.stagnated;
     const bool from_finite = std::isfinite(sum) && all_finite(x) && all_finite(y);
     if (!std::isfinite(next) && from_finite) {
@@ -40,6 +40,21 @@ float counted_dot(std::span<const float> a, std::span<const float> b, float c, c
   }
   counters.merge(here);
   return sum;
+}
+
+}  // namespace
+
+float counted_dot(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step,
+                  ReductionCounters& counters) {
+  return count_steps(a, b, c, static_cast<std::size_t>(step.products), counters,
+                     [&](auto x, auto y, float sum) { return fused_step(x, y, sum, step); });
+}
+
+float counted_fused_dot(std::span<const float> a, std::span<const float> b, const FloatFormat& format,
+                        ReductionCounters& counters) {
+  return count_steps(a, b, 0, 1, counters, [&](auto x, auto y, float sum) {
+    return fma(x[0], y[0], sum, {.format = format}).value;
+  });
 }
 
 }  // namespace halfscope

@@ -1,4 +1,4 @@
-// Dot products on a tensor core that say what their partial sums went through.
+// Dot products, on a tensor core or by fused multiply-adds, that say what their partial sums went through.
 #pragma once
 
 #include <span>
@@ -14,5 +14,10 @@ namespace halfscope {
 /// (Counters of the other models: counted_column_sums in kernel/reduce.hpp.)
 [[nodiscard]] float counted_dot(std::span<const float> a, std::span<const float> b, float c,
                                 const TensorCoreStep& step, ReductionCounters& counters);
+
+/// The fused sum (AccumulateOrder::fused) of a[k] b[k] from zero in `format`, and what happened on the way: a
+/// step is one fused multiply-add.
+[[nodiscard]] float counted_fused_dot(std::span<const float> a, std::span<const float> b,
+                                      const FloatFormat& format, ReductionCounters& counters);
 
 }  // namespace halfscope

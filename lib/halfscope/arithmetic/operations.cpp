@@ -46,7 +46,7 @@ std::uint32_t sign_of_zero_sum(std::uint32_t a, std::uint32_t b, Rounding roundi
 
 }  // namespace
 
-Flagged add(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
+Flagged detail::add_any(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
   if (any_nan(a, b)) return nan_from(a, b);
   if (is_infinite(a) && is_infinite(b) && sign_of(a) != sign_of(b)) return invalid_result;
   if (is_infinite(a)) return round_infinity(sign_of(a), q);
@@ -55,11 +55,7 @@ Flagged add(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
                 random_bits);
 }
 
-Flagged sub(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
-  return add(a, from_bits(to_bits(b) ^ sign_bit), q, random_bits);
-}
-
-Flagged mul(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
+Flagged detail::mul_any(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
   if (any_nan(a, b)) return nan_from(a, b);
   const std::uint32_t sign = sign_of(a) ^ sign_of(b);
   if (is_infinite(a) || is_infinite(b)) {
@@ -68,7 +64,7 @@ Flagged mul(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
   return finish(exact_product(unpack(a), unpack(b)), sign, q, random_bits);
 }
 
-Flagged div(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
+Flagged detail::div_any(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
   if (any_nan(a, b)) return nan_from(a, b);
   const std::uint32_t sign = sign_of(a) ^ sign_of(b);
   if (is_infinite(a)) return is_infinite(b) ? invalid_result : round_infinity(sign, q);
@@ -109,7 +105,7 @@ Flagged rem(float a, float b, const Quantizer& q, std::uint32_t random_bits) {
   return finish(exact_remainder(unpack(a), unpack(b)), sign_of(a), q, random_bits);
 }
 
-Flagged convert(float a, const Quantizer& q, std::uint32_t random_bits) {
+Flagged detail::convert_any(float a, const Quantizer& q, std::uint32_t random_bits) {
   if (is_nan(a)) return nan_from(a);
   if (is_infinite(a)) return round_infinity(sign_of(a), q);
   return finish(unpack(a), sign_of(a), q, random_bits);

@@ -63,23 +63,13 @@ std::uint32_t compose(std::uint64_t steps, int exponent) {
   return (static_cast<std::uint32_t>(field - 1) << 23) + significand;
 }
 
-std::uint32_t overflowed(const Quantizer& q, std::uint32_t sign) {
-  const bool inward = q.rounding == Rounding::toward_zero || q.rounding == Rounding::to_odd ||
-                      (q.rounding == Rounding::up && sign != 0) ||
-                      (q.rounding == Rounding::down && sign == 0);
-  return inward ? q.format.max_finite_bits() : detail::beyond_finite(q);
-}
-
-float signed_value(std::uint32_t sign, std::uint32_t magnitude) {
-  return from_bits(magnitude > infinity_bits ? quiet_nan_bits : sign | magnitude);
-}
-
 }  // namespace
 
 Flagged round_infinity(std::uint32_t sign, const Quantizer& q) {
   const std::uint32_t beyond = detail::beyond_finite(q);
   const bool kept = beyond == infinity_bits;
-  return {signed_value(sign, beyond), kept ? std::uint8_t{0} : std::uint8_t{flag::overflow | flag::inexact}};
+  return {detail::signed_value(sign, beyond),
+          kept ? std::uint8_t{0} : std::uint8_t{flag::overflow | flag::inexact}};
 }
 
 Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bits) {
@@ -97,7 +87,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   std::uint32_t magnitude =
       too_large ? infinity_bits : compose(steps, exponent + below_normal - format.mantissa_bits);
   if (magnitude > format.max_finite_bits()) {
-    return {signed_value(x.sign, overflowed(q, x.sign)), flag::overflow | flag::inexact};
+    return {detail::signed_value(x.sign, detail::overflowed(q, x.sign)), flag::overflow | flag::inexact};
   }
 
   bool tiny = below_normal > 0;
@@ -112,7 +102,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
     inexact = true;
   }
   const int flags = (inexact ? flag::inexact : 0) | (inexact && tiny ? flag::underflow : 0);
-  return {signed_value(x.sign, magnitude), static_cast<std::uint8_t>(flags)};
+  return {detail::signed_value(x.sign, magnitude), static_cast<std::uint8_t>(flags)};
 }
 
 Exact round_to_integer(const Exact& x, Rounding rounding, std::uint32_t random_bits) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <halfscope/arithmetic/exact.hpp>
-#include <halfscope/format/quantizer.hpp>
+#include <halfscope/format/round.hpp>
 
 namespace halfscope {
 
@@ -22,6 +22,22 @@ struct Flagged {
   float value = 0;
   std::uint8_t flags = 0;
 };
+
+namespace detail {
+
+/// The magnitude of what a number that overflows becomes (IEEE 754-2019, 7.4).
+[[nodiscard]] constexpr std::uint32_t overflowed(const Quantizer& q, std::uint32_t sign) {
+  const bool inward = q.rounding == Rounding::toward_zero || q.rounding == Rounding::to_odd ||
+                      (q.rounding == Rounding::up && sign != 0) ||
+                      (q.rounding == Rounding::down && sign == 0);
+  return inward ? q.format.max_finite_bits() : beyond_finite(q);
+}
+
+[[nodiscard]] constexpr float signed_value(std::uint32_t sign, std::uint32_t magnitude) {
+  return from_bits(magnitude > infinity_bits ? quiet_nan_bits : sign | magnitude);
+}
+
+}  // namespace detail
 
 /// `x`, which must not be zero, rounded as `round` in format/round.hpp rounds a float. Overflow is raised
 /// where the result, as if its exponent had no bound, is beyond the largest number, whatever it becomes.

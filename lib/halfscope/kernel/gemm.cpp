@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include <halfscope/kernel/fused_lanes.hpp>
 #include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
 
@@ -11,11 +12,19 @@ namespace halfscope {
 namespace {
 
 constexpr std::size_t tile_vectors = 2;
-/// As many rows as leave registers for the rounding between the adds.
+
+/// Product and sum rounded one after the other.
 template <typename Round>
-constexpr std::size_t tile_rows = lanes < 16                        ? 4
-                                  : std::is_same_v<Round, KeepFp32> ? 12
-                                                                    : 8;
+struct InTurn {
+  Round to;
+  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return to(c + to(a * b)); }
+};
+
+/// As many rows as leave registers for the rounding between the adds.
+template <typename Step>
+constexpr std::size_t tile_rows = lanes < 16                               ? 4
+                                  : std::is_same_v<Step, InTurn<KeepFp32>> ? 12
+                                                                           : 8;
 /// Terms per pass: this many rows of one tile's columns of b stay in the first-level cache.
 constexpr std::size_t depth_block = 256;
 
@@ -29,11 +38,11 @@ struct Panel {
 
 /// The terms [k0, k1) of every sum. A pass goes on from the sum so far, or if it is a chunk is a sum of its
 /// own, which is then added to it.
-template <typename Round>
+template <typename Step>
 struct Pass {
   std::size_t k0, k1;
   AccumulateOrder order;
-  Round round;
+  Step step;
 };
 
 HALFSCOPE_HD Floats with_one_nan(Floats x) {
@@ -42,9 +51,9 @@ HALFSCOPE_HD Floats with_one_nan(Floats x) {
 
 /// One tile of c: `rows` by `vectors * lanes`, from a panel that starts at term k0. Between passes the
 /// partial sums wait in c, unrounded, so that passes that are no chunks do not change a bit.
-template <std::size_t rows, std::size_t vectors, typename Round>
-void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Round>& pass) {
-  const Round to = pass.round;
+template <std::size_t rows, std::size_t vectors, typename Step>
+void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Step>& pass) {
+  const Step step = pass.step;
   const bool starts_at_zero = pass.k0 == 0 || pass.order == AccumulateOrder::chunked;
   const float* a_row[rows];
   Floats sum[rows][vectors];
@@ -62,7 +71,7 @@ void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<R
 #pragma GCC unroll 12
     for (std::size_t i = 0; i < rows; ++i) {
       const Floats a_ik = all_lanes(a_row[i][column]);
-      for (std::size_t j = 0; j < vectors; ++j) sum[i][j] = to(sum[i][j] + to(a_ik * b_k[j]));
+      for (std::size_t j = 0; j < vectors; ++j) sum[i][j] = step.add_product(sum[i][j], a_ik, b_k[j]);
     }
   }
   for (std::size_t i = 0; i < rows; ++i) {
@@ -75,11 +84,11 @@ void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<R
 }
 
 /// How all sums are added up.
-template <typename Round>
+template <typename Step>
 struct Order {
   AccumulateOrder order;
   std::size_t terms_per_pass;
-  Round round;
+  Step step;
 };
 
 /// The terms [k0, k1) of a panel: copied together where several tiles read them, since rows of b that are a
@@ -96,10 +105,10 @@ Panel panel_of_pass(const Panel& panel, std::size_t k0, std::size_t k1, float* c
   return {copy, width, panel.c, panel.c_stride};
 }
 
-template <std::size_t vectors, typename Round>
+template <std::size_t vectors, typename Step>
 void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
-                     const Order<Round>& order) {
-  constexpr std::size_t rows = tile_rows<Round>;
+                     const Order<Step>& order) {
+  constexpr std::size_t rows = tile_rows<Step>;
   const std::size_t depth = a.column.size();
   const auto last = static_cast<std::size_t>(range.last);
   constexpr std::size_t width = vectors * lanes;
@@ -108,7 +117,7 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
       order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
-    const Pass<Round> pass{k0, k1, order.order, order.round};
+    const Pass<Step> pass{k0, k1, order.order, order.step};
     const Panel here = panel_of_pass<width>(panel, k0, k1, copies ? copy : nullptr);
     auto m = static_cast<std::size_t>(range.first);
     for (; m + rows <= last; m += rows) tile<rows, vectors>(a, here, m, pass);
@@ -118,9 +127,9 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
 }
 
 /// The last columns, too few for a vector: computed in a copy that is padded with zeros.
-template <typename Round>
+template <typename Step>
 void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
-                   const Order<Round>& order) {
+                   const Order<Step>& order) {
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
@@ -137,9 +146,9 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
   delete[] padded;
 }
 
-template <typename Round>
+template <typename Step>
 void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
-              const Order<Round>& order) {
+              const Order<Step>& order) {
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
@@ -151,20 +160,37 @@ void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const Outpu
   if (n < last && range.rows.first < range.rows.last) narrow_column(a, panel(), range.rows, last - n, order);
 }
 
+/// `multiply` with one rounding per term.
+void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+                    const FloatFormat& format) {
+  const auto with = [&](auto step) {
+    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
+  };
+#if defined(__FMA__)
+  if (format == FloatFormat{}) return with(FuseFp32{});
+#endif
+#if defined(__AVX512F__)
+  if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
+  with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
+#else
+  with(FuseByDouble{double_grid(format)});
+#endif
+}
+
 }  // namespace
 
 template <Isa isa>
 void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::fused) return multiply_fused(a, b, c, range, model.format);
   const std::size_t terms =
       model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
-  if (model.format == FloatFormat{}) {
-    return multiply(a, b, c, range, Order<KeepFp32>{model.order, terms, {}});
-  }
-  if (model.format == FloatFormat{5, 10}) {
-    return multiply(a, b, c, range, Order<RoundToFp16>{model.order, terms, {}});
-  }
-  multiply(a, b, c, range, Order<RoundTo>{model.order, terms, {rounding_grid({.format = model.format})}});
+  const auto with = [&](auto step) {
+    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step});
+  };
+  if (model.format == FloatFormat{}) return with(InTurn<KeepFp32>{});
+  if (model.format == FloatFormat{5, 10}) return with(InTurn<RoundToFp16>{});
+  with(InTurn<RoundTo>{{rounding_grid({.format = model.format})}});
 }
 template void gemm_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const OutputRange&,
                                          const AccumulateModel&);

@@ -35,7 +35,7 @@ struct DenseMatrix {
 /// where there is no product for `model` (check_product_model).
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 
-/// Throws RequestError unless `model` is sequential, chunked or tensor_core.
+/// Throws RequestError unless `model` is sequential, fused, chunked or tensor_core.
 void check_product_model(const AccumulateModel& model);
 
 struct RowRange {
@@ -50,8 +50,8 @@ struct OutputRange {
   std::int64_t last_column = 0;
 };
 
-/// Part of `gemm` in one thread, sequential or chunked. Instantiated in a translation unit per instruction
-/// set.
+/// Part of `gemm` in one thread, sequential, fused or chunked. Instantiated in a translation unit per
+/// instruction set.
 template <Isa isa>
 void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const AccumulateModel& model);

@@ -69,7 +69,8 @@ void check_product_model(const AccumulateModel& model) {
     throw RequestError("a matrix product's chunk holds at least one term");
   }
   if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked) return;
-  throw RequestError("matrix products add up sequentially, in chunks or as tensor cores do, not in " +
+  if (model.order == AccumulateOrder::fused) return check_fused_format(model.format);
+  throw RequestError("matrix products add up sequentially, fused, in chunks or as tensor cores do, not in " +
                      to_string(model) + "; only sums of single terms take that");
 }
 

@@ -30,23 +30,36 @@ struct Scale {
   Floats up, down;
 };
 HALFSCOPE_HD Scale scale_of(Ints largest, int bits) {
-  const Ints up = (127 + bits) - larger(largest, Ints{} + lowest_exponent);
-  return {as_floats(up << 23), as_floats((254 - up) << 23)};
+  const Ints up = ((127 + bits) - larger(largest, Ints{} + lowest_exponent)) << 23;
+  return {as_floats(up), as_floats((254 << 23) - up)};
 }
 
-/// The exponents of the accumulators; zeros among them have that of the subnormal numbers, below every limit.
+/// The exponents of the accumulators. Those of zeros are below every limit, as those of subnormal numbers
+/// are; those of infinities and NaNs are above.
 HALFSCOPE_HD Ints accumulator_exponents(Floats c) {
-  const Ints field = (as_ints(c) >> 23) & 255;
-  const Ints exponent = larger(field, Ints{} + 1) - 127;
-  return field == 255 ? Ints{} + special_exponent : exponent;
+  return as_ints(as_words(as_ints(c) << 1) >> 24) - 127;
 }
 
-/// `magnitude`, not negative, cut off to 24 bits.
-HALFSCOPE_HD Floats truncate_to_float(Ints magnitude) {
+/// Negative in lanes that need the definition: `largest` is out of range, and not since all terms are zeros.
+/// A comparison would go through a mask register and back.
+HALFSCOPE_HD Ints out_of_range(Ints largest, Ints largest_of_products, Floats c) {
+  const Ints any_term = ~(largest_of_products - no_product) | (Ints{} - (as_ints(c) & 0x7FFFFFFF));
+  return (highest_exponent - 1 - largest) | ((largest - (lowest_exponent + 1)) & any_term);
+}
+
+/// `total` as a float, cut off to 24 bits; not of -2^31.
+HALFSCOPE_HD Floats truncate_to_float(Ints total) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvt_roundepi32_ps(0xFFFF, reinterpret_cast<__m512i>(total),
+                                        _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#else
+  const Ints sign = total >> 31;
+  const Ints magnitude = (total ^ sign) - sign;
   Floats nearest = __builtin_convertvector(magnitude, Floats);
   nearest = nearest < 2147483520.0f ? nearest : all_lanes(2147483520.0f);  // the largest float below 2^31
   const Ints rounded_up = (magnitude - __builtin_convertvector(nearest, Ints)) >> 31;
-  return as_floats(as_ints(nearest) + rounded_up);
+  return as_floats((as_ints(nearest) + rounded_up) | (sign << 31));
+#endif
 }
 
 /// One step's operands, packed: a term of a is `strip_rows` numbers, one of b is `lanes`.
@@ -93,20 +106,20 @@ HALFSCOPE_HD void find_largest_exponents(const StepOperands& operands, Ints (&la
 }
 
 /// c[i] + the products of the step. Products are exact floats, and so are they times a power of two;
-/// conversion to integer cuts off what lies below it. Eight fit 32 bits, more are checked.
+/// conversion to integer cuts off what lies below it. Eight and the accumulator fit 31 bits, twice eight are
+/// checked. Where all products are zeros, the accumulator comes back as it was.
 template <std::size_t products>
 void vector_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c) {
   Ints largest[strip_rows];
   find_largest_exponents<products>(operands, largest);
   Scale scale[strip_rows];
-  Ints only_zeros[strip_rows], out_of_range{};
+  Ints exceptional{};
   for (std::size_t i = 0; i < strip_rows; ++i) {
-    only_zeros[i] = largest[i] < no_product;
-    largest[i] = larger(largest[i], accumulator_exponents(c[i]));
-    out_of_range |= (largest[i] >= highest_exponent) | ((largest[i] <= lowest_exponent) & ~only_zeros[i]);
-    scale[i] = scale_of(largest[i], step.fraction_bits);
+    const Ints all = larger(largest[i], accumulator_exponents(c[i]));
+    exceptional |= out_of_range(all, largest[i], c[i]);
+    scale[i] = scale_of(all, step.fraction_bits);
   }
-  if (any_negative(out_of_range)) return scalar_step(operands, step, c);
+  if (any_negative(exceptional)) return scalar_step(operands, step, c);
   constexpr std::size_t half = products < 8 ? products : 8;
   Ints sum[products / half][strip_rows];
   for (std::size_t i = 0; i < strip_rows; ++i) sum[0][i] = __builtin_convertvector(c[i] * scale[i].up, Ints);
@@ -122,22 +135,17 @@ void vector_step(const StepOperands& operands, const TensorCoreStep& step, Strip
       }
     }
   }
-  Ints too_large{};
-  Strip next;
-  for (std::size_t i = 0; i < strip_rows; ++i) {
-    Ints total = sum[0][i];
-    if constexpr (products > half) {
-      total = as_ints(as_words(sum[0][i]) + as_words(sum[1][i]));
-      too_large |= (sum[0][i] ^ total) & (sum[1][i] ^ total);
+  if constexpr (products > half) {
+    Ints too_large{};
+    for (std::size_t i = 0; i < strip_rows; ++i) {
+      const Ints total = as_ints(as_words(sum[0][i]) + as_words(sum[1][i]));
+      const Ints negated = as_ints(Words{} - as_words(total));
+      too_large |= ((sum[0][i] ^ total) & (sum[1][i] ^ total)) | (total & negated);  // or -2^31
+      sum[0][i] = total;
     }
-    const Ints sign = total >> 31;
-    const Ints magnitude = as_ints(as_words(total ^ sign) - as_words(sign));
-    too_large |= magnitude;
-    const Floats rounded = truncate_to_float(magnitude) * scale[i].down;
-    next[i] = only_zeros[i] ? c[i] + Floats{} : as_floats(as_ints(rounded) | (sign << 31));
+    if (any_negative(too_large)) return scalar_step(operands, step, c);
   }
-  if (any_negative(too_large)) return scalar_step(operands, step, c);
-  for (std::size_t i = 0; i < strip_rows; ++i) c[i] = next[i];
+  for (std::size_t i = 0; i < strip_rows; ++i) c[i] = truncate_to_float(sum[0][i]) * scale[i].down;
 }
 
 /// Steps with more products or fewer bits than an accumulator's are left to the definition.

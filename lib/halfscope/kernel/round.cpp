@@ -2,12 +2,9 @@
 #include <halfscope/kernel/round.hpp>
 
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/round_stochastic.hpp>
 #include <halfscope/kernel/vector.hpp>
-
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 // Nothing here may be emitted out of line under a name that other translation units share: everything is in
 // an unnamed namespace or always inlined.
@@ -74,32 +71,6 @@ void round_by_magic_add(const float* in, float* out, std::size_t count, const Ro
       });
 }
 
-#if defined(__F16C__)
-constexpr bool has_conversion = true;
-
-/// `mode` is an immediate of the conversion: 0 to the nearest, 1 down, 2 up, 3 toward zero.
-template <int mode>
-HALFSCOPE_HD Floats convert_to_half_and_back(Floats x) {
-#if defined(__AVX512F__)
-  // The masked forms, all lanes on: GCC 12 warns of an uninitialised value in the others (its bug 105593).
-  const __mmask16 all = 0xFFFF;
-  const __m256i half = _mm512_maskz_cvtps_ph(all, x, mode | _MM_FROUND_NO_EXC);
-  return _mm512_maskz_cvtph_ps(all, half);
-#else
-  return _mm256_cvtph_ps(_mm256_cvtps_ph(x, mode));
-#endif
-}
-
-#else
-constexpr bool has_conversion = false;
-
-template <int mode>
-HALFSCOPE_HD Floats convert_to_half_and_back(Floats x) {
-  return x;
-}  // never called
-
-#endif
-
 bool is_fp16(const Quantizer& q) {
   return q.format.exponent_bits == 5 && q.format.mantissa_bits == 10 && q.format.specials == Specials::ieee &&
          q.format.subnormals == Subnormals::gradual && q.overflow == Overflow::infinity;
@@ -118,7 +89,7 @@ void round_by_conversion(const float* in, float* out, std::size_t count) {
 void round_nearest_even(const float* in, float* out, std::size_t count, const Quantizer& q) {
   const FloatFormat& f = q.format;
   const RoundingGrid grid = rounding_grid(q);
-  if (has_conversion && is_fp16(q)) return round_by_conversion<0>(in, out, count);
+  if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<0>(in, out, count);
   if (f.exponent_bits == 8) return round_wide_exponent(in, out, count, grid);
   if (f.mantissa_bits > 21) return round_generic<Rounding::nearest_even>(in, out, count, grid);
   if (f.subnormals == Subnormals::gradual)
@@ -144,13 +115,13 @@ void round_isa<target_isa>(const float* in, float* out, std::size_t count, const
     case Rounding::nearest_away:
       return round_generic<Rounding::nearest_away>(in, out, count, grid);
     case Rounding::toward_zero:
-      if (has_conversion && is_fp16(q)) return round_by_conversion<3>(in, out, count);
+      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<3>(in, out, count);
       return round_generic<Rounding::toward_zero>(in, out, count, grid);
     case Rounding::up:
-      if (has_conversion && is_fp16(q)) return round_by_conversion<2>(in, out, count);
+      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<2>(in, out, count);
       return round_generic<Rounding::up>(in, out, count, grid);
     case Rounding::down:
-      if (has_conversion && is_fp16(q)) return round_by_conversion<1>(in, out, count);
+      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<1>(in, out, count);
       return round_generic<Rounding::down>(in, out, count, grid);
     case Rounding::to_odd:
       return round_generic<Rounding::to_odd>(in, out, count, grid);

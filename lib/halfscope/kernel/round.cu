@@ -15,7 +15,8 @@ struct RoundElement {
 
   __device__ void operator()(std::int64_t i) const {
     std::uint32_t random_bits = 0;
-    if constexpr (rounding == Rounding::stochastic) random_bits = stream.bits(static_cast<std::uint64_t>(i));
+    if constexpr (rounding == Rounding::stochastic)
+      random_bits = rounding_bits(stream, static_cast<std::uint64_t>(i));
     out[i] = round_on_grid<rounding>(in[i], grid, random_bits);
   }
 };

@@ -13,6 +13,16 @@ struct CUstream_st;
 
 namespace halfscope {
 
+/// What stochastic rounding of an array draws for element `index`: 16 random bits and a half of the last of
+/// them. Eight consecutive elements share one block of `stream`. The probability of rounding up is the
+/// discarded fraction, exactly where that has 16 bits at most, as FP16's and BF16's normal numbers have, else
+/// to the nearest 2^-16; numbers of the format stay what they are.
+[[nodiscard]] HALFSCOPE_HD constexpr std::uint32_t rounding_bits(const RandomStream& stream,
+                                                                 std::uint64_t index) {
+  const std::uint32_t two = stream.block(index / 8)[index % 8 / 2];
+  return (index % 2 == 0 ? two << 16 : two & 0xFFFF0000u) | 0x8000u;
+}
+
 /// `round` compiled for one instruction set; `in` and `out` are the same array or do not overlap.
 template <Isa isa>
 void round_isa(const float* in, float* out, std::size_t count, const Quantizer& q, RandomStream stream);
@@ -23,8 +33,8 @@ void round_isa<Isa::avx2>(const float*, float*, std::size_t, const Quantizer&, R
 template <>
 void round_isa<Isa::avx512>(const float*, float*, std::size_t, const Quantizer&, RandomStream);
 
-/// out[i] = round(in[i], q, stream.bits(i)), bit for bit, on one thread; `in` and `out` may be the same array
-/// but not overlap otherwise. Throws RequestError if their sizes differ.
+/// out[i] = round(in[i], q, rounding_bits(stream, i)), bit for bit, on one thread; `in` and `out` may be the
+/// same array but not overlap otherwise. Throws RequestError if their sizes differ.
 inline void round(std::span<const float> in, std::span<float> out, const Quantizer& q,
                   RandomStream stream = {}) {
   if (in.size() != out.size()) {

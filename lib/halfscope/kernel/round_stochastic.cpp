@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t blocks = vector_bytes / sizeof(std::uint64_t);  ///< that one vector holds a word of
 constexpr std::size_t vectors = 4;                                    ///< in flight, so that none waits
-constexpr std::size_t tile = 4 * blocks * vectors;
+constexpr std::size_t tile = 8 * blocks * vectors;                    ///< elements, with 16 bits each
 
 using Longs [[gnu::vector_size(vector_bytes)]] = std::uint64_t;
 
@@ -74,9 +74,10 @@ HALFSCOPE_HD Longs odd_lanes(Longs a, Longs b) {
 }
 #endif
 
-/// The words of a tile's Philox blocks from `first` on, in order, as RandomStream::block gives them. A lane
-/// holds a word in its low half; what the high half holds never reaches a result.
-void draw(const RandomStream& stream, std::uint64_t first, std::uint32_t* out) {
+/// The words of a tile's Philox blocks from `first` on, in order, as RandomStream::block gives them, the
+/// lower half of each before the upper. A lane holds a word in its low half; what the high half holds never
+/// reaches a result.
+void draw(const RandomStream& stream, std::uint64_t first, std::uint16_t* out) {
   const Longs multiplier0 = Longs{} + 0xD2511F53u, multiplier1 = Longs{} + 0xCD9E8D57u;
   Longs order{};  // even_lanes and odd_lanes put the blocks into their own order in the end
   for (std::size_t lane = 0; lane < blocks; ++lane) order[lane] = lane % 2 * (blocks / 2) + lane / 2;
@@ -102,7 +103,7 @@ void draw(const RandomStream& stream, std::uint64_t first, std::uint32_t* out) {
     const Longs first_words = (c0[v] & 0xFFFFFFFFu) | (c1[v] << 32);
     const Longs last_words = (c2[v] & 0xFFFFFFFFu) | (c3[v] << 32);
     const Longs parts[2] = {even_lanes(first_words, last_words), odd_lanes(first_words, last_words)};
-    std::memcpy(out + 4 * v * blocks, parts, sizeof parts);
+    std::memcpy(out + 8 * v * blocks, parts, sizeof parts);
   }
 }
 
@@ -152,22 +153,67 @@ HALFSCOPE_HD __m512 round_vector(__m512 x, __m512i random, const StochasticGrid&
   return _mm512_castsi512_ps(result);
 }
 
-void round_tile(const float* in, float* out, std::size_t count, const std::uint32_t* random,
-                const RoundingGrid& grid) {
-  const StochasticGrid g = stochastic_grid(grid);
+/// Of FP16, in floats: x and the random part of a step are added, cut off to 24 bits, and cut off again by
+/// the processor's conversion, which has FP16's subnormals.
+HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
+  const __m512i sign = _mm512_set1_epi32(static_cast<int>(sign_bit));
+  const __m512i infinity = _mm512_set1_epi32(static_cast<int>(infinity_bits));
+  const __m512i magnitude = _mm512_maskz_andnot_epi32(all, sign, _mm512_castps_si512(x));
+  const __m512i binade = _mm512_maskz_max_epi32(all, _mm512_maskz_and_epi32(all, magnitude, infinity),
+                                                _mm512_set1_epi32(113 << 23));  // 2^-14 at least
+  // (random + 1/2) / 2^16 of a step, which is 2^-10 of the binade.
+  const __m512 part = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(all, random), _mm512_set1_ps(0x1p-26f),
+                                      _mm512_set1_ps(0x1p-27f));
+  constexpr int cut = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  const __m512 sum = _mm512_maskz_add_round_ps(all, _mm512_castsi512_ps(magnitude),
+                                               _mm512_mul_ps(part, _mm512_castsi512_ps(binade)), cut);
+  __m512i result = _mm512_castps_si512(_mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtps_ph(all, sum, cut)));
+  const __mmask16 over = _mm512_cmp_ps_mask(sum, _mm512_set1_ps(65536), _CMP_GE_OQ);
+  result = _mm512_mask_mov_epi32(result, over, infinity);
+  constexpr int result_or_sign_of_x = 0xF8;  // A | (B & C)
+  result = _mm512_ternarylogic_epi32(result, _mm512_castps_si512(x), sign, result_or_sign_of_x);
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  result = _mm512_mask_mov_epi32(result, nan, _mm512_set1_epi32(static_cast<int>(quiet_nan_bits)));
+  return _mm512_castsi512_ps(result);
+}
+
+/// round(x, bits) of vectors, where `bits` are 16 random bits per lane.
+template <typename Round>
+HALFSCOPE_HD void round_vectors(const float* in, float* out, std::size_t count, const std::uint16_t* random,
+                                Round round) {
   for (std::size_t i = 0; i < count; i += lanes) {
     const auto here = static_cast<__mmask16>(count - i < lanes ? (1u << (count - i)) - 1u : 0xFFFFu);
+    __m256i halves;
+    std::memcpy(&halves, random + i, sizeof halves);
     const __m512 x = _mm512_maskz_loadu_ps(here, in + i);
-    _mm512_mask_storeu_ps(out + i, here, round_vector(x, _mm512_loadu_si512(random + i), g));
+    _mm512_mask_storeu_ps(out + i, here, round(x, _mm512_maskz_cvtepu16_epi32(all, halves)));
   }
 }
+
+bool is_fp16(const RoundingGrid& grid) {
+  return grid.min_normal_field == 113 && grid.dropped_bits == 13 && grid.flush_below == 0 &&
+         grid.beyond == infinity_bits;
+}
+
+void round_tile(const float* in, float* out, std::size_t count, const std::uint16_t* random,
+                const RoundingGrid& grid) {
+  if (is_fp16(grid)) {
+    return round_vectors(in, out, count, random,
+                         [](__m512 x, __m512i bits) { return round_vector_to_fp16(x, bits); });
+  }
+  const StochasticGrid g = stochastic_grid(grid);
+  const __m512i last_half = _mm512_set1_epi32(0x8000);
+  round_vectors(in, out, count, random, [=](__m512 x, __m512i bits) {
+    return round_vector(x, _mm512_or_si512(_mm512_maskz_slli_epi32(all, bits, 16), last_half), g);
+  });
+}
 #else
-void round_tile(const float* in, float* out, std::size_t count, const std::uint32_t* random,
+void round_tile(const float* in, float* out, std::size_t count, const std::uint16_t* random,
                 const RoundingGrid& shared_grid) {
   const RoundingGrid grid = shared_grid;  // a copy that `out` cannot alias
 #pragma omp simd
   for (std::size_t i = 0; i < count; ++i)
-    out[i] = round_on_grid<Rounding::stochastic>(in[i], grid, random[i]);
+    out[i] = round_on_grid<Rounding::stochastic>(in[i], grid, (std::uint32_t{random[i]} << 16) | 0x8000u);
 }
 #endif
 
@@ -177,9 +223,9 @@ template <>
 void round_stochastic_isa<target_isa>(const float* in, float* out, std::size_t count, const Quantizer& q,
                                       const RandomStream& stream) {
   const RoundingGrid grid = rounding_grid(q);
-  alignas(64) std::uint32_t random[tile];
+  alignas(64) std::uint16_t random[tile];
   for (std::size_t start = 0; start < count; start += tile) {
-    draw(stream, start / 4, random);
+    draw(stream, start / 8, random);
     round_tile(in + start, out + start, count - start < tile ? count - start : tile, random, grid);
   }
 }

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// out[i] = round(in[i], q, stream.bits(i)) for a quantizer whose rounding is stochastic.
+/// out[i] = round(in[i], q, rounding_bits(stream, i)) for a quantizer whose rounding is stochastic.
 template <Isa isa>
 void round_stochastic_isa(const float* in, float* out, std::size_t count, const Quantizer& q,
                           const RandomStream& stream);
