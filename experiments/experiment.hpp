@@ -36,13 +36,13 @@ struct ArmSummary {
 };
 
 /// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements
-/// at the first step, means over the seeds. The prediction comes from the FP32 run's histogram alone.
+/// at the first step, over all seeds together. The prediction comes from the FP32 run's histogram alone.
 struct UnderflowPrediction {
   std::string arm;
   std::string tensor;
   std::string role;
   double scale = 1;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  ///< of all casts and seeds
   double predicted = 0;
   double counted = 0;
 };

@@ -31,12 +31,15 @@ std::vector<Json> first_step(const fs::path& path) {
   return records;
 }
 
-std::map<TensorKey, ExponentHistogram> first_histograms(const fs::path& run) {
-  std::map<TensorKey, ExponentHistogram> histograms;
+/// The first step's histograms. A tensor that feeds several layers is cast after each contribution to its
+/// gradient, so it may have several, in the order of the casts.
+using Histograms = std::map<TensorKey, std::vector<ExponentHistogram>>;
+
+Histograms first_histograms(const fs::path& run) {
+  Histograms histograms;
   for (const Json& record : first_step(run / "histograms.jsonl")) {
-    histograms.emplace(
-        TensorKey{record.at("tensor").get<std::string>(), record.at("role").get<std::string>()},
-        histogram_of(record));
+    const TensorKey key{record.at("tensor").get<std::string>(), record.at("role").get<std::string>()};
+    histograms[key].push_back(histogram_of(record));
   }
   return histograms;
 }
@@ -48,42 +51,43 @@ std::optional<int> power_of_two(double scale) {
   return exponent - 1;
 }
 
-/// One arm's tensors, summed over seeds.
+/// One arm's tensors: flushed elements, summed over casts and seeds until `finish` divides them.
 class ArmPredictions {
  public:
   ArmPredictions(std::string arm, std::vector<UnderflowPrediction>& all)
       : arm_(std::move(arm)), all_(all), first_(all.size()) {}
 
   void add_seed(const fs::path& baseline, const fs::path& run) {
-    const auto histograms = first_histograms(baseline);
+    const Histograms histograms = first_histograms(baseline);
     const std::vector<Json> step = first_step(run / "metrics.jsonl");
     if (histograms.empty() || step.empty() || !step.front().contains("tensors")) return;
-    ++seeds_;
-    for (const Json& counters : step.front()["tensors"]) add(counters, histograms);
+    std::map<TensorKey, std::size_t> casts;
+    for (const Json& counters : step.front()["tensors"]) {
+      const TensorKey key{counters.at("tensor").get<std::string>(), counters.at("role").get<std::string>()};
+      const auto found = histograms.find(key);
+      const std::size_t cast = casts[key]++;
+      if (found != histograms.end() && cast < found->second.size()) add(key, counters, found->second[cast]);
+    }
   }
 
   void finish() {
     for (std::size_t i = first_; i < all_.size(); ++i) {
-      all_[i].predicted /= seeds_;
-      all_[i].counted /= seeds_;
+      const auto elements = static_cast<double>(std::max<std::int64_t>(all_[i].elements, 1));
+      all_[i].predicted /= elements;
+      all_[i].counted /= elements;
     }
   }
 
  private:
-  void add(const Json& counters, const std::map<TensorKey, ExponentHistogram>& histograms) {
-    const TensorKey key{counters.at("tensor").get<std::string>(), counters.at("role").get<std::string>()};
-    const auto histogram = histograms.find(key);
+  void add(const TensorKey& key, const Json& counters, const ExponentHistogram& histogram) {
     const auto scale = counters.at("scale").get<double>();
     const auto exponent = power_of_two(scale);
-    if (histogram == histograms.end() || !exponent) return;
-    const auto elements = counters.at("elements").get<std::int64_t>();
+    if (!exponent) return;
     UnderflowPrediction& entry = entry_of(key);
     entry.scale = scale;
-    entry.elements = elements;
-    const WhatIf at_scale = what_if(histogram->second, *exponent);
-    entry.predicted += at_scale.of_all(at_scale.flushed);
-    entry.counted +=
-        counters.at("flushed").get<double>() / static_cast<double>(std::max<std::int64_t>(elements, 1));
+    entry.elements += counters.at("elements").get<std::int64_t>();
+    entry.predicted += static_cast<double>(what_if(histogram, *exponent).flushed);
+    entry.counted += counters.at("flushed").get<double>();
   }
 
   UnderflowPrediction& entry_of(const TensorKey& key) {
@@ -98,7 +102,6 @@ class ArmPredictions {
   std::string arm_;
   std::vector<UnderflowPrediction>& all_;
   std::size_t first_;
-  int seeds_ = 0;
 };
 
 }  // namespace

@@ -157,13 +157,14 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
       rows.push_back(prediction_row(summary, arm.name));
     }
   }
+  constexpr std::string_view note =
+      "Further from the loss the counts leave the prediction, most of them downwards: what was flushed above "
+      "arrives as an exact zero.";
   return fmt::format(
       "\n  flushed to zero at the first step, of all elements: predicted from the histograms of {} / "
-      "counted\n\n"
-      "{}\n  Further from the loss less is counted than predicted: what was flushed above arrives as an "
-      "exact "
-      "zero.\n",
-      experiment.predicts_from, table(rows));
+      "counted\n"
+      "\n{}\n  {}\n",
+      experiment.predicts_from, table(rows), note);
 }
 
 }  // namespace

@@ -63,6 +63,21 @@ class LossScale(WithFolder):
             seen += entry["predicted"] > 0
         self.assertGreater(seen, 0)
 
+    def test_a_tensor_that_feeds_two_layers_is_counted_with_all_its_casts(self):
+        self.run_ok("run", "detection-loss-scale", "--data", self.data, "--out", self.folder / "out", "--quick", "--arms",
+                    "fp32,fp16_s1", "--set", "steps=1", "--set", "batch=2", "--set", "evaluate_every=0", "--threads", "1")
+        run = self.folder / "out/detection-loss-scale/fp16_s1/seed0/metrics.jsonl"
+        counted = {}
+        for tensor in json.loads(run.read_text().splitlines()[0])["tensors"]:
+            counted.setdefault((tensor["tensor"], tensor["role"]), []).append(tensor)
+        self.assertTrue(any(len(casts) > 1 for casts in counted.values()))
+        for entry in self.report("out", "detection-loss-scale")["predictions"]:
+            casts = counted[entry["tensor"], entry["role"]]
+            elements = sum(cast["elements"] for cast in casts)
+            self.assertEqual(entry["elements"], elements)
+            self.assertTrue(math.isclose(entry["counted"], sum(cast["flushed"] for cast in casts) / elements))
+            self.assertLessEqual(entry["predicted"], 1)
+
     def test_an_overflowing_scale_diverges_unless_its_steps_are_skipped(self):
         arms = "fp32,fp16_s16777216,fp16_dynamic,fp16_s262144_skip"
         self.run_ok("run", "scale-sweep", "--data", self.data, "--out", self.folder / "out", "--quick", "--arms", arms,
