@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include <halfscope/arithmetic/counted_dot.hpp>
+#include <halfscope/arithmetic/normal.hpp>
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
@@ -35,21 +35,17 @@ struct Terms {
 };
 
 float draw(Kind kind, const RandomStream& stream, std::uint64_t index) {
-  const float u = stream.uniform(2 * index);
-  if (kind == Kind::losses) return round(7.8f + u, {.format = fp16});
-  if (kind != Kind::signed_products) return round(u, {.format = fp16});
-  const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(u)));
-  const double angle = 2 * std::numbers::pi * static_cast<double>(stream.uniform(2 * index + 1));
-  return round(static_cast<float>(radius * std::cos(angle)), {.format = fp16});
+  if (kind == Kind::signed_products) return round(normal_pair(stream, index)[0], {.format = fp16});
+  return round(stream.uniform(index) + (kind == Kind::losses ? 7.8f : 0.0f), {.format = fp16});
 }
 
 Terms draw_terms(Kind kind, std::int64_t length) {
   Terms terms{.kind = kind, .length = length, .a = {}, .b = {}, .exact = {}, .magnitude = {}};
   const auto size = static_cast<std::size_t>(length * sums);
-  const auto step = static_cast<std::uint32_t>(length);
+  const auto seed = static_cast<std::uint64_t>(length);
   for (std::uint64_t i = 0; i < size; ++i) {
-    terms.a.push_back(draw(kind, {.seed = 1, .step = step, .site = 1}, i));
-    terms.b.push_back(has_products(kind) ? draw(kind, {.seed = 1, .step = step, .site = 2}, i) : 1);
+    terms.a.push_back(draw(kind, {.seed = seed, .site = 1}, i));
+    terms.b.push_back(has_products(kind) ? draw(kind, {.seed = seed, .site = 2}, i) : 1);
   }
   terms.exact.resize(sums);
   terms.magnitude.resize(sums);
