@@ -218,9 +218,19 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> No
     good = tree.run("test", "--quick")
     assert good.returncode == 0, good.stdout + good.stderr
     assert good.stdout.splitlines()[-1].startswith("== 3 stages passed, 0 failed in ")
-    assert "ctest --preset release -j 2 -LE exhaustive|training|slow" in tree.log()
+    assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
     tree.command("ctest", "exit 8")
     bad = tree.run("test", "--quick")
     assert bad.returncode == 1
     last = bad.stdout.splitlines()[-1]
     assert last.startswith("== 2 stages passed, 1 failed in ") and last.endswith(": test_release_quickly")
+
+
+@pytest.mark.parametrize("option, runs_slow", [((), False), (("--slow",), True)])
+def test_slow_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, ...], runs_slow: bool) -> None:
+    (tree.folder / "tests/python").mkdir(parents=True)
+    (tree.folder / "tests/python/test_one.py").write_text("def test_one(): pass\n")
+    tree.command("ctest", 'echo "ctest $*" >>"$asked"')
+    assert tree.run("test", *option).returncode == 0
+    assert "ctest --preset release -j 2 -LE slow" in tree.log()
+    assert ("ctest --preset release -L slow" in tree.log()) == runs_slow
