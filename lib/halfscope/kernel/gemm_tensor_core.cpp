@@ -30,8 +30,9 @@ struct Scale {
   Floats up, down;
 };
 HALFSCOPE_HD Scale scale_of(Ints largest, int bits) {
-  const Ints up = ((127 + bits) - larger(largest, Ints{} + lowest_exponent)) << 23;
-  return {as_floats(up), as_floats((254 << 23) - up)};
+  // Unsigned, since lanes that are out of range, and computed again by the definition, wrap around.
+  const auto up = as_words((127 + bits) - larger(largest, Ints{} + lowest_exponent)) << 23;
+  return {as_floats(as_ints(up)), as_floats(as_ints(as_words(Ints{} + (254 << 23)) - up))};
 }
 
 /// The exponents of the accumulators. Those of zeros are below every limit, as those of subnormal numbers
