@@ -24,6 +24,14 @@ std::string verdict(const ExperimentSummary& summary) {
 
 }  // namespace
 
+ReportedMetric test_perplexity() {
+  return {.name = "test perplexity",
+          .unit = "",
+          .comparison = Comparison::ratio,
+          .lower_is_better = true,
+          .digits = 1};
+}
+
 Settings language_model_settings() {
   return {{"model", "gru_lm"},    {"dataset", "kjv_text"}, {"vocabulary", "4096"}, {"sequence_length", "32"},
           {"batch", "64"},        {"steps", "150"},        {"optimizer", "adam"},  {"learning_rate", "3e-3"},
@@ -36,11 +44,7 @@ Experiment make_language_model_loss_scale() {
   return {.name = "language-model-loss-scale",
           .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",
           .paper = paper_statement,
-          .metric = {.name = "test perplexity",
-                     .unit = "",
-                     .comparison = Comparison::ratio,
-                     .lower_is_better = true,
-                     .digits = 1},
+          .metric = test_perplexity(),
           .settings = std::move(settings),
           .varied = "loss_scale",
           .predicts_from = "fp32",

@@ -10,5 +10,7 @@ namespace halfscope {
 [[nodiscard]] Experiment make_language_model_loss_scale();
 /// The settings that every experiment on this language model starts from.
 [[nodiscard]] Settings language_model_settings();
+/// What they are judged by.
+[[nodiscard]] ReportedMetric test_perplexity();
 
 }  // namespace halfscope
