@@ -95,7 +95,7 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
   const int shift_b = 24 - detail::bit_width(b.significand);
   const std::uint64_t divisor = b.significand << shift_b;
   const std::uint64_t first = a.significand << (shift_a + 30);
-  const std::uint64_t second = (first % divisor) << 31;
+  const std::uint64_t second = (first % divisor) << 31;  // NOLINT(*-core.DivideZero): b is not zero
   const std::uint64_t quotient = ((first / divisor) << 31) + second / divisor;
   return {a.sign ^ b.sign, a.exponent - shift_a - (b.exponent - shift_b) - 61,
           quotient | (second % divisor != 0 ? 1u : 0u)};

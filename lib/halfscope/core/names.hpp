@@ -37,16 +37,22 @@ template <typename Enum>
   return static_cast<Enum>(found - names.begin());
 }
 
-/// The entry of a table (a range of values with a `.name`) called `name`; throws RequestError if there is
-/// none.
+/// The names of a table's entries (a range of values with a `.name`), in order.
+template <typename Table>
+[[nodiscard]] std::vector<std::string_view> table_names(const Table& table) {
+  std::vector<std::string_view> names;
+  names.reserve(std::size(table));
+  for (const auto& entry : table) names.push_back(entry.name);
+  return names;
+}
+
+/// The entry of a table called `name`; throws RequestError if there is none.
 template <typename Table>
 [[nodiscard]] const auto& find_in_table(std::string_view kind, std::string_view name, const Table& table) {
   for (const auto& entry : table) {
     if (entry.name == name) return entry;
   }
-  std::vector<std::string_view> names;
-  for (const auto& entry : table) names.push_back(entry.name);
-  throw RequestError(unknown_name(kind, name, names));
+  throw RequestError(unknown_name(kind, name, table_names(table)));
 }
 
 }  // namespace halfscope

@@ -30,7 +30,7 @@ std::optional<FloatFormat> parse_by_bits(std::string_view name) {
   if (!exponent_bits || !name.starts_with('m')) return std::nullopt;
   name.remove_prefix(1);
   const auto mantissa_bits = take_number(name);
-  if (!mantissa_bits || (name != "" && name != "fn" && name != "f")) return std::nullopt;
+  if (!mantissa_bits || (!name.empty() && name != "fn" && name != "f")) return std::nullopt;
   const Specials specials = name == "fn"  ? Specials::nan_only
                             : name == "f" ? Specials::finite_only
                                           : Specials::ieee;
@@ -55,9 +55,7 @@ void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
 }
 
 [[noreturn]] void throw_unknown_format(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const NamedFormat& entry : format_catalogue) names.push_back(entry.name);
-  throw RequestError(unknown_name("format", name, names) +
+  throw RequestError(unknown_name("format", name, table_names(format_catalogue)) +
                      ", or eXmY, eXmYfn, eXmYf, each with _ftz or without");
 }
 
