@@ -25,6 +25,7 @@ std::vector<BenchCase> chosen(const std::vector<std::string>& names) {
   const std::span<const BenchCase> all = bench_cases();
   if (names.empty()) return {all.begin(), all.end()};
   std::vector<BenchCase> cases;
+  cases.reserve(names.size());
   for (const std::string& name : names) cases.push_back(find_in_table("benchmark", name, all));
   return cases;
 }

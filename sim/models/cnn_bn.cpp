@@ -76,6 +76,6 @@ Model make_cnn_bn(const ModelSpec& spec) {
     return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
   };
   return model;
-}  // NOLINT(*NewDeleteLeaks): the model owns its store, which the analyzer loses in the lambda
+}
 
 }  // namespace halfscope
