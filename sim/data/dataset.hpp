@@ -32,7 +32,7 @@ struct DatasetSpec {
   std::int64_t vocabulary = 4096;     ///< tokens of a text: its most frequent words, and one for the rest
   std::int64_t sequence_length = 32;  ///< tokens per example
 
-  auto operator<=>(const DatasetSpec&) const = default;
+  auto operator<=>(const DatasetSpec&) const = default;  // NOLINT(modernize-use-nullptr): no pointer here
 };
 
 enum class Split : std::uint8_t { train, test };
