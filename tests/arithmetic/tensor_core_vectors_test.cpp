@@ -79,7 +79,7 @@ void check_set(const VectorSet& set, std::string_view result) {
   const auto a = read_lines(set.file("a", set.input.folder), 16);
   const auto b = read_lines(set.file("b", set.input.folder), 16);
   const auto c = read_lines(set.file("c", "fp32"), 2), d = read_lines(set.file("d", result), 2);
-  REQUIRE(d.size() > 0);
+  REQUIRE(!d.empty());
   REQUIRE(a.size() == d.size());
   REQUIRE(b.size() == d.size());
   REQUIRE(c.size() == d.size());

@@ -10,6 +10,7 @@
 /// rounded once.
 template <halfscope::Quantizer q>
 struct Eigen::NumTraits<halfscope::Number<q>> : Eigen::GenericNumTraits<halfscope::Number<q>> {
+  // NOLINTBEGIN(readability-identifier-naming): Eigen's names
   using Number = halfscope::Number<q>;
   using Real = Number;
   using NonInteger = Number;
@@ -31,6 +32,7 @@ struct Eigen::NumTraits<halfscope::Number<q>> : Eigen::GenericNumTraits<halfscop
   static constexpr Number lowest() { return std::numeric_limits<Number>::lowest(); }
   static constexpr Number infinity() { return std::numeric_limits<Number>::infinity(); }
   static constexpr Number quiet_NaN() { return std::numeric_limits<Number>::quiet_NaN(); }
+  // NOLINTEND(readability-identifier-naming)
 };
 
 /// The product of matrices with any number of threads: the terms of each element are added up in ascending

@@ -18,7 +18,7 @@ namespace halfscope::detail {
 /// The largest k with 10^k <= x, for x >= 1.
 [[nodiscard]] constexpr int floor_log10(double x) {
   int k = 0;
-  for (double power = 10; power <= x; power *= 10) ++k;
+  for (; x >= 10; x /= 10) ++k;
   return k;
 }
 
@@ -44,6 +44,7 @@ namespace halfscope::detail {
 
 template <halfscope::Quantizer q>
 class std::numeric_limits<halfscope::Number<q>> {
+  // NOLINTBEGIN(readability-identifier-naming): the standard's names
   using Number = halfscope::Number<q>;
   static constexpr halfscope::FloatFormat format = q.format;
   static constexpr bool nearest = halfscope::detail::round_style(q.rounding) == std::round_to_nearest;
@@ -96,6 +97,7 @@ class std::numeric_limits<halfscope::Number<q>> {
     return has_quiet_NaN ? Number(halfscope::from_bits(halfscope::quiet_nan_bits)) : Number();
   }
   static constexpr Number signaling_NaN() noexcept { return Number(); }
+  // NOLINTEND(readability-identifier-naming)
 };
 
 /// As fmt prints a float, with its format specifications.

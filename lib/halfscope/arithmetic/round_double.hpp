@@ -71,6 +71,7 @@ struct Unpacked {
   // One bit below the normal numbers, it may round up to the smallest of them with all its bits.
   const bool tiny = below_normal > 1 ||
                     (below_normal == 1 &&
+                     // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 51 bits are dropped
                      round_steps(unpacked, normal_dropped, q.rounding) < leading >> (normal_dropped - 1));
   const double kept =
       format.subnormals == Subnormals::flushed && std::ilogb(magnitude) < lowest ? 0 : magnitude;
