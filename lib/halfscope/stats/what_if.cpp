@@ -19,12 +19,15 @@ double WhatIf::of_all(std::int64_t count) const {
   return share(count, elements);
 }
 
+FlushEdge flush_edge(const FloatFormat& format) {
+  if (format.subnormals == Subnormals::flushed) return {format.min_exponent() - 1, false};
+  return {format.lowest_exponent() - 1, true};
+}
+
 WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
   const FloatFormat& format = histogram.format();
-  // Binades of the scaled number: half the smallest number, below the smallest normal number, the largest.
-  const bool gradual = format.subnormals == Subnormals::gradual;
+  const FlushEdge flush = flush_edge(format);
   const int below_normal = format.min_exponent() - 1;
-  const int half_smallest = gradual ? format.lowest_exponent() - 1 : below_normal;
   const int largest = format.max_exponent();
 
   WhatIf result{.scale_log2 = scale_log2, .elements = histogram.elements()};
@@ -34,10 +37,8 @@ WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
        ++exponent) {
     const BinadeCounts counts = histogram.binade(exponent);
     const int scaled = exponent + scale;
-    const std::int64_t flushed = scaled < half_smallest   ? counts.all
-                                 : scaled > half_smallest ? 0
-                                 : gradual                ? counts.pow2
-                                                          : counts.all - counts.ts;
+    const std::int64_t at_edge = flush.only_powers ? counts.pow2 : counts.all - counts.ts;
+    const std::int64_t flushed = scaled < flush.binade ? counts.all : scaled == flush.binade ? at_edge : 0;
     const std::int64_t below = scaled < below_normal    ? counts.all
                                : scaled == below_normal ? counts.all - counts.ts
                                                         : 0;

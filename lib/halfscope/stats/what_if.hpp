@@ -29,6 +29,15 @@ struct WhatIf {
   [[nodiscard]] double of_all(std::int64_t count) const;
 };
 
+/// The highest binade, of the scaled number, in which a cast still flushes: of the numbers in it either the
+/// powers of two alone (half the smallest number, which ties to zero), or, where a format has no subnormals,
+/// all that do not round up to the smallest normal number.
+struct FlushEdge {
+  int binade = 0;
+  bool only_powers = true;
+};
+[[nodiscard]] FlushEdge flush_edge(const FloatFormat& format);
+
 /// The counts in the histogram's format at scale 2^scale_log2, any integer; the scaling itself is taken to be
 /// exact.
 [[nodiscard]] WhatIf what_if(const ExponentHistogram& histogram, int scale_log2);
