@@ -55,6 +55,54 @@ TEST_CASE("a safetensors file gives its tensors in the order of their data", "[t
   CHECK(file->skipped()[0].reason == "dtype I64");
 }
 
+TEST_CASE("every dtype of safetensors is read, or skipped by its name", "[tensor_file]") {
+  const TemporaryFolder folder;
+  const std::vector<std::tuple<std::string, std::size_t, bool>> dtypes{
+      {"F16", 2, true},      {"BF16", 2, true},         {"F32", 4, true},         {"F64", 8, true},
+      {"F8_E4M3", 1, true},  {"F8_E5M2", 1, true},      {"BOOL", 1, false},       {"I8", 1, false},
+      {"U8", 1, false},      {"I16", 2, false},         {"U16", 2, false},        {"I32", 4, false},
+      {"U32", 4, false},     {"I64", 8, false},         {"U64", 8, false},        {"C64", 8, false},
+      {"F8_E8M0", 1, false}, {"F8_E4M3FNUZ", 1, false}, {"F8_E5M2FNUZ", 1, false}};
+  for (const auto& [dtype, width, is_read] : dtypes) {
+    INFO(dtype);
+    const std::string bytes = std::to_string(2 * width);
+    const auto path = folder.put("t.safetensors",
+                                 safetensors_bytes(R"({"t":{"dtype":")" + dtype +
+                                                       R"(","shape":[2],"data_offsets":[0,)" + bytes + "]}}",
+                                                   std::string(2 * width, '\0')));
+    const auto file = open_tensor_file(path);
+    CHECK(file->tensors().size() == (is_read ? 1 : 0));
+    CHECK(file->skipped().size() == (is_read ? 0 : 1));
+    if (is_read) CHECK(elements_of(*file) == std::vector<float>{0, 0});
+  }
+}
+
+TEST_CASE("hostile safetensors files are refused", "[tensor_file]") {
+  const auto refused = [](std::string_view header, std::string_view data = "12345678") {
+    return refusal("t.safetensors", safetensors_bytes(header, data));
+  };
+  const std::string tensor = R"("t":{"dtype":"F32","shape":[2],"data_offsets":)";
+  for (const std::uint64_t length : {std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{100'000'001}}) {
+    check_says(refusal("t.safetensors", little_endian(length, 8) + "{}"), {"byte 0", std::to_string(length)});
+  }
+  check_says(refusal("t.safetensors", little_endian(9, 8) + "{}"),
+             {"truncated", "byte 17", "the file at 10"});
+  check_says(refused("{" + tensor + "[0,8]}}", "1234567"), {"truncated"});
+  check_says(refused("{" + tensor + "[0,8]}}", "123456789"), {"1 bytes follow"});
+  check_says(refused("{" + tensor + "[8,16]}}"), {"\"t\"", "gap"});
+  check_says(refused("{" + tensor + R"([0,8]},"u":{"dtype":"F16","shape":[2],"data_offsets":[4,8]}})"),
+             {"\"u\"", "overlap"});
+  check_says(refused("{" + tensor + "[0,8]}," + tensor + "[0,8]}}"), {"\"t\" is given twice"});
+  check_says(refused(R"({"t":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})"),
+             {"tensor \"t\"", "dtype \"F33\" is unknown"});
+  check_says(refused(R"({"t":{"dtype":"F4","shape":[15],"data_offsets":[0,8]}})"),
+             {"do not span the 8 bytes of F4"});
+  check_says(refused(R"({"t":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,8]}})"),
+             {"\"t\"", "more elements than memory"});
+  check_says(refused("{\"t\":" + std::string(100'000, '[')), {"deeper than 64"});
+  check_says(refused("{\"t\":" + std::string(70, '{')), {"header"});
+}
+
 TEST_CASE("an .npy file gives its array under the file's name", "[tensor_file]") {
   const TemporaryFolder folder;
   const auto file = open_tensor_file(folder.put("grad.w.npy", npy_bytes("<f4", "(2, 3)", bytes_of(numbers))));

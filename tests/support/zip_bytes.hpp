@@ -73,7 +73,7 @@ inline std::string local_header(const ZipPart& part, ZipNumbers numbers) {
 inline std::string directory_entry(const ZipPart& part, std::uint64_t offset, ZipNumbers numbers) {
   const bool wide = numbers == ZipNumbers::zip64;
   const std::string extra = wide ? zip64_extra({part.size, part.packed.size(), offset}) : std::string();
-  return "PK\1\2" + little_endian(20, 2) + zip_fields(part, numbers, extra.size()) + little_endian(0, 10) +
+  return "PK\1\2" + little_endian(20, 2) + zip_fields(part, numbers, extra.size()) + std::string(10, '\0') +
          little_endian(wide ? ~0u : offset, 4) + part.name + extra;
 }
 }  // namespace detail
