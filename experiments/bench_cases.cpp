@@ -10,6 +10,7 @@
 #include <halfscope/kernel/gemm.hpp>
 #include <halfscope/kernel/histogram.hpp>
 #include <halfscope/kernel/round.hpp>
+#include <halfscope/stats/tensor_survey.hpp>
 
 #include "experiments/bench.hpp"
 #include "sim/train/trainer.hpp"
@@ -67,6 +68,11 @@ BenchResult rounding(std::string_view quantizer) {
 BenchResult counting() {
   HistogramCounts counts;
   return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
+}
+
+BenchResult surveying() {
+  SurveyPass pass(fp16);
+  return against_memcpy([&](std::span<const float> in, std::span<float>) { pass.add(in); });
 }
 
 BenchResult function_of_array(Elementary function) {
@@ -155,6 +161,7 @@ constexpr std::array cases{
     BenchCase{"round_fp8_e4m3", "rounding to the nearest", [] { return rounding("fp8_e4m3"); }},
     BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
     BenchCase{"histogram", "counting by binade", counting},
+    BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", surveying},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
     BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},

@@ -6,6 +6,7 @@
 namespace halfscope {
 
 /// Each registers a subcommand that runs when it has been parsed; machine output goes to stdout.
+void add_analyze_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_calc_command(CLI::App& app);
 void add_list_command(CLI::App& app);

@@ -8,22 +8,20 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/names.hpp>
 #include "experiments/commands.hpp"
+#include "experiments/exit_status.hpp"
 
 namespace halfscope {
 namespace {
 
-enum ExitStatus { done = 0, wrong_request = 2, failed_run = 3 };
-
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
+int end_with(ExitStatus status, const std::string& message) {
+  complain(message);
+  return status;
 }
 
-int complain(ExitStatus status, const std::string& message) {
-  fmt::print(stderr, "halfscope: {}\n", one_line(message));
-  return status;
+/// What a command wrote must have arrived.
+void flush_output() {
+  std::cout.flush();
+  if (!std::cout) throw RunError("standard output cannot be written");
 }
 
 /// A word that is no command gets the nearest one offered.
@@ -44,22 +42,27 @@ int run(int count, const char* const* words) {
   add_list_command(app);
   add_run_command(app);
   add_report_command(app);
+  add_analyze_command(app);
   add_calc_command(app);
   add_bench_command(app);
   try {
     check_command(app, count, words);
-    app.parse(count, words);
-    std::cout.flush();
-    if (!std::cout) throw RunError("standard output cannot be written");
-    return done;
+    ExitStatus status = done;
+    try {
+      app.parse(count, words);
+    } catch (const Exit& exit) {
+      status = exit.status;
+    }
+    flush_output();
+    return status;
   } catch (const CLI::Success& request) {
     return app.exit(request);  // --help and --version
   } catch (const CLI::Error& error) {
-    return complain(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
+    return end_with(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
   } catch (const RequestError& error) {
-    return complain(wrong_request, error.what());
+    return end_with(wrong_request, error.what());
   } catch (const std::exception& error) {
-    return complain(failed_run, error.what());
+    return end_with(failed_run, error.what());
   }
 }
 

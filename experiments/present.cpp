@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "experiments/text_table.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
@@ -45,23 +46,6 @@ std::string cell(const std::optional<double>& value, const std::string& format) 
 
 std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
-}
-
-/// One line of a table: cells set to the right in columns of the given widths, the first to the left.
-std::string table_line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
-  std::string line = fmt::format("  {:<{}}", cells[0], widths[0]);
-  for (std::size_t i = 1; i < cells.size(); ++i) line += fmt::format(" {:>{}}", cells[i], widths[i]);
-  return line + "\n";
-}
-
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size() + 1);
-  }
-  std::string text;
-  for (const auto& row : rows) text += table_line(row, widths);
-  return text;
 }
 
 std::vector<std::string> arm_row(const ReportedMetric& metric, const ArmSummary& arm) {
@@ -137,7 +121,7 @@ std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
       if (row == rows.size()) rows.push_back({all[i].model});
       rows[row].push_back(accumulation_cell(all[i]));
     }
-    text += fmt::format("\n{}", table(rows));
+    text += fmt::format("\n{}", text_table(rows));
     first = i;
   }
   return fmt::format(
@@ -164,7 +148,7 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
       "\n  flushed to zero at the first step, of all elements: predicted from the histograms of {} / "
       "counted\n"
       "\n{}\n  {}\n",
-      experiment.predicts_from, table(rows), note);
+      experiment.predicts_from, text_table(rows), note);
 }
 
 }  // namespace
@@ -200,7 +184,7 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
   return fmt::format("{}: {}\n\n{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name, experiment.summary,
-                     table(rows), prediction_table(experiment, summary), sums, experiment.paper,
+                     text_table(rows), prediction_table(experiment, summary), sums, experiment.paper,
                      experiment.verdict(summary));
 }
 

@@ -29,4 +29,9 @@ void StatusLine::finish(const std::string& text) {
   shown_ = false;
 }
 
+void StatusLine::clear() {
+  if (terminal_ && shown_) fmt::print(stderr, "\r\x1b[K");
+  shown_ = false;
+}
+
 }  // namespace halfscope

@@ -14,6 +14,8 @@ class StatusLine {
   void update(const std::string& text);
   /// Shows `text` and leaves it there.
   void finish(const std::string& text);
+  /// Takes the line away again, where stderr is a terminal and it is shown.
+  void clear();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,7 +20,7 @@ ALLOWED = {
     "lib/kernel": {"lib/core", "lib/format", "lib/arithmetic"},
     "lib/stats": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel"},
     "lib/scaling": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel", "lib/stats"},
-    "lib/io": {"lib/core", "lib/format", "lib/stats"},
+    "lib/io": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel", "lib/stats"},
     "sim": {"lib"},
     "sim/layers": {"lib", "sim"},
     "sim/models": {"lib", "sim", "sim/layers", "sim/data"},

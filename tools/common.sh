@@ -11,6 +11,7 @@ test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
+fuzz_packages=(clang libclang-rt-dev libomp-dev)
 lint_packages=(clang clang-tidy shellcheck)
 
 venv="$root/.venv"

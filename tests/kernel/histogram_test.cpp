@@ -10,7 +10,8 @@ namespace halfscope {
 namespace {
 
 /// By definition: one number at a time, in double, where FP32 subnormals are normal.
-HistogramCounts count_one_by_one(std::span<const float> values) {
+HistogramCounts count_one_by_one(std::span<const float> values,
+                                 const BinadeEdges& edges = {.top = 0x7FF000, .ts = 0x7FE000}) {
   HistogramCounts counts;
   for (const float x : values) {
     if (std::isnan(x)) {
@@ -26,8 +27,8 @@ HistogramCounts count_one_by_one(std::span<const float> values) {
       BinadeCounts& binade = counts.binades[static_cast<std::size_t>(exponent - lowest_binade)];
       ++binade.all;
       binade.pow2 += fraction_field == 0 ? 1 : 0;
-      binade.top += fraction_field >= 0x7FF000 ? 1 : 0;
-      binade.ts += fraction_field >= 0x7FE000 ? 1 : 0;
+      binade.top += fraction_field >= edges.top ? 1 : 0;
+      binade.ts += fraction_field >= edges.ts ? 1 : 0;
       counts.max_abs = std::max(counts.max_abs, std::abs(x));
     }
   }
@@ -63,6 +64,26 @@ TEST_CASE("histograms count every number once, in its place", "[kernel][histogra
       CHECK(counts == count_one_by_one(values));
     }
   }
+}
+
+TEST_CASE("histograms count at the edges of any format, whichever comes first", "[kernel][histogram]") {
+  const std::vector<float> values = random_floats(100'000, 8);
+  for (const BinadeEdges& edges : {BinadeEdges{.top = 0x680001, .ts = 0x700000}, BinadeEdges{1, 0x400000},
+                                   BinadeEdges{0x800000, 0x7FFFFF}, BinadeEdges{5, 5}}) {
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa) << ", edges " << edges.top << " and " << edges.ts);
+      HistogramCounts counts;
+      histogram(values, counts, edges);
+      CHECK(counts == count_one_by_one(values, edges));
+    }
+  }
+}
+
+TEST_CASE("the edges of known formats", "[kernel][histogram]") {
+  CHECK(binade_edges(fp16) == BinadeEdges{.top = 0x7FF000, .ts = 0x7FE000});      // 65520, 2^-14 - 2^-25
+  CHECK(binade_edges(fp8_e4m3) == BinadeEdges{.top = 0x680001, .ts = 0x700000});  // beyond 464
+  CHECK(binade_edges(fp32) == BinadeEdges{.top = 0x800000, .ts = 0x7FFFFF});      // no FP32 overflows
 }
 
 TEST_CASE("counters do not wrap where all numbers fall into one bin", "[kernel][histogram]") {

@@ -219,6 +219,7 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> No
     assert good.returncode == 0, good.stdout + good.stderr
     assert good.stdout.splitlines()[-1].startswith("== 3 stages passed, 0 failed in ")
     assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
+    assert not any("fuzz" in line for line in tree.log())
     tree.command("ctest", "exit 8")
     bad = tree.run("test", "--quick")
     assert bad.returncode == 1
@@ -234,3 +235,4 @@ def test_slow_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, 
     assert tree.run("test", *option).returncode == 0
     assert "ctest --preset release -j 2 -LE slow" in tree.log()
     assert ("ctest --preset release -L slow" in tree.log()) == runs_slow
+    assert "cmake --build --preset fuzz" in tree.log() and "ctest --preset fuzz -j 3" in tree.log()

@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/message_of.hpp"
 
 namespace halfscope {
 namespace {
@@ -63,6 +64,14 @@ TEST_CASE("parts merge to the whole, in any order", "[histogram]") {
   CHECK(backward == whole);
   backward.merge(a);
   CHECK(backward != whole);
+}
+
+TEST_CASE("counts at the edges of two formats are not mixed", "[histogram]") {
+  ExponentHistogram half = histogram_of(random_floats(100));
+  const ExponentHistogram before = half;
+  check_says(message_of<RequestError>([&] { half.merge(ExponentHistogram(fp8_e4m3)); }),
+             {"fp16", "fp8_e4m3"});
+  CHECK(half == before);
 }
 
 }  // namespace

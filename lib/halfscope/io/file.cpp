@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/io/descriptor.hpp>
 
 namespace halfscope {
 namespace {
@@ -23,28 +24,6 @@ constexpr std::string_view unfinished_prefix = ".halfscope-";
 std::string reason(int error) {
   return std::generic_category().message(error);
 }
-
-/// Closes on scope exit; `close` reports what a destructor could not.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  [[nodiscard]] int number() const { return number_; }
-  /// 0 or the errno.
-  [[nodiscard]] int close() {
-    const int status = ::close(number_);
-    number_ = -1;
-    return status == 0 ? 0 : errno;
-  }
-
- private:
-  int number_;
-};
 
 std::string read_all(const Descriptor& file, std::size_t expected_size) {
   constexpr std::size_t smallest_step = 1 << 16;

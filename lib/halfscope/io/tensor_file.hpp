@@ -10,21 +10,28 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/core/names.hpp>
+#include <halfscope/format/stored_type.hpp>
 
 namespace halfscope {
 
-/// How a file stores an element; the names are those of `--dtype`.
-enum class StoredType : std::uint8_t { f16, bf16, f32, f64, f8_e4m3, f8_e5m2 };
-template <>
-inline constexpr std::array<std::string_view, 6> enum_names<StoredType>{"f16", "bf16",    "f32",
-                                                                        "f64", "f8_e4m3", "f8_e5m2"};
+/// What reading a tensor from the middle costs.
+enum class Access : std::uint8_t {
+  random,      ///< nothing: every element is found at once
+  sequential,  ///< compressed: all elements before must be unpacked; readers that go forward do so once
+};
 
 struct StoredTensor {
   std::string name;  ///< the key in the file; for .npy and raw files the file's name without its extension
   StoredType type{};
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;  ///< product of `shape`
+  Access access = Access::random;
+};
+
+/// A tensor, or another member of an archive, that holds no numbers to look at: integers, booleans, text.
+struct SkippedTensor {
+  std::string name;
+  std::string reason;  ///< why, in a few words: "dtype I64"
 };
 
 /// Takes consecutive elements of a tensor; the memory is only lent for the call.
@@ -37,15 +44,23 @@ class TensorFile {
  public:
   virtual ~TensorFile() = default;
   [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
+  /// What else the file holds, so that its user learns what was not looked at.
+  [[nodiscard]] virtual const std::vector<SkippedTensor>& skipped() const {
+    static const std::vector<SkippedTensor> nothing;
+    return nothing;
+  }
   /// Elements [first, first + count) of tensor `index`, in order, in pieces of at most 16384; safe to call
   /// from several threads at once. Throws RequestError where the file turns out to be damaged there.
   virtual void read(std::size_t index, std::int64_t first, std::int64_t count,
                     const ElementSink& sink) const = 0;
 };
 
-/// Opens `path` by its extension (.npy, .npz, .safetensors), or as raw little-endian elements where
-/// `raw_type` is given. The file is mapped; memory does not grow with its size. Throws RequestError with the
-/// file, and the byte or the tensor where there is one, for a file that breaks its format.
+/// Opens `path` by its extension (.npy, .npz, .safetensors); any other file holds raw little-endian elements
+/// of `raw_type`, which must then be given. In .npy it gives a type to elements that the format has no name
+/// for
+/// ("V2", which is how NumPy saves ml_dtypes' bfloat16). Memory does not grow with the file's size. Throws
+/// RequestError with the file, and the byte or the tensor where there is one, for a file that breaks its
+/// format and for an .npy file without floating-point elements.
 [[nodiscard]] std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
                                                            std::optional<StoredType> raw_type = std::nullopt);
 

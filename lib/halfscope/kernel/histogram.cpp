@@ -3,16 +3,12 @@
 
 #include <cstring>
 
-#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/histogram_bins.hpp>
 
 // Nothing here may be emitted out of line under a name that other translation units share: everything is in
 // an unnamed namespace or always inlined.
 namespace halfscope {
 namespace {
-
-/// A number's bin is its exponent field times 4 plus its class.
-enum FractionClass : std::uint32_t { plain, pow2, ts_only, top_and_ts, classes };
-constexpr std::size_t bins = 256 * classes;
 
 /// As many private tables as numbers are counted at a time, so that no increment waits for the one before.
 constexpr std::size_t tables = 8;
@@ -23,30 +19,8 @@ static_assert(numbers_per_flush / tables < 65536);
 
 struct Tables {
   alignas(64) std::uint16_t counts[tables][bins] = {};
-  std::uint32_t negative_zeros = 0;
-  std::uint32_t max_finite = 0;
+  Extremes extremes;
 };
-
-/// The bins of up to `tile` numbers. Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
-void find_bins(const float* values, std::size_t count, std::uint16_t* out, Tables& t) {
-  std::uint32_t negative_zeros = 0;
-  std::int32_t max_finite = 0;
-#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite)
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t bits = to_bits(values[i]);
-    const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
-    const std::int32_t fraction = magnitude & 0x7FFFFF;
-    const std::int32_t fraction_class =
-        (fraction == 0 ? 1 : 0) + (fraction >= 0x7FE000 ? 2 : 0) + (fraction >= 0x7FF000 ? 1 : 0);
-    out[i] = static_cast<std::uint16_t>(((magnitude >> 23) << 2) + fraction_class);
-    negative_zeros += bits == sign_bit ? 1u : 0u;
-    const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
-    max_finite = max_finite > finite ? max_finite : finite;
-  }
-  t.negative_zeros += negative_zeros;
-  const auto max_here = static_cast<std::uint32_t>(max_finite);
-  t.max_finite = t.max_finite > max_here ? t.max_finite : max_here;
-}
 
 void count_bins(const std::uint16_t* bin, std::size_t count, Tables& t) {
   std::size_t i = 0;
@@ -60,66 +34,40 @@ void count_bins(const std::uint16_t* bin, std::size_t count, Tables& t) {
   for (; i < count; ++i) ++t.counts[0][bin[i]];
 }
 
-void add_to_binade(BinadeCounts& binade, std::size_t fraction_class, std::int64_t count) {
-  binade.all += count;
-  if (fraction_class == pow2) binade.pow2 += count;
-  if (fraction_class == top_and_ts) binade.top += count;
-  if (fraction_class >= ts_only) binade.ts += count;
-}
-
-/// Adds FP32 subnormals, which share one exponent field, to their true binades.
-void add_subnormals(const float* values, std::size_t count, BinadeCounts* binades) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t magnitude = magnitude_bits(values[i]);
-    if (magnitude == 0 || magnitude >= (1u << 23)) continue;
-    const int leading_zeros = __builtin_clz(magnitude);  // 9 for the largest subnormals, 31 for the smallest
-    const std::uint32_t fraction = (magnitude << (leading_zeros - 8)) & 0x7FFFFFu;
-    const std::size_t fraction_class = fraction == 0          ? pow2
-                                       : fraction >= 0x7FF000 ? top_and_ts
-                                       : fraction >= 0x7FE000 ? ts_only
-                                                              : plain;
-    add_to_binade(binades[31 - leading_zeros], fraction_class, 1);
-  }
-}
-
 /// Empties the tables into `counts`; `values` are the numbers that they hold, read again only for subnormals.
-void flush(const float* values, std::size_t count, const Tables& t, HistogramCounts& counts) {
-  BinadeCounts* const binades = counts.binades.data();
+void flush(const float* values, std::size_t count, const OrderedEdges& edges, const Tables& t,
+           HistogramCounts& counts) {
   std::int64_t sums[bins];
   for (std::size_t bin = 0; bin < bins; ++bin) {
     std::int32_t sum = 0;
     for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][bin];
     sums[bin] = sum;
   }
-  counts.zeros += sums[pow2];  // exponent field 0, fraction 0
-  counts.negative_zeros += t.negative_zeros;
-  if (sums[plain] + sums[ts_only] + sums[top_and_ts] != 0) add_subnormals(values, count, binades);
-  for (std::size_t field = 1; field < 255; ++field) {
-    for (std::size_t c = 0; c < classes; ++c) {
-      add_to_binade(binades[static_cast<int>(field) - 127 - lowest_binade], c, sums[classes * field + c]);
-    }
-  }
-  const std::int64_t* const special = sums + classes * 255;
-  counts.infinities += special[pow2];
-  counts.nans += special[plain] + special[ts_only] + special[top_and_ts];
-  const float max_abs = from_bits(t.max_finite);
-  counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
+  add_bins(sums, edges, counts);
+  add_extremes(t.extremes, counts);
+  if (sums[plain] + sums[past_first] + sums[past_both] == 0) return;
+  const auto add = [&](std::size_t binade, std::uint32_t /*significand*/, std::uint32_t number_class) {
+    add_to_binade(counts.binades.data()[binade], number_class, 1, edges);
+  };
+  for_each_subnormal(values, count, edges, add);
 }
 
 }  // namespace
 
 template <>
-void histogram_isa<target_isa>(const float* values, std::size_t count, HistogramCounts& counts) {
+void histogram_isa<target_isa>(const float* values, std::size_t count, const BinadeEdges& binade_edges,
+                               HistogramCounts& counts) {
+  const OrderedEdges edges(binade_edges);
   for (std::size_t start = 0; start < count; start += numbers_per_flush) {
     const std::size_t here = count - start < numbers_per_flush ? count - start : numbers_per_flush;
     Tables t;
     std::uint16_t bin[tile];
     for (std::size_t i = 0; i < here; i += tile) {
       const std::size_t numbers = here - i < tile ? here - i : tile;
-      find_bins(values + start + i, numbers, bin, t);
+      find_bins(values + start + i, numbers, edges, bin, t.extremes);
       count_bins(bin, numbers, t);
     }
-    flush(values + start, here, t, counts);
+    flush(values + start, here, edges, t, counts);
   }
 }
 

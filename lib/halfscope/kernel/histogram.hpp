@@ -6,17 +6,42 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/format/catalogue.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
 
+/// Where in a binade rounding to a format changes what it does: the least FP32 fraction fields, up to 2^23
+/// for none, that round beyond the largest number in its binade, and to the smallest normal number in the
+/// binade below that.
+struct BinadeEdges {
+  std::uint32_t top = 0;
+  std::uint32_t ts = 0;
+
+  friend constexpr bool operator==(const BinadeEdges&, const BinadeEdges&) = default;
+};
+
+/// The edges of `format` under nearest_even. Both are midpoints of two neighbours with `mantissa_bits`
+/// fraction bits: of the last subnormal number (odd) and the first normal one, and of the largest number and
+/// what would come next. The tie goes to the even one; the largest number is odd unless NaN has taken the
+/// place after it.
+[[nodiscard]] constexpr BinadeEdges binade_edges(const FloatFormat& format) {
+  const std::uint32_t twice_binade = 1u << 24;  // in halves of FP32's last bit, for the midpoints of 23 bits
+  const std::uint32_t half_step = 1u << (23 - format.mantissa_bits);
+  const std::uint32_t ts = twice_binade - half_step * 2;
+  const std::uint32_t top = twice_binade - half_step;
+  const std::uint32_t top_of_even = twice_binade - half_step * 3 + 1;  // beyond the midpoint
+  const auto least_field = [](std::uint32_t halves) { return (halves + 1) / 2; };
+  return {least_field(format.specials == Specials::nan_only ? top_of_even : top), least_field(ts)};
+}
+
 /// Numbers in one binade [2^e, 2^(e+1)), either sign. The last three count the ones next to the edges at
-/// which FP16 rounding changes what a power-of-two scale does to them.
+/// which rounding to a format changes what a power-of-two scale does to them.
 struct BinadeCounts {
   std::int64_t all = 0;
-  std::int64_t pow2 = 0;  ///< exactly 2^e: at 2^-25 it ties to zero
-  std::int64_t top = 0;   ///< fraction field >= 0x7FF000: in the top binade it rounds to infinity
-  std::int64_t ts = 0;    ///< fraction field >= 0x7FE000: below the smallest normal number it rounds up to it
+  std::int64_t pow2 = 0;  ///< exactly 2^e: half the smallest number ties to zero
+  std::int64_t top = 0;   ///< fraction field >= BinadeEdges::top: in the top binade it overflows
+  std::int64_t ts = 0;    ///< fraction field >= BinadeEdges::ts: below the normal numbers it rounds up to one
 
   friend constexpr bool operator==(const BinadeCounts&, const BinadeCounts&) = default;
 };
@@ -40,17 +65,18 @@ struct HistogramCounts {
 
 /// `histogram` compiled for one instruction set.
 template <Isa isa>
-void histogram_isa(const float* values, std::size_t count, HistogramCounts& counts);
+void histogram_isa(const float* values, std::size_t count, const BinadeEdges& edges, HistogramCounts& counts);
 template <>
-void histogram_isa<Isa::baseline>(const float*, std::size_t, HistogramCounts&);
+void histogram_isa<Isa::baseline>(const float*, std::size_t, const BinadeEdges&, HistogramCounts&);
 template <>
-void histogram_isa<Isa::avx2>(const float*, std::size_t, HistogramCounts&);
+void histogram_isa<Isa::avx2>(const float*, std::size_t, const BinadeEdges&, HistogramCounts&);
 template <>
-void histogram_isa<Isa::avx512>(const float*, std::size_t, HistogramCounts&);
+void histogram_isa<Isa::avx512>(const float*, std::size_t, const BinadeEdges&, HistogramCounts&);
 
-/// Adds `values` to `counts`, on one thread.
-inline void histogram(std::span<const float> values, HistogramCounts& counts) {
-  dispatch_isa([&]<Isa isa>() { histogram_isa<isa>(values.data(), values.size(), counts); });
+/// Adds `values` to `counts`, on one thread; all that go into the same counts with the same edges.
+inline void histogram(std::span<const float> values, HistogramCounts& counts,
+                      const BinadeEdges& edges = binade_edges(fp16)) {
+  dispatch_isa([&]<Isa isa>() { histogram_isa<isa>(values.data(), values.size(), edges, counts); });
 }
 
 }  // namespace halfscope

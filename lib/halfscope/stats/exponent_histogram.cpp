@@ -6,6 +6,10 @@
 namespace halfscope {
 
 void ExponentHistogram::merge(const ExponentHistogram& other) {
+  if (format_ != other.format_) {
+    throw RequestError("histograms for " + to_string(format_) + " and " + to_string(other.format_) +
+                       " count at different edges; count both for one format");
+  }
   for (std::size_t i = 0; i < counts_.binades.size(); ++i) {
     BinadeCounts& mine = counts_.binades[i];
     const BinadeCounts& theirs = other.counts_.binades[i];

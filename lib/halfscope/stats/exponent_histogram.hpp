@@ -9,18 +9,25 @@
 namespace halfscope {
 
 /// Counts of floats by exponent, with zeros, infinities and NaNs beside them; nothing that is added is ever
-/// left out. A value: copyable, comparable, mergeable.
+/// left out. Beside each count stand those at the edges of one format, whose what-if they decide. A value:
+/// copyable, comparable, mergeable.
 class ExponentHistogram {
  public:
   static constexpr int first_exponent = lowest_binade;  ///< -149, the smallest FP32 subnormal
   static constexpr int last_exponent = highest_binade;
 
   ExponentHistogram() = default;
-  /// From counts made elsewhere, such as those of a record.
-  explicit ExponentHistogram(const HistogramCounts& counts) : counts_(counts) {}
+  explicit ExponentHistogram(const FloatFormat& format) : format_(format) {}
+  /// From counts made elsewhere with the edges of `format`, such as those of a record.
+  explicit ExponentHistogram(const HistogramCounts& counts, const FloatFormat& format = fp16)
+      : format_(format), counts_(counts) {}
 
-  void add(std::span<const float> values) { histogram(values, counts_); }
+  void add(std::span<const float> values) { histogram(values, counts_, binade_edges(format_)); }
+  /// Throws RequestError where `other` was counted at the edges of another format.
   void merge(const ExponentHistogram& other);
+
+  /// The format at whose edges the counts were made.
+  [[nodiscard]] const FloatFormat& format() const { return format_; }
 
   /// Elements with 2^exponent <= |x| < 2^(exponent + 1); 0 for an exponent that no float has.
   [[nodiscard]] std::int64_t count(int exponent) const { return binade(exponent).all; }
@@ -41,6 +48,7 @@ class ExponentHistogram {
   friend bool operator==(const ExponentHistogram&, const ExponentHistogram&) = default;
 
  private:
+  FloatFormat format_ = fp16;
   HistogramCounts counts_;
 };
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <halfscope/format/catalogue.hpp>
-
 namespace halfscope {
 namespace {
 
@@ -21,11 +19,16 @@ double WhatIf::of_all(std::int64_t count) const {
   return share(count, elements);
 }
 
+FlushEdge flush_edge(const FloatFormat& format) {
+  if (format.subnormals == Subnormals::flushed) return {format.min_exponent() - 1, false};
+  return {format.lowest_exponent() - 1, true};
+}
+
 WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
-  // Binades of the scaled number: half the smallest number, below the smallest normal number, the largest.
-  constexpr int half_smallest = fp16.lowest_exponent() - 1;
-  constexpr int below_normal = fp16.min_exponent() - 1;
-  constexpr int largest = fp16.max_exponent();
+  const FloatFormat& format = histogram.format();
+  const FlushEdge flush = flush_edge(format);
+  const int below_normal = format.min_exponent() - 1;
+  const int largest = format.max_exponent();
 
   WhatIf result{.scale_log2 = scale_log2, .elements = histogram.elements()};
   // Beyond this no binade changes sides any more; it also keeps the sums below from overflowing.
@@ -34,12 +37,14 @@ WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
        ++exponent) {
     const BinadeCounts counts = histogram.binade(exponent);
     const int scaled = exponent + scale;
+    const std::int64_t at_edge = flush.only_powers ? counts.pow2 : counts.all - counts.ts;
+    const std::int64_t flushed = scaled < flush.binade ? counts.all : scaled == flush.binade ? at_edge : 0;
+    const std::int64_t below = scaled < below_normal    ? counts.all
+                               : scaled == below_normal ? counts.all - counts.ts
+                                                        : 0;
     result.nonzero += counts.all;
-    if (scaled < half_smallest) result.flushed += counts.all;
-    if (scaled == half_smallest) result.flushed += counts.pow2;
-    if (scaled >= half_smallest && scaled <= below_normal) result.subnormal += counts.all;
-    if (scaled == half_smallest) result.subnormal -= counts.pow2;
-    if (scaled == below_normal) result.subnormal -= counts.ts;
+    result.flushed += flushed;
+    result.subnormal += below - flushed;
     if (scaled > largest) result.overflow += counts.all;
     if (scaled == largest) result.overflow += counts.top;
   }

@@ -1,5 +1,4 @@
-// What a cast to FP16 would do to a tensor at any power-of-two scale: exact counts from its exponent
-// histogram.
+// What a cast would do to a tensor at any power-of-two scale: exact counts from its exponent histogram.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +7,16 @@
 
 namespace halfscope {
 
-/// Elements of a tensor after rounding 2^scale_log2 * x to FP16 (nearest_even, overflow to infinity).
+/// Elements of a tensor after rounding 2^scale_log2 * x to a format with nearest_even.
 struct WhatIf {
   int scale_log2 = 0;
   std::int64_t elements = 0;   ///< all: zeros and non-finite ones included
   std::int64_t nonzero = 0;    ///< finite and not zero before rounding
-  std::int64_t flushed = 0;    ///< of those, become zero: |scaled| <= 2^-25
+  std::int64_t flushed = 0;    ///< of those, become zero: in FP16, |scaled| <= 2^-25
   std::int64_t subnormal = 0;  ///< of those, become a nonzero subnormal
-  std::int64_t overflow = 0;   ///< of those, become infinite: |scaled| >= 65520
+  /// Of those, round beyond the largest number, in FP16 |scaled| >= 65520, whether they become infinite, NaN
+  /// or, in a format that saturates, that number.
+  std::int64_t overflow = 0;
 
   friend bool operator==(const WhatIf&, const WhatIf&) = default;
 
@@ -28,7 +29,17 @@ struct WhatIf {
   [[nodiscard]] double of_all(std::int64_t count) const;
 };
 
-/// The counts at scale 2^scale_log2, any integer; the scaling itself is taken to be exact.
+/// The highest binade, of the scaled number, in which a cast still flushes: of the numbers in it either the
+/// powers of two alone (half the smallest number, which ties to zero), or, where a format has no subnormals,
+/// all that do not round up to the smallest normal number.
+struct FlushEdge {
+  int binade = 0;
+  bool only_powers = true;
+};
+[[nodiscard]] FlushEdge flush_edge(const FloatFormat& format);
+
+/// The counts in the histogram's format at scale 2^scale_log2, any integer; the scaling itself is taken to be
+/// exact.
 [[nodiscard]] WhatIf what_if(const ExponentHistogram& histogram, int scale_log2);
 
 }  // namespace halfscope

@@ -1,0 +1,12 @@
+// Tables of the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace halfscope {
+
+/// Rows of as many cells each, under each other: the first cell to the left, the others to the right.
+[[nodiscard]] std::string text_table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace halfscope

@@ -1,0 +1,100 @@
+// A list of tensors and where each begins; every format that stores them plainly comes down to that.
+#include <halfscope/io/flat_tensor_file.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <halfscope/io/elements.hpp>
+#include <halfscope/io/npy_array.hpp>
+#include <halfscope/io/refusal.hpp>
+#include <halfscope/io/safetensors_header.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Where the elements of a tensor start, and how they are written.
+struct Place {
+  std::uint64_t begin = 0;
+  ElementEncoding encoding;
+};
+
+class FlatTensorFile : public TensorFile {
+ public:
+  explicit FlatTensorFile(InputFile file) : file_(std::move(file)) {}
+
+  void add(StoredTensor tensor, const Place& place) {
+    tensors_.push_back(std::move(tensor));
+    places_.push_back(place);
+  }
+  void skip(SkippedTensor tensor) { skipped_.push_back(std::move(tensor)); }
+
+  [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
+
+  void read(std::size_t index, std::int64_t first, std::int64_t count,
+            const ElementSink& sink) const override {
+    check_range(tensors_.at(index), first, count);
+    const auto& [begin, encoding] = places_[index];
+    const std::uint64_t offset = static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
+    read_elements(encoding, count, bytes_from(file_, begin + offset), sink);
+  }
+
+ private:
+  InputFile file_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<Place> places_;  // of tensors_
+  std::vector<SkippedTensor> skipped_;
+};
+
+SafetensorsHeader read_safetensors_header(const InputFile& file, std::uint64_t& data_begin) {
+  std::string text(std::min<std::uint64_t>(file.size(), safetensors_length_bytes), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  text.resize(safetensors_header_length(text, file.size(), file.name()));
+  file.read(safetensors_length_bytes, std::as_writable_bytes(std::span(text)));
+  data_begin = safetensors_length_bytes + text.size();
+  return parse_safetensors_header(text, file.size() - data_begin, file.name());
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
+  std::uint64_t data_begin = 0;
+  SafetensorsHeader header = read_safetensors_header(file, data_begin);
+  auto opened = std::make_unique<FlatTensorFile>(std::move(file));
+  for (SafetensorsEntry& entry : header.tensors) {
+    if (!entry.type.stored) {
+      opened->skip({std::move(entry.name), fmt::format("dtype {}", entry.type.name)});
+      continue;
+    }
+    const StoredType type = *entry.type.stored;
+    const auto elements = static_cast<std::int64_t>((entry.end - entry.begin) / bytes_per_element(type));
+    opened->add({std::move(entry.name), type, std::move(entry.shape), elements},
+                {data_begin + entry.begin, {type}});
+  }
+  return opened;
+}
+
+std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::optional<StoredType> void_type) {
+  const NpyArray array = read_npy_array(bytes_from(file, 0), file.size(), file.name(), void_type);
+  if (!array.encoding) reject(file.name(), why_not_read(array.header.descr));
+  auto opened = std::make_unique<FlatTensorFile>(std::move(file));
+  opened->add({std::move(name), array.encoding->type, array.header.shape, array.elements},
+              {array.header.data_begin, *array.encoding});
+  return opened;
+}
+
+std::unique_ptr<TensorFile> open_raw(InputFile file, std::string name, StoredType type) {
+  const std::size_t width = bytes_per_element(type);
+  if (file.size() == 0) reject(file.name(), "the file is empty");
+  if (file.size() % width != 0) {
+    reject(file.name(), fmt::format("{} bytes are not a whole number of {} elements, which take {} each",
+                                    file.size(), name_of(type), width));
+  }
+  const auto elements = static_cast<std::int64_t>(file.size() / width);
+  auto opened = std::make_unique<FlatTensorFile>(std::move(file));
+  opened->add({std::move(name), type, {elements}, elements}, {0, {type}});
+  return opened;
+}
+
+}  // namespace halfscope

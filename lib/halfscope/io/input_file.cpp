@@ -1,0 +1,50 @@
+// pread, checked.
+#include <halfscope/io/input_file.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <system_error>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/io/file.hpp>
+#include <halfscope/io/refusal.hpp>
+
+namespace halfscope {
+namespace {
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace
+
+/// Not blocking: opening a pipe that nobody writes to would wait forever.
+InputFile::InputFile(const std::filesystem::path& path)
+    : name_(printable(path)), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  const auto fail = [&](std::string_view why) {
+    throw RequestError(fmt::format("cannot read {}: {}", name_, why));
+  };
+  if (descriptor_.number() < 0) fail(reason(errno));
+  struct stat status {};
+  if (::fstat(descriptor_.number(), &status) != 0) fail(reason(errno));
+  if (S_ISDIR(status.st_mode)) fail("it is a folder; give a file");
+  if (!S_ISREG(status.st_mode)) fail("it is not a regular file; save its bytes to one first");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  static_cast<void>(::posix_fadvise(descriptor_.number(), 0, 0, POSIX_FADV_SEQUENTIAL));  // only a hint
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = ::pread(descriptor_.number(), to.data(), to.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw RunError(fmt::format("cannot read {}: byte {}: {}", name_, offset, reason(errno)));
+    if (count == 0)
+      reject(name_, fmt::format("ends at byte {}; it had {} when it was opened", offset, size_));
+    offset += static_cast<std::uint64_t>(count);
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace halfscope

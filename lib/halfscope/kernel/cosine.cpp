@@ -1,0 +1,53 @@
+// The loop of the cosine's sums, compiled once per instruction set.
+#include <halfscope/kernel/cosine.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t lanes = CosineSums::lanes;
+
+void add_to_lane(float x, float q, CosineSums& sums) {
+  const std::size_t lane = sums.next_lane;
+  sums.xx.data()[lane] += double{x} * double{x};
+  sums.xq.data()[lane] += double{x} * double{q};
+  sums.qq.data()[lane] += double{q} * double{q};
+  sums.next_lane = static_cast<std::uint32_t>((lane + 1) % lanes);
+}
+
+/// Whole rounds of the lanes, in arrays that stay in registers.
+std::size_t add_rounds(const float* x, const float* q, std::size_t count, CosineSums& sums) {
+  double xx[lanes], xq[lanes], qq[lanes];
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    xx[lane] = sums.xx.data()[lane];
+    xq[lane] = sums.xq.data()[lane];
+    qq[lane] = sums.qq.data()[lane];
+  }
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+#pragma omp simd
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double a = x[i + lane], b = q[i + lane];
+      xx[lane] += a * a;
+      xq[lane] += a * b;
+      qq[lane] += b * b;
+    }
+  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    sums.xx.data()[lane] = xx[lane];
+    sums.xq.data()[lane] = xq[lane];
+    sums.qq.data()[lane] = qq[lane];
+  }
+  return i;
+}
+
+}  // namespace
+
+template <>
+void cosine_sums_isa<target_isa>(const float* x, const float* q, std::size_t count, CosineSums& sums) {
+  std::size_t i = 0;
+  for (; i < count && sums.next_lane != 0; ++i) add_to_lane(x[i], q[i], sums);
+  i += add_rounds(x + i, q + i, count - i, sums);
+  for (; i < count; ++i) add_to_lane(x[i], q[i], sums);
+}
+
+}  // namespace halfscope

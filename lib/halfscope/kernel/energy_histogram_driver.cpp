@@ -1,0 +1,47 @@
+// Takes arrays apart for the energy histogram's loops, and empties its tables.
+#include <halfscope/kernel/energy_histogram.hpp>
+
+#include <algorithm>
+
+#include <halfscope/kernel/histogram_bins.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t piece = 16384;
+/// Numbers of one bin that a table can count, whose squares then stay below 2^48.
+constexpr std::uint32_t full = 65535;
+
+}  // namespace
+
+void energy_histogram(std::span<const float> values, EnergyHistogram& found) {
+  for (std::size_t start = 0; start < values.size(); start += piece) {
+    const std::size_t count = std::min(piece, values.size() - start);
+    const auto more = static_cast<std::uint32_t>(count / EnergyTables::tables + count % EnergyTables::tables);
+    if (found.tables.most + more > full) settle(found);
+    found.tables.most += more;
+    dispatch_isa([&]<Isa isa>() { energy_histogram_isa<isa>(values.data() + start, count, found); });
+  }
+}
+
+void settle(EnergyHistogram& found) {
+  const OrderedEdges edges(found.edges);
+  std::array<std::int64_t, bins> counts{};
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    const auto binade = static_cast<int>(bin / classes) - 127 - lowest_binade;
+    const bool normal = bin / classes != 0 && bin / classes != 255;
+    for (const auto& table : found.tables.sums) {
+      counts[bin] += static_cast<std::int64_t>(table[bin] >> 48);
+      if (!normal) continue;
+      const std::uint64_t squares = table[bin] & ((std::uint64_t{1} << 48) - 1);
+      BinadeEnergy& energy = found.energies.at(static_cast<std::size_t>(binade));
+      energy.all += squares;
+      if (bin % classes >= edges.ts_class) energy.ts += squares;
+    }
+  }
+  add_bins(counts.data(), edges, found.counts);
+  add_extremes({found.tables.negative_zeros, found.tables.max_finite}, found.counts);
+  found.tables = {};
+}
+
+}  // namespace halfscope

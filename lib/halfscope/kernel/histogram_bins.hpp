@@ -1,0 +1,109 @@
+// Which bin of a histogram a float belongs to; only for kernel/*.cpp, which are compiled once for each
+// instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/histogram.hpp>
+
+// Unnamed, so that no two instruction sets share what is compiled for one of them.
+namespace halfscope {
+namespace {
+
+/// A number's bin is its exponent field times 4 plus its class: the edges of a binade, in ascending order,
+/// that its fraction reaches.
+enum FractionClass : std::uint32_t { plain, pow2, past_first, past_both, classes };
+constexpr std::size_t bins = 256 * classes;
+
+/// The edges in ascending order: which one comes first depends on the format.
+struct OrderedEdges {
+  explicit OrderedEdges(const BinadeEdges& edges)
+      : first(static_cast<std::int32_t>(edges.top < edges.ts ? edges.top : edges.ts)),
+        second(static_cast<std::int32_t>(edges.top < edges.ts ? edges.ts : edges.top)),
+        top_class(edges.top < edges.ts ? past_first : past_both),
+        ts_class(edges.top < edges.ts ? past_both : past_first) {}
+
+  std::int32_t first, second;
+  std::uint32_t top_class, ts_class;  ///< the least class that is past this edge
+};
+
+/// Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
+inline std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
+  return (fraction == 0 ? 1 : 0) + (fraction >= edges.first ? 2 : 0) + (fraction >= edges.second ? 1 : 0);
+}
+
+/// What bins do not tell.
+struct Extremes {
+  std::uint32_t negative_zeros = 0;
+  std::uint32_t max_finite = 0;  ///< the magnitude's bits
+};
+
+/// The bins of `count` numbers.
+inline void find_bins(const float* values, std::size_t count, const OrderedEdges& edges, std::uint16_t* out,
+                      Extremes& seen) {
+  std::uint32_t negative_zeros = 0;
+  std::int32_t max_finite = 0;
+#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite)
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = to_bits(values[i]);
+    const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
+    const std::int32_t number_class = fraction_class(magnitude & 0x7FFFFF, edges);
+    out[i] = static_cast<std::uint16_t>(((magnitude >> 23) << 2) + number_class);
+    negative_zeros += bits == sign_bit ? 1u : 0u;
+    const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
+    max_finite = max_finite > finite ? max_finite : finite;
+  }
+  seen.negative_zeros += negative_zeros;
+  const auto max_here = static_cast<std::uint32_t>(max_finite);
+  seen.max_finite = seen.max_finite > max_here ? seen.max_finite : max_here;
+}
+
+inline void add_to_binade(BinadeCounts& binade, std::uint32_t number_class, std::int64_t count,
+                          const OrderedEdges& edges) {
+  binade.all += count;
+  if (number_class == pow2) binade.pow2 += count;
+  if (number_class >= edges.top_class) binade.top += count;
+  if (number_class >= edges.ts_class) binade.ts += count;
+}
+
+/// Adds the numbers of each bin to `counts`; FP32's subnormals, which share the bins of one exponent field,
+/// are left to `for_each_subnormal`.
+inline void add_bins(const std::int64_t* sums, const OrderedEdges& edges, HistogramCounts& counts) {
+  BinadeCounts* const binades = counts.binades.data();
+  counts.zeros += sums[pow2];  // exponent field 0, fraction 0
+  for (std::size_t field = 1; field < 255; ++field) {
+    for (std::uint32_t c = 0; c < classes; ++c) {
+      add_to_binade(binades[static_cast<int>(field) - 127 - lowest_binade], c, sums[classes * field + c],
+                    edges);
+    }
+  }
+  const std::int64_t* const special = sums + classes * 255;
+  counts.infinities += special[pow2];
+  counts.nans += special[plain] + special[past_first] + special[past_both];
+}
+
+inline void add_extremes(const Extremes& seen, HistogramCounts& counts) {
+  counts.negative_zeros += seen.negative_zeros;
+  const float max_abs = from_bits(seen.max_finite);
+  counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
+}
+
+/// Calls `add(binade, significand, class)` for each FP32 subnormal; they share one exponent field, so that
+/// their true binade [e - lowest_binade] and the 24-bit significand that they have in it are worked out.
+template <typename Add>
+void for_each_subnormal(const float* values, std::size_t count, const OrderedEdges& edges, Add&& add) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t magnitude = magnitude_bits(values[i]);
+    if (magnitude == 0 || magnitude >= (1u << 23)) continue;
+    const int leading_zeros = __builtin_clz(magnitude);  // 9 for the largest subnormals, 31 for the smallest
+    const std::uint32_t significand = magnitude << (leading_zeros - 8);
+    const auto fraction = static_cast<std::int32_t>(significand & 0x7FFFFFu);
+    add(static_cast<std::size_t>(31 - leading_zeros), significand,
+        static_cast<std::uint32_t>(fraction_class(fraction, edges)));
+  }
+}
+
+}  // namespace
+}  // namespace halfscope

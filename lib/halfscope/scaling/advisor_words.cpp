@@ -1,0 +1,119 @@
+// Builds the sentences of the advisor.
+#include <halfscope/scaling/advisor_words.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace halfscope {
+namespace {
+
+/// More names than this and the sentence says how many it leaves out.
+constexpr std::size_t names_in_a_sentence = 8;
+
+std::string join(const std::vector<std::string>& parts) {
+  const std::size_t shown = std::min(parts.size(), names_in_a_sentence);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + parts[i];
+  if (shown < parts.size()) text += fmt::format(" and {} more", parts.size() - shown);
+  return text;
+}
+
+std::string count_of_tensors(std::size_t count) {
+  return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
+}
+
+std::string all_tensors(std::size_t count) {
+  return count == 1 ? "the tensor" : fmt::format("all {} tensors", count);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:g} %", 100 * share);
+}
+
+/// What no scale can change; empty where every value is finite.
+std::string say_nonfinite(std::span<const TensorFit> tensors) {
+  std::vector<std::string> names;
+  for (const TensorFit& tensor : tensors) {
+    if (tensor.nonfinite > 0) names.push_back(fmt::format("{} ({})", tensor.name, tensor.nonfinite));
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "; infinite or NaN values are there before any scale, only the finite ones are judged: {}",
+      join(names));
+}
+
+std::string say_choice(int scale, const ScaleWindow& window, const AdvisorOptions& options) {
+  const int headroom = window.high - scale;
+  if (scale == options.ceiling_log2 && headroom > options.headroom_log2) {
+    return "larger ones are left out, since the loss itself is multiplied by it";
+  }
+  if (headroom == options.headroom_log2) {
+    return fmt::format(
+        "it is the largest that leaves a factor of 2^{} above the largest value, and a large scale costs "
+        "nothing as long as nothing overflows",
+        headroom);
+  }
+  if (headroom == 0) return "no room is left above the largest value";
+  return headroom < options.headroom_log2
+             ? fmt::format("only a factor of 2^{} is left above the largest value", headroom)
+             : "it is the smallest that fits";
+}
+
+/// "give a (2^3), b (2^5) a scale of their own", and likewise for the other remedies.
+std::string say_remedy(Remedy remedy, const Advice& advice) {
+  std::vector<std::string> names;
+  for (const Outlier& outlier : advice.outliers) {
+    if (outlier.remedy != remedy) continue;
+    const TensorFit& fit = outlier.tensor;
+    names.push_back(remedy == Remedy::own_scale
+                        ? fmt::format("{} (2^{}, of 2^{} to 2^{})", fit.name, *outlier.scale_log2,
+                                      fit.underflow_low, fit.overflow_high)
+                        : fmt::format("{} (needs 2^{} against underflow, overflows beyond 2^{})", fit.name,
+                                      fit.underflow_low, fit.overflow_high));
+  }
+  if (names.empty()) return "";
+  switch (remedy) {
+    case Remedy::own_scale:
+      return fmt::format("; give a scale of its own to {}", join(names));
+    case Remedy::bf16_range:
+      return fmt::format("; keep in BF16, whose range holds it unscaled, or in FP32: {}", join(names));
+    case Remedy::fp32_island:
+      break;
+  }
+  return fmt::format("; keep in FP32: {}", join(names));
+}
+
+}  // namespace
+
+std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
+                           const AdvisorOptions& options) {
+  const ScaleWindow& window = *advice.joint;
+  return fmt::format(
+      "S = 2^{} fits {}: from 2^{} on no tensor loses more than {} of its nonzero values to underflow, up to "
+      "2^{} nothing overflows; {}{}{}",
+      *advice.recommended, all_tensors(tensors.size()), window.low, percent(options.tolerance), window.high,
+      say_choice(*advice.recommended, window, options),
+      window.contains(0) && *advice.recommended != 0 ? "; no scaling, S = 1, would do as well" : "",
+      say_nonfinite(tensors));
+}
+
+std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
+                              const FloatFormat& format, const AdvisorOptions& options) {
+  std::string text = fmt::format("no single scale fits: to flush at most {} and overflow nowhere in {}, ",
+                                 percent(options.tolerance), to_string(format));
+  text += advice.best ? fmt::format("S = 2^{} suits {} of {}", *advice.best,
+                                    tensors.size() - advice.outliers.size(), count_of_tensors(tensors.size()))
+                      : "no tensor has a scale of its own";
+  for (const Remedy remedy : {Remedy::own_scale, Remedy::bf16_range, Remedy::fp32_island}) {
+    text += say_remedy(remedy, advice);
+  }
+  return text + say_nonfinite(tensors);
+}
+
+std::string say_any_scale_fits(std::span<const TensorFit> tensors) {
+  const char* what = tensors.empty() ? "there is no tensor to judge" : "no tensor has a nonzero finite value";
+  return fmt::format("{}: any scale fits{}", what, say_nonfinite(tensors));
+}
+
+}  // namespace halfscope

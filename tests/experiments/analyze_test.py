@@ -1,0 +1,265 @@
+"""halfscope analyze: known answers, brute force by Python's own FP16, thresholds, and files that are wrong."""
+
+import json
+import math
+import random
+import struct
+import unittest
+
+from program import WithFolder, halfscope
+
+
+def safetensors(tensors):
+    """The bytes of a file of F32 tensors, each a flat list or the bytes of its elements."""
+    header, data = {}, b""
+    for name, values in tensors.items():
+        content = values if isinstance(values, bytes) else struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": [len(content) // 4], "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def read_safetensors(path):
+    content = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", content)
+    tensors = {}
+    for name, entry in json.loads(content[8 : 8 + size]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            tensors[name] = struct.unpack(f"<{(end - begin) // 4}f", content[8 + size + begin : 8 + size + end])
+    return tensors
+
+
+def to_fp16(x):
+    """The FP16 number next to x, by the interpreter; infinity where it overflows."""
+    try:
+        return struct.unpack("<e", struct.pack("<e", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def to_bf16(x):
+    bits = struct.unpack("<I", struct.pack("<f", x))[0]
+    bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0]
+
+
+def counts(values, scale_log2=0, cast=to_fp16, min_normal=2.0**-14):
+    scaled = [math.ldexp(x, scale_log2) for x in values if x != 0 and math.isfinite(x)]
+    rounded = [abs(cast(x)) for x in scaled]
+    return {
+        "flushed": sum(q == 0 for q in rounded),
+        "subnormal": sum(0 < q < min_normal for q in rounded),
+        "overflow": sum(q == math.inf for q in rounded),
+    }
+
+
+def window(values):
+    """The scales that flush at most one nonzero value in a thousand and overflow none."""
+    nonzero = sum(x != 0 for x in values)
+    tried = {s: counts(values, s) for s in range(-60, 61)}
+    low = min(s for s in tried if tried[s]["flushed"] * 1000 <= nonzero)
+    high = max(s for s in tried if tried[s]["overflow"] == 0)
+    return [low, high] if low <= high else None
+
+
+def log_uniform(count, low, high, seed):
+    noise = random.Random(seed)
+    return [struct.unpack("<f", struct.pack("<f", noise.choice((-1, 1)) * 2 ** noise.uniform(low, high)))[0] for _ in range(count)]
+
+
+class Analyze(WithFolder):
+    def write(self, name, tensors):
+        path = self.folder / name
+        path.write_bytes(safetensors(tensors))
+        return path
+
+    def analyze(self, *words):
+        return json.loads(self.run_ok("analyze", *words, "--json"))
+
+    def complains(self, *words, status, lines):
+        """The words end in `status`; each line of stderr holds its texts of `lines`. Returns what was printed."""
+        result = halfscope("analyze", *words)
+        self.assertEqual(result.returncode, status, result.stderr)
+        said = result.stderr.splitlines()
+        self.assertEqual(len(said), len(lines), result.stderr)
+        for line, texts in zip(said, lines):
+            for text in texts:
+                self.assertIn(text, line)
+        return result.stdout
+
+    def planted(self):
+        """30 of 1000 flushed in one tensor, 2 overflows in another, a third sound."""
+        return self.write("planted.safetensors", {
+            "embedding": [1e-9] * 30 + [0.5] * 970 + [0.0] * 24,
+            "head": [1.0] * 998 + [65520.0, -1e9],
+            "sound": [0.25, -0.5, 2.0**-15],
+        })
+
+    def test_contract(self):
+        result = self.analyze(self.planted())
+        self.assertEqual(result["format"], "fp16")
+        expected = {
+            "embedding": (1024, 24, 30, 0, 0, 0), "head": (1000, 0, 0, 0, 2, 0), "sound": (3, 0, 0, 1, 0, 0),
+        }
+        self.assertEqual([t["name"] for t in result["tensors"]], list(expected))
+        for tensor in result["tensors"]:
+            keys = ("elements", "zeros", "flushed", "subnormal", "overflow", "nonfinite")
+            self.assertEqual(tuple(tensor[k] for k in keys), expected[tensor["name"]])
+        # embedding: 1e-9 is just below 2^-29.8; head: one of a thousand may go, the 1s reach down to 2^-24.
+        self.assertEqual([t["window_log2"] for t in result["tensors"]], [[5, 16], [-24, -14], [-9, 16]])
+
+    def test_planted_values_are_named(self):
+        path = self.planted()
+        stdout = self.complains(path, "--fail-on", "flushed>2.9%", "--fail-on", "overflow>0", status=1,
+                                lines=[["flushed>2.9%", "embedding (3.00 %)"], ["overflow>0", "head (0.20 %)"]])
+        self.assertIn("embedding", stdout)
+        for threshold in ("flushed>3%", "flushed > 0.03", "overflow>=0.3%", "zeros>3%", "nonfinite>0", "subnormal>50%"):
+            self.run_ok("analyze", path, "--fail-on", threshold)
+        self.complains(path, "--fail-on", "flushed>=3%", status=1, lines=[["embedding"]])
+        self.complains(path, "--fail-on", "lost_energy>0", status=1, lines=[["embedding (<0.01 %)"]])
+
+    def test_one_scale_for_all(self):
+        result = self.analyze(self.planted(), "--exclude", "head")
+        self.assertEqual(result["joint_window_log2"], [5, 16])
+        self.assertEqual(result["recommended_scale_log2"], 13)
+        self.assertIn("S = 2^13 fits all 2 tensors", result["verdict"])
+        self.assertEqual(self.analyze(self.planted(), "--exclude", "head", "--headroom", 1)["recommended_scale_log2"], 15)
+        loose = self.analyze(self.planted(), "--include", "emb*", "--include", "so*", "--tolerance", "3%")
+        self.assertEqual(loose["joint_window_log2"], [-9, 16])
+
+    def test_no_single_scale(self):
+        path = self.write("mixed.safetensors", {
+            "quiet": [2.0**-30, 2.0**-20], "quieter": [2.0**-32, 2.0**-18], "loud": [2.0**-5, 30000.0],
+            "wide": [2.0**-60, 100.0], "zero": [0.0] * 5, "broken": [2.0**-22, math.inf, math.nan, -math.inf],
+        })
+        result = self.analyze(path)
+        self.assertIsNone(result["joint_window_log2"])
+        self.assertIsNone(result["recommended_scale_log2"])
+        self.assertEqual([(o["name"], o["remedy"]) for o in result["outliers"]],
+                         [("loud", "own_scale"), ("wide", "bf16_range")])
+        for text in ("no single scale fits", "4 of 6 tensors", "loud (2^", "BF16", "wide (needs", "broken (3)"):
+            self.assertIn(text, result["verdict"])
+        zero = result["tensors"][4]
+        self.assertEqual((zero["window_log2"], zero["any_scale"], zero["cosine"]), (None, True, None))
+        self.assertIn("any scale fits", self.analyze(path, "--include", "zero")["verdict"])
+
+    def check_by_brute_force(self, path, result):
+        tensors = read_safetensors(path)
+        self.assertEqual({t["name"] for t in result["tensors"]}, set(tensors))
+        for tensor in result["tensors"]:
+            values = tensors[tensor["name"]]
+            for key, count in counts(values).items():
+                self.assertEqual(tensor[key], count, (tensor["name"], key))
+            self.assertEqual(tensor["elements"], len(values))
+            self.assertEqual(tensor["zeros"], sum(x == 0 for x in values))
+            if any(x != 0 for x in values):
+                self.assertEqual(tensor["window_log2"], window(values), tensor["name"])
+                energy = sum(x * x for x in values)
+                lost = sum(x * x for x in values if to_fp16(x) == 0)
+                self.assertAlmostEqual(tensor["lost_energy"], lost / energy, delta=lost / energy * 2**-13)
+
+    def test_brute_force(self):
+        path = self.write("noise.safetensors", {
+            f"{low}..{high}": log_uniform(2500, low, high, low) for low, high in ((-40, -10), (-26, -23), (10, 17), (-30, 10))
+        })
+        self.check_by_brute_force(path, self.analyze(path))
+
+    def test_brute_force_on_the_checkpoint_of_a_run(self):
+        self.run_ok(*self.words("out", "--arms", "fp16_mixed", "--seeds", "1", steps=3))
+        files = sorted((self.folder / "out").rglob("*.safetensors"))
+        self.assertTrue(files)
+        for path in files:
+            self.check_by_brute_force(path, self.analyze(path))
+
+    def test_bf16(self):
+        values = log_uniform(3000, -140, 127.99, 5) + [3.4e38, 3.3961775e38, 2.0**-134, 2.0**-133]
+        (tensor,) = self.analyze(self.write("t.safetensors", {"t": values}), "--format", "bf16")["tensors"]
+        for key, count in counts(values, cast=to_bf16, min_normal=2.0**-126).items():
+            self.assertEqual(tensor[key], count, key)
+        self.assertGreater(tensor["flushed"], 0)
+        self.assertGreater(tensor["overflow"], 0)
+
+    def test_cosine(self):
+        values = log_uniform(5000, -26, -20, 7)
+        (tensor,) = self.analyze(self.write("t.safetensors", {"t": values}))["tensors"]
+        rounded = [to_fp16(x) for x in values]
+        dot = math.fsum(x * q for x, q in zip(values, rounded))
+        norms = math.sqrt(math.fsum(x * x for x in values) * math.fsum(q * q for q in rounded))
+        self.assertAlmostEqual(tensor["cosine"], dot / norms, delta=1e-12)
+        self.assertLess(tensor["cosine"], 0.9999)
+
+    def test_threads_and_parts_change_nothing(self):
+        noise = random.Random(3)
+        bits = noise.randbytes(4 * 2_300_000)
+        finite = struct.pack("<300000f", *(noise.uniform(-1e-4, 1e-4) for _ in range(300_000)))
+        path = self.write("large.safetensors", {"bits": bits, "finite": finite * 9, "empty": b"", "one": [1.0]})
+        outputs = {self.run_ok("analyze", path, "--json", "--threads", n) for n in (1, 2, 3)}
+        self.assertEqual(len(outputs), 1)
+        whole = json.loads(outputs.pop())["tensors"][0]
+        cut = 4 * 1_234_567
+        first, second = (self.write(f"{n}.safetensors", {"bits": part}) for n, part in ((1, bits[:cut]), (2, bits[cut:])))
+        parts = self.analyze(first, second)["tensors"]
+        self.assertEqual([p["name"] for p in parts], [f"{first}:bits", f"{second}:bits"])
+        for key in ("elements", "zeros", "flushed", "subnormal", "overflow", "nonfinite"):
+            self.assertEqual(sum(p[key] for p in parts), whole[key], key)
+
+    def test_lost_updates(self):
+        weights = self.write("w.safetensors", {"a": [1.0] * 1000, "b": [0.5, 2.0, 0.0]})
+        updates = self.write("u.safetensors", {"a": [2.0**-11] * 250 + [2.0**-10] * 700 + [0.0] * 50, "b": [-(2.0**-14), 1.0, 2.0**-25]})
+        words = ("--weights", weights, "--updates", updates)
+        self.assertEqual(self.analyze(*words)["updates"], [
+            {"name": "a", "elements": 1000, "nonzero": 950, "lost": 250}, {"name": "b", "elements": 3, "nonzero": 3, "lost": 2},
+        ])
+        self.complains(*words, "--fail-on", "lost_updates>50%", status=1, lines=[["b (66.67 %)"]])
+        self.assertIn("26.32 %", self.run_ok("analyze", *words, "--include", "a"))
+        both = self.analyze(self.planted(), *words)
+        self.assertEqual((len(both["tensors"]), len(both["updates"])), (3, 2))
+
+    def test_updates_that_do_not_match(self):
+        weights = self.write("w.safetensors", {"a": [1.0], "b": [1.0, 2.0]})
+        other = self.write("u.safetensors", {"a": [1.0], "c": [1.0, 2.0]})
+        shape = self.write("s.safetensors", {"a": [1.0], "b": [1.0] * 3})
+        self.refuse("analyze", "--weights", weights, "--updates", other, says=["w.safetensors", "no tensor 'c'", "--exclude"])
+        self.refuse("analyze", "--weights", weights, "--updates", other, "--exclude", "c", says=["u.safetensors", "no tensor 'b'"])
+        self.refuse("analyze", "--weights", weights, "--updates", shape, says=["'b'", "(2)", "(3)"])
+        self.refuse("analyze", "--weights", weights, says=["--weights needs --updates"])
+        self.refuse("analyze", weights, "--fail-on", "lost_updates>1%", says=["lost_updates", "needs --weights"])
+        single = [self.write(f"{n}.safetensors", {n: [1.0]}) for n in ("v", "dv")]
+        self.assertEqual(self.analyze("--weights", single[0], "--updates", single[1])["updates"][0]["lost"], 0)
+
+    def test_a_bad_file_does_not_keep_the_others_from_being_read(self):
+        good = self.planted()
+        bad = self.folder / "bad.safetensors"
+        bad.write_bytes(good.read_bytes()[:-5])
+        stdout = self.complains(bad, good, self.folder / "none.npy", "--json", status=2,
+                                lines=[["bad.safetensors"], ["none.npy"]])
+        self.assertEqual(len(json.loads(stdout)["tensors"]), 3)
+        stdout = self.complains(bad, good, "--fail-on", "overflow>0", status=2, lines=[["bad.safetensors"], ["head"]])
+        self.assertIn("head", stdout)
+        self.refuse("analyze", bad, "--json", says=["bad.safetensors"])
+
+    def test_requests_that_are_wrong(self):
+        path = self.planted()
+        self.refuse("analyze", says=["FILE"])
+        self.refuse("analyze", path, "--format", "fp61", says=["unknown format 'fp61'", "'fp16'"])
+        self.refuse("analyze", path, "--dtype", "f33", says=["dtype", "'f32'"])
+        self.refuse("analyze", path, "--include", "conv*", says=["none of its 3 tensors", "'embedding'"])
+        for text in ("flushed", "flushed<2%", "flushed=2%"):
+            self.refuse("analyze", path, "--fail-on", text, says=["--fail-on", "METRIC>SHARE", "lost_energy"])
+        for share in ("2", "-1%", "%", "", "two", "1e-3", "nan", "101%", "1 2", "0x1"):
+            self.refuse("analyze", path, "--fail-on", f"flushed>{share}", says=["--fail-on", "no share"])
+        self.refuse("analyze", path, "--tolerance", "2", says=["--tolerance", "no share", "2%"])
+        self.refuse("analyze", path, "--fail-on", "flushd>1%", says=["metric", "did you mean 'flushed'"])
+
+    def test_raw_elements(self):
+        path = self.folder / "gradient.bin"
+        path.write_bytes(struct.pack("<4d", 1e-300, 1.0, 0.0, 1e300))
+        (tensor,) = self.analyze(path, "--dtype", "f64")["tensors"]
+        self.assertEqual((tensor["name"], tensor["flushed"], tensor["zeros"], tensor["overflow"]), ("gradient", 1, 1, 1))
+        self.refuse("analyze", path, says=["gradient.bin", "--dtype"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,10 @@
+// Fuzzes the reader of .npz archives.
+#include <halfscope/io/npz_file.hpp>
+
+#include "tests/fuzz/fuzz_reader.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace halfscope;
+  return fuzz_file(bytes, size,
+                   [](InputFile file) { read_all_tensors(*open_npz(std::move(file), StoredType::bf16)); });
+}

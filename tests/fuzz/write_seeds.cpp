@@ -1,0 +1,75 @@
+// Writes the inputs that a fuzz target starts from: write_seeds FORMAT FOLDER
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "tests/support/tensor_bytes.hpp"
+#include "tests/support/zip_bytes.hpp"
+
+namespace halfscope {
+namespace {
+
+const std::vector<float> numbers{1.5f, -2, 0, 65504, 6e-8f, 1e-30f};
+
+std::vector<std::string> npy_seeds() {
+  std::vector<std::string> seeds;
+  for (const char* descr : {"<f4", ">f4", "<f8", ">f8", "<f2", ">f2", "<V2", "<i4", "|O", "bad"}) {
+    seeds.push_back(npy_bytes(descr, "(3, 2)", bytes_of(numbers)));
+    seeds.push_back(npy_bytes(descr, "(3,)", bytes_of(numbers)));
+  }
+  for (const char major : {'\2', '\3'}) {
+    seeds.push_back(npy_with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (6L, ), }\n",
+                                    bytes_of(numbers), major));
+  }
+  seeds.push_back(
+      npy_with_header("{'descr': [('a', '<f4'), ('b', '|O')], 'fortran_order': False, 'shape': ()}", ""));
+  return seeds;
+}
+
+std::vector<std::string> npz_seeds() {
+  const std::string array = npy_bytes("<f4", "(6,)", bytes_of(numbers));
+  const std::string zeros = npy_bytes("<f2", "(3000,)", std::string(6000, '\0'));
+  const std::vector<ZipPart> parts{stored_part("a.npy", array), deflated_part("b.npy", array),
+                                   deflated_part("zeros.npy", zeros), stored_part("notes.txt", "text")};
+  std::vector<std::string> seeds{zip_bytes(parts), zip_bytes(parts, ZipNumbers::zip64), zip_bytes({})};
+  for (const ZipPart& part : parts) seeds.push_back(zip_bytes({part}));
+  return seeds;
+}
+
+std::vector<std::string> safetensors_seeds() {
+  const std::string numbers_bytes = bytes_of(numbers);
+  std::vector<std::string> seeds{safetensors_bytes("{}", "")};
+  for (
+      const char* header :
+      {R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})",
+       R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},)"
+       R"("b":{"dtype":"F64","shape":[],"data_offsets":[8,16]},"c":{"dtype":"I64","shape":[1],"data_offsets":[16,24]}})",
+       R"({"a":{"dtype":"F8_E4M3","shape":[3,1],"data_offsets":[0,3]},)"
+       R"("b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[3,4]},"c":{"dtype":"BF16","shape":[10],"data_offsets":[4,24]}})",
+       R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[4,28]}})",
+       R"({"w":{"dtype":"F4","shape":[48],"data_offsets":[0,24]},"w":[[[{}]]]})"}) {
+    seeds.push_back(safetensors_bytes(header, numbers_bytes));
+  }
+  return seeds;
+}
+
+const std::map<std::string, std::vector<std::string> (*)()> formats{
+    {"npy", npy_seeds}, {"npz", npz_seeds}, {"safetensors", safetensors_seeds}};
+
+}  // namespace
+}  // namespace halfscope
+
+int main(int count, char** words) {
+  const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
+  if (format == halfscope::formats.end()) {
+    std::fputs("usage: write_seeds npy|npz|safetensors FOLDER\n", stderr);
+    return 2;
+  }
+  const std::filesystem::path folder = words[2];
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const std::string& seed : format->second()) {
+    std::ofstream(folder / ("seed" + std::to_string(number++)), std::ios::binary) << seed;
+  }
+}

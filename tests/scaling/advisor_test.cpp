@@ -1,0 +1,166 @@
+// Windows against trying every scale on every element, and advice whose answer is worked out by hand.
+#include <halfscope/scaling/advisor.hpp>
+
+#include <cmath>
+
+#include <halfscope/format/catalogue.hpp>
+
+#include "tests/reference/rounding.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+TensorFit fit_of(std::string name, std::span<const float> values, const FloatFormat& format = fp16,
+                 const AdvisorOptions& options = {}) {
+  ExponentHistogram histogram(format);
+  histogram.add(values);
+  return fit_tensor(std::move(name), histogram, options);
+}
+
+/// Lower and upper end by rounding every element at every scale.
+ScaleWindow ends_by_trial(std::span<const float> values, const FloatFormat& format, double tolerance) {
+  const double largest = reference::limits(format).max_finite;
+  FloatFormat wider = format;
+  ++wider.exponent_bits;
+  wider.specials = Specials::ieee;
+  ScaleWindow ends{1000, -1000};
+  for (int scale_log2 = -300; scale_log2 <= 300; ++scale_log2) {
+    std::int64_t nonzero = 0, flushed = 0, overflow = 0;
+    for (const float x : values) {
+      if (x == 0 || !std::isfinite(x)) continue;
+      const double scaled = std::abs(std::ldexp(double{x}, scale_log2));
+      ++nonzero;
+      flushed += reference::round(scaled, {format}) == 0 ? 1 : 0;
+      overflow += reference::round(scaled, {wider}) > largest ? 1 : 0;
+    }
+    if (static_cast<double>(flushed) <= tolerance * static_cast<double>(nonzero)) {
+      ends.low = std::min(ends.low, scale_log2);
+    }
+    if (overflow == 0) ends.high = std::max(ends.high, scale_log2);
+  }
+  return ends;
+}
+
+TEST_CASE("the ends of a window are where trying every scale finds them", "[advisor]") {
+  const RandomStream stream{.seed = 9};
+  for (const char* name : {"fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "e3m4f", "fp16_ftz"}) {
+    const FloatFormat format = parse_format(name);
+    for (const double tolerance : {0.0, 0.001, 0.1}) {
+      for (std::uint64_t tensor = 0; tensor < 6; ++tensor) {
+        std::vector<float> values{0, NAN, -INFINITY, -0.0f};
+        const double middle = 200.0 * stream.uniform(tensor) - 110,
+                     spread = 8.0 * static_cast<double>(tensor);
+        for (std::uint64_t i = 0; i < 500; ++i) {
+          values.push_back(static_cast<float>(std::exp2(middle + spread * (stream.uniform(1000 + i) - 0.5))));
+        }
+        INFO(name << ", tolerance " << tolerance << ", spread 2^" << spread);
+        const TensorFit fit = fit_of("t", values, format, {.tolerance = tolerance});
+        const ScaleWindow ends = ends_by_trial(values, format, tolerance);
+        CHECK(fit.underflow_low == ends.low);
+        CHECK(fit.overflow_high == ends.high);
+        CHECK(fit.window().has_value() == (ends.low <= ends.high));
+        CHECK(fit.nonfinite == 2);
+      }
+    }
+  }
+}
+
+/// A tensor that is 2^low at its smallest and 2^high at its largest; FP16 keeps 2^-24 and 2^15.
+std::vector<float> between(int low, int high) {
+  return {std::ldexp(1.0f, low), 0, -std::ldexp(1.0f, high)};
+}
+
+TEST_CASE("the joint window is the intersection, and the largest scale with headroom is chosen",
+          "[advisor]") {
+  const std::vector<TensorFit> tensors{fit_of("a", between(-30, -4)), fit_of("b", between(-27, 2)),
+                                       fit_of("zero", std::vector<float>{0, -0.0f})};
+  CHECK(tensors[0].window() == ScaleWindow{6, 19});
+  CHECK(tensors[1].window() == ScaleWindow{3, 13});
+  CHECK(tensors[2].any_scale);
+  CHECK_FALSE(tensors[2].window().has_value());
+  const Advice advice = advise(tensors, fp16);
+  CHECK(advice.joint == ScaleWindow{6, 13});
+  CHECK(advice.recommended == 10);
+  CHECK(advice.outliers.empty());
+  check_says(advice.verdict, {"S = 2^10 fits all 3 tensors", "from 2^6", "0.1 %", "up to 2^13"});
+  CHECK(advise(tensors, fp16, {.headroom_log2 = 0}).recommended == 13);
+  CHECK(advise(tensors, fp16, {.headroom_log2 = 7}).recommended == 6);
+  CHECK(advise(tensors, fp16, {.headroom_log2 = 20}).recommended == 6);  // the window has no more room
+  CHECK(advise(tensors, fp16, {.ceiling_log2 = 8}).recommended == 8);
+  CHECK(advise(tensors, fp16, {.ceiling_log2 = 2}).recommended == 6);
+}
+
+TEST_CASE("tiny tensors do not get an absurd scale", "[advisor]") {
+  const Advice advice = advise(std::vector{fit_of("a", between(-80, -75))}, fp16);
+  CHECK(advice.joint == ScaleWindow{56, 90});
+  CHECK(advice.recommended == 56);
+  const Advice wide = advise(std::vector{fit_of("a", between(-30, -29), bf16)}, bf16);
+  CHECK(wide.recommended == 24);
+  check_says(wide.verdict, {"S = 1, would do as well"});
+}
+
+TEST_CASE("where no single scale fits, each tensor left out gets its remedy", "[advisor]") {
+  const std::vector<TensorFit> tensors{fit_of("a", between(-30, -4)),
+                                       fit_of("b", between(-28, -2)),
+                                       fit_of("loud", between(-10, 14)),
+                                       fit_of("wide", between(-60, 10)),
+                                       fit_of("wider", std::vector<float>{0x1p-140f, 1.0f, 0x1.fffffep127f}),
+                                       fit_of("zero", std::vector<float>{0}),
+                                       fit_of("broken", std::vector<float>{0x1p-20f, INFINITY, NAN})};
+  const Advice advice = advise(tensors, fp16);
+  CHECK_FALSE(advice.joint.has_value());
+  CHECK_FALSE(advice.recommended.has_value());
+  CHECK(advice.best == 14);  // of a, b and broken: 2^6 .. 2^17
+  REQUIRE(advice.outliers.size() == 3);
+  CHECK(advice.outliers[0].tensor.name == "loud");
+  CHECK(advice.outliers[0].remedy == Remedy::own_scale);
+  CHECK(advice.outliers[0].scale_log2 == -2);  // of 2^-14 .. 2^1
+  CHECK(advice.outliers[1].tensor.name == "wide");
+  CHECK(advice.outliers[1].remedy == Remedy::bf16_range);
+  CHECK(advice.outliers[2].tensor.name == "wider");
+  CHECK(advice.outliers[2].remedy == Remedy::fp32_island);
+  check_says(advice.verdict,
+             {"no single scale fits", "S = 2^14 suits 4 of 7 tensors", "loud (2^-2, of 2^-14 to 2^1)",
+              "BF16, whose range holds it unscaled, or in FP32: wide (needs 2^36", "keep in FP32: wider",
+              "broken (2)"});
+}
+
+TEST_CASE("BF16 is offered exactly where it flushes and overflows nothing that matters", "[advisor]") {
+  const auto holds = [](std::vector<float> values) { return fit_of("t", values).fits_bf16; };
+  CHECK(holds({0x1p-133f, 0x1.fep127f}));
+  CHECK(holds({0x1.8p-134f, 1}));
+  CHECK_FALSE(holds({0x1p-134f, 1}));    // ties to zero
+  CHECK_FALSE(holds({0x1.ffp127f, 1}));  // ties to infinity
+  CHECK(holds({0x1.fefffep127f, 1}));
+  std::vector<float> mostly(1000, 1.0f);
+  mostly[0] = 0x1p-149f;
+  CHECK(holds(mostly));  // one in a thousand is within the tolerance
+  mostly[1] = 0x1p-140f;
+  CHECK_FALSE(holds(mostly));
+}
+
+TEST_CASE("no tensors, and none that asks for anything", "[advisor]") {
+  check_says(advise({}, fp16).verdict, {"no tensor to judge"});
+  const Advice advice =
+      advise(std::vector{fit_of("z", std::vector<float>{0}), fit_of("n", std::vector{NAN})}, fp16);
+  CHECK_FALSE(advice.joint.has_value());
+  CHECK_FALSE(advice.recommended.has_value());
+  check_says(advice.verdict, {"no tensor has a nonzero finite value", "n (1)"});
+  const Advice hopeless = advise(std::vector{fit_of("wide", between(-60, 10))}, fp16);
+  CHECK_FALSE(hopeless.best.has_value());
+  check_says(hopeless.verdict, {"no tensor has a scale of its own", "wide"});
+}
+
+TEST_CASE("a sentence names no more tensors than one can read", "[advisor]") {
+  std::vector<TensorFit> tensors;
+  for (int i = 0; i < 50; ++i) tensors.push_back(fit_of("t" + std::to_string(i), between(-60, 10)));
+  const std::string verdict = advise(tensors, fp16).verdict;
+  check_says(verdict, {"t7", "and 42 more"});
+  CHECK(verdict.find("t8 ") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace halfscope
