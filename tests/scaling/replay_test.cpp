@@ -33,7 +33,7 @@ TEST_CASE("a replay predicts overflow from the largest gradient, whatever scale 
   const ScalerReplay result = replay(*scaler, trace);
   CHECK(result.scales() == Scales{65536, 32768, 32768, 16384, 16384});
   CHECK(result.overflows() == Steps{10, 30});
-  CHECK(result.settled_step() == 40);
+  CHECK(result.first_at_final_scale() == 40);
   CHECK_FALSE(result.flushed());
   const auto constant = scaler_called("static", {{"initial_scale", 65536}});
   const ScalerReplay unscathed = replay(*constant, trace);

@@ -27,9 +27,9 @@ struct LayerwiseOptions {
   double carried_bound = 1024;    ///< of all of them multiplied
 };
 
-/// The largest power of two, from 1 to the bounds, by which g must be multiplied so that at most
-/// underflow_share of dX, taken to be normal with mean 0, is lost, and no sum of fan_in products can
-/// overflow; 1 where g or W is all zeros. It acts inside the backward pass, layer by layer, so it is no
+/// The power of two to multiply g by: at most what it takes to lose no more than underflow_share of dX, taken
+/// to be normal with mean 0, and at least 1, but never more than the bounds or than a sum of fan_in products
+/// has room for; 1 where g or W is all zeros. It acts inside the backward pass, layer by layer, so it is no
 /// LossScaler: the weight gradients of a layer are divided by the scale that its g carries. Throws
 /// RequestError for options out of range.
 [[nodiscard]] double layerwise_scale(const LayerStatistics& layer, const LayerwiseOptions& options = {});

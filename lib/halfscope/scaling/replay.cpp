@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -44,8 +45,8 @@ void ScalerReplay::step(const TraceStep& step) {
     gradients.histogram_log2 = moved_log2(step, scale);
     count_flushed(step, scale);
   }
-  if (scales_.empty() || scale != scales_.back()) settled_step_ = step.step;
   scales_.push_back(scale);
+  steps_.push_back(step.step);
   if (!gradients.finite) overflows_.push_back(step.step);
   try {
     (void)scaler_->update(gradients);
@@ -59,6 +60,12 @@ void ScalerReplay::count_flushed(const TraceStep& step, double scale) {
   if (cast.nonzero == 0) return;
   flushed_sum_ += cast.flushed_fraction();
   ++flushed_steps_;
+}
+
+std::int64_t ScalerReplay::first_at_final_scale() const {
+  if (scales_.empty()) return 0;
+  const auto first = std::find(scales_.begin(), scales_.end(), scales_.back());
+  return steps_[static_cast<std::size_t>(first - scales_.begin())];
 }
 
 std::optional<double> ScalerReplay::flushed() const {

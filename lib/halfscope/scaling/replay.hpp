@@ -40,8 +40,8 @@ class ScalerReplay {
   /// The mean share of the non-zero weight gradients that the scale flushes to zero; empty without
   /// histograms. A scale that is no power of two is taken as the one below.
   [[nodiscard]] std::optional<double> flushed() const;
-  /// The first step of the last stretch of constant scale; 0 where there was no step.
-  [[nodiscard]] std::int64_t settled_step() const { return settled_step_; }
+  /// The first step that had the last step's scale; 0 where there was no step.
+  [[nodiscard]] std::int64_t first_at_final_scale() const;
   /// Why the scaler would have ended the run, if it would; later steps are not looked at.
   [[nodiscard]] const std::optional<std::string>& stopped() const { return stopped_; }
 
@@ -50,10 +50,10 @@ class ScalerReplay {
 
   LossScaler* scaler_;
   std::vector<double> scales_;
+  std::vector<std::int64_t> steps_;  ///< of each scale
   std::vector<std::int64_t> overflows_;
   double flushed_sum_ = 0;
   std::int64_t flushed_steps_ = 0;
-  std::int64_t settled_step_ = 0;
   std::optional<std::string> stopped_;
 };
 

@@ -10,9 +10,9 @@ namespace {
 RequestError unknown_option(const ScalerEntry& scaler, std::string_view option) {
   std::vector<std::string_view> names;
   for (const ScalerOption& known : scaler.options) names.push_back(known.name);
-  return RequestError(fmt::format("{}: the loss scaler {} has no such option (it has {})", option,
-                                  scaler.name,
-                                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  return RequestError(fmt::format("{}: the loss scaler {} has no such option (it has {}); see 'list scalers'",
+                                  option, scaler.name,
+                                  names.empty() ? "no option" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 }  // namespace
