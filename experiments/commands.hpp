@@ -11,6 +11,7 @@ void add_bench_command(CLI::App& app);
 void add_calc_command(CLI::App& app);
 void add_list_command(CLI::App& app);
 void add_run_command(CLI::App& app);
+void add_replay_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 
 }  // namespace halfscope

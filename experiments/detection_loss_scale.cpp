@@ -31,21 +31,19 @@ std::string verdict(const ExperimentSummary& summary) {
 
 }  // namespace
 
+Settings detection_settings() {
+  return {{"model", "ssd"},        {"dataset", "detection_scenes"}, {"steps", "300"},
+          {"batch", "16"},         {"optimizer", "adam"},           {"learning_rate", "2e-3"},
+          {"schedule", "cosine"},  {"warmup_steps", "20"},          {"loss_weight", "0.00390625"},
+          {"evaluate_every", "50"}};
+}
+
 Experiment make_detection_loss_scale() {
   return {.name = "detection-loss-scale",
           .summary = "loss scales for a single-shot detector: AP50 over scenes of Fashion-MNIST items",
           .paper = paper_statement,
           .metric = {.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3},
-          .settings = {{"model", "ssd"},
-                       {"dataset", "detection_scenes"},
-                       {"steps", "300"},
-                       {"batch", "16"},
-                       {"optimizer", "adam"},
-                       {"learning_rate", "2e-3"},
-                       {"schedule", "cosine"},
-                       {"warmup_steps", "20"},
-                       {"loss_weight", "0.00390625"},
-                       {"evaluate_every", "50"}},
+          .settings = detection_settings(),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),

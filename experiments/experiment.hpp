@@ -31,8 +31,11 @@ struct ArmSummary {
   std::optional<double> lost_updates{};         ///< mean fraction
   /// Fractions of the non-zero elements of all observed gradients, means over the seeds.
   std::optional<double> flushed{}, subnormal{}, overflow{};
-  std::optional<double> skipped{};           ///< steps, mean
-  std::optional<double> seconds_per_step{};  ///< median
+  std::optional<double> skipped{};               ///< steps, mean
+  std::optional<double> last_skipped{};          ///< the latest skipped step of any seed
+  std::optional<double> final_scale_log2{};      ///< mean
+  std::optional<double> first_at_final_scale{};  ///< the first step that had the final scale, mean
+  std::optional<double> seconds_per_step{};      ///< median
 };
 
 /// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements
@@ -70,6 +73,9 @@ struct ReportedMetric {
   int digits = 2;  ///< after the decimal point
 };
 
+/// Whether a table says when steps were skipped, and when the loss scale came to where it ended.
+enum class ScaleColumns : std::uint8_t { hidden, shown };
+
 /// The arms that have results, in the experiment's order.
 struct ExperimentSummary {
   ReportedMetric metric{};
@@ -90,6 +96,9 @@ struct Experiment {
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
+  /// What --quick runs; empty: all arms.
+  std::vector<std::string> quick_arms{};
+  ScaleColumns scale_columns = ScaleColumns::hidden;
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;

@@ -11,6 +11,7 @@
 #include "experiments/no_harm.hpp"
 #include "experiments/reductions.hpp"
 #include "experiments/scale_sweep.hpp"
+#include "experiments/scaler_comparison.hpp"
 #include "experiments/segmentation_loss_scale.hpp"
 #include "experiments/softmax_reduction.hpp"
 
@@ -25,6 +26,7 @@ inline const std::vector<Experiment>& experiment_table() {
       make_language_model_loss_scale(),  // 3.2, Fig. 5
       make_segmentation_loss_scale(),    // 3.2
       make_scale_sweep(),                // 3.2: choosing the factor
+      make_scaler_comparison(),          // 3.2: choosing it while training
       make_dose(),                       // 3.2: when it is needed
       make_no_harm(),                    // 3.2: when it is not
       make_batchnorm_reduction(),        // 3.3

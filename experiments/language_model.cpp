@@ -38,14 +38,18 @@ Settings language_model_settings() {
           {"schedule", "cosine"}, {"warmup_steps", "20"},  {"clip_norm", "1"},     {"observe_every", "25"}};
 }
 
-Experiment make_language_model_loss_scale() {
+Settings large_batch_language_model_settings() {
   Settings settings = language_model_settings();
   settings.insert(settings.end(), {{"loss_weight", "0.00390625"}, {"evaluate_every", "50"}});
+  return settings;
+}
+
+Experiment make_language_model_loss_scale() {
   return {.name = "language-model-loss-scale",
           .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",
           .paper = paper_statement,
           .metric = test_perplexity(),
-          .settings = std::move(settings),
+          .settings = large_batch_language_model_settings(),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),

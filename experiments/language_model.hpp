@@ -10,6 +10,8 @@ namespace halfscope {
 [[nodiscard]] Experiment make_language_model_loss_scale();
 /// The settings that every experiment on this language model starts from.
 [[nodiscard]] Settings language_model_settings();
+/// The same with the loss averaged over 256 times as many positions, as large batches have.
+[[nodiscard]] Settings large_batch_language_model_settings();
 /// What they are judged by.
 [[nodiscard]] ReportedMetric test_perplexity();
 

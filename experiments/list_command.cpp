@@ -42,6 +42,17 @@ Json experiments() {
   return list;
 }
 
+Json scalers() {
+  Json list = entries(scaler_table);
+  for (std::size_t i = 0; i < scaler_table.size(); ++i) {
+    Json options = Json::object();
+    for (const ScalerOption& option : scaler_table[i].options)
+      options[std::string(option.name)] = option.value;
+    list[i]["options"] = options;
+  }
+  return list;
+}
+
 Json roundings() {
   Json list = Json::array();
   for (const std::string_view name : enum_names<Rounding>) list.push_back({{"name", std::string(name)}});
@@ -59,7 +70,7 @@ constexpr std::array listings{
     Listing{"formats", [] { return entries(format_catalogue); }},
     Listing{"roundings", roundings},
     Listing{"accumulators", [] { return entries(accumulate_models); }},
-    Listing{"scalers", [] { return entries(scaler_table); }},
+    Listing{"scalers", scalers},
     Listing{"models", [] { return entries(model_table); }},
     Listing{"datasets", [] { return entries(datasets); }},
     Listing{"optimizers", [] { return entries(optimizer_table); }},
@@ -67,12 +78,21 @@ constexpr std::array listings{
     Listing{"settings", [] { return entries(describe_fields()); }},
 };
 
+/// "initial_scale=65536 growth_factor=2", under a scaler.
+void print_options(const Json& options) {
+  std::string line;
+  for (const auto& [name, value] : options.items())
+    line += fmt::format(" {}={:.10g}", name, value.get<double>());
+  std::cout << fmt::format("  {:<22}{}", "", line) << "\n";
+}
+
 void print(const Json& lists) {
   for (const auto& [kind, list] : lists.items()) {
     std::cout << kind << "\n";
     for (const Json& entry : list) {
       const std::string summary = entry.contains("summary") ? entry["summary"].get<std::string>() : "";
       std::cout << fmt::format("  {:<22} {}", entry["name"].get<std::string>(), summary) << "\n";
+      if (entry.contains("options") && !entry["options"].empty()) print_options(entry["options"]);
       if (!entry.contains("arms")) continue;
       for (const Json& arm : entry["arms"]) {
         std::cout << fmt::format("    {:<20} {}", arm["name"].get<std::string>(),

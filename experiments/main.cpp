@@ -43,6 +43,7 @@ int run(int count, const char* const* words) {
   add_run_command(app);
   add_report_command(app);
   add_analyze_command(app);
+  add_replay_command(app);
   add_calc_command(app);
   add_bench_command(app);
   try {

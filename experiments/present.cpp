@@ -31,6 +31,9 @@ Json arm_json(const ArmSummary& arm) {
           {"subnormal", json_or_null(arm.subnormal)},
           {"overflow", json_or_null(arm.overflow)},
           {"skipped", json_or_null(arm.skipped)},
+          {"last_skipped_step", json_or_null(arm.last_skipped)},
+          {"final_scale_log2", json_or_null(arm.final_scale_log2)},
+          {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
           {"seconds_per_step", json_or_null(arm.seconds_per_step)}};
 }
 
@@ -44,24 +47,28 @@ std::string cell(const std::optional<double>& value, const std::string& format) 
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
-}
-
-std::vector<std::string> arm_row(const ReportedMetric& metric, const ArmSummary& arm) {
+std::vector<std::string> arm_row(const Experiment& experiment, const ArmSummary& arm) {
+  const ReportedMetric& metric = experiment.metric;
   const auto number = [&](const std::optional<double>& value) {
     return cell(value, fmt::format("{{:.{}f}}", metric.digits));
   };
   const std::size_t seeds = arm.values.size();
-  return {arm.arm,
-          fmt::format("{}", seeds),
-          number(arm.mean),
-          arm.low ? number(arm.low) + " .. " + number(arm.high) : "-",
-          arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, seeds),
-          cell(arm.skipped, "{:.0f}"),
-          percent(arm.flushed),
-          percent(arm.lost_updates),
-          arm.seconds_per_step ? fmt::format("{:.1f}", 1000 * *arm.seconds_per_step) : "-"};
+  std::vector<std::string> row{
+      arm.arm,
+      fmt::format("{}", seeds),
+      number(arm.mean),
+      arm.low ? number(arm.low) + " .. " + number(arm.high) : "-",
+      arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, seeds),
+      cell(arm.skipped, "{:.0f}"),
+      percent(arm.flushed),
+      percent(arm.lost_updates),
+      arm.seconds_per_step ? fmt::format("{:.1f}", 1000 * *arm.seconds_per_step) : "-"};
+  if (experiment.scale_columns == ScaleColumns::shown) {
+    row.push_back(cell(arm.last_skipped, "{:.0f}"));
+    row.push_back(cell(arm.final_scale_log2, "{:.1f}"));
+    row.push_back(cell(arm.first_at_final_scale, "{:.0f}"));
+  }
+  return row;
 }
 
 /// Predicted and counted flushed shares of several tensors together.
@@ -180,7 +187,10 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
   std::vector<std::vector<std::string>> rows{
       {"arm", "seeds", metric.unit.empty() ? metric.name : metric.name + " " + metric.unit, "95 % interval",
        "diverged", "skipped", "flushed", "lost updates", "ms/step"}};
-  for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(metric, arm));
+  if (experiment.scale_columns == ScaleColumns::shown) {
+    rows[0].insert(rows[0].end(), {"last skip", "log2 final scale", "first at it"});
+  }
+  for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
   return fmt::format("{}: {}\n\n{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name, experiment.summary,

@@ -1,6 +1,4 @@
 // halfscope run: trains the arms of an experiment and prints their table.
-#include <fmt/format.h>
-
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -12,6 +10,7 @@
 #include "experiments/experiments.hpp"
 #include "experiments/present.hpp"
 #include "experiments/runner.hpp"
+#include "experiments/settings.hpp"
 #include "experiments/summarise.hpp"
 
 namespace halfscope {
@@ -28,13 +27,8 @@ Settings settings_of(const Options& options) {
   Settings settings;
   if (!options.device.empty()) settings.emplace_back("device", options.device);
   if (!options.data.empty()) settings.emplace_back("data", options.data);
-  for (const std::string& assignment : options.assignments) {
-    const std::size_t equals = assignment.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw RequestError(fmt::format("--set {}: give KEY=VALUE", assignment));
-    }
-    settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
-  }
+  const Settings set = parse_assignments(options.assignments);
+  settings.insert(settings.end(), set.begin(), set.end());
   return settings;
 }
 
@@ -60,7 +54,7 @@ void add_run_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
       ->check(CLI::Range(1, 1000));
-  command->add_flag("--quick", request.quick, "one seed");
+  command->add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
   command->add_option("--out", request.out, "where results go")->capture_default_str();
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");

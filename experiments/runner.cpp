@@ -50,6 +50,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
   for (const std::string& name : request.arms) {
     arms.push_back(find_in_table("arm of " + experiment.name, name, experiment.arms).name);
   }
+  if (arms.empty() && request.quick) arms = experiment.quick_arms;
   if (arms.empty()) {
     for (const Arm& arm : experiment.arms) arms.push_back(arm.name);
   }
@@ -89,6 +90,7 @@ TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t see
                                    request.experiment.name));
   }
   config.seed = seed;
+  (void)resolved(config);  // throws where the settings do not fit together
   return config;
 }
 

@@ -75,7 +75,14 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
                  .flushed = gradient_share(runs, "flushed"),
                  .subnormal = gradient_share(runs, "subnormal"),
                  .overflow = gradient_share(runs, "overflow"),
-                 .skipped = optional_mean(numbers(runs, "skipped"))};
+                 .skipped = optional_mean(numbers(runs, "skipped")),
+                 .first_at_final_scale = optional_mean(numbers(runs, "first_at_final_scale"))};
+  for (const double step : numbers(runs, "last_skipped_step")) {
+    arm.last_skipped = std::max(arm.last_skipped.value_or(step), step);
+  }
+  std::vector<double> scales = numbers(runs, "final_scale");
+  for (double& scale : scales) scale = std::log2(scale);
+  arm.final_scale_log2 = optional_mean(scales);
   std::vector<double> metrics;
   for (const Json& run : runs) {
     const bool diverged = run["diverged"].get<bool>();

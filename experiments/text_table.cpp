@@ -26,4 +26,8 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
+}
+
 }  // namespace halfscope

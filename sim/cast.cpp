@@ -51,6 +51,9 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
   const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
+  if (role == Role::weight_gradient && context_.weight_gradients != nullptr) {
+    context_.weight_gradients->add(values);
+  }
   if (!observed()) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;

@@ -21,6 +21,7 @@ struct StepContext {
   std::int64_t step = 0;
   double loss_scale = 1;
   StepObservations* observations = nullptr;
+  ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
 };
 
 class Caster {

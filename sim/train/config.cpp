@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <type_traits>
@@ -59,7 +60,10 @@ void check_trackers(const std::string& text) {
   (void)make_trackers(text);
 }
 void check_loss_scale(const std::string& text) {
-  (void)make_loss_scaler({.loss_scale = text});
+  (void)find_scaler(text);
+}
+void check_detail(const std::string& text) {
+  (void)parse_enum<GradientDetail>("detail", text);
 }
 void check_role(const std::string& text) {
   if (!text.empty()) (void)parse_quantizer(text);
@@ -145,11 +149,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
-  visit("loss_scale", c.loss_scale, check_loss_scale, "none, a number, or dynamic");
-  visit("initial_scale", c.initial_scale, positive, "of dynamic");
-  visit("backoff_factor", c.backoff_factor, FieldRange{1e-6, 1},
-        "of dynamic: what an overflow makes of the scale");
-  visit("growth_interval", c.growth_interval, count, "of dynamic: good steps before the scale doubles");
+  visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");
+  visit("record_gradients", c.record_gradients, check_detail,
+        "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
@@ -158,9 +160,19 @@ void visit_fields(Config& c, Visit&& visit) {
 
 std::vector<std::string_view> field_names() {
   std::vector<std::string_view> names;
-  const TrainConfig config;
-  visit_fields(config, [&](std::string_view key, const auto&, auto, const char*) { names.push_back(key); });
+  for (const FieldDescription& field : describe_fields()) names.push_back(field.name);
   return names;
+}
+
+const ScalerOptionEntry* find_option(std::string_view key) {
+  const auto found = std::find_if(scaler_option_table.begin(), scaler_option_table.end(),
+                                  [&](const ScalerOptionEntry& option) { return option.name == key; });
+  return found == scaler_option_table.end() ? nullptr : &*found;
+}
+
+/// "scaler" is what users of other frameworks look for.
+std::string_view field_called(std::string_view key) {
+  return key == "scaler" ? "loss_scale" : key;
 }
 
 /// The role settings of a config, in the order of the enum.
@@ -172,9 +184,13 @@ std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
 }  // namespace
 
 void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
+  if (const ScalerOptionEntry* option = find_option(key)) {
+    config.scaler_options[std::string(key)] = parse_scaler_option(*option, value);
+    return;
+  }
   bool found = false;
   visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
-    if (name != key) return;
+    if (name != field_called(key)) return;
     parse_field(key, value, member, rule);
     found = true;
   });
@@ -183,7 +199,8 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
   const Json fields = to_json(config);
-  const auto field = fields.find(std::string(key));
+  const auto field = fields.find(std::string(field_called(key)));
+  if (field == fields.end() && find_option(key) != nullptr) return "";
   if (field == fields.end()) throw RequestError(unknown_name("key", key, field_names()));
   return field->is_string() ? field->get<std::string>() : field->dump();
 }
@@ -191,6 +208,12 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 Json to_json(const TrainConfig& config) {
   Json json;
   visit_fields(config, [&](const char* key, const auto& member, auto, const char*) { json[key] = member; });
+  for (const ScalerOptionEntry& option : scaler_option_table) {
+    const auto set = config.scaler_options.find(option.name);
+    if (set == config.scaler_options.end()) continue;
+    const bool whole = option.kind == OptionKind::whole_number;
+    json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
+  }
   return json;
 }
 
@@ -200,6 +223,7 @@ std::vector<FieldDescription> describe_fields() {
   visit_fields(config, [&](const char* key, const auto&, auto, const char* summary) {
     fields.push_back({key, summary});
   });
+  for (const ScalerOptionEntry& option : scaler_option_table) fields.push_back({option.name, option.summary});
   return fields;
 }
 
@@ -223,6 +247,7 @@ TrainConfig resolved(TrainConfig config) {
   }
   config.accumulate = to_string(policy.products);
   config.reduce = to_string(policy.reductions);
+  config.scaler_options = resolved_scaler_options(config);
   return config;
 }
 

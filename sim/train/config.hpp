@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <halfscope/io/json_lines.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
 
 #include "sim/policy.hpp"
 
@@ -52,23 +53,24 @@ struct TrainConfig {
   std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
   double loss_weight = 1;
   std::string loss_scale = "none";
-  double initial_scale = 65536;
-  double backoff_factor = 0.5;
-  std::int64_t growth_interval = 2000;
+  ScalerSettings scaler_options{};  ///< of the loss scaler; what is left out is the scaler's own default
+  std::string record_gradients = "max_abs";
   std::string trackers = "all";
   std::int64_t observe_every = 10;
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;
 };
 
-/// Sets the field called `key` from text. Throws RequestError for an unknown key (the nearest is offered) or
+/// Sets the field called `key` from text; `scaler` is another name of loss_scale, and an option of loss
+/// scalers is a key too. Throws RequestError for an unknown key (the nearest is offered) or
 /// a value that is malformed or out of range (the range is given).
 void set_field(TrainConfig& config, std::string_view key, std::string_view value);
 
-/// The field's value as `set_field` takes it. Throws RequestError for an unknown key.
+/// The field's value as `set_field` takes it, empty of a scaler's option that is left out. Throws
+/// RequestError for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order.
+/// Every key and its value, in order; of the scalers' options those that are set.
 [[nodiscard]] Json to_json(const TrainConfig& config);
 
 struct FieldDescription {
@@ -81,7 +83,8 @@ struct FieldDescription {
 /// The policy that the config names, with the roles and accumulation models that it overrides.
 [[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);
 
-/// The same config with every policy setting written out: what config.json holds.
+/// The same config with every policy setting and every option of its loss scaler written out: what
+/// config.json holds.
 [[nodiscard]] TrainConfig resolved(TrainConfig config);
 
 }  // namespace halfscope

@@ -1,16 +1,33 @@
 // Trackers, loss scaler, optimizer and learning rate of a config.
 #include "sim/train/parts.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <halfscope/arithmetic/elementary.hpp>
-#include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/optim/optimizers.hpp"
 
 namespace halfscope {
+namespace {
+
+/// The number that a loss_scale is, if it is one. Throws RequestError where it cannot be a scale.
+std::optional<double> static_scale(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end == text.data() || end != text.data() + text.size()) return std::nullopt;
+  const auto as_float = static_cast<float>(value);
+  if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
+    throw RequestError("give a positive number that FP32 holds, or a name of 'list scalers'");
+  }
+  return value;
+}
+
+}  // namespace
 
 DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.data = config.data,
@@ -34,20 +51,25 @@ TrackerList make_trackers(std::string_view names) {
   }
 }
 
+const ScalerEntry& find_scaler(const std::string& loss_scale) {
+  return find_in_table("loss scale", static_scale(loss_scale) ? "static" : loss_scale, scaler_table);
+}
+
+ScalerSettings resolved_scaler_options(const TrainConfig& config) {
+  ScalerSettings settings = config.scaler_options;
+  // config.json holds the number twice, so it may come back as both.
+  if (const auto scale = static_scale(config.loss_scale)) {
+    const double initial = settings.emplace("initial_scale", *scale).first->second;
+    if (initial != *scale) {
+      throw RequestError(fmt::format("initial_scale = {:g}: loss_scale = {} is a constant; leave one out",
+                                     initial, config.loss_scale));
+    }
+  }
+  return resolve_options(find_scaler(config.loss_scale), settings);
+}
+
 std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {
-  const std::string& text = config.loss_scale;
-  ScalerOptions options{.dynamic = {.initial_scale = config.initial_scale,
-                                    .backoff_factor = config.backoff_factor,
-                                    .growth_interval = config.growth_interval}};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.static_scale);
-  if (end == text.data() || end != text.data() + text.size()) {
-    return find_in_table("loss scale", text, scaler_table).make(options);
-  }
-  const auto as_float = static_cast<float>(options.static_scale);
-  if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
-    throw RequestError("give a positive number that FP32 holds, none or dynamic");
-  }
-  return make_static(options);
+  return find_scaler(config.loss_scale).make(resolved_scaler_options(config));
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config, const ParameterStore& parameters) {

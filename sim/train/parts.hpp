@@ -1,7 +1,7 @@
 // Makes the parts of a training run from its config.
 #pragma once
 
-#include <halfscope/scaling/loss_scaler.hpp>
+#include <halfscope/scaling/scalers.hpp>
 
 #include "sim/cast.hpp"
 #include "sim/data/dataset.hpp"
@@ -15,7 +15,11 @@ namespace halfscope {
 /// "all", "none", or names from the tracker table separated by commas.
 [[nodiscard]] TrackerList make_trackers(std::string_view names);
 
-/// From loss_scale: a number is a static scale, else a name of the scaler table.
+/// The scaler that a loss_scale names: a number is a static one. Throws RequestError.
+[[nodiscard]] const ScalerEntry& find_scaler(const std::string& loss_scale);
+/// Every option of the config's scaler with its value. Throws RequestError where the config sets one that the
+/// scaler does not know.
+[[nodiscard]] ScalerSettings resolved_scaler_options(const TrainConfig& config);
 [[nodiscard]] std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config);
 
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config,

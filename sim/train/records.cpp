@@ -34,8 +34,7 @@ Json to_json(const ReductionRecord& record) {
 }
 
 /// The binades from the first to the last that hold anything.
-Json to_json(std::int64_t step, const HistogramRecord& record) {
-  const ExponentHistogram& histogram = record.histogram;
+Json to_json(const ExponentHistogram& histogram) {
   int first = ExponentHistogram::first_exponent, last = ExponentHistogram::last_exponent;
   while (first < last && histogram.count(first) == 0) ++first;
   while (last > first && histogram.count(last) == 0) --last;
@@ -47,11 +46,7 @@ Json to_json(std::int64_t step, const HistogramRecord& record) {
     top.push_back(binade.top);
     carry.push_back(binade.ts);
   }
-  return {{"step", step},
-          {"tensor", record.tensor},
-          {"role", record.what},
-          {"scale", record.scale},
-          {"first_exponent", first},
+  return {{"first_exponent", first},
           {"counts", counts},
           {"pow2", pow2},
           {"top", top},
@@ -60,6 +55,19 @@ Json to_json(std::int64_t step, const HistogramRecord& record) {
           {"negative_zeros", histogram.negative_zeros()},
           {"infinities", histogram.infinities()},
           {"nans", histogram.nans()}};
+}
+
+Json to_json(std::int64_t step, const HistogramRecord& record) {
+  Json json{{"step", step}, {"tensor", record.tensor}, {"role", record.what}, {"scale", record.scale}};
+  json.update(to_json(record.histogram));
+  return json;
+}
+
+Json to_json(const GradientRecord& gradients) {
+  Json json{{"finite", gradients.finite}};
+  if (gradients.max_abs) json["max_abs"] = shortest(*gradients.max_abs);
+  if (gradients.histogram) json["histogram"] = to_json(*gradients.histogram);
+  return json;
 }
 
 const Json& member(const Json& record, const char* key) {
@@ -84,6 +92,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"scale", record.scale},
             {"skipped", record.skipped},
             {"learning_rate", record.learning_rate}};
+  if (record.gradients) json["gradients"] = to_json(*record.gradients);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
   if (record.observations) {
     json["tensors"] = list_of(record.observations->tensors);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <map>
 
 namespace halfscope {
 namespace {
@@ -31,7 +32,10 @@ class Summary {
                             {"subnormal", gradients_.subnormal},
                             {"overflow", gradients_.overflow}};
     summary["skipped"] = skipped_;
+    summary["last_skipped_step"] = last_skipped_ == 0 ? Json() : Json(last_skipped_);
     summary["final_scale"] = scale_;
+    const auto first = first_at_scale_.find(scale_);
+    summary["first_at_final_scale"] = first == first_at_scale_.end() ? Json() : Json(first->second);
   }
 
  private:
@@ -39,8 +43,13 @@ class Summary {
     const Json& loss = record.at("loss");
     losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
     if (losses_.size() > loss_window) losses_.pop_front();
-    if (record.at("skipped").get<bool>()) ++skipped_;
+    const auto step = record.at("step").get<std::int64_t>();
+    if (record.at("skipped").get<bool>()) {
+      ++skipped_;
+      last_skipped_ = step;
+    }
     scale_ = record.at("scale").get<double>();
+    first_at_scale_.emplace(scale_, step);
     if (!record.contains("updates")) return;
     for (const Json& tensor : record["tensors"]) gradients_.add(tensor);
     for (const Json& update : record["updates"]) {
@@ -64,7 +73,8 @@ class Summary {
 
   std::deque<double> losses_;
   Gradients gradients_;
-  std::int64_t skipped_ = 0, nonzero_ = 0, lost_ = 0;
+  std::map<double, std::int64_t> first_at_scale_;
+  std::int64_t skipped_ = 0, last_skipped_ = 0, nonzero_ = 0, lost_ = 0;
   double scale_ = 1;
 };
 

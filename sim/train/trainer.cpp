@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
+#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/models/models.hpp"
@@ -46,6 +48,17 @@ double metadata_number(const SafetensorsFile& checkpoint, const std::string& key
   return value;
 }
 
+template <typename Value>
+Value* pointer_to(std::optional<Value>& value) {
+  return value ? &*value : nullptr;
+}
+
+StepGradients as_seen(const GradientRecord& record) {
+  return {.finite = record.finite,
+          .max_abs = record.max_abs.value_or(0),
+          .histogram = record.histogram ? &*record.histogram : nullptr};
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
@@ -56,6 +69,7 @@ Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
       model_(make_model(config, dataset)),
       optimizer_(make_optimizer(config, *model_.store)),
       scaler_(make_loss_scaler(config)),
+      detail_(std::max(scaler_->needs(), parse_enum<GradientDetail>("detail", config.record_gradients))),
       sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
   (void)Array({}, parse_enum<Device>("device", config.device));
   for (Parameter& parameter : model_.store->parameters) {
@@ -68,7 +82,13 @@ StepRecord Trainer::step() {
   record.learning_rate = learning_rate(config_, steps_done_);
   const std::int64_t every = config_.observe_every;
   if (every > 0 && (record.step == 1 || record.step % every == 0)) record.observations.emplace();
-  caster_.begin_step({record.step, record.scale, record.observations ? &*record.observations : nullptr});
+  if (detail_ > GradientDetail::none) record.gradients.emplace();
+  if (detail_ == GradientDetail::histogram) record.gradients->histogram.emplace();
+  caster_.begin_step(
+      {.step = record.step,
+       .loss_scale = record.scale,
+       .observations = pointer_to(record.observations),
+       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr});
 
   Tape tape(caster_, Phase::training);
   const BatchOutcome outcome =
@@ -76,13 +96,21 @@ StepRecord Trainer::step() {
   record.loss = tape.value(outcome.loss)[0];
   tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
 
-  const auto finite = [](const Parameter& parameter) { return all_finite(parameter.gradient.values()); };
-  const auto& parameters = model_.store->parameters;
-  record.skipped = scaler_->update(
-      {.finite = !scaler_->checks_gradients() || std::all_of(parameters.begin(), parameters.end(), finite)});
+  if (record.gradients) look_at_gradients(*record.gradients);
+  record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
   if (!record.skipped) update_weights(record.scale, record.learning_rate);
   ++steps_done_;
   return record;
+}
+
+void Trainer::look_at_gradients(GradientRecord& record) const {
+  float largest = 0;  // of bits, so that a NaN is the largest
+  for (const Parameter& parameter : model_.store->parameters) {
+    const float here = largest_magnitude(parameter.gradient.values());
+    if (magnitude_bits(here) > magnitude_bits(largest)) largest = here;
+  }
+  record.finite = std::isfinite(largest);
+  if (detail_ >= GradientDetail::max_abs) record.max_abs = largest;
 }
 
 void Trainer::update_weights(double loss_scale, double rate) {
@@ -139,11 +167,11 @@ std::vector<ArrayReference> Trainer::all_arrays() {
 SafetensorsFile Trainer::checkpoint() {
   SafetensorsFile file;
   for (const ArrayReference& entry : all_arrays()) file.tensors.push_back({entry.name, entry.array->clone()});
-  const LossScalerState scaler = scaler_->state();
   file.metadata = {{"step", fmt::format("{}", steps_done_)},
-                   {"optimizer_steps", fmt::format("{}", optimizer_->steps())},
-                   {"scaler_scale", fmt::format("{}", scaler.scale)},
-                   {"scaler_good_steps", fmt::format("{}", scaler.good_steps)}};
+                   {"optimizer_steps", fmt::format("{}", optimizer_->steps())}};
+  for (const ScalerNumber& number : scaler_->numbers()) {
+    file.metadata["scaler_" + number.name] = fmt::format("{}", *number.value);
+  }
   return file;
 }
 
@@ -161,9 +189,9 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
   }
   steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
   optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));
-  scaler_->restore(
-      {.scale = metadata_number(checkpoint, "scaler_scale"),
-       .good_steps = static_cast<std::int64_t>(metadata_number(checkpoint, "scaler_good_steps"))});
+  for (const ScalerNumber& number : scaler_->numbers()) {
+    *number.value = metadata_number(checkpoint, "scaler_" + number.name);
+  }
 }
 
 }  // namespace halfscope

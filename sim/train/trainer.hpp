@@ -13,6 +13,13 @@
 
 namespace halfscope {
 
+/// What was looked at of all weight gradients together, while they carried the step's scale.
+struct GradientRecord {
+  bool finite = true;
+  std::optional<float> max_abs{};  ///< after rounding; infinite or NaN where they are not finite
+  std::optional<ExponentHistogram> histogram{};  ///< before rounding
+};
+
 /// What a step did. `observations` is there on every observe_every-th step and on the first.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1
@@ -20,6 +27,7 @@ struct StepRecord {
   double scale = 1;
   double learning_rate = 0;
   bool skipped = false;
+  std::optional<GradientRecord> gradients{};
   std::optional<StepObservations> observations{};
 };
 
@@ -46,6 +54,7 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
+  void look_at_gradients(GradientRecord& record) const;
   void update_weights(double scale, double rate);
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
@@ -57,6 +66,7 @@ class Trainer {
   Model model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> scaler_;
+  GradientDetail detail_;  ///< of the gradients: what the scaler needs and the records want
   Sampler sampler_;
   std::int64_t steps_done_ = 0;
 };

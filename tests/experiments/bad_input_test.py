@@ -32,6 +32,16 @@ class BadInput(WithFolder):
         self.refuse(*self.words("out", "--device", "cuda"), says=["cuda", "--device cpu"])
         self.nothing_written()
 
+    def test_options_of_loss_scalers(self):
+        words = ("run", "master-copy", "--data", self.data, "--out", self.folder / "out")
+        self.refuse(*words, "--set", "scaler=megatrn", says=["megatrn", "did you mean 'megatron'"])
+        self.refuse(*words, "--set", "hysteresis=2", says=["hysteresis", "none", "list scalers"])
+        self.refuse(*words, "--set", "scaler=megatron", "--set", "hysteresis=1.5", says=["hysteresis", "integer"])
+        self.refuse(*words, "--set", "scaler=megatron", "--set", "tolerance=0.5", says=["tolerance", "megatron"])
+        self.refuse(*words, "--set", "scaler=megatron", "--set", "initial_scale=0.5", says=["initial_scale", "min_scale"])
+        self.refuse(*words, "--set", "record_gradients=all", says=["record_gradients", "max_abs"])
+        self.nothing_written()
+
     def test_missing_and_broken_data(self):
         self.refuse("run", "master-copy", "--quick", "--data", self.folder / "nowhere", "--out", self.folder / "out",
                     says=["nowhere", "dataset-fashion-mnist"])

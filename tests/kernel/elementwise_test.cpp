@@ -45,6 +45,27 @@ TEST_CASE("relu, its gradient, add and scale", "[elementwise]") {
   });
 }
 
+TEST_CASE("largest_magnitude finds it wherever it is, and what is not finite above all", "[elementwise]") {
+  on_every_isa([] {
+    CHECK(largest_magnitude({}) == 0);
+    for (const std::size_t size : {std::size_t{1}, std::size_t{31}, std::size_t{40000}}) {
+      std::vector<float> x = uniform_floats(size, -1, 1, 3);
+      for (const std::size_t where : {std::size_t{0}, size / 2, size - 1}) {
+        const float before = x[where];
+        for (const float large : {1.5f, -65504.0f, INFINITY, -INFINITY}) {
+          x[where] = large;
+          CHECK(largest_magnitude(x) == std::fabs(large));
+        }
+        x[0] = x[size - 1] = INFINITY;
+        x[where] = std::numeric_limits<float>::quiet_NaN();
+        CHECK(std::isnan(largest_magnitude(x)));
+        x[0] = x[size - 1] = 0;
+        x[where] = before;
+      }
+    }
+  });
+}
+
 TEST_CASE("all_finite finds the one that is not, wherever it is", "[elementwise]") {
   on_every_isa([] {
     for (const std::size_t size : {std::size_t{1}, std::size_t{31}, std::size_t{40000}}) {

@@ -26,8 +26,8 @@ esac
 
 
 QUICK = (
-    "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep", "dose",
-    "no-harm", "batchnorm-reduction", "softmax-reduction",
+    "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep",
+    "scaler-comparison", "dose", "no-harm", "batchnorm-reduction", "softmax-reduction",
 )  # fmt: skip
 
 
@@ -129,7 +129,8 @@ def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
     assert result.returncode == 0, result.stderr
     runs = [line.split()[2:] for line in tree.log() if line.startswith("halfscope run")]
     given = {name: " ".join(rest) for name, *rest in runs}
-    assert "no-harm" not in given and "leaving out no-harm" in result.stdout
+    for mixed in ("scaler-comparison", "no-harm"):
+        assert mixed not in given and f"leaving out {mixed}" in result.stdout
     for name, options in given.items():
         text = name in ("language-model-loss-scale", "dose", "softmax-reduction")
         file = f"{tree.folder}/my {'text' if text else 'images'}"

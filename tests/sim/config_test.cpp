@@ -47,6 +47,31 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   CHECK(to_json(config) == to_json(TrainConfig{}));
 }
 
+TEST_CASE("a config holds the options of its own loss scaler, all of them once resolved", "[config]") {
+  TrainConfig config;
+  set_field(config, "scaler", "megatron");
+  set_field(config, "hysteresis", "3");
+  CHECK(config.loss_scale == "megatron");
+  CHECK(to_json(config)["hysteresis"] == 3);
+  CHECK_FALSE(to_json(config).contains("min_scale"));
+  const Json json = to_json(resolved(config));
+  CHECK(json["hysteresis"].dump() == "3");
+  CHECK(json["initial_scale"] == 0x1p32);
+  CHECK(json["min_scale"] == 1);
+  CHECK_FALSE(json.contains("tolerance"));
+  CHECK(get_field(config, "tolerance").empty());
+  CHECK(get_field(config, "scaler") == "megatron");
+  CHECK(to_json(resolved({.loss_scale = "64"}))["initial_scale"] == 64);
+  const auto refusal = [](const TrainConfig& wrong) {
+    return message_of<RequestError>([&] { (void)resolved(wrong); });
+  };
+  check_says(refusal({.loss_scale = "none", .scaler_options = {{"hysteresis", 3}}}), {"hysteresis", "none"});
+  check_says(refusal({.loss_scale = "64", .scaler_options = {{"initial_scale", 3}}}),
+             {"initial_scale", "64"});
+  check_says(message_of<RequestError>([&] { set_field(config, "hysteresis", "0"); }),
+             {"hysteresis", "integer"});
+}
+
 TEST_CASE("roles and sums override the policy", "[config]") {
   const PrecisionPolicy policy =
       resolve_policy({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"});

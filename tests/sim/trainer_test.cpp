@@ -74,8 +74,7 @@ TEST_CASE("a power-of-two loss scale changes nothing in FP32", "[trainer]") {
 
 TEST_CASE("dynamic scaling skips overflowing steps, backs off and goes on", "[trainer]") {
   TrainConfig config = small_config("fp16_mixed", "dynamic");
-  config.initial_scale = 0x1p30;
-  config.growth_interval = 1000;
+  config.scaler_options = {{"initial_scale", 0x1p30}, {"growth_interval", 1000}};
   const Ending ending = train(config);
   CHECK(ending.records[0].skipped);
   CHECK(ending.records[0].scale == 0x1p30);

@@ -1,6 +1,8 @@
 // The element-wise loops, compiled once per instruction set.
 #include <halfscope/kernel/elementwise.hpp>
 
+#include <halfscope/format/bits.hpp>
+
 namespace halfscope {
 
 template <Isa isa>
@@ -36,6 +38,17 @@ bool ElementwiseLoops<isa>::all_finite(const float* x, std::int64_t count) {
   int broken = 0;
   for (std::int64_t i = 0; i < count; ++i) broken |= x[i] - x[i] == 0.0f ? 0 : 1;
   return broken == 0;
+}
+
+template <Isa isa>
+std::uint32_t ElementwiseLoops<isa>::largest_magnitude_bits(const float* x, std::int64_t count) {
+  std::int32_t largest = 0;  // signed, since SSE2 and AVX2 compare signed integers only
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto magnitude = static_cast<std::int32_t>(to_bits(x[i]) & ~sign_bit);
+    largest = largest > magnitude ? largest : magnitude;
+  }
+  return static_cast<std::uint32_t>(largest);
 }
 
 template struct ElementwiseLoops<target_isa>;

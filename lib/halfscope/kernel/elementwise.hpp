@@ -20,6 +20,8 @@ void add(std::span<const float> addend, std::span<float> sum);
 /// y = x * factor; x and y may be the same.
 void scale(std::span<const float> x, float factor, std::span<float> y);
 [[nodiscard]] bool all_finite(std::span<const float> x);
+/// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
+[[nodiscard]] float largest_magnitude(std::span<const float> x);
 
 /// y (columns, rows) = the transpose of x (rows, columns).
 void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
@@ -41,6 +43,7 @@ struct ElementwiseLoops {
   static void add(const float* addend, float* sum, std::int64_t count);
   static void scale(const float* x, float factor, float* y, std::int64_t count);
   static bool all_finite(const float* x, std::int64_t count);
+  static std::uint32_t largest_magnitude_bits(const float* x, std::int64_t count);
 };
 
 }  // namespace halfscope

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 namespace halfscope {
@@ -81,6 +82,18 @@ bool all_finite(std::span<const float> x) {
     if (!piece) finite.store(false, std::memory_order_relaxed);
   });
   return finite;
+}
+
+float largest_magnitude(std::span<const float> x) {
+  std::atomic<std::uint32_t> largest{0};  // as bits, which order as the magnitudes do, NaNs above infinity
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    const std::uint32_t piece = dispatch_isa(
+        [&]<Isa isa>() { return ElementwiseLoops<isa>::largest_magnitude_bits(x.data() + first, count); });
+    std::uint32_t seen = largest.load(std::memory_order_relaxed);
+    while (piece > seen && !largest.compare_exchange_weak(seen, piece, std::memory_order_relaxed)) {
+    }
+  });
+  return from_bits(largest);
 }
 
 void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y) {

@@ -2,32 +2,61 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include <halfscope/core/names.hpp>
+#include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope {
 
-/// What a scaler learns of a step; gradients are the weight gradients, still scaled.
+/// How closely a step's weight gradients are looked at; each includes those before it.
+enum class GradientDetail : std::uint8_t { none, finite, max_abs, histogram };
+template <>
+inline constexpr std::array<std::string_view, 4> enum_names<GradientDetail>{"none", "finite", "max_abs",
+                                                                            "histogram"};
+
+/// What a scaler learns of a step, as far as it asked: all weight gradients together, still scaled.
 struct StepGradients {
-  bool finite = true;  ///< every element
+  bool finite = true;  ///< every element, after rounding
+  float max_abs = 0;   ///< of the elements after rounding; where these are finite
+  /// Of the elements before rounding, in units of 2^histogram_log2: replaying a run at another scale than
+  /// the one it was recorded at moves the unit.
+  const ExponentHistogram* histogram = nullptr;
+  int histogram_log2 = 0;
 };
 
-/// Everything that a scaler remembers: enough to continue from a checkpoint.
-struct LossScalerState {
-  double scale = 1;
-  std::int64_t good_steps = 0;  ///< since the last overflow or growth
+/// One number that a scaler remembers, under its name in a checkpoint. Counts are exact up to 2^53.
+struct ScalerNumber {
+  std::string name;
+  double* value = nullptr;
 };
 
 class LossScaler {
  public:
   virtual ~LossScaler() = default;
-  /// The factor for the next step.
-  [[nodiscard]] virtual double scale() const = 0;
-  /// Whether `update` looks at the gradients; where it does not, nobody needs to check them.
-  [[nodiscard]] virtual bool checks_gradients() const = 0;
-  /// Takes note of a step; true where its weight update must be skipped.
-  virtual bool update(const StepGradients& gradients) = 0;
+  LossScaler(const LossScaler&) = delete;
+  LossScaler& operator=(const LossScaler&) = delete;
 
-  [[nodiscard]] virtual LossScalerState state() const = 0;
-  virtual void restore(const LossScalerState& state) = 0;
+  /// The factor for the next step.
+  [[nodiscard]] double scale() const { return scale_; }
+  /// What `update` looks at; nobody needs to compute more.
+  [[nodiscard]] virtual GradientDetail needs() const = 0;
+  /// Takes note of a step; true where its weight update must be skipped: its gradients are not finite, and
+  /// the scaler looks at them. Throws RunError where the scaler's rule is to end the run.
+  bool update(const StepGradients& gradients);
+  /// All that it remembers, to be written to a checkpoint or set from one.
+  [[nodiscard]] std::vector<ScalerNumber> numbers();
+
+ protected:
+  explicit LossScaler(double initial_scale) : scale_(initial_scale) {}
+  double scale_;
+
+ private:
+  virtual void on_finite(const StepGradients& gradients) = 0;
+  virtual void on_overflow() = 0;
+  /// What it remembers besides the scale.
+  virtual std::vector<ScalerNumber> counters() { return {}; }
 };
 
 }  // namespace halfscope

@@ -8,15 +8,12 @@ namespace halfscope {
 
 class StaticScaler final : public LossScaler {
  public:
-  explicit StaticScaler(double scale) : scale_(scale) {}
-  [[nodiscard]] double scale() const override { return scale_; }
-  [[nodiscard]] bool checks_gradients() const override { return false; }
-  bool update(const StepGradients& /*gradients*/) override { return false; }
-  [[nodiscard]] LossScalerState state() const override { return {.scale = scale_}; }
-  void restore(const LossScalerState& state) override { scale_ = state.scale; }
+  explicit StaticScaler(double scale) : LossScaler(scale) {}
+  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::none; }
 
  private:
-  double scale_;
+  void on_finite(const StepGradients& /*gradients*/) override {}
+  void on_overflow() override {}
 };
 
 }  // namespace halfscope

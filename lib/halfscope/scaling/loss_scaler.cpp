@@ -1,0 +1,18 @@
+// What all loss scalers have in common.
+#include <halfscope/scaling/loss_scaler.hpp>
+
+namespace halfscope {
+
+bool LossScaler::update(const StepGradients& gradients) {
+  if (needs() == GradientDetail::none) return false;
+  gradients.finite ? on_finite(gradients) : on_overflow();
+  return !gradients.finite;
+}
+
+std::vector<ScalerNumber> LossScaler::numbers() {
+  std::vector<ScalerNumber> all{{"scale", &scale_}};
+  for (ScalerNumber& counter : counters()) all.push_back(std::move(counter));
+  return all;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,66 @@
+// What loss scalers can be told: the options' names, ranges and values.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace halfscope {
+
+/// Values by option, of those that somebody has chosen or all that a scaler knows.
+using ScalerSettings = std::map<std::string, double, std::less<>>;
+
+/// An option of one scaler, with that scaler's own default.
+struct ScalerOption {
+  std::string_view name;
+  double value = 0;
+};
+
+enum class OptionKind : std::uint8_t { number, whole_number };
+
+/// An option as the command line takes it; the range has both ends.
+struct ScalerOptionEntry {
+  std::string_view name;
+  OptionKind kind = OptionKind::number;
+  double low = 0;
+  double high = 0;
+  std::string_view summary;
+};
+
+inline constexpr double smallest_scale = 0x1p-149, largest_scale = 0x1.fffffep127;  // FP32's
+
+inline constexpr std::array scaler_option_table{
+    ScalerOptionEntry{"initial_scale", OptionKind::number, smallest_scale, largest_scale,
+                      "the loss scale of the first step"},
+    ScalerOptionEntry{"growth_factor", OptionKind::number, 1, 1e6, "what a growth multiplies the scale by"},
+    ScalerOptionEntry{"backoff_factor", OptionKind::number, 1e-6, 1,
+                      "what an overflow multiplies the scale by"},
+    ScalerOptionEntry{"growth_interval", OptionKind::whole_number, 1, 1e9,
+                      "steps without overflow before the scale grows"},
+    ScalerOptionEntry{"min_scale", OptionKind::number, 0, largest_scale, "the scale's floor; 0: none"},
+    ScalerOptionEntry{"max_scale", OptionKind::number, smallest_scale, largest_scale, "the scale's ceiling"},
+    ScalerOptionEntry{"hysteresis", OptionKind::whole_number, 1, 1e9,
+                      "overflows before the scale is lowered"},
+    ScalerOptionEntry{"consecutive_hysteresis", OptionKind::whole_number, 0, 1,
+                      "1: every good step refills the hysteresis; 0: growth does"},
+    ScalerOptionEntry{"tolerance", OptionKind::number, 0, 1,
+                      "overflow that is tolerated: of fairseq a share of the steps since the scale moved, of "
+                      "popart a share of the elements in the upper eighth of the range"},
+    ScalerOptionEntry{"margin", OptionKind::whole_number, 0, 40,
+                      "binades that headroom keeps free above the largest gradient"},
+    ScalerOptionEntry{"history", OptionKind::whole_number, 1, 1000,
+                      "steps that headroom remembers the largest gradient of"},
+    ScalerOptionEntry{"patience", OptionKind::whole_number, 1, 1e9,
+                      "steps in a row that overflow at headroom's floor before it ends the run"},
+};
+
+/// The value of the option called `name`, written as text. Throws RequestError, with the range, where it is
+/// none.
+[[nodiscard]] double parse_scaler_option(const ScalerOptionEntry& option, std::string_view text);
+
+/// The option's value, `otherwise` where it is not among the settings.
+[[nodiscard]] double option_or(const ScalerSettings& settings, std::string_view name, double otherwise);
+
+}  // namespace halfscope

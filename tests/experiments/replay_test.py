@@ -1,0 +1,116 @@
+"""halfscope replay: traces whose outcome is known, its contract, and traces that are none."""
+
+import json
+import math
+import unittest
+
+from program import WithFolder
+
+
+def step(number, max_abs, scale=1.0, **more):
+    return {"step": number, "scale": scale, "gradients": {"finite": True, "max_abs": max_abs, **more}}
+
+
+def overflow(number, scale):
+    return {"step": number, "scale": scale, "gradients": {"finite": False, "max_abs": None}}
+
+
+class Replay(WithFolder):
+    def trace(self, *records):
+        path = self.folder / "trace.jsonl"
+        path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+        return path
+
+    def replay(self, trace, scaler, *more):
+        answer = json.loads(self.run_ok("replay", trace, "--scaler", scaler, "--json", *more))
+        return {entry["scaler"]: entry for entry in answer["scalers"]}
+
+    def test_contract_and_prediction(self):
+        trace = self.trace(step(1, 2.0), step(2, 2.0), step(3, 2.0), overflow(4, 32768.0), step(5, 1.0))
+        found = self.replay(trace, "dynamic,1024", "--set", "growth_interval=2")
+        self.assertEqual(found["dynamic"]["scale_log2"], [16, 15, 14, 14, 15])
+        self.assertEqual(found["dynamic"]["skipped"], 2)  # 2^16 and 2^15 times 2; 2^14 is below the recorded 2^15
+        self.assertEqual(found["dynamic"]["overflow_steps"], [1, 2])
+        self.assertEqual(found["dynamic"]["final_scale_log2"], 15)
+        self.assertEqual(found["dynamic"]["first_at_final_scale"], 2)
+        self.assertEqual((found["1024"]["skipped"], found["1024"]["scale_log2"]), (0, [10] * 5))
+        self.assertIsNone(found["dynamic"]["flushed"])
+
+    def test_all_scalers_on_a_recorded_run(self):
+        self.run_ok(*self.words("out", "--arms", "fp16_mixed", "--seeds", "1", "--set", "record_gradients=histogram"))
+        trace = self.folder / "out/master-copy/fp16_mixed/seed0/metrics.jsonl"
+        found = self.replay(trace, "all")
+        listed = json.loads(self.run_ok("list", "scalers", "--json"))["scalers"]
+        self.assertEqual(list(found), [entry["name"] for entry in listed])
+        for entry in found.values():
+            self.assertEqual(len(entry["scale_log2"]), 30)
+            self.assertTrue(0 <= entry["flushed"] <= 1)
+        self.assertGreaterEqual(found["none"]["flushed"], found["headroom"]["flushed"])
+        # The run's own scale replays to what the run did.
+        records = [json.loads(line) for line in trace.read_text().splitlines()]
+        own = records[0]["scale"]
+        self.assertEqual({record["scale"] for record in records}, {own})
+        same = self.replay(trace, f"{own:g}")[f"{own:g}"]
+        shares = []
+        for record in records:
+            h = record["gradients"]["histogram"]
+            flushed = sum(h["pow2"][i] if h["first_exponent"] + i == -25 else count if h["first_exponent"] + i < -25 else 0
+                          for i, count in enumerate(h["counts"]))
+            shares.append(flushed / sum(h["counts"]))
+        self.assertTrue(math.isclose(same["flushed"], sum(shares) / len(shares), abs_tol=1e-12))
+        text = self.run_ok("replay", trace, "--scaler", "all")
+        self.assertIn("headroom", text)
+        self.assertIn("30 steps", text)
+
+    def test_replay_equals_training_under_another_scaler(self):
+        """In FP32 a scale changes no gradient, so what replay says is what a run does, as long as nothing overflows."""
+        words = ("--arms", "fp32", "--seeds", "1", "--set", "record_gradients=histogram")
+        self.run_ok(*self.words("plain", *words))
+        trace = self.folder / "plain/master-copy/fp32/seed0/metrics.jsonl"
+        for scaler, *options in (("headroom",), ("popart",), ("openseq2seq_logmax",),
+                                 ("dynamic", "--set", "initial_scale=1", "--set", "growth_interval=7")):
+            self.run_ok(*self.words(scaler, *words, "--set", f"scaler={scaler}", *options))
+            run = self.folder / scaler / "master-copy/fp32/seed0/metrics.jsonl"
+            scales = [math.log2(json.loads(line)["scale"]) for line in run.read_text().splitlines()]
+            replayed = self.replay(trace, scaler, *options)[scaler]["scale_log2"]
+            for ours, theirs in zip(replayed, scales, strict=True):
+                self.assertTrue(math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-9), (scaler, ours, theirs))
+
+    def test_scalers_that_give_up(self):
+        trace = self.trace(*(overflow(i, 0.5) for i in range(1, 40)))
+        found = self.replay(trace, "deepspeed,headroom,dynamic")
+        self.assertIn("minimum of 1", found["deepspeed"]["stopped"])
+        self.assertIn("not a scaling problem", found["headroom"]["stopped"])
+        self.assertIsNone(found["dynamic"]["stopped"])
+        self.assertIn("ends the run at step", self.run_ok("replay", trace, "--scaler", "deepspeed"))
+
+    def test_missing_histograms(self):
+        trace = self.trace(step(1, 2.0))
+        self.refuse("replay", trace, "--scaler", "popart", says=["trace.jsonl: line 1", "record_gradients=histogram"])
+        self.assertNotIn("popart", self.replay(trace, "all"))
+
+    def test_bad_traces_and_words(self):
+        good = step(1, 2.0)
+        histogram = {"first_exponent": 0, "counts": [1], "pow2": [1], "top": [0]}
+        for line, says in (('{"step": 2', ["line 2", "JSON"]), ("[1]", ["line 2", "step"]),
+                           ('{"step": 2, "scale": 1}', ["line 2", "gradients", "record_gradients"]),
+                           (step(2, -1.0), ["line 2", "max_abs"]), (step(2, 1.0, scale=0), ["line 2", "scale"]),
+                           ({"step": 2, "scale": 1, "gradients": {"finite": 1}}, ["line 2", "finite"]),
+                           ({"step": 2, "scale": 1, "gradients": 5}, ["line 2", "finite"]),
+                           (step(2, None), ["line 2", "max_abs"]), (step("two", 1.0), ["line 2", "step"]),
+                           (step(2, 1.0, histogram=histogram), ["line 2", "subnormal_carry"]),
+                           (step(2, 1.0, histogram={"first_exponent": "x", "counts": []}), ["line 2"])):
+            with self.subTest(line):
+                self.refuse("replay", self.trace(good, line), "--scaler", "dynamic", says=says)
+        trace = self.trace(good)
+        self.refuse("replay", trace, "--scaler", "dynamc", says=["dynamc", "did you mean 'dynamic'"])
+        self.refuse("replay", trace, says=["--scaler"])
+        self.refuse("replay", trace, "--scaler", "dynamic", "--set", "margin=2", says=["margin", "none of the scalers"])
+        self.refuse("replay", trace, "--scaler", "dynamic", "--set", "steps=2", says=["scaler option", "steps"])
+        self.refuse("replay", trace, "--scaler", "dynamic", "--set", "growth_interval", says=["KEY=VALUE"])
+        self.refuse("replay", self.trace(""), "--scaler", "dynamic", says=["no step"])
+        self.refuse("replay", self.folder / "none.jsonl", "--scaler", "dynamic", says=["none.jsonl"])
+
+
+if __name__ == "__main__":
+    unittest.main()

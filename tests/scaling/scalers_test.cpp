@@ -1,0 +1,328 @@
+// Every loss scaler against its published rule: traces, defaults, floors and ceilings, independent models.
+#include <fmt/format.h>
+#include <halfscope/core/random.hpp>
+#include <halfscope/scaling/scalers.hpp>
+
+#include <cmath>
+#include <string_view>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+std::unique_ptr<LossScaler> scaler_called(std::string_view name, const ScalerSettings& settings = {}) {
+  return make_scaler(find_in_table("scaler", name, scaler_table), settings);
+}
+
+/// A step of gradients whose largest is `max_abs` without a scale, seen at the scaler's: it overflows where
+/// FP16 does. `histogram` is what the step lends its gradients to.
+StepGradients gradients_at(double scale, double max_abs, ExponentHistogram& histogram) {
+  const auto scaled = static_cast<float>(max_abs * scale);
+  const std::vector<float> values(16, scaled);
+  histogram = {};
+  histogram.add(values);
+  return {.finite = scaled < 65520, .max_abs = scaled, .histogram = &histogram};
+}
+
+std::string log2_trace(LossScaler& scaler, std::string_view overflows) {
+  std::string trace;
+  for (const char overflow : overflows) {
+    CHECK(scaler.update({.finite = overflow == '0'}) == (overflow == '1'));
+    trace += fmt::format("{}{}", trace.empty() ? "" : " ", std::log2(scaler.scale()));
+  }
+  return trace;
+}
+
+// Computed from the published sources, outside this project.
+TEST_CASE("scalers follow their published traces", "[scaling][golden]") {
+  constexpr std::string_view overflows = "1010100001110000";
+  struct Row {
+    std::string_view scaler, trace;
+    bool hysteresis = true;
+  };
+  const std::vector<Row> rows{{"dynamic", "15 15 14 14 13 13 13 13 14 13 12 11 11 11 11 12", false},
+                              {"apex_amp", "15 15 14 14 13 13 13 13 14 13 12 11 11 11 11 12", false},
+                              {"apex_fp16_utils", "15 15 14 14 13 13 13 13 14 13 12 11 11 11 11 12", false},
+                              {"tensorflow", "15 15 14 14 13 13 13 13 14 13 12 11 11 11 11 12", false},
+                              {"fairseq", "15 15 14 14 13 13 13 13 14 13 12 11 11 11 11 12", false},
+                              {"megatron", "16 16 15 15 14 14 14 14 15 15 14 13 13 13 13 14"},
+                              {"apex_hysteresis", "16 16 16 16 16 16 16 16 17 17 16 15 15 15 15 16"},
+                              {"deepspeed", "16 16 15 15 14 14 14 14 14 13 12 11 11 11 11 11"},
+                              {"deepspeed_consecutive", "16 16 16 16 16 16 16 16 16 16 15 14 14 14 14 14"}};
+  for (const Row& row : rows) {
+    INFO(row.scaler);
+    ScalerSettings settings{{"initial_scale", 65536}, {"growth_interval", 4}};
+    if (row.hysteresis) settings["hysteresis"] = 2;
+    CHECK(log2_trace(*scaler_called(row.scaler, settings), overflows) == row.trace);
+  }
+}
+
+/// Good steps until the scale next grows; gives up after 5000.
+int steps_to_growth(LossScaler& scaler) {
+  const double before = scaler.scale();
+  for (int steps = 1; steps <= 5000; ++steps) {
+    (void)scaler.update({});
+    if (scaler.scale() > before) return steps;
+  }
+  return 0;
+}
+
+TEST_CASE("scalers have their published constants", "[scaling][golden]") {
+  struct Row {
+    std::string_view scaler;
+    int initial_log2, first, after_overflow, next;
+  };
+  const std::vector<Row> rows{
+      {"dynamic", 16, 2000, 2000, 2000},         {"apex_amp", 16, 2000, 2000, 2000},
+      {"apex_fp16_utils", 32, 1000, 1000, 1000}, {"tensorflow", 15, 2000, 2000, 2000},
+      {"megatron", 32, 1000, 1000, 1000},        {"apex_hysteresis", 16, 2000, 2000, 2000},
+      {"deepspeed", 16, 1001, 1001, 1000},       {"deepspeed_consecutive", 16, 1001, 1001, 1000},
+      {"fairseq", 15, 2000, 2000, 2000}};
+  for (const Row& row : rows) {
+    INFO(row.scaler);
+    const auto scaler = scaler_called(row.scaler);
+    CHECK(scaler->scale() == std::ldexp(1.0, row.initial_log2));
+    CHECK(steps_to_growth(*scaler) == row.first);
+    for (int i = 0; i < 2; ++i) CHECK(scaler->update({.finite = false}));
+    CHECK(steps_to_growth(*scaler) == row.after_overflow);
+    CHECK(steps_to_growth(*scaler) == row.next);
+  }
+}
+
+TEST_CASE("floors and ceilings are the published ones", "[scaling][golden]") {
+  struct Row {
+    std::string_view scaler;
+    double floor, ceiling;  // 0: it reaches zero; the ceiling after 300 growths from 2^10
+  };
+  constexpr double of_fp32 = 0x1p127;
+  const std::vector<Row> rows{{"dynamic", 0, of_fp32},
+                              {"apex_amp", 0, 0x1p24},
+                              {"apex_fp16_utils", 1, of_fp32},
+                              {"tensorflow", 1, of_fp32},
+                              {"openseq2seq_backoff", 1, 0x1p14},
+                              {"megatron", 1, of_fp32},
+                              {"apex_hysteresis", 0, of_fp32}};
+  for (const Row& row : rows) {
+    INFO(row.scaler);
+    const auto falling = scaler_called(row.scaler, {{"initial_scale", 1024}});
+    for (int i = 0; i < 400; ++i) (void)falling->update({.finite = false});
+    CHECK(falling->scale() == row.floor);
+    const auto rising = scaler_called(row.scaler, {{"initial_scale", 1024}, {"growth_interval", 1}});
+    for (int i = 0; i < 300; ++i) (void)rising->update({});
+    CHECK(rising->scale() == row.ceiling);
+  }
+}
+
+TEST_CASE("scalers that give up say so", "[scaling]") {
+  struct Row {
+    std::string_view scaler;
+    int survives;  // overflows from a scale of 4
+    ScalerSettings settings;
+    std::vector<std::string> says;
+  };
+  // DeepSpeed forgives one and then halves 4 to 1 in two; fairseq goes on until 1e-4 is reached.
+  const std::vector<Row> rows{
+      {"deepspeed", 3, {}, {"deepspeed", "minimum of 1"}},
+      {"deepspeed_consecutive", 3, {}, {"minimum of 1"}},
+      {"fairseq", 15, {}, {"fairseq", "0.0001", "probably exploding"}},
+      {"headroom", 10, {}, {"10 steps in a row", "not a scaling problem", "floor"}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.scaler);
+    ScalerSettings settings = row.settings;
+    settings["initial_scale"] = 4;
+    const auto scaler = scaler_called(row.scaler, settings);
+    for (int i = 0; i < row.survives; ++i) CHECK(scaler->update({.finite = false}));
+    check_says(message_of<RunError>([&] { (void)scaler->update({.finite = false}); }), row.says);
+  }
+}
+
+/// torch.amp.GradScaler and TensorFlow's DynamicLossScale as their documentation states them: FP32 scale,
+/// halved on overflow (TensorFlow: not below 1), doubled after `interval` good steps in a row if finite.
+struct Model {
+  float scale;
+  float floor;
+  int interval;
+  int streak = 0;
+
+  void step(bool overflow) {
+    if (overflow) {
+      streak = 0;
+      scale = scale / 2;
+      if (scale < floor) scale = floor;
+      return;
+    }
+    if (++streak < interval) return;
+    streak = 0;
+    if (scale < 0x1p127f) scale = 2 * scale;
+  }
+};
+
+TEST_CASE("GradScaler and TensorFlow equal a model over random overflows", "[scaling]") {
+  constexpr std::uint64_t sequences = 100000;
+  constexpr int length = 40;
+  for (const auto& [name, floor] : {std::pair("dynamic", 0.0f), std::pair("tensorflow", 1.0f)}) {
+    std::int64_t different = 0, moved = 0;
+    for (std::uint64_t sequence = 0; sequence < sequences; ++sequence) {
+      const RandomStream random{.seed = sequence};
+      const int interval = 1 + static_cast<int>(random.bits(0) % 8);
+      // From the floor, or FP32's smallest number, to FP32's end; overflows from never to most steps.
+      const int lowest = floor == 0 ? -149 : 0;
+      const float initial = std::ldexp(
+          1.0f, lowest + static_cast<int>(random.bits(1) % static_cast<std::uint32_t>(128 - lowest)));
+      const std::uint32_t share = random.bits(2) % 10;
+      Model model{initial, floor, interval};
+      const auto scaler = scaler_called(
+          name, {{"initial_scale", initial}, {"growth_interval", static_cast<double>(interval)}});
+      for (std::uint64_t step = 0; step < length; ++step) {
+        const bool overflow = random.bits(4 + step) % 10 < share;
+        model.step(overflow);
+        different += scaler->update({.finite = !overflow}) == overflow ? 0 : 1;
+        different += scaler->scale() == static_cast<double>(model.scale) ? 0 : 1;
+      }
+      moved += scaler->scale() != static_cast<double>(initial) ? 1 : 0;
+    }
+    INFO(name);
+    CHECK(different == 0);
+    CHECK(moved > 50000);
+  }
+}
+
+TEST_CASE("a scaler restored half-way goes on as one that never stopped", "[scaling]") {
+  for (const ScalerEntry& entry : scaler_table) {
+    INFO(entry.name);
+    ScalerSettings settings;
+    for (const ScalerOption& option : entry.options) {
+      if (option.name == "growth_interval") settings["growth_interval"] = 3;
+      if (option.name == "tolerance") settings["tolerance"] = 0.3;
+    }
+    const auto whole = make_scaler(entry, settings);
+    const RandomStream random{.seed = 7};
+    ExponentHistogram histogram;
+    const auto step = [&](LossScaler& scaler, std::uint64_t i) {
+      const double max_abs = std::exp2(-12.0 + 6.0 * static_cast<double>(random.uniform(i)));
+      try {
+        (void)scaler.update(gradients_at(scaler.scale(), max_abs, histogram));
+      } catch (const RunError&) {
+        FAIL("the trace ends the run");
+      }
+    };
+    for (std::uint64_t i = 0; i < 31; ++i) step(*whole, i);
+    const auto second = make_scaler(entry, settings);
+    const auto saved = whole->numbers(), restored = second->numbers();
+    REQUIRE(saved.size() == restored.size());
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      CHECK(saved[i].name == restored[i].name);
+      *restored[i].value = *saved[i].value;
+    }
+    for (std::uint64_t i = 31; i < 90; ++i) {
+      step(*whole, i);
+      step(*second, i);
+      REQUIRE(second->scale() == whole->scale());
+    }
+  }
+}
+
+TEST_CASE("PopART moves every step, by the upper eighth of the range", "[scaling]") {
+  // 65504 / 8 = 8188: one such element in sixteen is more than one in ten million.
+  struct Row {
+    std::vector<float> values;
+    double factor;
+  };
+  const std::vector<Row> rows{
+      {{8188.0f, 1.0f}, 0.5}, {{-8188.0f, 1.0f}, 0.5}, {{8187.999f, 1.0f}, 2}, {{65504.0f}, 0.5}, {{0.0f}, 2},
+      {{9e4f, 0.0f}, 0.5}};
+  for (const Row& row : rows) {
+    const auto scaler = scaler_called("popart");
+    ExponentHistogram histogram;
+    histogram.add(row.values);
+    CHECK_FALSE(scaler->update({.finite = true, .max_abs = 1, .histogram = &histogram}));
+    CHECK(scaler->scale() == 65536 * row.factor);
+    // The same gradients counted in units of 2^-5.
+    std::vector<float> larger = row.values;
+    for (float& value : larger) value *= 32;
+    ExponentHistogram moved;
+    moved.add(larger);
+    const auto other = scaler_called("popart");
+    (void)other->update({.finite = true, .max_abs = 1, .histogram = &moved, .histogram_log2 = -5});
+    CHECK(other->scale() == scaler->scale());
+  }
+  std::vector<float> few(1 << 16, 1.0f);
+  few[77] = 1e4f;
+  ExponentHistogram histogram;
+  histogram.add(few);
+  const auto tolerant = scaler_called("popart", {{"tolerance", 0x1p-16}});
+  (void)tolerant->update({.finite = true, .max_abs = 1e4f, .histogram = &histogram});
+  CHECK(tolerant->scale() == 0x1p17);
+}
+
+/// LogMax in double, from the definition: sums over the whole history instead of running means.
+double logmax_of(const std::vector<double>& logs) {
+  const auto mean = [&](double decay, int power) {
+    double sum = 0, weights = 0;
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+      const double weight = std::pow(decay, static_cast<double>(logs.size() - 1 - i));
+      sum += weight * std::pow(logs[i], power);
+      weights += weight;
+    }
+    return sum / weights;
+  };
+  const double variance = mean(0.999, 2) - mean(0.999, 1) * mean(0.999, 1);
+  const double scale = std::exp2(16 - mean(0.99, 1) - 3.09 * std::sqrt(std::max(0.0, variance)));
+  return std::min(std::max(scale, 1.0), 16384.0);
+}
+
+TEST_CASE("LogMax equals its definition", "[scaling]") {
+  const auto scaler = scaler_called("openseq2seq_logmax");
+  CHECK(scaler->scale() == 1);
+  const RandomStream random{.seed = 3};
+  std::vector<double> logs;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const bool overflow = i % 37 == 5;
+    const auto max_abs = std::ldexp(1.0f + random.uniform(i), -static_cast<int>(random.bits(1000 + i) % 4));
+    const auto seen = static_cast<float>(max_abs * scaler->scale());
+    logs.push_back(overflow ? 16 : std::log2(seen / scaler->scale()));
+    CHECK(scaler->update({.finite = !overflow, .max_abs = seen}) == overflow);
+    REQUIRE(scaler->scale() == Approx(logmax_of(logs)).epsilon(1e-5));
+  }
+  const double before = scaler->scale();
+  (void)scaler->update({.max_abs = 0});
+  CHECK(scaler->scale() == before);
+}
+
+TEST_CASE("options are checked against the scaler and the table", "[scaling]") {
+  check_says(message_of<RequestError>([] {
+               (void)scaler_called("static", {{"hysteresis", 2}});
+             }),
+             {"hysteresis", "static", "initial_scale"});
+  check_says(message_of<RequestError>([] {
+               (void)scaler_called("none", {{"initial_scale", 2}});
+             }),
+             {"initial_scale", "none"});
+  check_says(message_of<RequestError>([] {
+               (void)scaler_called("apex_amp", {{"initial_scale", 0x1p25}});
+             }),
+             {"initial_scale", "apex_amp", "max_scale"});
+  check_says(message_of<RequestError>([] {
+               (void)scaler_called("megatron", {{"initial_scale", 0.5}});
+             }),
+             {"min_scale = 1"});
+  const auto& interval = find_in_table("option", "growth_interval", scaler_option_table);
+  CHECK(parse_scaler_option(interval, "12") == 12);
+  for (const char* text : {"", "0", "1.5", "ten", "nan", "12 "}) {
+    check_says(message_of<RequestError>([&] { (void)parse_scaler_option(interval, text); }),
+               {"growth_interval", "an integer"});
+  }
+  for (const ScalerEntry& entry : scaler_table) {
+    for (const ScalerOption& option : entry.options) {
+      INFO(entry.name << " " << option.name);
+      const auto& known = find_in_table("option", option.name, scaler_option_table);
+      CHECK((option.value >= known.low && option.value <= known.high));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace halfscope
