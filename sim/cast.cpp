@@ -51,15 +51,25 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
   const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
-  if (!observed()) {
+  if (!watched(role)) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
-  Array before({static_cast<std::int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), before.data());
-  if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
-  const CastEvent event{where, quantizer, std::as_const(before).values(), values};
-  for (const auto& tracker : *trackers_) tracker->on_cast(event, *context_.observations);
+  const CastCounts counts = round_and_count(values, quantizer, stream);
+  const CastEvent event{where, quantizer, counts, values};
+  for (const auto& tracker : *trackers_) {
+    if (tracker->watches_casts(role)) tracker->on_cast(event, *context_.observations);
+  }
+}
+
+bool Caster::watched(Role role) const {
+  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
+                                   [&](const auto& tracker) { return tracker->watches_casts(role); });
+}
+
+bool Caster::watches_reductions() const {
+  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
+                                   [](const auto& tracker) { return tracker->watches_reductions(); });
 }
 
 void Caster::observe_update(std::string_view tensor, const Array& before, const Array& update) {
@@ -74,7 +84,7 @@ void Caster::observe_update(std::string_view tensor, const Array& before, const 
 }
 
 void Caster::observe_reduction(std::string_view tensor, const ReductionCounters& counters) {
-  if (!observed()) return;
+  if (!watches_reductions()) return;
   const ReductionEvent event{site(tensor, Role::activation), counters};
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *context_.observations);
 }

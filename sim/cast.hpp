@@ -31,7 +31,8 @@ class Caster {
 
   void begin_step(const StepContext& context) { context_ = context; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
-  [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
+  /// Whether a tracker wants this step's reductions counted.
+  [[nodiscard]] bool watches_reductions() const;
 
   /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
   void cast(Array& array, std::string_view tensor, Role role) { cast(array.values(), tensor, role); }
@@ -45,6 +46,8 @@ class Caster {
   void observe_reduction(std::string_view tensor, const ReductionCounters& counters);
 
  private:
+  [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
+  [[nodiscard]] bool watched(Role role) const;
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
   PrecisionPolicy policy_;

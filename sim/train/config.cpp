@@ -58,6 +58,9 @@ void check_policy(const std::string& text) {
 void check_trackers(const std::string& text) {
   (void)make_trackers(text);
 }
+void check_roles(const std::string& text) {
+  (void)parse_roles(text);
+}
 void check_loss_scale(const std::string& text) {
   (void)make_loss_scaler({.loss_scale = text});
 }
@@ -151,6 +154,8 @@ void visit_fields(Config& c, Visit&& visit) {
         "of dynamic: what an overflow makes of the scale");
   visit("growth_interval", c.growth_interval, count, "of dynamic: good steps before the scale doubles");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
+  visit("observe_roles", c.observe_roles, check_roles,
+        "all or roles separated by commas: whose tensors gradient_underflow counts");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");

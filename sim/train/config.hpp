@@ -56,6 +56,7 @@ struct TrainConfig {
   double backoff_factor = 0.5;
   std::int64_t growth_interval = 2000;
   std::string trackers = "all";
+  std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;

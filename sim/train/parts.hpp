@@ -13,7 +13,10 @@ namespace halfscope {
 [[nodiscard]] DatasetSpec dataset_spec(const TrainConfig& config);
 
 /// "all", "none", or names from the tracker table separated by commas.
-[[nodiscard]] TrackerList make_trackers(std::string_view names);
+[[nodiscard]] TrackerList make_trackers(std::string_view names, const TrackerOptions& options = {});
+
+/// "all", or names of roles separated by commas.
+[[nodiscard]] RoleSet parse_roles(std::string_view names);
 
 /// From loss_scale: a number is a static scale, else a name of the scaler table.
 [[nodiscard]] std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config);

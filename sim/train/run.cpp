@@ -13,6 +13,10 @@ constexpr std::size_t loss_window = 30;
 
 using Clock = std::chrono::steady_clock;
 
+bool is_gradient(std::string_view role) {
+  return role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient);
+}
+
 /// Everything that the summary says, gathered from the records, so that a resumed run says the same.
 class Summary {
  public:
@@ -42,7 +46,9 @@ class Summary {
     if (record.at("skipped").get<bool>()) ++skipped_;
     scale_ = record.at("scale").get<double>();
     if (!record.contains("updates")) return;
-    for (const Json& tensor : record["tensors"]) gradients_.add(tensor);
+    for (const Json& tensor : record["tensors"]) {
+      if (is_gradient(tensor.at("role").get_ref<const std::string&>())) gradients_.add(tensor);
+    }
     for (const Json& update : record["updates"]) {
       nonzero_ += update.at("nonzero").get<std::int64_t>();
       lost_ += update.at("lost").get<std::int64_t>();

@@ -51,7 +51,7 @@ double metadata_number(const SafetensorsFile& checkpoint, const std::string& key
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
       dataset_(dataset),
-      trackers_(make_trackers(config.trackers)),
+      trackers_(make_trackers(config.trackers, {parse_roles(config.observe_roles)})),
       caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
       model_(make_model(config, dataset)),
       optimizer_(make_optimizer(config, *model_.store)),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include <halfscope/core/names.hpp>
@@ -20,6 +21,21 @@ enum class Role : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
+
+/// Some of the roles.
+class RoleSet {
+ public:
+  constexpr RoleSet(std::initializer_list<Role> roles) {
+    for (const Role role : roles) add(role);
+  }
+  constexpr void add(Role role) { bits_ |= 1u << static_cast<unsigned>(role); }
+  [[nodiscard]] constexpr bool contains(Role role) const {
+    return (bits_ >> static_cast<unsigned>(role) & 1u) != 0;
+  }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
 
 /// The tensor is seen whole.
 inline constexpr std::int32_t whole_tensor = -1;

@@ -9,16 +9,17 @@
 
 #include <halfscope/arithmetic/reduction_counters.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>
 
 namespace halfscope {
 
-/// A tensor changes precision: `before` holds the exact values, `after` the same ones rounded.
+/// A tensor has changed precision: what the cast did, and the rounded values.
 struct CastEvent {
   Site site;
   Quantizer quantizer;
-  std::span<const float> before;
+  const CastCounts& counts;
   std::span<const float> after;
 };
 
@@ -85,11 +86,19 @@ struct StepObservations {
   std::vector<HistogramRecord> histograms;
 };
 
+/// What a tracker can be told when it is made.
+struct TrackerOptions {
+  RoleSet roles{Role::activation_gradient, Role::weight_gradient};  ///< whose casts are counted
+};
+
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
-/// where the event is of a part adds it to what it found of the tensor's other parts.
+/// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
+/// casts and reductions are counted, and told of, only where a tracker watches them.
 class Tracker {
  public:
   virtual ~Tracker() = default;
+  [[nodiscard]] virtual bool watches_casts(Role) const { return false; }
+  [[nodiscard]] virtual bool watches_reductions() const { return false; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}
   virtual void on_reduction(const ReductionEvent&, StepObservations&) {}

@@ -14,11 +14,12 @@ namespace halfscope {
 struct TrackerEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Tracker> (*make)();
+  std::unique_ptr<Tracker> (*make)(const TrackerOptions& options);
 };
 
 inline constexpr std::array tracker_table{
-    TrackerEntry{"gradient_underflow", "gradients that a cast flushes to zero, makes subnormal or overflows",
+    TrackerEntry{"gradient_underflow",
+                 "gradients, or other roles, that a cast flushes to zero, makes subnormal or overflows",
                  make_gradient_underflow},
     TrackerEntry{"reduction_overflow", "reductions whose partial sums overflow or stagnate",
                  make_reduction_overflow},
