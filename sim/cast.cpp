@@ -51,20 +51,23 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
   const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
-  if (!watched(role)) {
+  const CastDetail detail = watched(role);
+  if (detail == CastDetail::none) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
-  const CastCounts counts = round_and_count(values, quantizer, stream);
+  const CastCounts counts = round_and_count(values, quantizer, detail, stream);
   const CastEvent event{where, quantizer, counts, values};
   for (const auto& tracker : *trackers_) {
-    if (tracker->watches_casts(role)) tracker->on_cast(event, *context_.observations);
+    if (tracker->watches_casts(role) != CastDetail::none) tracker->on_cast(event, *context_.observations);
   }
 }
 
-bool Caster::watched(Role role) const {
-  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
-                                   [&](const auto& tracker) { return tracker->watches_casts(role); });
+CastDetail Caster::watched(Role role) const {
+  CastDetail most = CastDetail::none;
+  if (!observed()) return most;
+  for (const auto& tracker : *trackers_) most = std::max(most, tracker->watches_casts(role));
+  return most;
 }
 
 bool Caster::watches_reductions() const {

@@ -47,7 +47,8 @@ class Caster {
 
  private:
   [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
-  [[nodiscard]] bool watched(Role role) const;
+  /// The most that any tracker wants to know of a cast of `role` in this step.
+  [[nodiscard]] CastDetail watched(Role role) const;
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
   PrecisionPolicy policy_;

@@ -13,10 +13,6 @@ constexpr std::size_t loss_window = 30;
 
 using Clock = std::chrono::steady_clock;
 
-bool is_gradient(std::string_view role) {
-  return role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient);
-}
-
 /// Everything that the summary says, gathered from the records, so that a resumed run says the same.
 class Summary {
  public:
@@ -47,7 +43,8 @@ class Summary {
     scale_ = record.at("scale").get<double>();
     if (!record.contains("updates")) return;
     for (const Json& tensor : record["tensors"]) {
-      if (is_gradient(tensor.at("role").get_ref<const std::string&>())) gradients_.add(tensor);
+      const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
+      if (gradient_roles.contains(role)) gradients_.add(tensor);
     }
     for (const Json& update : record["updates"]) {
       nonzero_ += update.at("nonzero").get<std::int64_t>();

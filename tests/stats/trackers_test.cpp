@@ -18,9 +18,10 @@ namespace {
 StepObservations observe_cast(Tracker& tracker, Role role, const Quantizer& q,
                               std::span<const float> before) {
   std::vector<float> values(before.begin(), before.end());
-  const CastCounts counts = round_and_count(values, q);
   StepObservations step;
-  if (!tracker.watches_casts(role)) return step;
+  const CastDetail detail = tracker.watches_casts(role);
+  if (detail == CastDetail::none) return step;
+  const CastCounts counts = round_and_count(values, q, detail);
   tracker.on_cast({{.step = 3, .tensor = "fc1", .role = role, .scale = 8}, q, counts, values}, step);
   return step;
 }
@@ -71,7 +72,10 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
 
 TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]") {
   const auto tracker = make_gradient_underflow({.roles = {Role::activation}});
-  CHECK(observe_cast(*tracker, Role::activation, {fp16}, gradients).tensors.at(0).role == Role::activation);
+  const StepObservations activations = observe_cast(*tracker, Role::activation, {fp16}, gradients);
+  CHECK(activations.tensors.at(0).role == Role::activation);
+  CHECK(activations.tensors.at(0).flushed == 3);
+  CHECK(activations.histograms.empty());
   CHECK(observe_cast(*tracker, Role::weight_gradient, {fp16}, gradients).tensors.empty());
 }
 

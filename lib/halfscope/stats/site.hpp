@@ -37,6 +37,8 @@ class RoleSet {
   std::uint32_t bits_ = 0;
 };
 
+inline constexpr RoleSet gradient_roles{Role::activation_gradient, Role::weight_gradient};
+
 /// The tensor is seen whole.
 inline constexpr std::int32_t whole_tensor = -1;
 

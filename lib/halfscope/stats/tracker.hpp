@@ -88,7 +88,7 @@ struct StepObservations {
 
 /// What a tracker can be told when it is made.
 struct TrackerOptions {
-  RoleSet roles{Role::activation_gradient, Role::weight_gradient};  ///< whose casts are counted
+  RoleSet roles = gradient_roles;  ///< whose casts are counted
 };
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
@@ -97,7 +97,7 @@ struct TrackerOptions {
 class Tracker {
  public:
   virtual ~Tracker() = default;
-  [[nodiscard]] virtual bool watches_casts(Role) const { return false; }
+  [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
   [[nodiscard]] virtual bool watches_reductions() const { return false; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}

@@ -7,17 +7,17 @@ namespace halfscope {
 namespace {
 
 TensorCounters counters_of(const CastEvent& event) {
-  const ExponentHistogram& before = event.counts.before;
+  const CastTally& tally = event.counts.tally;
   return {.tensor = std::string(event.site.tensor),
           .role = event.site.role,
           .scale = event.site.scale,
-          .elements = before.elements(),
-          .zeros = before.zeros(),
-          .flushed = event.counts.flushed,
-          .subnormal = event.counts.subnormal,
-          .overflow = event.counts.overflow,
-          .nonfinite = before.infinities() + before.nans(),
-          .max_abs = before.max_abs()};
+          .elements = event.counts.elements,
+          .zeros = tally.zeros,
+          .flushed = tally.flushed,
+          .subnormal = tally.subnormal,
+          .overflow = tally.overflow,
+          .nonfinite = tally.nonfinite,
+          .max_abs = tally.max_abs};
 }
 
 /// Integers and a maximum: the same whatever the order of the parts.
@@ -48,28 +48,34 @@ HistogramRecord* other_parts(const Site& site, std::vector<HistogramRecord>& his
   return found == histograms.end() ? nullptr : &*found;
 }
 
+void keep_histogram(const Site& site, const ExponentHistogram& histogram, StepObservations& step) {
+  if (HistogramRecord* seen = other_parts(site, step.histograms)) {
+    seen->histogram.merge(histogram);
+  } else {
+    step.histograms.push_back({.tensor = std::string(site.tensor),
+                               .what = std::string(name_of(site.role)),
+                               .scale = site.scale,
+                               .histogram = histogram});
+  }
+}
+
 class GradientUnderflow final : public Tracker {
  public:
   explicit GradientUnderflow(RoleSet roles) : roles_(roles) {}
 
-  [[nodiscard]] bool watches_casts(Role role) const override { return roles_.contains(role); }
+  [[nodiscard]] CastDetail watches_casts(Role role) const override {
+    if (!roles_.contains(role)) return CastDetail::none;
+    return gradient_roles.contains(role) ? CastDetail::histogram : CastDetail::counters;
+  }
 
   void on_cast(const CastEvent& event, StepObservations& step) override {
-    const Site& site = event.site;
     const TensorCounters counters = counters_of(event);
-    if (TensorCounters* seen = other_parts(site, step.tensors)) {
+    if (TensorCounters* seen = other_parts(event.site, step.tensors)) {
       merge(*seen, counters);
     } else {
       step.tensors.push_back(counters);
     }
-    if (HistogramRecord* seen = other_parts(site, step.histograms)) {
-      seen->histogram.merge(event.counts.before);
-    } else {
-      step.histograms.push_back({.tensor = std::string(site.tensor),
-                                 .what = std::string(name_of(site.role)),
-                                 .scale = site.scale,
-                                 .histogram = event.counts.before});
-    }
+    if (gradient_roles.contains(event.site.role)) keep_histogram(event.site, *event.counts.before, step);
   }
 
  private:

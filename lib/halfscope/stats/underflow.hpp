@@ -7,8 +7,8 @@
 
 namespace halfscope {
 
-/// For every cast of a role that `options` names (gradients, unless it says otherwise): TensorCounters, and
-/// the histogram of the values before the cast, which carry the loss scale; see CastCounts.
+/// For every cast of a role that `options` names (gradients, unless it says otherwise): TensorCounters; for
+/// gradients also the histogram of the values before the cast, which carry the loss scale. See CastCounts.
 [[nodiscard]] std::unique_ptr<Tracker> make_gradient_underflow(const TrackerOptions& options = {});
 
 }  // namespace halfscope
