@@ -33,6 +33,7 @@ struct ArmSummary {
   std::optional<double> flushed{}, subnormal{}, overflow{};
   std::optional<double> skipped{};           ///< steps, mean
   std::optional<double> seconds_per_step{};  ///< median
+  std::vector<std::string> overflows{};      ///< in words, a line per step, of the first seed that had any
 };
 
 /// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements

@@ -40,7 +40,7 @@ std::uint32_t stream_site(const Site& site) {
 
 Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
   const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
-  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part};
+  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part, context_.pass};
 }
 
 RandomStream Caster::random_stream(std::string_view name) const {

@@ -21,6 +21,7 @@ struct StepContext {
   std::int64_t step = 0;
   double loss_scale = 1;
   StepObservations* observations = nullptr;
+  Pass pass = Pass::forward;
 };
 
 class Caster {
@@ -30,6 +31,7 @@ class Caster {
       : policy_(std::move(policy)), seed_(seed), trackers_(&trackers) {}
 
   void begin_step(const StepContext& context) { context_ = context; }
+  void begin_pass(Pass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
   /// Whether a tracker wants this step's reductions counted.
   [[nodiscard]] bool watches_reductions() const;

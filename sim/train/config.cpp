@@ -157,6 +157,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("observe_roles", c.observe_roles, check_roles,
         "all or roles separated by commas: whose tensors gradient_underflow counts");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
+  visit("shadow_every", c.shadow_every, interval,
+        "steps between comparisons with the same step in FP32; 0: never");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }

@@ -58,6 +58,7 @@ struct TrainConfig {
   std::string trackers = "all";
   std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
+  std::int64_t shadow_every = 0;
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;
 };

@@ -46,6 +46,12 @@ TrackerList make_trackers(std::string_view names, const TrackerOptions& options)
   return trackers;
 }
 
+TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps) {
+  TrackerList trackers = make_trackers(config.trackers, {parse_roles(config.observe_roles)});
+  std::erase_if(trackers, [&](const auto& tracker) { return tracker->watched_steps() != steps; });
+  return trackers;
+}
+
 RoleSet parse_roles(std::string_view names) {
   RoleSet roles{};
   if (names == "all") {

@@ -15,6 +15,9 @@ namespace halfscope {
 /// "all", "none", or names from the tracker table separated by commas.
 [[nodiscard]] TrackerList make_trackers(std::string_view names, const TrackerOptions& options = {});
 
+/// The config's trackers of such steps.
+[[nodiscard]] TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps);
+
 /// "all", or names of roles separated by commas.
 [[nodiscard]] RoleSet parse_roles(std::string_view names);
 

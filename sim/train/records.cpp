@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
+#include "sim/train/overflow_record.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -33,33 +37,29 @@ Json to_json(const ReductionRecord& record) {
           {"largest_partial_sum", shortest(c.largest_partial_sum)}};
 }
 
-/// The binades from the first to the last that hold anything.
-Json to_json(std::int64_t step, const HistogramRecord& record) {
+/// The line of a histogram: the binades from the first to the last that hold anything. Written out by hand,
+/// since it is most of what a record takes.
+std::string histogram_line(std::int64_t step, const HistogramRecord& record) {
   const ExponentHistogram& histogram = record.histogram;
   int first = ExponentHistogram::first_exponent, last = ExponentHistogram::last_exponent;
   while (first < last && histogram.count(first) == 0) ++first;
   while (last > first && histogram.count(last) == 0) --last;
-  Json counts = Json::array(), pow2 = Json::array(), top = Json::array(), carry = Json::array();
-  for (int exponent = first; exponent <= last; ++exponent) {
-    const BinadeCounts binade = histogram.binade(exponent);
-    counts.push_back(binade.all);
-    pow2.push_back(binade.pow2);
-    top.push_back(binade.top);
-    carry.push_back(binade.ts);
+  std::string line =
+      fmt::format(R"({{"step":{},"tensor":{},"role":{},"scale":{},"first_exponent":{})", step,
+                  Json(record.tensor).dump(), Json(record.what).dump(), Json(record.scale).dump(), first);
+  for (const auto& [key, field] :
+       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::pow2),
+        std::pair("top", &BinadeCounts::top), std::pair("subnormal_carry", &BinadeCounts::ts)}) {
+    fmt::format_to(std::back_inserter(line), R"(,"{}":)", key);
+    for (int exponent = first; exponent <= last; ++exponent) {
+      fmt::format_to(std::back_inserter(line), "{}{}", exponent == first ? '[' : ',',
+                     histogram.binade(exponent).*field);
+    }
+    line += ']';
   }
-  return {{"step", step},
-          {"tensor", record.tensor},
-          {"role", record.what},
-          {"scale", record.scale},
-          {"first_exponent", first},
-          {"counts", counts},
-          {"pow2", pow2},
-          {"top", top},
-          {"subnormal_carry", carry},
-          {"zeros", histogram.zeros()},
-          {"negative_zeros", histogram.negative_zeros()},
-          {"infinities", histogram.infinities()},
-          {"nans", histogram.nans()}};
+  fmt::format_to(std::back_inserter(line), R"(,"zeros":{},"negative_zeros":{},"infinities":{},"nans":{}}})",
+                 histogram.zeros(), histogram.negative_zeros(), histogram.infinities(), histogram.nans());
+  return line;
 }
 
 const Json& member(const Json& record, const char* key) {
@@ -85,12 +85,14 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"skipped", record.skipped},
             {"learning_rate", record.learning_rate}};
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
+  if (!record.shadow.empty()) json["shadow"] = list_of(record.shadow);
+  if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);
   if (record.observations) {
     json["tensors"] = list_of(record.observations->tensors);
     json["updates"] = list_of(record.observations->updates);
     json["reductions"] = list_of(record.observations->reductions);
     for (const HistogramRecord& histogram : record.observations->histograms) {
-      text.histograms += to_line(to_json(record.step, histogram)) + "\n";
+      text.histograms += histogram_line(record.step, histogram) + "\n";
     }
   }
   text.metrics += to_line(json) + "\n";

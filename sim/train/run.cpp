@@ -5,6 +5,9 @@
 #include <cmath>
 #include <deque>
 
+#include "sim/train/lint.hpp"
+#include "sim/train/overflow_record.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -32,6 +35,7 @@ class Summary {
                             {"overflow", gradients_.overflow}};
     summary["skipped"] = skipped_;
     summary["final_scale"] = scale_;
+    summary["overflows"] = overflows_;
   }
 
  private:
@@ -41,6 +45,10 @@ class Summary {
     if (losses_.size() > loss_window) losses_.pop_front();
     if (record.at("skipped").get<bool>()) ++skipped_;
     scale_ = record.at("scale").get<double>();
+    if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
+      const auto step = record.at("step").get<std::int64_t>();
+      overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
+    }
     if (!record.contains("updates")) return;
     for (const Json& tensor : record["tensors"]) {
       const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
@@ -67,6 +75,7 @@ class Summary {
 
   std::deque<double> losses_;
   Gradients gradients_;
+  Json overflows_ = Json::array();  // in words, a line per step
   std::int64_t skipped_ = 0, nonzero_ = 0, lost_ = 0;
   double scale_ = 1;
 };
@@ -111,6 +120,8 @@ class Run {
               {"metric", diverged_ ? Json() : Json(evaluation_.metric)},
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     Summary(records_.metrics).write_to(json);
+    json["lint"] = Json::array();
+    for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
     return json;
@@ -119,7 +130,7 @@ class Run {
  private:
   void finish_step(const StepRecord& record) {
     const bool last = record.step == config_.steps;
-    diverged_ = !trainer_.weights_finite();
+    diverged_ = record.diverged;
     const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     append_record(records_, record, evaluates && !diverged_ ? &evaluation_ : nullptr);

@@ -23,6 +23,10 @@ std::int64_t evaluation_batch(const Dataset& dataset) {
   return std::clamp<std::int64_t>(most_elements / elements, 1, most_examples);
 }
 
+bool is_due(std::int64_t every, std::int64_t step) {
+  return every > 0 && (step == 1 || step % every == 0);
+}
+
 Model make_model(const TrainConfig& config, const Dataset& dataset) {
   return find_in_table("model", config.model, model_table)
       .make({.example_shape = dataset.example_shape(),
@@ -51,7 +55,8 @@ double metadata_number(const SafetensorsFile& checkpoint, const std::string& key
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
       dataset_(dataset),
-      trackers_(make_trackers(config.trackers, {parse_roles(config.observe_roles)})),
+      trackers_(make_trackers(config, WatchedSteps::observed)),
+      overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
       caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
       model_(make_model(config, dataset)),
       optimizer_(make_optimizer(config, *model_.store)),
@@ -66,23 +71,60 @@ Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
 StepRecord Trainer::step() {
   StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
   record.learning_rate = learning_rate(config_, steps_done_);
-  const std::int64_t every = config_.observe_every;
-  if (every > 0 && (record.step == 1 || record.step % every == 0)) record.observations.emplace();
-  caster_.begin_step({record.step, record.scale, record.observations ? &*record.observations : nullptr});
+  if (is_due(config_.observe_every, record.step)) record.observations.emplace();
+  const StepContext context{record.step, record.scale, record.observations ? &*record.observations : nullptr};
+  caster_.begin_step(context);
 
   Tape tape(caster_, Phase::training);
-  const BatchOutcome outcome =
-      model_.forward(tape, dataset_.batch(Split::train, sampler_.indices(steps_done_)));
+  const Batch batch = dataset_.batch(Split::train, sampler_.indices(steps_done_));
+  const BatchOutcome outcome = model_.forward(tape, batch);
   record.loss = tape.value(outcome.loss)[0];
   tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
 
-  const auto finite = [](const Parameter& parameter) { return all_finite(parameter.gradient.values()); };
-  const auto& parameters = model_.store->parameters;
-  record.skipped = scaler_->update(
-      {.finite = !scaler_->checks_gradients() || std::all_of(parameters.begin(), parameters.end(), finite)});
+  if (is_due(config_.shadow_every, record.step)) {
+    record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
+                           [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+  }
+  const bool finite = gradients_finite();
+  record.skipped = scaler_->update({.finite = finite || !scaler_->checks_gradients()});
+  if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batch);
   if (!record.skipped) update_weights(record.scale, record.learning_rate);
+  record.diverged = !weights_finite();
+  if (finite && record.diverged && !overflow_trackers_.empty()) record.overflow = look_at_update(context);
   ++steps_done_;
   return record;
+}
+
+void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
+  std::vector<Array> running_statistics;
+  for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
+  Tape tape(caster, Phase::training);
+  const TensorRef loss = model_.forward(tape, batch).loss;
+  tape.backward(loss, static_cast<float>(loss_scale * config_.loss_weight));
+  for (std::size_t i = 0; i < running_statistics.size(); ++i) {
+    model_.store->buffers[i].value = std::move(running_statistics[i]);
+  }
+}
+
+StepObservations Trainer::look_at_step(const StepContext& context, const Batch& batch) {
+  StepObservations seen;
+  Caster caster(caster_.policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  caster.begin_step({context.step, context.loss_scale, &seen});
+  repeat(caster, context.loss_scale, batch);
+  return seen;
+}
+
+StepObservations Trainer::look_at_update(const StepContext& context) {
+  StepObservations seen;
+  Caster caster(fp32_policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  caster.begin_step({context.step, 1, &seen, Pass::update});
+  for (Parameter& parameter : model_.store->parameters) {
+    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
+  }
+  for (Parameter& parameter : model_.store->parameters) {
+    caster.cast(parameter.master, parameter.name, Role::master_weight);
+  }
+  return seen;
 }
 
 void Trainer::update_weights(double loss_scale, double rate) {
@@ -118,6 +160,12 @@ Evaluation Trainer::evaluate() {
     total.loss += static_cast<double>(tape.value(outcome.loss)[0]) * static_cast<double>(indices.size());
   }
   return {total.loss / static_cast<double>(size), metric->value()};
+}
+
+bool Trainer::gradients_finite() const {
+  const auto& parameters = model_.store->parameters;
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& parameter) { return all_finite(parameter.gradient.values()); });
 }
 
 bool Trainer::weights_finite() const {

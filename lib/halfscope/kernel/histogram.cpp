@@ -25,24 +25,30 @@ struct Tables {
   alignas(64) std::uint16_t counts[tables][bins] = {};
   std::uint32_t negative_zeros = 0;
   std::uint32_t max_finite = 0;
+  std::int32_t lowest = bins, highest = 0;  // of the bins that hold anything
 };
 
 /// The bins of up to `tile` numbers. Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
 void find_bins(const float* values, std::size_t count, std::uint16_t* out, Tables& t) {
   std::uint32_t negative_zeros = 0;
-  std::int32_t max_finite = 0;
-#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite)
+  std::int32_t max_finite = 0, lowest = t.lowest, highest = t.highest;
+#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite, highest) reduction(min : lowest)
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = to_bits(values[i]);
     const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
     const std::int32_t fraction = magnitude & 0x7FFFFF;
     const std::int32_t fraction_class =
         (fraction == 0 ? 1 : 0) + (fraction >= 0x7FE000 ? 2 : 0) + (fraction >= 0x7FF000 ? 1 : 0);
-    out[i] = static_cast<std::uint16_t>(((magnitude >> 23) << 2) + fraction_class);
+    const std::int32_t bin = ((magnitude >> 23) << 2) + fraction_class;
+    out[i] = static_cast<std::uint16_t>(bin);
+    lowest = lowest < bin ? lowest : bin;
+    highest = highest > bin ? highest : bin;
     negative_zeros += bits == sign_bit ? 1u : 0u;
     const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
     max_finite = max_finite > finite ? max_finite : finite;
   }
+  t.lowest = lowest;
+  t.highest = highest;
   t.negative_zeros += negative_zeros;
   const auto max_here = static_cast<std::uint32_t>(max_finite);
   t.max_finite = t.max_finite > max_here ? t.max_finite : max_here;
@@ -83,25 +89,27 @@ void add_subnormals(const float* values, std::size_t count, BinadeCounts* binade
 }
 
 /// Empties the tables into `counts`; `values` are the numbers that they hold, read again only for subnormals.
+/// Only the exponents that occur are looked at: small arrays would spend most of their time here.
 void flush(const float* values, std::size_t count, const Tables& t, HistogramCounts& counts) {
   BinadeCounts* const binades = counts.binades.data();
-  std::int64_t sums[bins];
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    std::int32_t sum = 0;
-    for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][bin];
-    sums[bin] = sum;
-  }
-  counts.zeros += sums[pow2];  // exponent field 0, fraction 0
-  counts.negative_zeros += t.negative_zeros;
-  if (sums[plain] + sums[ts_only] + sums[top_and_ts] != 0) add_subnormals(values, count, binades);
-  for (std::size_t field = 1; field < 255; ++field) {
-    for (std::size_t c = 0; c < classes; ++c) {
-      add_to_binade(binades[static_cast<int>(field) - 127 - lowest_binade], c, sums[classes * field + c]);
+  for (std::int32_t field = t.lowest >> 2; field <= t.highest >> 2; ++field) {
+    std::int64_t sums[classes] = {};
+    for (const auto& table : t.counts) {
+      for (std::size_t c = 0; c < classes; ++c)
+        sums[c] += table[classes * static_cast<std::size_t>(field) + c];
+    }
+    if (field == 0) {
+      counts.zeros += sums[pow2];
+      if (sums[plain] + sums[ts_only] + sums[top_and_ts] != 0) add_subnormals(values, count, binades);
+    } else if (field == 255) {
+      counts.infinities += sums[pow2];
+      counts.nans += sums[plain] + sums[ts_only] + sums[top_and_ts];
+    } else {
+      for (std::size_t c = 0; c < classes; ++c)
+        add_to_binade(binades[field - 127 - lowest_binade], c, sums[c]);
     }
   }
-  const std::int64_t* const special = sums + classes * 255;
-  counts.infinities += special[pow2];
-  counts.nans += special[plain] + special[ts_only] + special[top_and_ts];
+  counts.negative_zeros += t.negative_zeros;
   const float max_abs = from_bits(t.max_finite);
   counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
 }

@@ -22,6 +22,11 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
 
+/// What a step is doing.
+enum class Pass : std::uint8_t { forward, backward, update };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<Pass>{"forward", "backward", "update"};
+
 /// Some of the roles.
 class RoleSet {
  public:
@@ -50,6 +55,7 @@ struct Site {
   Role role = Role::activation;
   double scale = 1;
   std::int32_t part = whole_tensor;
+  Pass pass = Pass::forward;
 };
 
 }  // namespace halfscope

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,12 +79,45 @@ struct HistogramRecord {
   ExponentHistogram histogram;
 };
 
+/// A tensor, or a reduction, as it went by: after the cast, `nonfinite` of its elements were infinite or NaN.
+struct TraceRecord {
+  std::string tensor;
+  std::string what;  ///< the role's name, or "reduction"
+  std::int64_t elements = 0;
+  std::int64_t nonfinite = 0;
+  float max_abs = 0;  ///< of the finite elements before the cast; of the partial sums of a reduction
+};
+
+/// What made the first infinity or NaN of a step.
+enum class OverflowCause : std::uint8_t {
+  cast,        ///< finite numbers that the format does not hold
+  arithmetic,  ///< they came out of the operation so
+  reduction,   ///< a partial sum of one
+};
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<OverflowCause>{"cast", "arithmetic", "reduction"};
+
+/// The first tensor of a step with an infinity or a NaN.
+struct FirstOverflow {
+  Pass pass{};
+  OverflowCause cause{};
+  TraceRecord culprit;
+};
+
 /// Everything that the trackers saw in one step, in the order in which training did it.
 struct StepObservations {
   std::vector<TensorCounters> tensors;
   std::vector<UpdateCounters> updates;
   std::vector<ReductionRecord> reductions;
   std::vector<HistogramRecord> histograms;
+  std::vector<TraceRecord> trace;  ///< the latest ones, up to the first overflow
+  std::optional<FirstOverflow> first_overflow{};
+};
+
+/// Which steps a tracker watches.
+enum class WatchedSteps : std::uint8_t {
+  observed,    ///< every observe_every-th
+  overflowed,  ///< those that overflow, which are run again for it: the others cost nothing
 };
 
 /// What a tracker can be told when it is made.
@@ -97,6 +131,7 @@ struct TrackerOptions {
 class Tracker {
  public:
   virtual ~Tracker() = default;
+  [[nodiscard]] virtual WatchedSteps watched_steps() const { return WatchedSteps::observed; }
   [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
   [[nodiscard]] virtual bool watches_reductions() const { return false; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include <halfscope/stats/first_overflow.hpp>
 #include <halfscope/stats/reduction_overflow.hpp>
 #include <halfscope/stats/underflow.hpp>
 #include <halfscope/stats/update_loss.hpp>
@@ -18,6 +19,9 @@ struct TrackerEntry {
 };
 
 inline constexpr std::array tracker_table{
+    TrackerEntry{"first_overflow",
+                 "in a step that overflows: which tensor did first, and what came before it",
+                 make_first_overflow},
     TrackerEntry{"gradient_underflow",
                  "gradients, or other roles, that a cast flushes to zero, makes subnormal or overflows",
                  make_gradient_underflow},
