@@ -9,7 +9,6 @@ namespace halfscope {
 namespace {
 
 constexpr double shortest_sample = 1e-3;  // seconds: far above the clock's resolution
-constexpr double time_of_case = 0.5;
 
 double seconds(const std::function<void()>& function, int calls) {
   const auto start = std::chrono::steady_clock::now();
@@ -27,11 +26,11 @@ int calls_per_sample(const std::function<void()>& function) {
 
 }  // namespace
 
-Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others) {
+Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others, double time) {
   const int our_calls = calls_per_sample(ours), other_calls = calls_per_sample(others);
   Times best{INFINITY, INFINITY};
   int samples = 0;
-  for (double spent = 0; spent < time_of_case || samples < 5; ++samples) {
+  for (double spent = 0; spent < time || samples < 5; ++samples) {
     const double our_time = seconds(ours, our_calls), other_time = seconds(others, other_calls);
     best = {std::min(best.ours, our_time / our_calls), std::min(best.others, other_time / other_calls)};
     spent += our_time + other_time;

@@ -33,8 +33,9 @@ struct Times {
   double others = 0;
 };
 
-/// Times the two in turn, so that both meet the same machine, for about half a second.
-[[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others);
+/// Times the two in turn, so that both meet the same machine, for about `time` seconds.
+[[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others,
+                                 double time = 0.5);
 
 /// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread. Instantiated in a translation
 /// unit per instruction set.

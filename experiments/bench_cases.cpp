@@ -13,7 +13,7 @@
 #include <halfscope/stats/tensor_survey.hpp>
 
 #include "experiments/bench.hpp"
-#include "sim/train/trainer.hpp"
+#include "experiments/bench_training.hpp"
 
 namespace halfscope {
 namespace {
@@ -121,40 +121,6 @@ BenchResult product_on_two_threads() {
   return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours, "one thread"};
 }
 
-/// Noise of Fashion-MNIST's shape: training takes as long as on the images.
-class NoiseImages final : public Dataset {
- public:
-  NoiseImages() {
-    for (std::size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = RandomStream{.seed = 2}.uniform(i) - 0.5f;
-  }
-  [[nodiscard]] std::int64_t size(Split) const override { return images; }
-  [[nodiscard]] Shape example_shape() const override { return {28, 28, 1}; }
-  [[nodiscard]] std::int64_t class_count() const override { return 10; }
-  [[nodiscard]] Batch batch(Split, std::span<const std::int64_t> indices) const override {
-    Batch batch{Array({static_cast<std::int64_t>(indices.size()), 28, 28, 1}), {}};
-    float* to = batch.inputs.data();
-    for (const std::int64_t index : indices) {
-      batch.labels.push_back(static_cast<std::int32_t>(index % 10));
-      to = std::copy_n(pixels_.begin() + index * image, image, to);
-    }
-    return batch;
-  }
-
- private:
-  static constexpr std::int64_t images = 512, image = 28 * 28;
-  std::vector<float> pixels_ = std::vector<float>(static_cast<std::size_t>(images * image));
-};
-
-BenchResult training_step() {
-  const NoiseImages images;
-  const auto trainer_with = [&](const char* policy, const char* scale) {
-    return Trainer({.steps = 1'000'000, .policy = policy, .loss_scale = scale, .observe_every = 0}, images);
-  };
-  Trainer mixed = trainer_with("fp16_mixed", "1024"), full = trainer_with("fp32", "none");
-  const Times times = time_in_turn([&] { (void)mixed.step(); }, [&] { (void)full.step(); });
-  return {times.ours * 1e3, "ms", times.others / times.ours, "the policy fp32"};
-}
-
 constexpr std::array cases{
     BenchCase{"round_fp16", "rounding to the nearest", [] { return rounding("fp16"); }},
     BenchCase{"round_bf16", "rounding to the nearest", [] { return rounding("bf16"); }},
@@ -181,7 +147,10 @@ constexpr std::array cases{
     BenchCase{"gemm_hopper", "as an H100's tensor core",
               [] { return product_against_eigen("tensor_core(hopper)"); }},
     BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order", product_on_two_threads},
-    BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", training_step},
+    BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", bench_training_step},
+    BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",
+              bench_tracked_weight_gradients},
+    BenchCase{"track_all_tensors", "the same step, every tensor counted", bench_tracked_tensors},
 };
 
 }  // namespace

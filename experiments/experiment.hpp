@@ -36,6 +36,7 @@ struct ArmSummary {
   std::optional<double> final_scale_log2{};      ///< mean
   std::optional<double> first_at_final_scale{};  ///< the first step that had the final scale, mean
   std::optional<double> seconds_per_step{};      ///< median
+  std::vector<std::string> overflows{};  ///< in words, a line per step, of the first seed that had any
 };
 
 /// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements

@@ -34,6 +34,7 @@ Json arm_json(const ArmSummary& arm) {
           {"last_skipped_step", json_or_null(arm.last_skipped)},
           {"final_scale_log2", json_or_null(arm.final_scale_log2)},
           {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
+          {"overflows", arm.overflows},
           {"seconds_per_step", json_or_null(arm.seconds_per_step)}};
 }
 
@@ -137,6 +138,18 @@ std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
       text);
 }
 
+/// A line per arm of which a step overflowed: what did first, in its first such step.
+std::string overflow_lines(const ExperimentSummary& summary) {
+  std::string text;
+  for (const ArmSummary& arm : summary.arms) {
+    if (arm.overflows.empty()) continue;
+    const std::size_t more = arm.overflows.size() - 1;
+    text += fmt::format("  {}: {}{}\n", arm.arm, arm.overflows.front(),
+                        more == 0 ? "" : fmt::format("; {} more steps overflowed", more));
+  }
+  return text.empty() ? "" : "\n  overflows\n" + text;
+}
+
 std::string prediction_table(const Experiment& experiment, const ExperimentSummary& summary) {
   if (summary.predictions.empty()) return "";
   const std::string& nearest = summary.predictions.front().tensor;
@@ -193,8 +206,9 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
   for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}: {}\n\n{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name, experiment.summary,
-                     text_table(rows), prediction_table(experiment, summary), sums, experiment.paper,
+  return fmt::format("{}: {}\n\n{}{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name,
+                     experiment.summary, text_table(rows), overflow_lines(summary),
+                     prediction_table(experiment, summary), sums, experiment.paper,
                      experiment.verdict(summary));
 }
 

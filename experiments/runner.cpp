@@ -14,6 +14,7 @@
 #include "experiments/settings_file.hpp"
 #include "experiments/summarise.hpp"
 #include "sim/data/datasets.hpp"
+#include "sim/train/lint.hpp"
 #include "sim/train/run.hpp"
 
 namespace halfscope {
@@ -115,6 +116,16 @@ std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) 
   return runs;
 }
 
+/// What the formats of each arm do to its constants; seeds do not differ in that.
+void print_notes(const std::vector<PlannedRun>& runs) {
+  for (const PlannedRun& run : runs) {
+    if (run.config.seed != runs.front().config.seed) continue;
+    for (const Finding& finding : lint(run.config)) {
+      fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
+    }
+  }
+}
+
 std::string progress_text(const RunProgress& progress) {
   const RunIdentity& run = progress.identity;
   const StepRecord& record = progress.record;
@@ -128,6 +139,7 @@ std::string progress_text(const RunProgress& progress) {
 void run_experiment(const RunRequest& request) {
   const Request settled = settle(request);
   const std::vector<PlannedRun> runs = plan(settled, request);
+  print_notes(runs);
   std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {

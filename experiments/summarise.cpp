@@ -69,6 +69,15 @@ std::optional<double> gradient_share(const std::vector<Json>& runs, const char* 
   return optional_mean(shares);
 }
 
+std::vector<std::string> overflows(const std::vector<Json>& runs) {
+  for (const Json& run : runs) {
+    if (run.contains("overflows") && !run["overflows"].empty()) {
+      return run["overflows"].get<std::vector<std::string>>();
+    }
+  }
+  return {};
+}
+
 ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs, const std::string& metric) {
   ArmSummary arm{.arm = name,
                  .lost_updates = optional_mean(numbers(runs, "lost_updates")),
@@ -97,6 +106,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
     const auto step = run.at("diverged_step").get<std::int64_t>();
     arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
   }
+  arm.overflows = overflows(runs);
   arm.mean = optional_mean(metrics);
   if (metrics.size() >= 2) {
     const double half_width = confidence_95(metrics);

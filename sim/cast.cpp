@@ -40,7 +40,7 @@ std::uint32_t stream_site(const Site& site) {
 
 Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
   const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
-  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part};
+  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part, context_.pass};
 }
 
 RandomStream Caster::random_stream(std::string_view name) const {
@@ -51,18 +51,31 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
   const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
-  if (role == Role::weight_gradient && context_.weight_gradients != nullptr) {
-    context_.weight_gradients->add(values);
-  }
-  if (!observed()) {
+  const bool adds_up = role == Role::weight_gradient && context_.weight_gradients != nullptr;
+  const CastDetail detail = adds_up ? CastDetail::histogram : watched(role);
+  if (detail == CastDetail::none) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
-  Array before({static_cast<std::int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), before.data());
-  if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
-  const CastEvent event{where, quantizer, std::as_const(before).values(), values};
-  for (const auto& tracker : *trackers_) tracker->on_cast(event, *context_.observations);
+  const CastCounts counts = round_and_count(values, quantizer, detail, stream);
+  if (adds_up) context_.weight_gradients->merge(*counts.before);
+  if (!observed()) return;
+  const CastEvent event{where, quantizer, counts, values};
+  for (const auto& tracker : *trackers_) {
+    if (tracker->watches_casts(role) != CastDetail::none) tracker->on_cast(event, *context_.observations);
+  }
+}
+
+CastDetail Caster::watched(Role role) const {
+  CastDetail most = CastDetail::none;
+  if (!observed()) return most;
+  for (const auto& tracker : *trackers_) most = std::max(most, tracker->watches_casts(role));
+  return most;
+}
+
+bool Caster::watches_reductions() const {
+  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
+                                   [](const auto& tracker) { return tracker->watches_reductions(); });
 }
 
 void Caster::observe_update(std::string_view tensor, const Array& before, const Array& update) {
@@ -77,7 +90,7 @@ void Caster::observe_update(std::string_view tensor, const Array& before, const 
 }
 
 void Caster::observe_reduction(std::string_view tensor, const ReductionCounters& counters) {
-  if (!observed()) return;
+  if (!watches_reductions()) return;
   const ReductionEvent event{site(tensor, Role::activation), counters};
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *context_.observations);
 }

@@ -21,6 +21,7 @@ struct StepContext {
   std::int64_t step = 0;
   double loss_scale = 1;
   StepObservations* observations = nullptr;
+  Pass pass = Pass::forward;
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
 };
 
@@ -31,8 +32,10 @@ class Caster {
       : policy_(std::move(policy)), seed_(seed), trackers_(&trackers) {}
 
   void begin_step(const StepContext& context) { context_ = context; }
+  void begin_pass(Pass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
-  [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
+  /// Whether a tracker wants this step's reductions counted.
+  [[nodiscard]] bool watches_reductions() const;
 
   /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
   void cast(Array& array, std::string_view tensor, Role role) { cast(array.values(), tensor, role); }
@@ -46,6 +49,9 @@ class Caster {
   void observe_reduction(std::string_view tensor, const ReductionCounters& counters);
 
  private:
+  [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
+  /// The most that any tracker wants to know of a cast of `role` in this step.
+  [[nodiscard]] CastDetail watched(Role role) const;
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
   PrecisionPolicy policy_;

@@ -12,7 +12,9 @@ TensorRef Tape::input(std::string name, Array value) {
 }
 
 TensorRef Tape::parameter(Parameter& parameter) {
-  if (!policy().quantizer(Role::weight).is_identity()) {
+  if (policy().quantizer(Role::weight).is_identity()) {
+    parameter.working = {};  // what a tape of another policy may have left
+  } else {
     parameter.working = parameter.master.clone();
     caster_->cast(parameter.working, parameter.name, Role::weight);
   }
@@ -48,6 +50,7 @@ void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
 }
 
 void Tape::backward(TensorRef loss, float loss_scale) {
+  caster_->begin_pass(Pass::backward);
   add_gradient(loss, Array::from({}, {loss_scale}), Rounds::no);
   for (std::size_t i = loss.index + 1; i-- > 0;) {
     Node& node = nodes_[i];

@@ -19,7 +19,7 @@ Array position_sums(Caster& caster, const std::string& name, const Array& x) {
     const ColumnTerms terms{.x = x.data() + n * positions * channels, .rows = positions, .columns = channels};
     const auto image =
         sums.values().subspan(static_cast<std::size_t>(n * channels), static_cast<std::size_t>(channels));
-    if (caster.observed()) {
+    if (caster.watches_reductions()) {
       counters.merge(counted_column_sums(terms, model, image));
     } else {
       column_sums(terms, model, image);

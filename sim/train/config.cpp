@@ -59,6 +59,9 @@ void check_policy(const std::string& text) {
 void check_trackers(const std::string& text) {
   (void)make_trackers(text);
 }
+void check_roles(const std::string& text) {
+  (void)parse_roles(text);
+}
 void check_loss_scale(const std::string& text) {
   (void)find_scaler(text);
 }
@@ -153,7 +156,11 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("record_gradients", c.record_gradients, check_detail,
         "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
+  visit("observe_roles", c.observe_roles, check_roles,
+        "all or roles separated by commas: whose tensors gradient_underflow counts");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
+  visit("shadow_every", c.shadow_every, interval,
+        "steps between comparisons with the same step in FP32; 0: never");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }

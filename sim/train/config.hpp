@@ -56,7 +56,9 @@ struct TrainConfig {
   ScalerSettings scaler_options{};  ///< of the loss scaler; what is left out is the scaler's own default
   std::string record_gradients = "max_abs";
   std::string trackers = "all";
+  std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
+  std::int64_t shadow_every = 0;
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;
 };

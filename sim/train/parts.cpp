@@ -27,6 +27,17 @@ std::optional<double> static_scale(const std::string& text) {
   return value;
 }
 
+/// Calls visit(name) for the names between commas; one empty name where there are none.
+template <typename Visit>
+void for_each_name(std::string_view names, Visit&& visit) {
+  for (;;) {
+    const std::size_t comma = names.find(',');
+    visit(names.substr(0, comma));
+    if (comma == std::string_view::npos) return;
+    names = names.substr(comma + 1);
+  }
+}
+
 }  // namespace
 
 DatasetSpec dataset_spec(const TrainConfig& config) {
@@ -36,19 +47,33 @@ DatasetSpec dataset_spec(const TrainConfig& config) {
           .sequence_length = config.sequence_length};
 }
 
-TrackerList make_trackers(std::string_view names) {
+TrackerList make_trackers(std::string_view names, const TrackerOptions& options) {
   TrackerList trackers;
   if (names == "none") return trackers;
   if (names == "all") {
-    for (const auto& entry : tracker_table) trackers.push_back(entry.make());
+    for (const auto& entry : tracker_table) trackers.push_back(entry.make(options));
     return trackers;
   }
-  for (std::string_view rest = names;;) {
-    const std::size_t comma = rest.find(',');
-    trackers.push_back(find_in_table("tracker", rest.substr(0, comma), tracker_table).make());
-    if (comma == std::string_view::npos) return trackers;
-    rest = rest.substr(comma + 1);
+  for_each_name(names, [&](std::string_view name) {
+    trackers.push_back(find_in_table("tracker", name, tracker_table).make(options));
+  });
+  return trackers;
+}
+
+TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps) {
+  TrackerList trackers = make_trackers(config.trackers, {parse_roles(config.observe_roles)});
+  std::erase_if(trackers, [&](const auto& tracker) { return tracker->watched_steps() != steps; });
+  return trackers;
+}
+
+RoleSet parse_roles(std::string_view names) {
+  RoleSet roles{};
+  if (names == "all") {
+    for (const std::string_view name : enum_names<Role>) roles.add(parse_enum<Role>("role", name));
+    return roles;
   }
+  for_each_name(names, [&](std::string_view name) { roles.add(parse_enum<Role>("role", name)); });
+  return roles;
 }
 
 const ScalerEntry& find_scaler(const std::string& loss_scale) {

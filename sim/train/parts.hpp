@@ -13,7 +13,13 @@ namespace halfscope {
 [[nodiscard]] DatasetSpec dataset_spec(const TrainConfig& config);
 
 /// "all", "none", or names from the tracker table separated by commas.
-[[nodiscard]] TrackerList make_trackers(std::string_view names);
+[[nodiscard]] TrackerList make_trackers(std::string_view names, const TrackerOptions& options = {});
+
+/// The config's trackers of such steps.
+[[nodiscard]] TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps);
+
+/// "all", or names of roles separated by commas.
+[[nodiscard]] RoleSet parse_roles(std::string_view names);
 
 /// The scaler that a loss_scale names: a number is a static one. Throws RequestError.
 [[nodiscard]] const ScalerEntry& find_scaler(const std::string& loss_scale);

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
+#include "sim/train/overflow_record.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -33,40 +37,39 @@ Json to_json(const ReductionRecord& record) {
           {"largest_partial_sum", shortest(c.largest_partial_sum)}};
 }
 
-/// The binades from the first to the last that hold anything.
-Json to_json(const ExponentHistogram& histogram) {
+/// The members of a histogram's JSON object, without its braces: the binades from the first to the last that
+/// hold anything. Written out by hand, since it is most of what a record takes.
+std::string histogram_members(const ExponentHistogram& histogram) {
   int first = ExponentHistogram::first_exponent, last = ExponentHistogram::last_exponent;
   while (first < last && histogram.count(first) == 0) ++first;
   while (last > first && histogram.count(last) == 0) --last;
-  Json counts = Json::array(), pow2 = Json::array(), top = Json::array(), carry = Json::array();
-  for (int exponent = first; exponent <= last; ++exponent) {
-    const BinadeCounts binade = histogram.binade(exponent);
-    counts.push_back(binade.all);
-    pow2.push_back(binade.pow2);
-    top.push_back(binade.top);
-    carry.push_back(binade.ts);
+  std::string members = fmt::format(R"("first_exponent":{})", first);
+  for (const auto& [key, field] :
+       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::pow2),
+        std::pair("top", &BinadeCounts::top), std::pair("subnormal_carry", &BinadeCounts::ts)}) {
+    fmt::format_to(std::back_inserter(members), R"(,"{}":)", key);
+    for (int exponent = first; exponent <= last; ++exponent) {
+      fmt::format_to(std::back_inserter(members), "{}{}", exponent == first ? '[' : ',',
+                     histogram.binade(exponent).*field);
+    }
+    members += ']';
   }
-  return {{"first_exponent", first},
-          {"counts", counts},
-          {"pow2", pow2},
-          {"top", top},
-          {"subnormal_carry", carry},
-          {"zeros", histogram.zeros()},
-          {"negative_zeros", histogram.negative_zeros()},
-          {"infinities", histogram.infinities()},
-          {"nans", histogram.nans()}};
+  fmt::format_to(std::back_inserter(members), R"(,"zeros":{},"negative_zeros":{},"infinities":{},"nans":{})",
+                 histogram.zeros(), histogram.negative_zeros(), histogram.infinities(), histogram.nans());
+  return members;
 }
 
-Json to_json(std::int64_t step, const HistogramRecord& record) {
-  Json json{{"step", step}, {"tensor", record.tensor}, {"role", record.what}, {"scale", record.scale}};
-  json.update(to_json(record.histogram));
-  return json;
+std::string histogram_line(std::int64_t step, const HistogramRecord& record) {
+  return fmt::format(R"({{"step":{},"tensor":{},"role":{},"scale":{},{}}})", step, Json(record.tensor).dump(),
+                     Json(record.what).dump(), Json(record.scale).dump(),
+                     histogram_members(record.histogram));
 }
 
 Json to_json(const GradientRecord& gradients) {
   Json json{{"finite", gradients.finite}};
   if (gradients.max_abs) json["max_abs"] = shortest(*gradients.max_abs);
-  if (gradients.histogram) json["histogram"] = to_json(*gradients.histogram);
+  if (gradients.histogram)
+    json["histogram"] = Json::parse("{" + histogram_members(*gradients.histogram) + "}");
   return json;
 }
 
@@ -94,12 +97,14 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"learning_rate", record.learning_rate}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
+  if (!record.shadow.empty()) json["shadow"] = list_of(record.shadow);
+  if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);
   if (record.observations) {
     json["tensors"] = list_of(record.observations->tensors);
     json["updates"] = list_of(record.observations->updates);
     json["reductions"] = list_of(record.observations->reductions);
     for (const HistogramRecord& histogram : record.observations->histograms) {
-      text.histograms += to_line(to_json(record.step, histogram)) + "\n";
+      text.histograms += histogram_line(record.step, histogram) + "\n";
     }
   }
   text.metrics += to_line(json) + "\n";

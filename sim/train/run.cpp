@@ -6,6 +6,9 @@
 #include <deque>
 #include <map>
 
+#include "sim/train/lint.hpp"
+#include "sim/train/overflow_record.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -36,6 +39,7 @@ class Summary {
     summary["final_scale"] = scale_;
     const auto first = first_at_scale_.find(scale_);
     summary["first_at_final_scale"] = first == first_at_scale_.end() ? Json() : Json(first->second);
+    summary["overflows"] = overflows_;
   }
 
  private:
@@ -50,8 +54,14 @@ class Summary {
     }
     scale_ = record.at("scale").get<double>();
     first_at_scale_.emplace(scale_, step);
+    if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
+      overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
+    }
     if (!record.contains("updates")) return;
-    for (const Json& tensor : record["tensors"]) gradients_.add(tensor);
+    for (const Json& tensor : record["tensors"]) {
+      const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
+      if (gradient_roles.contains(role)) gradients_.add(tensor);
+    }
     for (const Json& update : record["updates"]) {
       nonzero_ += update.at("nonzero").get<std::int64_t>();
       lost_ += update.at("lost").get<std::int64_t>();
@@ -74,6 +84,7 @@ class Summary {
   std::deque<double> losses_;
   Gradients gradients_;
   std::map<double, std::int64_t> first_at_scale_;
+  Json overflows_ = Json::array();  // in words, a line per step
   std::int64_t skipped_ = 0, last_skipped_ = 0, nonzero_ = 0, lost_ = 0;
   double scale_ = 1;
 };
@@ -118,6 +129,8 @@ class Run {
               {"metric", diverged_ ? Json() : Json(evaluation_.metric)},
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     Summary(records_.metrics).write_to(json);
+    json["lint"] = Json::array();
+    for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
     return json;
@@ -126,7 +139,7 @@ class Run {
  private:
   void finish_step(const StepRecord& record) {
     const bool last = record.step == config_.steps;
-    diverged_ = !trainer_.weights_finite();
+    diverged_ = record.diverged;
     const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     append_record(records_, record, evaluates && !diverged_ ? &evaluation_ : nullptr);

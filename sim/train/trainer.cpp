@@ -25,6 +25,10 @@ std::int64_t evaluation_batch(const Dataset& dataset) {
   return std::clamp<std::int64_t>(most_elements / elements, 1, most_examples);
 }
 
+bool is_due(std::int64_t every, std::int64_t step) {
+  return every > 0 && (step == 1 || step % every == 0);
+}
+
 Model make_model(const TrainConfig& config, const Dataset& dataset) {
   return find_in_table("model", config.model, model_table)
       .make({.example_shape = dataset.example_shape(),
@@ -64,12 +68,14 @@ StepGradients as_seen(const GradientRecord& record) {
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
       dataset_(dataset),
-      trackers_(make_trackers(config.trackers)),
+      trackers_(make_trackers(config, WatchedSteps::observed)),
+      overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
       caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
       model_(make_model(config, dataset)),
       optimizer_(make_optimizer(config, *model_.store)),
       scaler_(make_loss_scaler(config)),
-      detail_(std::max(scaler_->needs(), parse_enum<GradientDetail>("detail", config.record_gradients))),
+      detail_(std::max({scaler_->needs(), parse_enum<GradientDetail>("detail", config.record_gradients),
+                        overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
       sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
   (void)Array({}, parse_enum<Device>("device", config.device));
   for (Parameter& parameter : model_.store->parameters) {
@@ -80,25 +86,33 @@ Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
 StepRecord Trainer::step() {
   StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
   record.learning_rate = learning_rate(config_, steps_done_);
-  const std::int64_t every = config_.observe_every;
-  if (every > 0 && (record.step == 1 || record.step % every == 0)) record.observations.emplace();
+  if (is_due(config_.observe_every, record.step)) record.observations.emplace();
   if (detail_ > GradientDetail::none) record.gradients.emplace();
   if (detail_ == GradientDetail::histogram) record.gradients->histogram.emplace();
-  caster_.begin_step(
-      {.step = record.step,
-       .loss_scale = record.scale,
-       .observations = pointer_to(record.observations),
-       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr});
+  const StepContext context{
+      .step = record.step,
+      .loss_scale = record.scale,
+      .observations = pointer_to(record.observations),
+      .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr};
+  caster_.begin_step(context);
 
   Tape tape(caster_, Phase::training);
-  const BatchOutcome outcome =
-      model_.forward(tape, dataset_.batch(Split::train, sampler_.indices(steps_done_)));
+  const Batch batch = dataset_.batch(Split::train, sampler_.indices(steps_done_));
+  const BatchOutcome outcome = model_.forward(tape, batch);
   record.loss = tape.value(outcome.loss)[0];
   tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
 
   if (record.gradients) look_at_gradients(*record.gradients);
+  if (is_due(config_.shadow_every, record.step)) {
+    record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
+                           [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+  }
   record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
+  const bool finite = !record.gradients || record.gradients->finite;
+  if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batch);
   if (!record.skipped) update_weights(record.scale, record.learning_rate);
+  record.diverged = !weights_finite();
+  if (finite && record.diverged && !overflow_trackers_.empty()) record.overflow = look_at_update(context);
   ++steps_done_;
   return record;
 }
@@ -111,6 +125,38 @@ void Trainer::look_at_gradients(GradientRecord& record) const {
   }
   record.finite = std::isfinite(largest);
   if (detail_ >= GradientDetail::max_abs) record.max_abs = largest;
+}
+
+void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
+  std::vector<Array> running_statistics;
+  for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
+  Tape tape(caster, Phase::training);
+  const TensorRef loss = model_.forward(tape, batch).loss;
+  tape.backward(loss, static_cast<float>(loss_scale * config_.loss_weight));
+  for (std::size_t i = 0; i < running_statistics.size(); ++i) {
+    model_.store->buffers[i].value = std::move(running_statistics[i]);
+  }
+}
+
+StepObservations Trainer::look_at_step(const StepContext& context, const Batch& batch) {
+  StepObservations seen;
+  Caster caster(caster_.policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  caster.begin_step({context.step, context.loss_scale, &seen});
+  repeat(caster, context.loss_scale, batch);
+  return seen;
+}
+
+StepObservations Trainer::look_at_update(const StepContext& context) {
+  StepObservations seen;
+  Caster caster(fp32_policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  caster.begin_step({context.step, 1, &seen, Pass::update});
+  for (Parameter& parameter : model_.store->parameters) {
+    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
+  }
+  for (Parameter& parameter : model_.store->parameters) {
+    caster.cast(parameter.master, parameter.name, Role::master_weight);
+  }
+  return seen;
 }
 
 void Trainer::update_weights(double loss_scale, double rate) {

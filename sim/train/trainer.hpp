@@ -10,6 +10,7 @@
 #include "sim/models/model.hpp"
 #include "sim/train/config.hpp"
 #include "sim/train/parts.hpp"
+#include "sim/train/shadow.hpp"
 
 namespace halfscope {
 
@@ -20,7 +21,8 @@ struct GradientRecord {
   std::optional<ExponentHistogram> histogram{};  ///< before rounding
 };
 
-/// What a step did. `observations` is there on every observe_every-th step and on the first.
+/// What a step did. `observations` is there on every observe_every-th step and on the first, `overflow` where
+/// the gradients or the weights were not finite any more and the tracker first_overflow is on.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1
   float loss = 0;         ///< before the step's update, not scaled
@@ -28,7 +30,10 @@ struct StepRecord {
   double learning_rate = 0;
   bool skipped = false;
   std::optional<GradientRecord> gradients{};
+  bool diverged = false;  ///< an infinity or a NaN has reached the master weights
   std::optional<StepObservations> observations{};
+  std::optional<StepObservations> overflow{};
+  std::vector<ShadowRecord> shadow{};  ///< on every shadow_every-th step and on the first
 };
 
 struct Evaluation {
@@ -56,12 +61,21 @@ class Trainer {
  private:
   void look_at_gradients(GradientRecord& record) const;
   void update_weights(double scale, double rate);
+  /// Runs a step's forward and backward again under `caster`, from the same weights on the same batch.
+  /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
+  /// `caster` has the run's own policy and scale.
+  void repeat(Caster& caster, double loss_scale, const Batch& batch);
+  /// What the trackers of overflowing steps see of the step's forward and backward.
+  StepObservations look_at_step(const StepContext& context, const Batch& batch);
+  /// What they see of the step's unscaled gradients and of the weights that its update has made.
+  StepObservations look_at_update(const StepContext& context);
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
 
   TrainConfig config_;
   const Dataset& dataset_;
-  TrackerList trackers_;
+  TrackerList trackers_;           // of observed steps
+  TrackerList overflow_trackers_;  // of steps that overflow
   Caster caster_;
   Model model_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -138,6 +138,17 @@ def _losses(plan: ArmPlan, seed: int, last: int) -> list[float | None]:
 
 def _step(plan: ArmPlan, step: int, loss: float | None) -> dict:
     record = {"step": step, "loss": loss, "metric": None, "scale": plan.scale, "skipped": False}
+    if step == plan.diverges_at:
+        record["first_overflow"] = {
+            "pass": "forward", "cause": "reduction", "tensor": "bn1.mean", "role": "reduction", "elements": 16,
+            "nonfinite": 2, "max_abs": 65000.0,
+            "before": [{"tensor": "conv1", "role": "activation", "elements": 9, "nonfinite": 0, "max_abs": 812.5}],
+        }  # fmt: skip
+    if step % 20 == 0:
+        record["shadow"] = [
+            {"tensor": "conv1", "role": "activation", "relative_error": 2e-4, "cosine": 0.9999},
+            {"tensor": "conv1.weight", "role": "weight_gradient", "relative_error": None, "cosine": None},
+        ]
     if step % 10 == 0:
         record["tensors"] = [
             {"tensor": "conv1.weight", "role": "weight_gradient", "scale": plan.scale, "elements": 1000, "zeros": 50,

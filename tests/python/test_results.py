@@ -35,6 +35,15 @@ def test_counters(experiment: Experiment) -> None:
     }  # fmt: skip
 
 
+def test_shadow_and_first_overflows(experiment: Experiment) -> None:
+    shadow = experiment.runs["fp32"][0].counters("shadow").set_index(["step", "tensor"])
+    assert shadow.loc[(20, "conv1"), "relative_error"] == 2e-4
+    assert np.isnan(shadow.loc[(20, "conv1.weight"), "cosine"])
+    assert experiment.runs["fp32"][0].first_overflows == {}
+    (step, overflow), *more = experiment.runs["fp16_unprotected"][0].first_overflows.items()
+    assert (step, overflow["tensor"], overflow["before"][0]["tensor"], more) == (300, "bn1.mean", "conv1", [])
+
+
 def test_seed_ten_comes_after_seed_nine(tmp_path: Path) -> None:
     experiment = read_experiment(write_results(tmp_path, seeds=11, steps=10))
     assert [run.seed for run in experiment.runs["fp32"]] == list(range(11))

@@ -11,6 +11,7 @@ namespace {
 class Witness final : public Tracker {
  public:
   explicit Witness(std::vector<std::string>& seen) : seen_(seen) {}
+  [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
   void on_cast(const CastEvent& event, StepObservations&) override {
     seen_.push_back(std::string(event.site.tensor) + ":" + std::string(name_of(event.site.role)) + ":" +
                     std::to_string(static_cast<int>(event.site.scale)));

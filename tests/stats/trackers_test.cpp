@@ -5,8 +5,6 @@
 
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/round.hpp>
-#include <halfscope/stats/what_if.hpp>
 
 #include "tests/reference/rounding.hpp"
 #include "tests/support/catch.hpp"
@@ -19,10 +17,12 @@ namespace {
 /// What `tracker` makes of the cast of `before`.
 StepObservations observe_cast(Tracker& tracker, Role role, const Quantizer& q,
                               std::span<const float> before) {
-  std::vector<float> after(before.size());
-  round(before, after, q);
+  std::vector<float> values(before.begin(), before.end());
   StepObservations step;
-  tracker.on_cast({{.step = 3, .tensor = "fc1", .role = role, .scale = 8}, q, before, after}, step);
+  const CastDetail detail = tracker.watches_casts(role);
+  if (detail == CastDetail::none) return step;
+  const CastCounts counts = round_and_count(values, q, detail);
+  tracker.on_cast({{.step = 3, .tensor = "fc1", .role = role, .scale = 8}, q, counts, values}, step);
   return step;
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("every tracker of the table can be made and ignores what is not its bu
     INFO(entry.name);
     CHECK_FALSE(entry.summary.empty());
     CHECK(&find_in_table("tracker", entry.name, tracker_table) == &entry);
-    const StepObservations step = observe_cast(*entry.make(), Role::activation, {fp16}, gradients);
+    const StepObservations step = observe_cast(*entry.make({}), Role::activation, {fp16}, gradients);
     CHECK(
         (step.tensors.empty() && step.updates.empty() && step.reductions.empty() && step.histograms.empty()));
   }
@@ -70,23 +70,13 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
   }
 }
 
-TEST_CASE("the two ways to count agree", "[tracker]") {
-  std::vector<float> values = boundary_floats(fp16);
-  const std::vector<float> random = random_floats(10'000);
-  values.insert(values.end(), random.begin(), random.end());
-  const auto tracker = make_gradient_underflow();
-  // The same format by another name of the rounding policy: what differs from FP16's default is compared
-  // directly.
-  const TensorCounters counted = observe_cast(*tracker, Role::weight_gradient, {fp16}, values).tensors[0];
-  ExponentHistogram histogram;
-  histogram.add(values);
-  std::vector<float> after(values.size());
-  round(values, after, {fp16});
-  const CastEvent event{{.tensor = "t"}, {fp16, Rounding::toward_zero}, values, after};
-  const TensorCounters compared = count_underflow(event, histogram);
-  CHECK(compared.flushed == counted.flushed);
-  CHECK(compared.subnormal == counted.subnormal);
-  CHECK(compared.overflow == counted.overflow);
+TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]") {
+  const auto tracker = make_gradient_underflow({.roles = {Role::activation}});
+  const StepObservations activations = observe_cast(*tracker, Role::activation, {fp16}, gradients);
+  CHECK(activations.tensors.at(0).role == Role::activation);
+  CHECK(activations.tensors.at(0).flushed == 3);
+  CHECK(activations.histograms.empty());
+  CHECK(observe_cast(*tracker, Role::weight_gradient, {fp16}, gradients).tensors.empty());
 }
 
 TEST_CASE("gradient_underflow counts other formats by their own limits", "[tracker]") {

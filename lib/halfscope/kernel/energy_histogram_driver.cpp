@@ -39,8 +39,9 @@ void settle(EnergyHistogram& found) {
       if (bin % classes >= edges.ts_class) energy.ts += squares;
     }
   }
-  add_bins(counts.data(), edges, found.counts);
-  add_extremes({found.tables.negative_zeros, found.tables.max_finite}, found.counts);
+  const Extremes seen{found.tables.negative_zeros, found.tables.max_finite, 0, bins - 1};
+  add_bins(counts.data(), seen, edges, found.counts);
+  add_extremes(seen, found.counts);
   found.tables = {};
 }
 

@@ -37,13 +37,14 @@ void count_bins(const std::uint16_t* bin, std::size_t count, Tables& t) {
 /// Empties the tables into `counts`; `values` are the numbers that they hold, read again only for subnormals.
 void flush(const float* values, std::size_t count, const OrderedEdges& edges, const Tables& t,
            HistogramCounts& counts) {
-  std::int64_t sums[bins];
-  for (std::size_t bin = 0; bin < bins; ++bin) {
+  std::int64_t sums[bins] = {};
+  for (std::int32_t bin = t.extremes.lowest_bin; bin <= t.extremes.highest_bin; ++bin) {
+    const auto i = static_cast<std::size_t>(bin);
     std::int32_t sum = 0;
-    for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][bin];
-    sums[bin] = sum;
+    for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][i];
+    sums[i] = sum;
   }
-  add_bins(sums, edges, counts);
+  add_bins(sums, t.extremes, edges, counts);
   add_extremes(t.extremes, counts);
   if (sums[plain] + sums[past_first] + sums[past_both] == 0) return;
   const auto add = [&](std::size_t binade, std::uint32_t /*significand*/, std::uint32_t number_class) {

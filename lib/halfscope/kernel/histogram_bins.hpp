@@ -34,27 +34,33 @@ inline std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& ed
   return (fraction == 0 ? 1 : 0) + (fraction >= edges.first ? 2 : 0) + (fraction >= edges.second ? 1 : 0);
 }
 
-/// What bins do not tell.
+/// What bins do not tell, and which of them hold anything.
 struct Extremes {
   std::uint32_t negative_zeros = 0;
   std::uint32_t max_finite = 0;  ///< the magnitude's bits
+  std::int32_t lowest_bin = bins, highest_bin = -1;
 };
 
 /// The bins of `count` numbers.
 inline void find_bins(const float* values, std::size_t count, const OrderedEdges& edges, std::uint16_t* out,
                       Extremes& seen) {
   std::uint32_t negative_zeros = 0;
-  std::int32_t max_finite = 0;
-#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite)
+  std::int32_t max_finite = 0, lowest = seen.lowest_bin, highest = seen.highest_bin;
+#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite, highest) reduction(min : lowest)
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = to_bits(values[i]);
     const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
     const std::int32_t number_class = fraction_class(magnitude & 0x7FFFFF, edges);
-    out[i] = static_cast<std::uint16_t>(((magnitude >> 23) << 2) + number_class);
+    const std::int32_t bin = ((magnitude >> 23) << 2) + number_class;
+    out[i] = static_cast<std::uint16_t>(bin);
+    lowest = lowest < bin ? lowest : bin;
+    highest = highest > bin ? highest : bin;
     negative_zeros += bits == sign_bit ? 1u : 0u;
     const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
     max_finite = max_finite > finite ? max_finite : finite;
   }
+  seen.lowest_bin = lowest;
+  seen.highest_bin = highest;
   seen.negative_zeros += negative_zeros;
   const auto max_here = static_cast<std::uint32_t>(max_finite);
   seen.max_finite = seen.max_finite > max_here ? seen.max_finite : max_here;
@@ -68,15 +74,18 @@ inline void add_to_binade(BinadeCounts& binade, std::uint32_t number_class, std:
   if (number_class >= edges.ts_class) binade.ts += count;
 }
 
-/// Adds the numbers of each bin to `counts`; FP32's subnormals, which share the bins of one exponent field,
-/// are left to `for_each_subnormal`.
-inline void add_bins(const std::int64_t* sums, const OrderedEdges& edges, HistogramCounts& counts) {
+/// Adds the numbers of each bin to `counts`, looking only at the exponents that occur: small arrays would
+/// spend most of their time here. FP32's subnormals, which share the bins of one exponent field, are left to
+/// `for_each_subnormal`.
+inline void add_bins(const std::int64_t* sums, const Extremes& seen, const OrderedEdges& edges,
+                     HistogramCounts& counts) {
   BinadeCounts* const binades = counts.binades.data();
   counts.zeros += sums[pow2];  // exponent field 0, fraction 0
-  for (std::size_t field = 1; field < 255; ++field) {
+  const std::int32_t lowest = seen.lowest_bin >> 2, highest = seen.highest_bin >> 2;
+  for (std::int32_t field = lowest > 1 ? lowest : 1; field <= (highest < 254 ? highest : 254); ++field) {
     for (std::uint32_t c = 0; c < classes; ++c) {
-      add_to_binade(binades[static_cast<int>(field) - 127 - lowest_binade], c, sums[classes * field + c],
-                    edges);
+      const std::size_t bin = classes * static_cast<std::size_t>(field) + c;
+      add_to_binade(binades[field - 127 - lowest_binade], c, sums[bin], edges);
     }
   }
   const std::int64_t* const special = sums + classes * 255;

@@ -6,6 +6,7 @@ namespace {
 
 class ReductionOverflow final : public Tracker {
  public:
+  [[nodiscard]] bool watches_reductions() const override { return true; }
   void on_reduction(const ReductionEvent& event, StepObservations& step) override {
     step.reductions.push_back({std::string(event.site.tensor), event.counters});
   }
@@ -13,7 +14,7 @@ class ReductionOverflow final : public Tracker {
 
 }  // namespace
 
-std::unique_ptr<Tracker> make_reduction_overflow() {
+std::unique_ptr<Tracker> make_reduction_overflow(const TrackerOptions& /*options*/) {
   return std::make_unique<ReductionOverflow>();
 }
 

@@ -8,6 +8,6 @@
 namespace halfscope {
 
 /// Keeps the counters of every reduction as a ReductionRecord.
-[[nodiscard]] std::unique_ptr<Tracker> make_reduction_overflow();
+[[nodiscard]] std::unique_ptr<Tracker> make_reduction_overflow(const TrackerOptions& options = {});
 
 }  // namespace halfscope

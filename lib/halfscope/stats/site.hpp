@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 #include <halfscope/core/names.hpp>
@@ -21,6 +22,28 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
 
+/// What a step is doing.
+enum class Pass : std::uint8_t { forward, backward, update };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<Pass>{"forward", "backward", "update"};
+
+/// Some of the roles.
+class RoleSet {
+ public:
+  constexpr RoleSet(std::initializer_list<Role> roles) {
+    for (const Role role : roles) add(role);
+  }
+  constexpr void add(Role role) { bits_ |= 1u << static_cast<unsigned>(role); }
+  [[nodiscard]] constexpr bool contains(Role role) const {
+    return (bits_ >> static_cast<unsigned>(role) & 1u) != 0;
+  }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+inline constexpr RoleSet gradient_roles{Role::activation_gradient, Role::weight_gradient};
+
 /// The tensor is seen whole.
 inline constexpr std::int32_t whole_tensor = -1;
 
@@ -32,6 +55,7 @@ struct Site {
   Role role = Role::activation;
   double scale = 1;
   std::int32_t part = whole_tensor;
+  Pass pass = Pass::forward;
 };
 
 }  // namespace halfscope

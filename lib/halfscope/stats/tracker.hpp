@@ -3,22 +3,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <halfscope/arithmetic/reduction_counters.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>
 
 namespace halfscope {
 
-/// A tensor changes precision: `before` holds the exact values, `after` the same ones rounded.
+/// A tensor has changed precision: what the cast did, and the rounded values.
 struct CastEvent {
   Site site;
   Quantizer quantizer;
-  std::span<const float> before;
+  const CastCounts& counts;
   std::span<const float> after;
 };
 
@@ -77,19 +79,61 @@ struct HistogramRecord {
   ExponentHistogram histogram;
 };
 
+/// A tensor, or a reduction, as it went by: after the cast, `nonfinite` of its elements were infinite or NaN.
+struct TraceRecord {
+  std::string tensor;
+  std::string what;  ///< the role's name, or "reduction"
+  std::int64_t elements = 0;
+  std::int64_t nonfinite = 0;
+  float max_abs = 0;  ///< of the finite elements before the cast; of the partial sums of a reduction
+};
+
+/// What made the first infinity or NaN of a step.
+enum class OverflowCause : std::uint8_t {
+  cast,        ///< finite numbers that the format does not hold
+  arithmetic,  ///< they came out of the operation so
+  reduction,   ///< a partial sum of one
+};
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<OverflowCause>{"cast", "arithmetic", "reduction"};
+
+/// The first tensor of a step with an infinity or a NaN.
+struct FirstOverflow {
+  Pass pass{};
+  OverflowCause cause{};
+  TraceRecord culprit;
+};
+
 /// Everything that the trackers saw in one step, in the order in which training did it.
 struct StepObservations {
   std::vector<TensorCounters> tensors;
   std::vector<UpdateCounters> updates;
   std::vector<ReductionRecord> reductions;
   std::vector<HistogramRecord> histograms;
+  std::vector<TraceRecord> trace;  ///< the latest ones, up to the first overflow
+  std::optional<FirstOverflow> first_overflow{};
+};
+
+/// Which steps a tracker watches.
+enum class WatchedSteps : std::uint8_t {
+  observed,    ///< every observe_every-th
+  overflowed,  ///< those that overflow, which are run again for it: the others cost nothing
+};
+
+/// What a tracker can be told when it is made.
+struct TrackerOptions {
+  RoleSet roles = gradient_roles;  ///< whose casts are counted
 };
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
-/// where the event is of a part adds it to what it found of the tensor's other parts.
+/// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
+/// casts and reductions are counted, and told of, only where a tracker watches them.
 class Tracker {
  public:
   virtual ~Tracker() = default;
+  [[nodiscard]] virtual WatchedSteps watched_steps() const { return WatchedSteps::observed; }
+  [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
+  [[nodiscard]] virtual bool watches_reductions() const { return false; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}
   virtual void on_reduction(const ReductionEvent&, StepObservations&) {}

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include <halfscope/stats/first_overflow.hpp>
 #include <halfscope/stats/reduction_overflow.hpp>
 #include <halfscope/stats/underflow.hpp>
 #include <halfscope/stats/update_loss.hpp>
@@ -14,11 +15,15 @@ namespace halfscope {
 struct TrackerEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Tracker> (*make)();
+  std::unique_ptr<Tracker> (*make)(const TrackerOptions& options);
 };
 
 inline constexpr std::array tracker_table{
-    TrackerEntry{"gradient_underflow", "gradients that a cast flushes to zero, makes subnormal or overflows",
+    TrackerEntry{"first_overflow",
+                 "in a step that overflows: which tensor did first, and what came before it",
+                 make_first_overflow},
+    TrackerEntry{"gradient_underflow",
+                 "gradients, or other roles, that a cast flushes to zero, makes subnormal or overflows",
                  make_gradient_underflow},
     TrackerEntry{"reduction_overflow", "reductions whose partial sums overflow or stagnate",
                  make_reduction_overflow},

@@ -7,12 +7,8 @@
 
 namespace halfscope {
 
-/// For every cast of an activation gradient or a weight gradient: TensorCounters, and the histogram of the
-/// values before the cast, which carry the loss scale. A cast to FP32 is counted as if it were to FP16, so
-/// that a run in FP32 tells what FP16 would have done.
-[[nodiscard]] std::unique_ptr<Tracker> make_gradient_underflow();
-
-/// The counters of one cast; see TensorCounters.
-[[nodiscard]] TensorCounters count_underflow(const CastEvent& event, const ExponentHistogram& before);
+/// For every cast of a role that `options` names (gradients, unless it says otherwise): TensorCounters; for
+/// gradients also the histogram of the values before the cast, which carry the loss scale. See CastCounts.
+[[nodiscard]] std::unique_ptr<Tracker> make_gradient_underflow(const TrackerOptions& options = {});
 
 }  // namespace halfscope

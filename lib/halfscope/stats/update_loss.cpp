@@ -104,7 +104,7 @@ ExponentHistogram update_ratios(std::span<const float> weights, std::span<const 
   return histogram;
 }
 
-std::unique_ptr<Tracker> make_update_loss() {
+std::unique_ptr<Tracker> make_update_loss(const TrackerOptions& /*options*/) {
   return std::make_unique<UpdateLoss>();
 }
 

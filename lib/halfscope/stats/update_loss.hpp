@@ -9,7 +9,7 @@
 namespace halfscope {
 
 /// For every update: UpdateCounters, and the histogram of |dw/w| as "update_ratio".
-[[nodiscard]] std::unique_ptr<Tracker> make_update_loss();
+[[nodiscard]] std::unique_ptr<Tracker> make_update_loss(const TrackerOptions& options = {});
 
 /// Counts the updates dw that a weight w stored as `event.quantizer` says would not feel:
 /// dw != 0 and round(round(w) + dw) == round(w), the sum taken exactly and rounded once. A stochastic

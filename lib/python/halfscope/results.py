@@ -83,9 +83,14 @@ class Run:
         return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
 
     def counters(self, kind: str) -> pd.DataFrame:
-        """The counters of `kind` (tensors, updates or reductions), one row per observed step and tensor."""
+        """The rows of `kind` (tensors, updates, reductions or shadow), one per step that has them and tensor."""
         rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
         return pd.DataFrame(rows)
+
+    @property
+    def first_overflows(self) -> dict[int, dict]:
+        """By step, for the steps that overflowed: the first tensor with an infinity, and those before it."""
+        return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
 
     @cached_property
     def histograms(self) -> list[tuple[str, Histogram]]:

@@ -1,0 +1,30 @@
+// Rounds an array and counts, on the way, what the rounding does to it.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include <halfscope/core/random.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/cast_tally.hpp>
+#include <halfscope/stats/exponent_histogram.hpp>
+
+namespace halfscope {
+
+/// How closely a cast is looked at: a histogram takes several times as long as the counters alone.
+enum class CastDetail : std::uint8_t { none, counters, histogram };
+
+/// What a cast met and did. A cast to FP32 is counted as if it were to FP16, so that a run in FP32 tells what
+/// FP16 would have done.
+struct CastCounts {
+  std::int64_t elements = 0;
+  CastTally tally;
+  std::optional<ExponentHistogram> before;  ///< of the exact values, where it was asked for
+};
+
+/// Rounds `values` in place as `round` does and counts, split over the threads. Integers and a maximum: the
+/// counts are the same however the array is split.
+[[nodiscard]] CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer,
+                                         CastDetail detail, const RandomStream& stream = {});
+
+}  // namespace halfscope

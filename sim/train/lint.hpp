@@ -1,0 +1,33 @@
+// Finds the constants of a training run that die in the formats they are used in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/train/config.hpp"
+
+namespace halfscope {
+
+/// A number of the config that its format does not hold, and what comes of it.
+struct Finding {
+  std::string what;  ///< the setting, or an expression of settings
+  double value = 0;
+  double rounded = 0;  ///< as the format has it
+  std::string format;
+  std::string consequence;
+  std::string remedy;
+
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+/// What the config's formats do to its constants: the optimizer's in the precision of its state, the loss
+/// scale in that of activation gradients, and an update beside a weight where no master copy keeps it. Empty
+/// where all of them survive, as in FP32. Constants whose arithmetic is FP32 in every policy (batch norm's
+/// epsilon, clipping) are none of its business.
+[[nodiscard]] std::vector<Finding> lint(const TrainConfig& config);
+
+/// "epsilon = 1e-08 is 0 in fp16: CONSEQUENCE; REMEDY".
+[[nodiscard]] std::string to_string(const Finding& finding);
+[[nodiscard]] Json to_json(const Finding& finding);
+
+}  // namespace halfscope
