@@ -24,34 +24,48 @@ static_assert(numbers_per_flush / tables < 65536);
 struct Tables {
   alignas(64) std::uint16_t counts[tables][bins] = {};
   std::uint32_t negative_zeros = 0;
-  std::uint32_t max_finite = 0;
-  std::int32_t lowest = bins, highest = 0;  // of the bins that hold anything
+  std::int32_t max_finite = 0;
+  std::int32_t first_field = 255, last_field = 0;  // exponent fields that hold anything
 };
+
+/// What only tiles with zeros, infinities or NaNs need a second look for.
+void note_extremes(const float* values, std::size_t count, std::int32_t smallest, std::int32_t largest,
+                   Tables& t) {
+  t.first_field = t.first_field < smallest >> 23 ? t.first_field : smallest >> 23;
+  t.last_field = t.last_field > largest >> 23 ? t.last_field : largest >> 23;
+  if (smallest == 0) {
+    std::uint32_t negative_zeros = 0;
+#pragma omp simd reduction(+ : negative_zeros)
+    for (std::size_t i = 0; i < count; ++i) negative_zeros += to_bits(values[i]) == sign_bit ? 1u : 0u;
+    t.negative_zeros += negative_zeros;
+  }
+  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
+  if (largest >= infinity) {
+    largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
+      if (magnitude < infinity && magnitude > largest) largest = magnitude;
+    }
+  }
+  t.max_finite = t.max_finite > largest ? t.max_finite : largest;
+}
 
 /// The bins of up to `tile` numbers. Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
 void find_bins(const float* values, std::size_t count, std::uint16_t* out, Tables& t) {
-  std::uint32_t negative_zeros = 0;
-  std::int32_t max_finite = 0, lowest = t.lowest, highest = t.highest;
-#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite, highest) reduction(min : lowest)
+  std::int32_t smallest = 0x7FFFFFFF, largest = 0;
+#pragma omp simd reduction(max : largest) reduction(min : smallest)
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t bits = to_bits(values[i]);
-    const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
+    const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
     const std::int32_t fraction = magnitude & 0x7FFFFF;
+    // 1 where the fraction is 0; 1 where it is at least 0x7FF000, and 2 more from 0x7FE000 on.
     const std::int32_t fraction_class =
-        (fraction == 0 ? 1 : 0) + (fraction >= 0x7FE000 ? 2 : 0) + (fraction >= 0x7FF000 ? 1 : 0);
-    const std::int32_t bin = ((magnitude >> 23) << 2) + fraction_class;
-    out[i] = static_cast<std::uint16_t>(bin);
-    lowest = lowest < bin ? lowest : bin;
-    highest = highest > bin ? highest : bin;
-    negative_zeros += bits == sign_bit ? 1u : 0u;
-    const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
-    max_finite = max_finite > finite ? max_finite : finite;
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(fraction - 1) >> 31) +
+        ((fraction + 0x1000) >> 23) + ((fraction + 0x2000) >> 23 << 1);
+    out[i] = static_cast<std::uint16_t>(((magnitude >> 23) << 2) + fraction_class);
+    smallest = smallest < magnitude ? smallest : magnitude;
+    largest = largest > magnitude ? largest : magnitude;
   }
-  t.lowest = lowest;
-  t.highest = highest;
-  t.negative_zeros += negative_zeros;
-  const auto max_here = static_cast<std::uint32_t>(max_finite);
-  t.max_finite = t.max_finite > max_here ? t.max_finite : max_here;
+  note_extremes(values, count, smallest, largest, t);
 }
 
 void count_bins(const std::uint16_t* bin, std::size_t count, Tables& t) {
@@ -92,7 +106,7 @@ void add_subnormals(const float* values, std::size_t count, BinadeCounts* binade
 /// Only the exponents that occur are looked at: small arrays would spend most of their time here.
 void flush(const float* values, std::size_t count, const Tables& t, HistogramCounts& counts) {
   BinadeCounts* const binades = counts.binades.data();
-  for (std::int32_t field = t.lowest >> 2; field <= t.highest >> 2; ++field) {
+  for (std::int32_t field = t.first_field; field <= t.last_field; ++field) {
     std::int64_t sums[classes] = {};
     for (const auto& table : t.counts) {
       for (std::size_t c = 0; c < classes; ++c)
@@ -110,7 +124,7 @@ void flush(const float* values, std::size_t count, const Tables& t, HistogramCou
     }
   }
   counts.negative_zeros += t.negative_zeros;
-  const float max_abs = from_bits(t.max_finite);
+  const float max_abs = from_bits(static_cast<std::uint32_t>(t.max_finite));
   counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
 }
 
