@@ -151,6 +151,9 @@ constexpr std::array cases{
     BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",
               bench_tracked_weight_gradients},
     BenchCase{"track_all_tensors", "the same step, every tensor counted", bench_tracked_tensors},
+    BenchCase{"track_weight_gradients_gru", "gru_lm, batch 64, every weight gradient counted",
+              bench_tracked_weight_gradients_of_words},
+    BenchCase{"track_all_tensors_gru", "the same step, every tensor counted", bench_tracked_tensors_of_words},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Times steps of the convolutional classifier on noise.
+// Times steps of the convolutional classifier and of the GRU language model on noise.
 #include "experiments/bench_training.hpp"
 
 #include <halfscope/core/random.hpp>
@@ -32,6 +32,28 @@ class NoiseImages final : public Dataset {
   std::vector<float> pixels_ = std::vector<float>(static_cast<std::size_t>(images * image));
 };
 
+/// Random words: a language model takes as long over them as over a text.
+class NoiseWords final : public Dataset {
+ public:
+  [[nodiscard]] std::int64_t size(Split) const override { return 512; }
+  [[nodiscard]] Shape example_shape() const override { return {time}; }
+  [[nodiscard]] std::int64_t class_count() const override { return 4096; }
+  [[nodiscard]] Batch batch(Split, std::span<const std::int64_t> indices) const override {
+    Batch batch;
+    for (const std::int64_t index : indices) {
+      for (std::int64_t t = 0; t < time; ++t) {
+        const float at = RandomStream{.seed = 4}.uniform(static_cast<std::uint64_t>(index * time + t));
+        batch.tokens.push_back(static_cast<std::int32_t>(4096 * at));
+      }
+    }
+    batch.labels = batch.tokens;
+    return batch;
+  }
+
+ private:
+  static constexpr std::int64_t time = 32;
+};
+
 const NoiseImages& images() {
   static const NoiseImages noise;
   return noise;
@@ -41,16 +63,22 @@ TrainConfig mixed_precision() {
   return {.steps = 1'000'000, .policy = "fp16_mixed", .loss_scale = "1024", .observe_every = 0};
 }
 
+TrainConfig language_model() {
+  TrainConfig config = mixed_precision();
+  config.model = "gru_lm";
+  config.batch = 64;
+  return config;
+}
+
 /// Seconds of timing: an overhead of a few per cent needs many steps to stand out from the machine's noise.
 constexpr double tracking_time = 4;
 
-BenchResult tracked(const std::string& roles) {
-  TrainConfig config = mixed_precision();
-  Trainer plain(config, images());
+BenchResult tracked(TrainConfig config, const Dataset& dataset, const std::string& roles) {
+  Trainer plain(config, dataset);
   config.trackers = "gradient_underflow";
   config.observe_roles = roles;
   config.observe_every = 1;
-  Trainer watched(config, images());
+  Trainer watched(config, dataset);
   const auto step = [](Trainer& trainer) {
     RecordText records;
     append_record(records, trainer.step(), nullptr);
@@ -71,11 +99,19 @@ BenchResult bench_training_step() {
 }
 
 BenchResult bench_tracked_weight_gradients() {
-  return tracked("weight_gradient");
+  return tracked(mixed_precision(), images(), "weight_gradient");
 }
 
 BenchResult bench_tracked_tensors() {
-  return tracked("all");
+  return tracked(mixed_precision(), images(), "all");
+}
+
+BenchResult bench_tracked_weight_gradients_of_words() {
+  return tracked(language_model(), NoiseWords(), "weight_gradient");
+}
+
+BenchResult bench_tracked_tensors_of_words() {
+  return tracked(language_model(), NoiseWords(), "all");
 }
 
 }  // namespace halfscope

@@ -12,5 +12,8 @@ namespace halfscope {
 /// and recorded, in per cent of the same step untracked.
 [[nodiscard]] BenchResult bench_tracked_weight_gradients();
 [[nodiscard]] BenchResult bench_tracked_tensors();
+/// The same of a language model, whose recurrent layer casts its tensors time step by time step.
+[[nodiscard]] BenchResult bench_tracked_weight_gradients_of_words();
+[[nodiscard]] BenchResult bench_tracked_tensors_of_words();
 
 }  // namespace halfscope

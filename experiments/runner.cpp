@@ -116,13 +116,10 @@ std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) 
   return runs;
 }
 
-/// What the formats of each arm do to its constants; seeds do not differ in that.
-void print_notes(const std::vector<PlannedRun>& runs) {
-  for (const PlannedRun& run : runs) {
-    if (run.config.seed != runs.front().config.seed) continue;
-    for (const Finding& finding : lint(run.config)) {
-      fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
-    }
+/// What the formats of an arm do to its constants.
+void print_notes(const PlannedRun& run) {
+  for (const Finding& finding : lint(run.config)) {
+    fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
   }
 }
 
@@ -139,7 +136,6 @@ std::string progress_text(const RunProgress& progress) {
 void run_experiment(const RunRequest& request) {
   const Request settled = settle(request);
   const std::vector<PlannedRun> runs = plan(settled, request);
-  print_notes(runs);
   std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -147,6 +143,7 @@ void run_experiment(const RunRequest& request) {
     const DatasetSpec spec = dataset_spec(config);
     auto& dataset = opened[{config.dataset, spec}];
     if (!dataset) dataset = open_dataset(config.dataset, spec);
+    if (config.seed == runs.front().config.seed) print_notes(runs[i]);  // seeds do not differ in that
     const std::string position = fmt::format("[{}/{}] ", i + 1, runs.size());
     std::string last = runs[i].folder.path().string() + ": done before";
     run_training(config, *dataset, runs[i].folder, [&](const RunProgress& progress) {

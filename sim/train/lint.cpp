@@ -109,7 +109,7 @@ void lint_loss_scale(const TrainConfig& config, const Precision& gradient, std::
     found.back().consequence = "every gradient is flushed to zero";
     found.back().remedy = "choose a larger loss_scale";
   } else {
-    found.back().consequence = scaler->checks_gradients()
+    found.back().consequence = scaler->needs() != GradientDetail::none
                                    ? "steps are skipped until the scale has fallen"
                                    : "a wrong prediction makes the weights infinite or NaN";
     found.back().remedy = "choose a smaller loss scale";

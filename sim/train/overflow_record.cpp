@@ -36,7 +36,7 @@ std::string overflow_in_words(std::int64_t step, const Json& overflow) {
   const char* how = cause == "cast"        ? "beyond the format"
                     : cause == "reduction" ? "partial sums overflowed"
                                            : "infinite or NaN";
-  return fmt::format("step {}: {} ({}) was first, in the {} pass: {} of {} {}, largest finite {:.3g}", step,
+  return fmt::format("step {}: {} ({}) was first, in the {} pass: {} of {} {}, largest {:.3g}", step,
                      text("tensor"), role, text("pass"), overflow.at("nonfinite").get<std::int64_t>(),
                      overflow.at("elements").get<std::int64_t>(), how, overflow.at("max_abs").get<double>());
 }

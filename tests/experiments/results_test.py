@@ -35,6 +35,14 @@ class Results(WithFolder):
         pure = json.loads((experiment / "fp16_pure/seed0/summary.json").read_text())
         self.assertTrue(pure["diverged"])
         self.assertIsNone(pure["metric"])
+        self.assertEqual([finding["what"] for finding in pure["lint"]], ["epsilon", "square of a gradient"])
+        self.assertIn("was first, in the update pass", pure["overflows"][0])
+        last = json.loads((experiment / "fp16_pure/seed0/metrics.jsonl").read_text().splitlines()[-1])
+        self.assertEqual((last["first_overflow"]["pass"], last["first_overflow"]["role"]), ("update", "master_weight"))
+        self.assertTrue(last["first_overflow"]["before"])
+        healthy = json.loads((experiment / "fp16_mixed/seed0/summary.json").read_text())
+        self.assertEqual((healthy["lint"], healthy["overflows"]), ([], []))
+        self.assertIn(pure["overflows"][0], self.run_ok("report", self.folder / "out"))
 
     def test_histograms_conserve_every_element(self):
         self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1"))

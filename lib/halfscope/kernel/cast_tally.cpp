@@ -12,28 +12,29 @@ namespace {
 constexpr std::size_t tile = std::size_t{1} << 20;
 
 /// Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
-void tally_tile(const float* before, const float* after, std::size_t count, std::int32_t min_normal,
-                CastTally& tally) {
+void tally_tile(const float* values, std::size_t count, const CastLimits& limits, CastTally& tally) {
   constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
-  std::int32_t zeros = 0, nonfinite = 0, now_zero = 0, subnormal = 0, overflow = 0, max_finite = 0;
-#pragma omp simd reduction(+ : zeros, nonfinite, now_zero, subnormal, overflow) reduction(max : max_finite)
+  const auto nonzero = static_cast<std::int32_t>(limits.nonzero);
+  const auto normal = static_cast<std::int32_t>(limits.normal);
+  const auto infinite = static_cast<std::int32_t>(limits.infinite);
+  std::int32_t zeros = 0, below_nonzero = 0, below_normal = 0, beyond = 0, nonfinite = 0, max_finite = 0;
+#pragma omp simd reduction(+ : zeros, below_nonzero, below_normal, beyond, nonfinite) \
+    reduction(max : max_finite)
   for (std::size_t i = 0; i < count; ++i) {
-    const auto exact = static_cast<std::int32_t>(to_bits(before[i]) & ~sign_bit);
-    const auto rounded = static_cast<std::int32_t>(to_bits(after[i]) & ~sign_bit);
-    zeros += exact == 0 ? 1 : 0;
-    nonfinite += exact >= infinity ? 1 : 0;
-    now_zero += rounded == 0 ? 1 : 0;
-    subnormal += rounded < min_normal ? 1 : 0;  // zeros too, until they are taken off below
-    overflow += (exact < infinity ? 1 : 0) & (rounded >= infinity ? 1 : 0);
-    const std::int32_t finite = exact < infinity ? exact : 0;
+    const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
+    zeros += magnitude == 0 ? 1 : 0;
+    below_nonzero += magnitude < nonzero ? 1 : 0;
+    below_normal += magnitude < normal ? 1 : 0;
+    beyond += magnitude >= infinite ? 1 : 0;
+    nonfinite += magnitude >= infinity ? 1 : 0;
+    const std::int32_t finite = magnitude < infinity ? magnitude : 0;
     max_finite = max_finite > finite ? max_finite : finite;
   }
-  // A zero stays zero in every format.
   tally.zeros += zeros;
+  tally.flushed += below_nonzero - zeros;
+  tally.subnormal += below_normal - below_nonzero;
+  tally.overflow += beyond - nonfinite;
   tally.nonfinite += nonfinite;
-  tally.flushed += now_zero - zeros;
-  tally.subnormal += subnormal - now_zero;
-  tally.overflow += overflow;
   const float max_abs = from_bits(static_cast<std::uint32_t>(max_finite));
   tally.max_abs = tally.max_abs > max_abs ? tally.max_abs : max_abs;
 }
@@ -41,11 +42,11 @@ void tally_tile(const float* before, const float* after, std::size_t count, std:
 }  // namespace
 
 template <>
-void tally_cast_isa<target_isa>(const float* before, const float* after, std::size_t count,
-                                std::uint32_t min_normal, CastTally& tally) {
+void tally_cast_isa<target_isa>(const float* values, std::size_t count, const CastLimits& limits,
+                                CastTally& tally) {
   for (std::size_t start = 0; start < count; start += tile) {
     const std::size_t here = count - start < tile ? count - start : tile;
-    tally_tile(before + start, after + start, here, static_cast<std::int32_t>(min_normal), tally);
+    tally_tile(values + start, here, limits, tally);
   }
 }
 

@@ -1,45 +1,45 @@
-// Counts what a cast did to the floats of an array, by comparing them before and after.
+// Counts what a cast will do to the floats of an array, by the magnitudes at which its format begins and
+// ends.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include <halfscope/format/float_format.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
 
-/// Elements by what they were and what the cast made of them.
+/// Elements by what they are and what the cast makes of them.
 struct CastTally {
-  std::int64_t zeros = 0;      ///< were zero, of either sign
-  std::int64_t nonfinite = 0;  ///< were infinite or NaN
-  std::int64_t flushed = 0;    ///< were not zero and are now
-  std::int64_t subnormal = 0;  ///< are subnormal now
-  std::int64_t overflow = 0;   ///< were finite and are not any more
-  float max_abs = 0;           ///< of the ones that were finite
+  std::int64_t zeros = 0;      ///< are zero, of either sign
+  std::int64_t nonfinite = 0;  ///< are infinite or NaN
+  std::int64_t flushed = 0;    ///< become zero
+  std::int64_t subnormal = 0;  ///< become subnormal
+  std::int64_t overflow = 0;   ///< are finite and become infinite, or NaN
+  float max_abs = 0;           ///< of the finite ones
 
   friend constexpr bool operator==(const CastTally&, const CastTally&) = default;
 };
 
-/// `tally_cast` compiled for one instruction set; `min_normal` is the bit pattern of the format's smallest
-/// normal number.
-template <Isa isa>
-void tally_cast_isa(const float* before, const float* after, std::size_t count, std::uint32_t min_normal,
-                    CastTally& tally);
-template <>
-void tally_cast_isa<Isa::baseline>(const float*, const float*, std::size_t, std::uint32_t, CastTally&);
-template <>
-void tally_cast_isa<Isa::avx2>(const float*, const float*, std::size_t, std::uint32_t, CastTally&);
-template <>
-void tally_cast_isa<Isa::avx512>(const float*, const float*, std::size_t, std::uint32_t, CastTally&);
+/// The smallest magnitudes, as FP32 bits, that a cast makes more than zero, normal and infinite.
+struct CastLimits {
+  std::uint32_t nonzero = 0, normal = 0, infinite = 0;
+};
 
-/// Adds to `tally` what a cast to `format` made of `before`, on one thread. Both arrays have one size.
-inline void tally_cast(std::span<const float> before, std::span<const float> after, const FloatFormat& format,
-                       CastTally& tally) {
-  const std::uint32_t min_normal = static_cast<std::uint32_t>(format.min_exponent() + 127) << 23;
-  dispatch_isa(
-      [&]<Isa isa>() { tally_cast_isa<isa>(before.data(), after.data(), before.size(), min_normal, tally); });
+/// `tally_cast` compiled for one instruction set.
+template <Isa isa>
+void tally_cast_isa(const float* values, std::size_t count, const CastLimits& limits, CastTally& tally);
+template <>
+void tally_cast_isa<Isa::baseline>(const float*, std::size_t, const CastLimits&, CastTally&);
+template <>
+void tally_cast_isa<Isa::avx2>(const float*, std::size_t, const CastLimits&, CastTally&);
+template <>
+void tally_cast_isa<Isa::avx512>(const float*, std::size_t, const CastLimits&, CastTally&);
+
+/// Adds `values` to `tally`, on one thread.
+inline void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
+  dispatch_isa([&]<Isa isa>() { tally_cast_isa<isa>(values.data(), values.size(), limits, tally); });
 }
 
 }  // namespace halfscope

@@ -29,7 +29,7 @@ struct EnergyTables {
   alignas(64) std::uint64_t sums[tables][bins] = {};
   std::uint32_t most = 0;  ///< numbers that a table may hold by now
   std::uint32_t negative_zeros = 0;
-  std::uint32_t max_finite = 0;  ///< the magnitude's bits
+  std::int32_t max_finite = 0;  ///< the magnitude's bits
 };
 
 /// What passes over arrays have found. `tables` may hold numbers that `counts` and `energies` do not know of

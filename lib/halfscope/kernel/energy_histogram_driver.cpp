@@ -39,7 +39,7 @@ void settle(EnergyHistogram& found) {
       if (bin % classes >= edges.ts_class) energy.ts += squares;
     }
   }
-  const Extremes seen{found.tables.negative_zeros, found.tables.max_finite, 0, bins - 1};
+  const Extremes seen{found.tables.negative_zeros, found.tables.max_finite, 0, 255};
   add_bins(counts.data(), seen, edges, found.counts);
   add_extremes(seen, found.counts);
   found.tables = {};

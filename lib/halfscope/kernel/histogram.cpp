@@ -38,11 +38,12 @@ void count_bins(const std::uint16_t* bin, std::size_t count, Tables& t) {
 void flush(const float* values, std::size_t count, const OrderedEdges& edges, const Tables& t,
            HistogramCounts& counts) {
   std::int64_t sums[bins] = {};
-  for (std::int32_t bin = t.extremes.lowest_bin; bin <= t.extremes.highest_bin; ++bin) {
-    const auto i = static_cast<std::size_t>(bin);
+  const auto first = static_cast<std::size_t>(t.extremes.first_field) * classes;
+  const auto last = static_cast<std::size_t>(t.extremes.last_field + 1) * classes;
+  for (std::size_t bin = first; bin < last; ++bin) {
     std::int32_t sum = 0;
-    for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][i];
-    sums[i] = sum;
+    for (std::size_t table = 0; table < tables; ++table) sum += t.counts[table][bin];
+    sums[bin] = sum;
   }
   add_bins(sums, t.extremes, edges, counts);
   add_extremes(t.extremes, counts);

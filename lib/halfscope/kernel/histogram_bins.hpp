@@ -29,41 +29,57 @@ struct OrderedEdges {
   std::uint32_t top_class, ts_class;  ///< the least class that is past this edge
 };
 
-/// Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
+/// 1 where the fraction is 0; 2 from the first edge on, 3 from the second. Carries into bit 23 instead of
+/// comparisons, which SSE2 and AVX2 have for signed integers only.
 inline std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
-  return (fraction == 0 ? 1 : 0) + (fraction >= edges.first ? 2 : 0) + (fraction >= edges.second ? 1 : 0);
+  constexpr std::int32_t binade = 1 << 23;
+  const auto zero = static_cast<std::int32_t>(static_cast<std::uint32_t>(fraction - 1) >> 31);
+  return zero + ((fraction + (binade - edges.first)) >> 23 << 1) +
+         ((fraction + (binade - edges.second)) >> 23);
 }
 
 /// What bins do not tell, and which of them hold anything.
 struct Extremes {
   std::uint32_t negative_zeros = 0;
-  std::uint32_t max_finite = 0;  ///< the magnitude's bits
-  std::int32_t lowest_bin = bins, highest_bin = -1;
+  std::int32_t max_finite = 0;                     ///< the magnitude's bits
+  std::int32_t first_field = 255, last_field = 0;  ///< exponent fields that occur
 };
+
+/// Notes the extremes of a tile; only tiles with zeros, infinities or NaNs need a second look for them.
+inline void note_extremes(const float* values, std::size_t count, std::int32_t smallest, std::int32_t largest,
+                          Extremes& seen) {
+  seen.first_field = seen.first_field < smallest >> 23 ? seen.first_field : smallest >> 23;
+  seen.last_field = seen.last_field > largest >> 23 ? seen.last_field : largest >> 23;
+  if (smallest == 0) {
+    std::uint32_t negative_zeros = 0;
+#pragma omp simd reduction(+ : negative_zeros)
+    for (std::size_t i = 0; i < count; ++i) negative_zeros += to_bits(values[i]) == sign_bit ? 1u : 0u;
+    seen.negative_zeros += negative_zeros;
+  }
+  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
+  if (largest >= infinity) {
+    largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
+      if (magnitude < infinity && magnitude > largest) largest = magnitude;
+    }
+  }
+  seen.max_finite = seen.max_finite > largest ? seen.max_finite : largest;
+}
 
 /// The bins of `count` numbers.
 inline void find_bins(const float* values, std::size_t count, const OrderedEdges& edges, std::uint16_t* out,
                       Extremes& seen) {
-  std::uint32_t negative_zeros = 0;
-  std::int32_t max_finite = 0, lowest = seen.lowest_bin, highest = seen.highest_bin;
-#pragma omp simd reduction(+ : negative_zeros) reduction(max : max_finite, highest) reduction(min : lowest)
+  std::int32_t smallest = 0x7FFFFFFF, largest = 0;
+#pragma omp simd reduction(max : largest) reduction(min : smallest)
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t bits = to_bits(values[i]);
-    const auto magnitude = static_cast<std::int32_t>(bits & ~sign_bit);
-    const std::int32_t number_class = fraction_class(magnitude & 0x7FFFFF, edges);
-    const std::int32_t bin = ((magnitude >> 23) << 2) + number_class;
-    out[i] = static_cast<std::uint16_t>(bin);
-    lowest = lowest < bin ? lowest : bin;
-    highest = highest > bin ? highest : bin;
-    negative_zeros += bits == sign_bit ? 1u : 0u;
-    const std::int32_t finite = magnitude < static_cast<std::int32_t>(infinity_bits) ? magnitude : 0;
-    max_finite = max_finite > finite ? max_finite : finite;
+    const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
+    out[i] =
+        static_cast<std::uint16_t>(((magnitude >> 23) << 2) + fraction_class(magnitude & 0x7FFFFF, edges));
+    smallest = smallest < magnitude ? smallest : magnitude;
+    largest = largest > magnitude ? largest : magnitude;
   }
-  seen.lowest_bin = lowest;
-  seen.highest_bin = highest;
-  seen.negative_zeros += negative_zeros;
-  const auto max_here = static_cast<std::uint32_t>(max_finite);
-  seen.max_finite = seen.max_finite > max_here ? seen.max_finite : max_here;
+  note_extremes(values, count, smallest, largest, seen);
 }
 
 inline void add_to_binade(BinadeCounts& binade, std::uint32_t number_class, std::int64_t count,
@@ -81,8 +97,9 @@ inline void add_bins(const std::int64_t* sums, const Extremes& seen, const Order
                      HistogramCounts& counts) {
   BinadeCounts* const binades = counts.binades.data();
   counts.zeros += sums[pow2];  // exponent field 0, fraction 0
-  const std::int32_t lowest = seen.lowest_bin >> 2, highest = seen.highest_bin >> 2;
-  for (std::int32_t field = lowest > 1 ? lowest : 1; field <= (highest < 254 ? highest : 254); ++field) {
+  const std::int32_t first = seen.first_field > 1 ? seen.first_field : 1;
+  const std::int32_t last = seen.last_field < 254 ? seen.last_field : 254;
+  for (std::int32_t field = first; field <= last; ++field) {
     for (std::uint32_t c = 0; c < classes; ++c) {
       const std::size_t bin = classes * static_cast<std::size_t>(field) + c;
       add_to_binade(binades[field - 127 - lowest_binade], c, sums[bin], edges);
@@ -95,7 +112,7 @@ inline void add_bins(const std::int64_t* sums, const Extremes& seen, const Order
 
 inline void add_extremes(const Extremes& seen, HistogramCounts& counts) {
   counts.negative_zeros += seen.negative_zeros;
-  const float max_abs = from_bits(seen.max_finite);
+  const float max_abs = from_bits(static_cast<std::uint32_t>(seen.max_finite));
   counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
 }
 

@@ -3,11 +3,13 @@
 #include <halfscope/stats/cast_counts.hpp>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/round.hpp>
 #include <halfscope/kernel/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 
@@ -16,8 +18,8 @@ namespace {
 
 /// Elements below which another thread, and other counts to merge, cost more than they save.
 constexpr std::int64_t smallest_share = 16384;
-/// Elements that are copied, rounded and compared at a time, within the innermost cache.
-constexpr std::size_t tile = 2048;
+/// Elements that are counted and rounded at a time, within the innermost cache.
+constexpr std::size_t tile = 4096;
 
 /// Calls body(share, values) for one share of the array per thread and returns what the shares counted. Where
 /// the cuts fall does not matter to integers.
@@ -64,20 +66,34 @@ CastTally tally_of(const ExponentHistogram& before) {
           .max_abs = before.max_abs()};
 }
 
+/// The smallest magnitude that rounds to at least `limit`, as FP32 bits, by bisection: rounding is monotonic.
+std::uint32_t smallest_rounding_to(std::uint32_t limit, const Quantizer& quantizer) {
+  std::uint32_t low = 0, high = infinity_bits;  // a saturating format's infinity stays where it is
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (magnitude_bits(round(from_bits(middle), quantizer)) >= limit) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+CastLimits limits_of(const Quantizer& quantizer) {
+  return {
+      .nonzero = smallest_rounding_to(1, quantizer),
+      .normal = smallest_rounding_to(to_bits(std::ldexp(1.0f, quantizer.format.min_exponent())), quantizer),
+      .infinite = smallest_rounding_to(infinity_bits, quantizer)};
+}
+
 CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) {
+  const CastLimits limits = limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
   const auto parts = count_shares<CastTally>(values, [&](CastTally& tally, std::span<float> share) {
-    std::array<float, tile> buffer;
     for (std::size_t start = 0; start < share.size(); start += tile) {
       const std::span<float> here = share.subspan(start, std::min(tile, share.size() - start));
-      const std::span<float> other(buffer.data(), here.size());
-      if (quantizer.is_identity()) {
-        round(here, other, {fp16});
-        tally_cast(here, other, fp16, tally);
-      } else {
-        std::copy(here.begin(), here.end(), other.begin());
-        round(here, here, quantizer);
-        tally_cast(other, here, quantizer.format, tally);
-      }
+      tally_cast(here, limits, tally);
+      if (!quantizer.is_identity()) round(here, here, quantizer);
     }
   });
   CastTally all;
@@ -85,12 +101,25 @@ CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) 
   return all;
 }
 
-/// A stochastic stream is indexed by element: the array is rounded whole.
-CastTally round_whole(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream) {
+/// Whether all numbers of one magnitude round to one magnitude.
+bool is_symmetric(Rounding rounding) {
+  return rounding != Rounding::up && rounding != Rounding::down && rounding != Rounding::stochastic;
+}
+
+/// Where the magnitude alone does not decide: the array is rounded whole, since a stochastic stream is
+/// indexed by element, and compared with what it was.
+CastTally round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream) {
+  CastTally tally;
+  tally_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, tally);
   const std::vector<float> before(values.begin(), values.end());
   round(before, values, quantizer, stream);
-  CastTally tally;
-  tally_cast(before, values, quantizer.format, tally);
+  const std::uint32_t min_normal = to_bits(std::ldexp(1.0f, quantizer.format.min_exponent()));
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const std::uint32_t exact = magnitude_bits(before[i]), rounded = magnitude_bits(values[i]);
+    tally.flushed += exact != 0 && rounded == 0 ? 1 : 0;
+    tally.subnormal += rounded != 0 && rounded < min_normal ? 1 : 0;
+    tally.overflow += exact < infinity_bits && rounded >= infinity_bits ? 1 : 0;
+  }
   return tally;
 }
 
@@ -107,8 +136,8 @@ CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer, 
     }
     counts.before = round_with_histogram(values, {});
   }
-  counts.tally = quantizer.rounding == Rounding::stochastic ? round_whole(values, quantizer, stream)
-                                                            : round_with_tally(values, quantizer);
+  counts.tally = is_symmetric(quantizer.rounding) ? round_with_tally(values, quantizer)
+                                                  : round_and_compare(values, quantizer, stream);
   return counts;
 }
 
