@@ -35,7 +35,7 @@ class Results(WithFolder):
         pure = json.loads((experiment / "fp16_pure/seed0/summary.json").read_text())
         self.assertTrue(pure["diverged"])
         self.assertIsNone(pure["metric"])
-        self.assertEqual([finding["what"] for finding in pure["lint"]], ["epsilon", "square of a gradient"])
+        self.assertEqual([finding["what"] for finding in pure["lint"]], ["epsilon", "square of a gradient", "1 + learning_rate"])
         self.assertIn("was first, in the update pass", pure["overflows"][0])
         last = json.loads((experiment / "fp16_pure/seed0/metrics.jsonl").read_text().splitlines()[-1])
         self.assertEqual((last["first_overflow"]["pass"], last["first_overflow"]["role"]), ("update", "master_weight"))
