@@ -37,7 +37,8 @@ def dump(path):
 def array(values):
     """A one-dimensional .npy of FP32."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}".ljust(117) + "\n"
-    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}f", *values)
+    data = struct.pack(f"<{len(values)}f", *values)
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + data
 
 
 def bits(values):
@@ -134,7 +135,8 @@ class FromNumPy(unittest.TestCase):
                 self.assertEqual(found["bits"], self.expected(values))
 
     def test_archives(self):
-        arrays = {"conv.weight": self.values("<f2"), "bias": self.values("<f4", (100_000,)), "s": self.values("<f8", ())}
+        long = self.values("<f4", (100_000,))
+        arrays = {"conv.weight": self.values("<f2"), "bias": long, "scale": self.values("<f8", ())}
         for save in (numpy.savez, numpy.savez_compressed):
             save(self.folder / "a.npz", step=numpy.int64(3), **arrays)
             found, message = dump(self.folder / "a.npz")
