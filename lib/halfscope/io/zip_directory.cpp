@@ -157,6 +157,7 @@ ZipMember take_entry(std::string_view& entries, const InputFile& file, std::uint
 /// the directory.
 void find_data(std::vector<ZipMember>& members, const InputFile& file, std::uint64_t directory) {
   std::vector<ZipMember*> ordered;
+  ordered.reserve(members.size());
   for (ZipMember& member : members) ordered.push_back(&member);
   std::sort(ordered.begin(), ordered.end(),
             [](const ZipMember* a, const ZipMember* b) { return a->begin < b->begin; });
@@ -178,6 +179,7 @@ void find_data(std::vector<ZipMember>& members, const InputFile& file, std::uint
 
 void check_names(const std::vector<ZipMember>& members, const InputFile& file) {
   std::vector<std::string_view> names;
+  names.reserve(members.size());
   for (const ZipMember& member : members) names.push_back(member.name);
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
