@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t step_bytes = 1 << 16;   // of the file: few enough calls to the system
 constexpr std::size_t piece_elements = 4096;  // handed out at a time: 16 KiB of floats
 static_assert(step_bytes / sizeof(float) <= 16384, "as TensorFile::read promises");
+static_assert(step_bytes % sizeof(double) == 0, "a step ends between elements");
 
 void swap_bytes(std::size_t width, std::span<std::byte> bytes) {
   for (auto element = bytes.begin(); element != bytes.end(); element += static_cast<std::ptrdiff_t>(width)) {

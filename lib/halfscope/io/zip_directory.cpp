@@ -42,12 +42,10 @@ std::string bytes_at(const InputFile& file, std::uint64_t begin, std::uint64_t c
   return bytes;
 }
 
-/// Throws unless [begin, begin + size) ends by `limit`.
-void check_within(std::uint64_t begin, std::uint64_t size, std::uint64_t limit, const InputFile& file,
-                  std::string_view what) {
+/// Throws unless [begin, begin + size) ends by `limit`; `where` says in which file what lies there.
+void check_within(std::uint64_t begin, std::uint64_t size, std::uint64_t limit, std::string_view where) {
   if (begin <= limit && size <= limit - begin) return;
-  reject(file.name(), fmt::format("{} takes {} bytes from byte {} on, which reach past byte {}", what, size,
-                                  begin, limit));
+  reject(where, fmt::format("{} bytes from byte {} on reach past byte {}", size, begin, limit));
 }
 
 /// The byte at which the end record starts: the last place whose comment ends with the file.
@@ -72,13 +70,13 @@ bool find_directory64(const InputFile& file, std::uint64_t end, Extent& director
   const std::string locator = bytes_at(file, end - locator_bytes, locator_bytes);
   if (!locator.starts_with(locator_signature)) return false;
   const std::uint64_t begin = number(locator, 8, 8);
-  check_within(begin, end64_bytes, end - locator_bytes, file, "the zip64 end record");
+  check_within(begin, end64_bytes, end - locator_bytes, file.name() + ": the zip64 end record");
   const std::string record = bytes_at(file, begin, end64_bytes);
   if (!record.starts_with(end64_signature)) {
     reject(file.name(), fmt::format("byte {}: not a zip64 end record", begin));
   }
   directory = {number(record, 48, 8), number(record, 40, 8), number(record, 32, 8)};
-  check_within(directory.begin, directory.size, begin, file, "the zip directory");
+  check_within(directory.begin, directory.size, begin, file.name() + ": the zip directory");
   return true;
 }
 
@@ -91,7 +89,7 @@ Extent find_directory(const InputFile& file) {
       reject(file.name(), fmt::format("byte {}: one of several files of a split archive", end + 4));
     }
     directory = {number(record, 16, 4), number(record, 12, 4), number(record, 10, 2)};
-    check_within(directory.begin, directory.size, end, file, "the zip directory");
+    check_within(directory.begin, directory.size, end, file.name() + ": the zip directory");
   }
   if (directory.size > largest_directory) {
     reject(file.name(), fmt::format("byte {}: a zip directory of {} bytes is over the limit of {}",
@@ -167,13 +165,13 @@ void find_data(std::vector<ZipMember>& members, const InputFile& file, std::uint
     const std::string where = place_of(*member, file);
     if (member->begin < free)
       reject(where, fmt::format("byte {}: overlaps the member before it", member->begin));
-    check_within(member->begin, local_bytes, directory, file, where.substr(file.name().size() + 2));
+    check_within(member->begin, local_bytes, directory, where);
     const std::string local = bytes_at(file, member->begin, local_bytes);
     if (!local.starts_with(local_signature)) {
       reject(where, fmt::format("byte {}: no member of a zip archive starts there", member->begin));
     }
     member->begin += local_bytes + number(local, 26, 2) + number(local, 28, 2);
-    check_within(member->begin, member->packed_size, directory, file, where.substr(file.name().size() + 2));
+    check_within(member->begin, member->packed_size, directory, where);
     free = member->begin + member->packed_size;
   }
 }
