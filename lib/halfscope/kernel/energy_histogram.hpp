@@ -41,7 +41,7 @@ struct EnergyHistogram {
   EnergyTables tables;
 };
 
-/// Adds up to `largest_piece` numbers to `found.tables`, FP32 subnormals to the counts.
+/// Adds numbers to `found.tables`, which must have room for them, and FP32 subnormals to the counts.
 template <Isa isa>
 void energy_histogram_isa(const float* values, std::size_t count, EnergyHistogram& found);
 template <>
