@@ -44,8 +44,10 @@ bool knows(const std::string& scaler, const std::string& option) {
 
 ScalerSettings options_of(const Options& options, const std::vector<std::string>& scalers) {
   ScalerSettings settings;
-  for (const auto& [key, value] : parse_assignments(options.assignments)) {
-    settings[key] = parse_scaler_option(find_in_table("scaler option", key, scaler_option_table), value);
+  for (const auto& assignment : parse_assignments(options.assignments)) {
+    const std::string& key = assignment.first;
+    settings[key] =
+        parse_scaler_option(find_in_table("scaler option", key, scaler_option_table), assignment.second);
     const auto knows_it = [&](const std::string& scaler) { return knows(scaler, key); };
     if (std::none_of(scalers.begin(), scalers.end(), knows_it)) {
       throw RequestError(fmt::format("--set {}: none of the scalers has this option", key));

@@ -190,6 +190,45 @@ TEST_CASE("GradScaler and TensorFlow equal a model over random overflows", "[sca
   }
 }
 
+/// fairseq's rule by the numbers of its steps, as fairseq keeps them.
+struct FairseqModel {
+  double scale, tolerance;
+  int window;
+  int step = 0, last_overflow = -1, last_move = -1, overflows = 0;
+
+  void take(bool overflow) {
+    if (overflow) {
+      last_overflow = step;
+      ++overflows;
+      if (static_cast<double>(overflows) / (step - last_move) >= tolerance) {
+        scale /= 2;
+        last_move = step;
+        overflows = 0;
+      }
+    } else if ((step - last_overflow) % window == 0) {
+      scale *= 2;
+      last_move = step;
+    }
+    ++step;
+  }
+};
+
+TEST_CASE("fairseq tolerates a share of overflows", "[scaling]") {
+  for (std::uint64_t sequence = 0; sequence < 300; ++sequence) {
+    const RandomStream random{.seed = 1000 + sequence};
+    const double tolerance = 0.1 * (random.bits(0) % 6);
+    FairseqModel model{.scale = 0x1p30, .tolerance = tolerance, .window = 5};
+    const auto scaler = scaler_called(
+        "fairseq", {{"initial_scale", 0x1p30}, {"growth_interval", 5}, {"tolerance", tolerance}});
+    for (std::uint64_t i = 1; i <= 60; ++i) {
+      const bool overflow = random.bits(i) % 10 < 3;
+      model.take(overflow);
+      (void)scaler->update({.finite = !overflow});
+      REQUIRE(scaler->scale() == model.scale);
+    }
+  }
+}
+
 TEST_CASE("a scaler restored half-way goes on as one that never stopped", "[scaling]") {
   for (const ScalerEntry& entry : scaler_table) {
     INFO(entry.name);

@@ -100,8 +100,14 @@ TEST_CASE("the records have the largest gradient and all of their histogram", "[
   CHECK(*record.gradients->histogram == all);
   CHECK(*record.gradients->max_abs == largest);
   CHECK(record.gradients->finite);
-  config.policy = "fp16_mixed";
-  config.loss_scale = "1e9";
+  // The histogram is of what is rounded, the largest gradient of what that leaves.
+  config.activation_gradient = "fp32";
+  config.weight_gradient = "fp16";
+  config.loss_scale = "9.313225746154785e-10";
+  const StepRecord flushed = Trainer(config, dataset).step();
+  CHECK(flushed.gradients->histogram->nonzero() > 1000);
+  CHECK(*flushed.gradients->max_abs == 0);
+  config = config_of("1e9");
   const StepRecord overflow = Trainer(config, dataset).step();
   CHECK_FALSE(overflow.gradients->finite);
   CHECK_FALSE(std::isfinite(*overflow.gradients->max_abs));
