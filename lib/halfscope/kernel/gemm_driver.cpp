@@ -46,13 +46,16 @@ Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
   return split;
 }
 
-/// Tensor cores' kernels pack a's rows and b's columns for every piece: only the longer side is split.
+/// Tensor cores' kernels pack a's rows and b's columns for every piece: columns are split only where there
+/// are few rows.
 Split tensor_core_split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  constexpr std::int64_t tiles_per_piece = 4, fewest = 4;
   Split split{rows, columns, 1, 1};
   if (rows * depth * columns < smallest_product) return split;
-  std::int64_t& pieces = columns > rows ? split.column_pieces : split.row_pieces;
-  const std::int64_t tiles = columns > rows ? columns / columns_per_tile : rows / rows_per_tile;
-  constexpr std::int64_t tiles_per_piece = 4, fewest = 4;
+  const std::int64_t row_tiles = rows / rows_per_tile, column_tiles = columns / columns_per_tile;
+  const bool splits_rows = row_tiles >= fewest * tiles_per_piece || rows >= columns;
+  const std::int64_t tiles = splits_rows ? row_tiles : column_tiles;
+  std::int64_t& pieces = splits_rows ? split.row_pieces : split.column_pieces;
   pieces = std::max<std::int64_t>({1, tiles / tiles_per_piece, std::min(tiles, fewest)});
   return split;
 }

@@ -29,8 +29,9 @@ class Kernel {
     const std::size_t padded = rounded_up(rows, strip_rows), depth = a_.column.size();
     const Packed a{new float[padded * value_stride], new std::uint32_t[padded * word_stride]};
     bool* special = new bool[padded / strip_rows];
-    for (std::size_t k = 0; k == 0 || k < depth; k += depth_block) {
-      const Pass pass{k, smaller(depth_block, depth - k)};
+    const std::size_t terms = terms_per_pass(depth);
+    for (std::size_t k = 0; k == 0 || k < depth; k += terms) {
+      const Pass pass{k, smaller(terms, depth - k)};
       pack_rows({first, rows}, pass, a, special);
       auto n = static_cast<std::size_t>(range.first_column);
       const auto end = static_cast<std::size_t>(range.last_column);
@@ -53,16 +54,29 @@ class Kernel {
     const bool* special;
   };
 
+  /// Passes of about the same length, of whole words.
+  static std::size_t terms_per_pass(std::size_t depth) {
+    const std::size_t passes = (depth + depth_block - 1) / depth_block;
+    return passes == 0 ? depth_block : rounded_up((depth + passes - 1) / passes, steps * most_products);
+  }
+
   /// The last strip is filled up with the last row.
   void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
     const std::int32_t* column = a_.column.data() + pass.first;
     const Contiguous contiguous = find_contiguous(column, pass.count);
-    for (std::size_t i = 0; i < rounded_up(rows.count, strip_rows); ++i) {
-      const Packed row{to.value + i * value_stride, to.words + i * word_stride};
+    const std::size_t padded = rounded_up(rows.count, strip_rows);
+    for (std::size_t i = 0; i < padded; ++i) {
       const float* from = a_.data + a_.row[rows.first + smaller(i, rows.count - 1)];
-      gather(from, column, pass.count, contiguous, row.value);
-      const bool any = pack_row<Scales, most_products>(row, pass.count, step_);
-      special[i / strip_rows] = any || (i % strip_rows > 0 && special[i / strip_rows]);
+      gather(from, column, pass.count, contiguous, to.value + i * value_stride);
+    }
+    const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
+    for (std::size_t s = 0; s < padded; s += strip_rows) {
+      bool any = false;
+      for (std::size_t i = s; i < s + strip_rows; ++i) {
+        const Packed row{to.value + i * value_stride, to.words + i * word_stride};
+        any |= pack_row<Scales, most_products>(row, pass.count, packing);
+      }
+      special[s / strip_rows] = any;
     }
   }
 
@@ -72,7 +86,8 @@ class Kernel {
     const float* from = b_.data + pass.first * columns_ + columns.first;
     for (std::size_t k = 0; k < pass.count; ++k, from += columns_)
       store(value + k * lanes, load_some(from, columns.count));
-    const bool special = pack_columns<Scales, most_products>({value, words}, pass.count, step_);
+    const bool special = pack_columns<Scales, most_products>({value, words}, pass.count,
+                                                             packing_of(step_, minuend_of_b<Scales>(step_)));
     for (std::size_t i = 0; i < rows.count; i += tile_rows) {
       const Rows here{{a.packed.value + i * value_stride, a.packed.words + i * word_stride},
                       a.special + i / strip_rows};
@@ -106,7 +121,8 @@ class Kernel {
   void add_steps(const Packed& a, const Packed& b, std::size_t count, std::size_t strips, Tile& tile) const {
     for (std::size_t k = 0, word = 0; k < count; word += most_products) {
       for (std::size_t s = 0; s < strips; ++s)
-        find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes, tile, s);
+        find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes,
+                    smaller(most_products, count - k), tile, s);
       for (std::size_t q = 0; q < steps && k < count; ++q, k += most_products) {
         for (std::size_t s = 0; s < strips; ++s) {
           const StepOperands operands{a.value + s * strip_rows * value_stride + k, b.value + k * lanes,
@@ -120,11 +136,11 @@ class Kernel {
     }
   }
 
-  HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, Tile& tile,
-                                       std::size_t strip) {
+  HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t words,
+                                       Tile& tile, std::size_t strip) {
     Part least[strip_rows];
     for (Part& part : least) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
-    for (std::size_t w = 0; w < most_products; ++w) {
+    for (std::size_t w = 0; w < words; ++w) {
       Part b_w;
       std::memcpy(&b_w, b + w * lanes, sizeof b_w);
 #pragma GCC unroll 8
@@ -157,9 +173,9 @@ template <Isa isa>
 void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
                                 const OutputRange& range, const TensorCoreStep& step) {
   if (range.rows.first == range.rows.last) return;
-  const bool narrow = step.input.exponent_bits <= 5 && step.fraction_bits >= 23 && step.products <= 16;
+  const bool is_fp16 = step.input == FloatFormat{5, 10};
   const auto with = [&]<std::size_t products>() {
-    if (narrow) return Kernel<NarrowScales, products>(a, b, c, step).run(range);
+    if (is_fp16) return Kernel<Fp16Scales, products>(a, b, c, step).run(range);
     Kernel<WideScales, products>(a, b, c, step).run(range);
   };
   switch (step.products) {

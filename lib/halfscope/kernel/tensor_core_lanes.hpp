@@ -9,17 +9,6 @@
 namespace halfscope {
 namespace {
 
-HALFSCOPE_HD bool any_negative(Ints x) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
-#else
-  std::int32_t all = 0;
-  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
-  return all < 0;
-#endif
-}
 HALFSCOPE_HD Ints smaller(Ints x, Ints y) {
   return x < y ? x : y;
 }
@@ -40,9 +29,9 @@ HALFSCOPE_HD Floats truncate_to_float(Ints total) {
 }
 
 /// The scales that make integers of a step's numbers, from the least sum of two parts among its products.
-/// Those of narrow formats are in range: scaling is an addition to the exponent field, which makes 1/2 at
+/// Those of FP16 are in range: scaling is an addition to the exponent field, which makes 1/2 at
 /// most of a zero.
-struct NarrowScales : NarrowParts {
+struct Fp16Scales : Fp16Parts {
   static constexpr std::int32_t most = 126;  ///< beyond it all products are zeros
 
   template <std::size_t q>
@@ -57,7 +46,7 @@ struct NarrowScales : NarrowParts {
   HALFSCOPE_HD static Floats down(Floats x, Ints scale) { return x * as_floats((127 << 23) - scale); }
 };
 
-/// Of wide formats, lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
+/// Of any format: lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
 struct WideScales : WideParts {
   static constexpr std::int32_t most = 0xFFFF;
   /// Between them, scaled numbers are normal floats or too small to count.
@@ -136,13 +125,13 @@ HALFSCOPE_HD void add_step(const StepOperands& operands, const Ints* products, c
   }
   Ints large{};
   for (std::size_t i = 0; most_products > 8 && i < strip_rows; ++i)
-    large |= sum[i] ^ as_ints(as_words(sum[i]) << 1);
+    large |= sum[i] ^ as_ints(as_words(sum[i]) + as_words(sum[i]));
   if (any_negative(exceptional | large) && (any_negative(exceptional) || any_wrapped(sum)))
     return defined_step(operands, step, Scales::scale, c);
   for (std::size_t i = 0; i < strip_rows; ++i) c[i] = Scales::down(truncate_to_float(sum[i]), scale[i]);
 }
 
-/// The same where narrow numbers may be infinite or NaN: then plain floating point tells what comes out.
+/// The same where FP16 numbers may be infinite or NaN: then plain floating point tells what comes out.
 template <typename Scales, std::size_t most_products>
 [[gnu::noinline]] void add_special_step(const StepOperands& operands, const Ints* products,
                                         const TensorCoreStep& step, Strip& c) {

@@ -12,7 +12,7 @@ namespace {
 
 /// Terms per pass, a multiple of those whose exponents share words: b's numbers stay in the first-level
 /// cache.
-constexpr std::size_t depth_block = 128;
+constexpr std::size_t depth_block = 256;
 constexpr std::size_t strip_rows = 4;
 /// From one row of a to the next; a power of two would put all rows into the same few sets of the cache.
 constexpr std::size_t value_stride = depth_block + 16, word_stride = depth_block / 2 + 16;
@@ -26,6 +26,17 @@ HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
 HALFSCOPE_HD Ints larger(Ints x, Ints y) {
   return x > y ? x : y;
 }
+HALFSCOPE_HD bool any_negative(Ints x) {
+#if defined(__AVX512DQ__)
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
+#else
+  std::int32_t all = 0;
+  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
+  return all < 0;
+#endif
+}
 HALFSCOPE_HD Ints magnitude_of(Floats x) {
   return as_ints(x) & 0x7FFFFFFF;
 }
@@ -34,20 +45,22 @@ HALFSCOPE_HD Ints magnitude_of(Floats x) {
 /// step q. Two words, of a and b, add up to `bias + log2_scale` + the step's fraction bits - the products'
 /// exponents: the least of a step's sums tells by which power of two its numbers become integers.
 ///
-/// Of formats with at most 5 exponent bits, whose products lie between 2^-48 and 2^32. A zero's sum with any
-/// other is beyond every product's, and below 256.
-struct NarrowParts {
+/// Of FP16, whose products lie between 2^-48 and 2^32. A zero's sum with any other is beyond every product's,
+/// and below 256. What is scaled to integers is 2^-60 of the numbers.
+struct Fp16Parts {
   using Part = std::uint8_t;
   static constexpr std::int32_t bias = 0, log2_scale = 60;
   static constexpr float scale = 0x1p-60f;
   static constexpr std::int32_t zero = 90, special = 0;
+  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid&) { return round_to_fp16(x); }
 };
-/// Of wider ones. An infinity's or NaN's sum is below that of every product that is in range.
+/// Of any format. An infinity's or NaN's sum is below that of every product that is in range.
 struct WideParts {
   using Part = std::uint16_t;
   static constexpr std::int32_t bias = 24000, log2_scale = 0;
   static constexpr float scale = 1;
   static constexpr std::int32_t zero = 13000, special = 0;
+  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid& grid) { return round_lanes(x, grid); }
 };
 template <typename Parts>
 constexpr std::size_t steps_per_word = sizeof(std::uint32_t) / sizeof(typename Parts::Part);
@@ -71,22 +84,9 @@ HALFSCOPE_HD Ints part_of(Floats x, std::int32_t minuend, std::int32_t min_field
   return magnitude >= static_cast<std::int32_t>(infinity_bits) ? Ints{} + Parts::special : number;
 }
 
-/// `count` is a multiple of `lanes`.
-void round_values(float* value, std::size_t count, const FloatFormat& format) {
-  if (format == FloatFormat{5, 10}) {
-    for (std::size_t i = 0; i < count; i += lanes) store(value + i, round_to_fp16(load(value + i)));
-    return;
-  }
-  const RoundingGrid grid = rounding_grid({.format = format});
-#pragma omp simd
-  for (std::size_t i = 0; i < count; ++i) value[i] = round_on_grid<Rounding::nearest_even>(value[i], grid);
-}
-
-HALFSCOPE_HD bool any_special(Ints largest_magnitudes) {
-  bool any = false;
-  for (std::size_t i = 0; i < lanes; ++i)
-    any |= largest_magnitudes[i] >= static_cast<std::int32_t>(infinity_bits);
-  return any;
+/// Whether any of these magnitudes is that of an infinity or NaN.
+HALFSCOPE_HD bool any_special(Ints magnitudes) {
+  return any_negative(static_cast<std::int32_t>(infinity_bits) - 1 - magnitudes);
 }
 
 /// The terms [first, first + count) of every sum.
@@ -129,49 +129,60 @@ HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size
   }
 }
 
+/// How one operand is packed.
+struct Packing {
+  RoundingGrid grid;
+  std::int32_t minuend, min_field;
+};
+HALFSCOPE_HD Packing packing_of(const TensorCoreStep& step, std::int32_t minuend) {
+  return {rounding_grid({.format = step.input}), minuend, step.input.min_exponent() + 127};
+}
+
 /// Rounds and scales a row's values and packs their exponents; whether any is infinite or NaN.
 template <typename Parts, std::size_t products>
-bool pack_row(const Packed& row, std::size_t count, const TensorCoreStep& step) {
+bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
   constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;
-  const std::int32_t minuend = minuend_of_a<Parts>(step), min_field = step.input.min_exponent() + 127;
   const std::size_t padded = rounded_up(count, lanes), end = rounded_up(count, steps * products);
-  round_values(row.value, padded, step.input);
   alignas(vector_bytes) std::uint32_t parts[depth_block];
   Ints largest{};
   for (std::size_t k = 0; k < padded; k += lanes) {
-    const Floats x = load(row.value + k);
-    const Ints part = part_of<Parts>(x, minuend, min_field);
+    const Floats x = Parts::rounded(load(row.value + k), packing.grid);
+    const Ints part = part_of<Parts>(x, packing.minuend, packing.min_field);
     std::memcpy(parts + k, &part, sizeof part);
     largest = larger(largest, magnitude_of(x));
     store(row.value + k, x * Parts::scale);
   }
-  for (std::size_t k = padded; k < end; ++k) parts[k] = static_cast<std::uint32_t>(Parts::zero);
-  for (std::size_t k = 0, first = 0; first < end; first += steps * products) {
+  for (std::size_t k = padded; k < end; k += lanes) {
+    const Ints part = Ints{} + Parts::zero;
+    std::memcpy(parts + k, &part, sizeof part);
+  }
+  for (std::size_t first = 0, to = 0; first < end; first += steps * products, to += products) {
 #pragma omp simd
     for (std::size_t w = 0; w < products; ++w) {
       std::uint32_t word = 0;
       for (std::size_t q = 0; q < steps; ++q) word |= parts[first + q * products + w] << (q * bits);
-      row.words[k + w] = word;
+      row.words[to + w] = word;
     }
-    k += products;
   }
   return any_special(largest);
 }
 
 /// The same of a vector's columns of b, unscaled.
 template <typename Parts, std::size_t products>
-bool pack_columns(const Packed& columns, std::size_t count, const TensorCoreStep& step) {
+bool pack_columns(const Packed& columns, std::size_t count, const Packing& packing) {
   constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;
-  const std::int32_t minuend = minuend_of_b<Parts>(step), min_field = step.input.min_exponent() + 127;
-  round_values(columns.value, count * lanes, step.input);
   Ints largest{};
   for (std::size_t first = 0, to = 0; first < count; first += steps * products) {
     for (std::size_t w = 0; w < products; ++w, to += lanes) {
       Words word{};
       for (std::size_t q = 0; q < steps; ++q) {
         const std::size_t k = first + q * products + w;
-        const Floats x = k < count ? load(columns.value + k * lanes) : Floats{};
-        word |= as_words(part_of<Parts>(x, minuend, min_field)) << (q * bits);
+        Floats x{};
+        if (k < count) {
+          x = Parts::rounded(load(columns.value + k * lanes), packing.grid);
+          store(columns.value + k * lanes, x);
+        }
+        word |= as_words(part_of<Parts>(x, packing.minuend, packing.min_field)) << (q * bits);
         largest = larger(largest, magnitude_of(x));
       }
       std::memcpy(columns.words + to, &word, sizeof word);
