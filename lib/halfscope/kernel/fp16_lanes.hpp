@@ -26,7 +26,7 @@ HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
 }
 
 /// Sums and one factor are kept times 2^100. Then what rounds numbers from 2^15 on is beyond all floats: they
-/// become infinite or NaN, and stay that until the end, where `holds` sees it.
+/// become infinite or NaN, and stay that until the end, where it is seen.
 constexpr float fp16_scale = 0x1p100f;
 
 /// x, scaled, rounded to the places that FP16 has in this binade, a power of two: adding 1.5 * 2^13 of it
@@ -35,49 +35,28 @@ HALFSCOPE_HD Floats round_in_binade(Floats x, Floats binade) {
   const Floats to_magic = all_lanes(12288.0f);
   return fused_less(binade, to_magic, fused(binade, to_magic, x));
 }
-/// The binade of x, or that of FP16's subnormal numbers.
-HALFSCOPE_HD Floats fp16_binade(Floats x) {
-  const Ints smallest = as_ints(all_lanes(0x1p-14f * fp16_scale)), binade = as_ints(x) & 0x7F800000;
-  return as_floats(binade > smallest ? binade : smallest);
-}
 
-/// Whether no sum was beyond the range that is rounded this way.
-HALFSCOPE_HD bool all_finite(Floats x) {
-  const Floats difference = x - x;
-#if defined(__AVX512F__)
-  return _mm512_cmp_ps_mask(difference, difference, _CMP_UNORD_Q) == 0;
-#else
-  return _mm256_movemask_ps(_mm256_cmp_ps(difference, difference, _CMP_UNORD_Q)) == 0;
-#endif
-}
-
-/// Product and sum rounded one after the other. Sums of FP16 numbers have no places below FP16's smallest,
-/// and zeros of either sign add up to +0.
+/// Product and sum rounded one after the other. Sums of FP16 numbers have no places below FP16's smallest, so
+/// that only products see the subnormal numbers' binade; zeros of either sign add up to +0.
 struct ScaledInTurn {
   static constexpr float scale = fp16_scale;
+
   HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
     const Floats product = a * b;
-    const Floats sum = c + round_in_binade(product, fp16_binade(product));
+    const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(product) & 0x7F800000;
+    const Floats addend = round_in_binade(product, as_floats(binade > subnormal ? binade : subnormal));
+    const Floats sum = c + addend;
     return round_in_binade(sum, as_floats(as_ints(sum) & static_cast<std::int32_t>(0xFF800000u)));
   }
-  HALFSCOPE_HD static bool holds(Floats sum) { return all_finite(sum); }
-};
-#endif
 
-#if defined(__AVX512F__)
-/// Rounded once: of the FP32 sums rounded down and up, the odd one is rounded to FP16. A sum of zero may have
-/// lost its sign.
-struct ScaledFused {
-  static constexpr float scale = fp16_scale;
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
-    const __m512i down = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | 8));
-    const __m512i up = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | 8));
-    const __mmask16 down_is_odd = _mm512_test_epi32_mask(down, _mm512_set1_epi32(1));
-    const Floats odd = _mm512_castsi512_ps(_mm512_mask_mov_epi32(up, down_is_odd, down));
-    return round_in_binade(odd, fp16_binade(odd));
-  }
+  /// Whether no sum or product was beyond the range that is rounded this way.
   HALFSCOPE_HD static bool holds(Floats sum) {
-    return all_finite(sum) && _mm512_cmp_ps_mask(sum, Floats{}, _CMP_EQ_OQ) == 0;
+    const Floats nan_unless_finite = sum - sum;
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q) == 0;
+#else
+    return _mm256_movemask_ps(_mm256_cmp_ps(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q)) == 0;
+#endif
   }
 };
 #endif

@@ -210,7 +210,7 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 #endif
 #if defined(__AVX512F__)
   if (format == FloatFormat{5, 10}) {
-    return multiply(a, b, c, range, Order<ScaledFused, FuseByOdd<RoundToFp16>>{{}, depth_block, {}, {}});
+    return with(FuseByOdd<RoundToFp16>{});
   }
   with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
 #else
