@@ -34,7 +34,7 @@ void run(const Options& options) {
   set_thread_count(1);
   Json list = Json::array();
   if (!options.json) {
-    std::cout << fmt::format("{:<22} {:>8} {:<8} {:>7}  {}\n", "case", "value", "unit", "ratio", "against");
+    std::cout << fmt::format("{:<25} {:>8} {:<8} {:>7}  {}\n", "case", "value", "unit", "ratio", "against");
   }
   for (const BenchCase& entry : cases) {
     const BenchResult result = entry.run();
@@ -45,7 +45,7 @@ void run(const Options& options) {
                       {"ratio", result.ratio},
                       {"against", result.against}});
     } else {
-      std::cout << fmt::format("{:<22} {:>8.2f} {:<8} {:>7.2f}  {}", entry.name, result.value, result.unit,
+      std::cout << fmt::format("{:<25} {:>8.2f} {:<8} {:>7.2f}  {}", entry.name, result.value, result.unit,
                                result.ratio, result.against)
                 << std::endl;
     }
