@@ -4,6 +4,7 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -206,6 +207,34 @@ TEST_CASE("sixteen products of the largest kind pass 31 bits and are still exact
     check_products(operands, extents, parse_accumulate_model("tensor_core(hopper)"));
     check_products({std::vector<float>(size_of(3, 48), 2), std::vector<float>(size_of(48, 19), sign)},
                    extents, parse_accumulate_model("tensor_core(hopper)"));
+  }
+}
+
+TEST_CASE("a sum of nearly 2 and sixteen of the largest products passes 31 bits", "[gemm][tensor_core]") {
+  const float nearly_two = 2 - 0x1p-10f;
+  const Extents extents{5, 19, 32};
+  for (const float sign : {1.0f, -1.0f}) {
+    std::vector<float> b(size_of(extents.depth, extents.columns), sign * nearly_two);
+    std::fill_n(b.begin(), size_of(16, extents.columns), 0.0f);
+    std::fill_n(b.begin(), extents.columns, sign * 0.9375f);
+    const Operands operands{std::vector<float>(size_of(extents.rows, extents.depth), nearly_two), b};
+    for (const char* name : {"tensor_core(hopper)", "bf16_tensor_core(hopper)"}) {
+      check_products(operands, extents, parse_accumulate_model(name));
+    }
+  }
+}
+
+TEST_CASE("a zero times the largest number leaves the small products their places", "[gemm][tensor_core]") {
+  const Extents extents{5, 19, 33};
+  Operands operands{uniform_floats(size_of(5, 33), -0x1p-10f, 0x1p-10f, 21),
+                    uniform_floats(size_of(33, 19), -0x1p-10f, 0x1p-10f, 22)};
+  for (std::size_t i = 0; i < operands.a.size(); i += 3) operands.a[i] = 0;  // in every third column
+  for (std::size_t i = 0; i < operands.b.size(); ++i) {
+    if (i / 19 % 3 == 0) operands.b[i] = 65504;
+  }
+  for (const char* name : {"tensor_core(volta)", "tensor_core(ampere)", "tensor_core(hopper)",
+                           "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)"}) {
+    check_products(operands, extents, parse_accumulate_model(name));
   }
 }
 
