@@ -42,7 +42,10 @@ struct Fp16Scales : Fp16Parts {
   HALFSCOPE_HD static Ints with_sum(Ints products, Floats c, std::int32_t fraction_bits, Ints&) {
     return smaller(products, ((127 + fraction_bits) << 23) - (as_ints(c) & (0xFF << 23)));
   }
-  HALFSCOPE_HD static Floats up(Floats x, Ints scale) { return as_floats(as_ints(x) + scale); }
+  /// Unsigned, since infinities and NaNs, which are told apart otherwise, wrap around.
+  HALFSCOPE_HD static Floats up(Floats x, Ints scale) {
+    return as_floats(as_ints(as_words(as_ints(x)) + as_words(scale)));
+  }
   HALFSCOPE_HD static Floats down(Floats x, Ints scale) { return x * as_floats((127 << 23) - scale); }
 };
 
