@@ -81,44 +81,43 @@ BenchResult function_of_array(Elementary function) {
       Sign::positive);
 }
 
-constexpr int matrix_size = 256;
-constexpr double gigaflop = 2e-9 * matrix_size * matrix_size * matrix_size;
-
-/// Two matrices and their product.
+/// Two square matrices and their product.
 struct Product {
-  explicit Product(std::string_view accumulate = "fp32_sequential")
-      : model(parse_accumulate_model(accumulate)) {
+  Product(std::string_view accumulate, int matrix_size)
+      : model(parse_accumulate_model(accumulate)), size(matrix_size) {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = RandomStream{.seed = 3}.uniform(i) - 0.5f;
     b = a;
   }
+  [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
   void ours(int threads) {
     set_thread_count(threads);
-    gemm({a.data(), row, column}, {b.data(), matrix_size, matrix_size}, c, model);
+    gemm({a.data(), row, column}, {b.data(), size, size}, c, model);
     set_thread_count(1);
   }
   void eigens() {
-    dispatch_isa([&]<Isa isa>() { eigen_product_isa<isa>(a.data(), b.data(), c.data(), matrix_size); });
+    dispatch_isa([&]<Isa isa>() { eigen_product_isa<isa>(a.data(), b.data(), c.data(), size); });
     use_memory();
   }
 
   AccumulateModel model;
-  std::vector<float> a = std::vector<float>(matrix_size * matrix_size), b, c = a;
-  std::vector<std::int32_t> row = strided_offsets(matrix_size, matrix_size),
-                            column = strided_offsets(matrix_size, 1);
+  int size;
+  std::vector<float> a = std::vector<float>(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)),
+                     b, c = a;
+  std::vector<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
 };
 
-BenchResult product_against_eigen(std::string_view accumulate) {
-  Product product(accumulate);
+BenchResult product_against_eigen(std::string_view accumulate, int size) {
+  Product product(accumulate, size);
   const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
   const char* instructions = dispatch_isa([]<Isa isa>() { return eigen_instructions_isa<isa>(); });
-  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours,
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.others / times.ours,
           fmt::format("Eigen {}, {}", HALFSCOPE_EIGEN_VERSION, instructions)};
 }
 
-BenchResult product_on_two_threads() {
-  Product product;
+BenchResult product_on_two_threads(int size) {
+  Product product("fp32_sequential", size);
   const Times times = time_in_turn([&] { product.ours(2); }, [&] { product.ours(1); });
-  return {gigaflop / times.ours, "GFLOP/s", times.others / times.ours, "one thread"};
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.others / times.ours, "one thread"};
 }
 
 constexpr std::array cases{
@@ -135,18 +134,33 @@ constexpr std::array cases{
     BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
     BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
     BenchCase{"gemm", "256 x 256 x 256, summed in order",
-              [] { return product_against_eigen("fp32_sequential"); }},
-    BenchCase{"gemm_fp16_sequential", "each product and sum rounded",
-              [] { return product_against_eigen("fp16_sequential"); }},
-    BenchCase{"gemm_fp16_fused", "fused, each sum rounded",
-              [] { return product_against_eigen("fp16_fused"); }},
-    BenchCase{"gemm_volta", "as a V100's tensor core",
-              [] { return product_against_eigen("tensor_core(volta)"); }},
-    BenchCase{"gemm_ampere", "as an A100's tensor core",
-              [] { return product_against_eigen("tensor_core(ampere)"); }},
-    BenchCase{"gemm_hopper", "as an H100's tensor core",
-              [] { return product_against_eigen("tensor_core(hopper)"); }},
-    BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order", product_on_two_threads},
+              [] { return product_against_eigen("fp32_sequential", 256); }},
+    BenchCase{"gemm_fp16_sequential", "256 x 256 x 256, each product and sum rounded",
+              [] { return product_against_eigen("fp16_sequential", 256); }},
+    BenchCase{"gemm_fp16_fused", "256 x 256 x 256, fused, each sum rounded",
+              [] { return product_against_eigen("fp16_fused", 256); }},
+    BenchCase{"gemm_volta", "256 x 256 x 256, as a V100's tensor core",
+              [] { return product_against_eigen("tensor_core(volta)", 256); }},
+    BenchCase{"gemm_ampere", "256 x 256 x 256, as an A100's tensor core",
+              [] { return product_against_eigen("tensor_core(ampere)", 256); }},
+    BenchCase{"gemm_hopper", "256 x 256 x 256, as an H100's tensor core",
+              [] { return product_against_eigen("tensor_core(hopper)", 256); }},
+    BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order",
+              [] { return product_on_two_threads(256); }},
+    BenchCase{"gemm_1024", "1024 x 1024 x 1024, summed in order",
+              [] { return product_against_eigen("fp32_sequential", 1024); }},
+    BenchCase{"gemm_fp16_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
+              [] { return product_against_eigen("fp16_sequential", 1024); }},
+    BenchCase{"gemm_fp16_fused_1024", "1024 x 1024 x 1024, fused, each sum rounded",
+              [] { return product_against_eigen("fp16_fused", 1024); }},
+    BenchCase{"gemm_volta_1024", "1024 x 1024 x 1024, as a V100's tensor core",
+              [] { return product_against_eigen("tensor_core(volta)", 1024); }},
+    BenchCase{"gemm_ampere_1024", "1024 x 1024 x 1024, as an A100's tensor core",
+              [] { return product_against_eigen("tensor_core(ampere)", 1024); }},
+    BenchCase{"gemm_hopper_1024", "1024 x 1024 x 1024, as an H100's tensor core",
+              [] { return product_against_eigen("tensor_core(hopper)", 1024); }},
+    BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, summed in order",
+              [] { return product_on_two_threads(1024); }},
     BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", bench_training_step},
     BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",
               bench_tracked_weight_gradients},

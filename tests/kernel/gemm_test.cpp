@@ -4,6 +4,7 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -101,11 +102,12 @@ TEST_CASE("gemm is the ordered sum for plain and transposed matrices, every tile
   }
 }
 
-TEST_CASE("gemm is the ordered sum for 257 rows of 259 terms", "[gemm]") {
-  const Extents extents{257, 31, 259};
-  const Operands operands = uniform_operands(extents);
-  for (const char* name : {"fp32_sequential", "fp16_sequential", "tensor_core(hopper)"}) {
-    check_products(operands, extents, parse_accumulate_model(name));
+TEST_CASE("gemm is the ordered sum for products that are split by rows or by columns", "[gemm]") {
+  for (const Extents& extents : {Extents{257, 31, 259}, Extents{19, 599, 97}}) {
+    const Operands operands = uniform_operands(extents);
+    for (const char* name : {"fp32_sequential", "fp16_sequential", "tensor_core(hopper)"}) {
+      check_products(operands, extents, parse_accumulate_model(name));
+    }
   }
 }
 
@@ -155,15 +157,34 @@ std::vector<float> random_codes(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-TEST_CASE("fused sums of random bit patterns are the definition's for every depth", "[gemm][fused]") {
+TEST_CASE("sums of random bit patterns are the definition's for every depth", "[gemm][fused][tensor_core]") {
   for (const std::int64_t depth : {1, 2, 3, 15, 16, 17, 255, 256, 257, 1000, 4097}) {
     const Extents extents{3, 35, depth};
     const std::size_t a = size_of(extents.rows, depth), b = size_of(depth, extents.columns);
-    for (const char* name : {"fp16_fused", "bf16_fused", "fp32_fused"}) {
+    for (const char* name :
+         {"fp16_sequential", "fp16_fused", "bf16_fused", "fp32_fused", "tensor_core(volta)",
+          "tensor_core(ampere)", "tensor_core(hopper)", "bf16_tensor_core(hopper)"}) {
       const AccumulateModel model = parse_accumulate_model(name);
       check_products({random_codes(a, 11), random_codes(b, 12)}, extents, model);
       check_products({random_floats(a, 13), random_floats(b, 14)}, extents, model);
       check_products(uniform_operands(extents), extents, model);
+    }
+  }
+}
+
+TEST_CASE("FP16 sums that pass 2^15 or overflow on their way are the definition's", "[gemm]") {
+  // Columns: to 2^15 and back; to infinity; past the largest number, but not when rounded; a product that
+  // overflows against a sum that would bring it back; a product that comes to zero, and its sign.
+  const std::vector<std::vector<float>> columns{
+      {0x1p14f, 0x1p14f, 1, -0x1p15f}, {0x1p15f, 0x1p15f, -0x1p15f, -1},  {65504, 15, 1, -65504},
+      {-0x1p15f, 0x1p16f, -1, 0},      {-0x1p-26f, -0.0f, -0x1p-26f, -0}, {1, 0x1p-11f, 0x1p-10f, -0x1p-25f}};
+  const Extents extents{21, 45, 4};
+  std::vector<float> b(size_of(extents.depth, extents.columns));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = columns[i % 45 % columns.size()][i / 45];
+  for (const float a : {1.0f, -1.0f, 0.5f}) {
+    const Operands operands{std::vector<float>(size_of(extents.rows, extents.depth), a), b};
+    for (const char* name : {"fp16_sequential", "fp16_chunked(3)", "fp16_fused", "tensor_core(hopper)"}) {
+      check_products(operands, extents, parse_accumulate_model(name));
     }
   }
 }
@@ -186,6 +207,34 @@ TEST_CASE("sixteen products of the largest kind pass 31 bits and are still exact
     check_products(operands, extents, parse_accumulate_model("tensor_core(hopper)"));
     check_products({std::vector<float>(size_of(3, 48), 2), std::vector<float>(size_of(48, 19), sign)},
                    extents, parse_accumulate_model("tensor_core(hopper)"));
+  }
+}
+
+TEST_CASE("a sum of nearly 2 and sixteen of the largest products passes 31 bits", "[gemm][tensor_core]") {
+  const float nearly_two = 2 - 0x1p-10f;
+  const Extents extents{5, 19, 32};
+  for (const float sign : {1.0f, -1.0f}) {
+    std::vector<float> b(size_of(extents.depth, extents.columns), sign * nearly_two);
+    std::fill_n(b.begin(), size_of(16, extents.columns), 0.0f);
+    std::fill_n(b.begin(), extents.columns, sign * 0.9375f);
+    const Operands operands{std::vector<float>(size_of(extents.rows, extents.depth), nearly_two), b};
+    for (const char* name : {"tensor_core(hopper)", "bf16_tensor_core(hopper)"}) {
+      check_products(operands, extents, parse_accumulate_model(name));
+    }
+  }
+}
+
+TEST_CASE("a zero times the largest number leaves the small products their places", "[gemm][tensor_core]") {
+  const Extents extents{5, 19, 33};
+  Operands operands{uniform_floats(size_of(5, 33), -0x1p-10f, 0x1p-10f, 21),
+                    uniform_floats(size_of(33, 19), -0x1p-10f, 0x1p-10f, 22)};
+  for (std::size_t i = 0; i < operands.a.size(); i += 3) operands.a[i] = 0;  // in every third column
+  for (std::size_t i = 0; i < operands.b.size(); ++i) {
+    if (i / 19 % 3 == 0) operands.b[i] = 65504;
+  }
+  for (const char* name : {"tensor_core(volta)", "tensor_core(ampere)", "tensor_core(hopper)",
+                           "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)"}) {
+    check_products(operands, extents, parse_accumulate_model(name));
   }
 }
 

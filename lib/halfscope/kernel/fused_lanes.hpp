@@ -94,13 +94,12 @@ struct FuseByDouble {
 
 #else
 /// To odd in FP32, which any rounding to 22 significand bits or fewer takes for exact: of the results rounded
-/// down and up, the smaller magnitude, with its last bit set where they differ.
+/// down and up, which are neighbours unless they are equal, the odd one.
 HALFSCOPE_HD Floats fused_to_odd(Floats c, Floats a, Floats b) {
   const __m512i down = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | 8));
   const __m512i up = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | 8));
-  const __m512i inner = _mm512_maskz_min_epu32(0xFFFF, down, up);
-  const __mmask16 inexact = _mm512_cmpneq_epi32_mask(down, up);
-  return _mm512_castsi512_ps(_mm512_mask_or_epi32(inner, inexact, inner, _mm512_set1_epi32(1)));
+  const __mmask16 down_is_odd = _mm512_test_epi32_mask(down, _mm512_set1_epi32(1));
+  return _mm512_castsi512_ps(_mm512_mask_mov_epi32(up, down_is_odd, down));
 }
 
 /// For formats of at most 22 significand bits.

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include <halfscope/kernel/fp16_lanes.hpp>
 #include <halfscope/kernel/fused_lanes.hpp>
 #include <halfscope/kernel/round_lanes.hpp>
 #include <halfscope/kernel/vector.hpp>
@@ -49,10 +50,34 @@ HALFSCOPE_HD Floats with_one_nan(Floats x) {
   return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
 }
 
+/// Whether a step's sums may turn out not to hold. Then b's terms are given and the sums kept times
+/// `Step::scale`.
+template <typename Step>
+constexpr bool is_scaled = requires {
+  Step::scale;
+};
+
+template <typename Step>
+constexpr float scale_of() {
+  if constexpr (is_scaled<Step>) return Step::scale;
+  return 1;
+}
+
+template <typename Step, std::size_t rows, std::size_t vectors>
+HALFSCOPE_HD bool all_hold(const Floats (&sum)[rows][vectors]) {
+  bool all = true;
+  if constexpr (is_scaled<Step>) {
+    for (const auto& row : sum)
+      for (const Floats& x : row) all = all && Step::holds(x);
+  }
+  return all;
+}
+
 /// One tile of c: `rows` by `vectors * lanes`, from a panel that starts at term k0. Between passes the
-/// partial sums wait in c, unrounded, so that passes that are no chunks do not change a bit.
+/// partial sums wait in c, unrounded, so that passes that are no chunks do not change a bit. False, and c as
+/// it was, where the sums do not hold.
 template <std::size_t rows, std::size_t vectors, typename Step>
-void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Step>& pass) {
+bool tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Step>& pass) {
   const Step step = pass.step;
   const bool starts_at_zero = pass.k0 == 0 || pass.order == AccumulateOrder::chunked;
   const float* a_row[rows];
@@ -60,7 +85,8 @@ void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<S
   for (std::size_t i = 0; i < rows; ++i) {
     a_row[i] = a.data + a.row[m + i];
     for (std::size_t j = 0; j < vectors; ++j) {
-      sum[i][j] = starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes);
+      sum[i][j] =
+          starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes) * scale_of<Step>();
     }
   }
   const float* b_row = panel.b;
@@ -74,68 +100,81 @@ void tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<S
       for (std::size_t j = 0; j < vectors; ++j) sum[i][j] = step.add_product(sum[i][j], a_ik, b_k[j]);
     }
   }
+  if (!all_hold<Step>(sum)) return false;
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 0; j < vectors; ++j) {
       float* c = panel.c + (m + i) * panel.c_stride + j * lanes;
+      sum[i][j] *= 1 / scale_of<Step>();
       if (pass.order == AccumulateOrder::chunked) sum[i][j] += pass.k0 == 0 ? Floats{} : load(c);
       store(c, with_one_nan(sum[i][j]));
     }
   }
+  return true;
 }
 
-/// How all sums are added up.
-template <typename Step>
+/// How all sums are added up: by `step`, and where those do not hold by `fallback`.
+template <typename Step, typename Fallback = Step>
 struct Order {
   AccumulateOrder order;
-  std::size_t terms_per_pass;
+  std::size_t terms_per_pass;  ///< at most depth_block where the step is scaled
   Step step;
+  Fallback fallback = {};
 };
 
-/// The terms [k0, k1) of a panel: copied together where several tiles read them, since rows of b that are a
+/// The terms from k0 on of a panel.
+Panel from_term(const Panel& panel, std::size_t k0) {
+  return {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride};
+}
+
+/// `terms` of a panel, scaled: copied together where several tiles read them, since rows of b that are a
 /// power of two apart would push each other out of the cache.
 template <std::size_t width>
-Panel panel_of_pass(const Panel& panel, std::size_t k0, std::size_t k1, float* copy) {
-  const float* from = panel.b + k0 * panel.b_stride;
-  if (copy == nullptr) return {from, panel.b_stride, panel.c, panel.c_stride};
-  for (std::size_t k = 0; k < k1 - k0; ++k) {
+Panel copied(const Panel& panel, std::size_t terms, float scale, float* copy) {
+  for (std::size_t k = 0; k < terms; ++k) {
     for (std::size_t n = 0; n < width; n += lanes) {
-      store(copy + k * width + n, load(from + k * panel.b_stride + n));
+      store(copy + k * width + n, load(panel.b + k * panel.b_stride + n) * scale);
     }
   }
   return {copy, width, panel.c, panel.c_stride};
 }
 
-template <std::size_t vectors, typename Step>
+template <std::size_t vectors, typename Step, typename Fallback>
 void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
-                     const Order<Step>& order) {
+                     const Order<Step, Fallback>& order) {
   constexpr std::size_t rows = tile_rows<Step>;
   const std::size_t depth = a.column.size();
   const auto last = static_cast<std::size_t>(range.last);
   constexpr std::size_t width = vectors * lanes;
   alignas(vector_bytes) float copy[depth_block * width];
-  const bool copies =
-      order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
+  const bool copies = is_scaled<Step> || (order.terms_per_pass <= depth_block &&
+                                          range.last - range.first > 2 * std::int64_t{rows});
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
-    const Pass<Step> pass{k0, k1, order.order, order.step};
-    const Panel here = panel_of_pass<width>(panel, k0, k1, copies ? copy : nullptr);
+    const Panel original = from_term(panel, k0);
+    const Panel here = copies ? copied<width>(original, k1 - k0, scale_of<Step>(), copy) : original;
+    const auto add_terms = [&]<std::size_t count>(std::size_t m) {
+      const bool holds = tile<count, vectors>(a, here, m, Pass<Step>{k0, k1, order.order, order.step});
+      if constexpr (is_scaled<Step>) {
+        if (!holds) tile<count, vectors>(a, original, m, Pass<Fallback>{k0, k1, order.order, order.fallback});
+      }
+    };
     auto m = static_cast<std::size_t>(range.first);
-    for (; m + rows <= last; m += rows) tile<rows, vectors>(a, here, m, pass);
-    for (; m + 4 <= last; m += 4) tile<4, vectors>(a, here, m, pass);
-    for (; m < last; ++m) tile<1, vectors>(a, here, m, pass);
+    for (; m + rows <= last; m += rows) add_terms.template operator()<rows>(m);
+    for (; m + 4 <= last; m += 4) add_terms.template operator()<4>(m);
+    for (; m < last; ++m) add_terms.template operator()<1>(m);
   }
 }
 
-/// The last columns, too few for a vector: computed in a copy that is padded with zeros.
-template <typename Step>
+/// The last columns, too few for a vector: computed in a copy that is padded with the same columns again.
+template <typename Step, typename Fallback>
 void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
-                   const Order<Step>& order) {
+                   const Order<Step, Fallback>& order) {
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
   float* padded = new float[(depth + rows) * lanes]{};
   for (std::size_t k = 0; k < depth; ++k) {
-    for (std::size_t n = 0; n < width; ++n) padded[k * lanes + n] = panel.b[k * panel.b_stride + n];
+    for (std::size_t n = 0; n < lanes; ++n) padded[k * lanes + n] = panel.b[k * panel.b_stride + n % width];
   }
   float* c = padded + depth * lanes;
   const GatherMatrix some_rows{a.data, a.row.subspan(first_row, rows), a.column};
@@ -146,9 +185,9 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
   delete[] padded;
 }
 
-template <typename Step>
+template <typename Step, typename Fallback>
 void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
-              const Order<Step>& order) {
+              const Order<Step, Fallback>& order) {
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
@@ -164,13 +203,15 @@ void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const Outpu
 void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const FloatFormat& format) {
   const auto with = [&](auto step) {
-    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
+    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step, step});
   };
 #if defined(__FMA__)
   if (format == FloatFormat{}) return with(FuseFp32{});
 #endif
 #if defined(__AVX512F__)
-  if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
+  if (format == FloatFormat{5, 10}) {
+    return with(FuseByOdd<RoundToFp16>{});
+  }
   with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
 #else
   with(FuseByDouble{double_grid(format)});
@@ -186,9 +227,14 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   const std::size_t terms =
       model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
   const auto with = [&](auto step) {
-    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step});
+    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step, step});
   };
   if (model.format == FloatFormat{}) return with(InTurn<KeepFp32>{});
+#if defined(__FMA__)
+  if (model.format == FloatFormat{5, 10} && terms <= depth_block) {
+    return multiply(a, b, c, range, Order<ScaledInTurn, InTurn<RoundToFp16>>{model.order, terms, {}, {}});
+  }
+#endif
   if (model.format == FloatFormat{5, 10}) return with(InTurn<RoundToFp16>{});
   with(InTurn<RoundTo>{{rounding_grid({.format = model.format})}});
 }

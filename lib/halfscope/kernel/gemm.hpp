@@ -56,9 +56,9 @@ template <Isa isa>
 void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const AccumulateModel& model);
 
-/// Rows of `gemm` in one thread, as a tensor core with this step computes them.
+/// The same, as a tensor core with this step computes it.
 template <Isa isa>
-void gemm_tensor_core_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
-                               const TensorCoreStep& step);
+void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
+                                const OutputRange& range, const TensorCoreStep& step);
 
 }  // namespace halfscope

@@ -12,6 +12,8 @@ namespace {
 
 /// Rows and columns of a piece are multiples of every kernel's tile.
 constexpr std::int64_t rows_per_tile = 24, columns_per_tile = 64;
+/// A product of some ten microseconds is not split.
+constexpr std::int64_t smallest_product = std::int64_t{1} << 20;
 
 /// The pieces of a product, whatever the number of threads.
 struct Split {
@@ -33,7 +35,6 @@ struct Split {
 /// level, first columns are split, then smaller pieces are made. A product of some ten microseconds is one.
 Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
   constexpr std::int64_t most_row_pieces = 64, wanted = 16, rows_per_piece = 5 * rows_per_tile;
-  constexpr std::int64_t smallest_product = std::int64_t{1} << 20;
   Split split{rows, columns, 1, 1};
   if (rows * depth * columns < smallest_product) return split;
   const std::int64_t row_tiles = (rows + rows_per_tile - 1) / rows_per_tile;
@@ -42,6 +43,20 @@ Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
                                                  (wanted + split.row_pieces - 1) / split.row_pieces);
   const std::int64_t missing = (wanted + split.column_pieces - 1) / split.column_pieces;
   split.row_pieces = std::max(split.row_pieces, std::min(row_tiles, missing));
+  return split;
+}
+
+/// Tensor cores' kernels pack a's rows and b's columns for every piece: columns are split only where there
+/// are few rows.
+Split tensor_core_split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  constexpr std::int64_t tiles_per_piece = 4, fewest = 4;
+  Split split{rows, columns, 1, 1};
+  if (rows * depth * columns < smallest_product) return split;
+  const std::int64_t row_tiles = rows / rows_per_tile, column_tiles = columns / columns_per_tile;
+  const bool splits_rows = row_tiles >= fewest * tiles_per_piece || rows >= columns;
+  const std::int64_t tiles = splits_rows ? row_tiles : column_tiles;
+  std::int64_t& pieces = splits_rows ? split.row_pieces : split.column_pieces;
+  pieces = std::max<std::int64_t>({1, tiles / tiles_per_piece, std::min(tiles, fewest)});
   return split;
 }
 
@@ -85,17 +100,15 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
   const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
                                    ? &tensor_core_step(model.core, model.format, fp32)
                                    : nullptr;
-  const Split split = split_of(rows, depth, b.columns);
-  if (step != nullptr) {
-    return parallel_for(split.row_pieces, [&](std::int64_t piece) noexcept {
-      const RowRange range = split.rows(piece);
-      dispatch_isa([&]<Isa isa>() { gemm_tensor_core_rows_isa<isa>(a, b, c.data(), range, *step); });
-    });
-  }
+  const Split split =
+      step == nullptr ? split_of(rows, depth, b.columns) : tensor_core_split_of(rows, depth, b.columns);
   parallel_for(split.row_pieces * split.column_pieces, [&](std::int64_t piece) noexcept {
     const RowRange columns = split.columns(piece / split.row_pieces);
     const OutputRange range{split.rows(piece % split.row_pieces), columns.first, columns.last};
-    dispatch_isa([&]<Isa isa>() { gemm_range_isa<isa>(a, b, c.data(), range, model); });
+    dispatch_isa([&]<Isa isa>() {
+      if (step == nullptr) return gemm_range_isa<isa>(a, b, c.data(), range, model);
+      gemm_tensor_core_range_isa<isa>(a, b, c.data(), range, *step);
+    });
   });
 }
 

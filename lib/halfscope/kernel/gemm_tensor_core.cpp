@@ -1,222 +1,195 @@
-// Matrix products as tensor cores add them up, compiled once per instruction set: a lane per column, all of a
-// step's products in integers.
+// Matrix products as tensor cores add them up, compiled once per instruction set: passes over the terms,
+// tiles of rows by a vector of columns.
 #include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/tensor_core_lanes.hpp>
 #include <halfscope/kernel/tensor_core_pack.hpp>
 #include <halfscope/kernel/vector.hpp>
 
 namespace halfscope {
 namespace {
 
-using Shorts [[gnu::vector_size(vector_bytes)]] = std::int16_t;
+constexpr std::size_t tile_strips = 8, tile_rows = tile_strips * strip_rows;
 
-HALFSCOPE_HD Ints larger(Ints x, Ints y) {
-  return x > y ? x : y;
-}
-
-HALFSCOPE_HD bool any_negative(Ints x) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
-#else
-  std::int32_t all = 0;
-  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
-  return all < 0;
-#endif
-}
-
-/// Scaling by 2^(bits - largest) and back, exact powers of two.
-struct Scale {
-  Floats up, down;
-};
-HALFSCOPE_HD Scale scale_of(Ints largest, int bits) {
-  // Unsigned, since lanes that are out of range, and computed again by the definition, wrap around.
-  const auto up = as_words((127 + bits) - larger(largest, Ints{} + lowest_exponent)) << 23;
-  return {as_floats(as_ints(up)), as_floats(as_ints(as_words(Ints{} + (254 << 23)) - up))};
-}
-
-/// The exponents of the accumulators. Those of zeros are below every limit, as those of subnormal numbers
-/// are; those of infinities and NaNs are above.
-HALFSCOPE_HD Ints accumulator_exponents(Floats c) {
-  return as_ints(as_words(as_ints(c) << 1) >> 24) - 127;
-}
-
-/// Negative in lanes that need the definition: `largest` is out of range, and not since all terms are zeros.
-/// A comparison would go through a mask register and back.
-HALFSCOPE_HD Ints out_of_range(Ints largest, Ints largest_of_products, Floats c) {
-  const Ints any_term = ~(largest_of_products - no_product) | (Ints{} - (as_ints(c) & 0x7FFFFFFF));
-  return (highest_exponent - 1 - largest) | ((largest - (lowest_exponent + 1)) & any_term);
-}
-
-/// `total` as a float, cut off to 24 bits; not of -2^31.
-HALFSCOPE_HD Floats truncate_to_float(Ints total) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_cvt_roundepi32_ps(0xFFFF, reinterpret_cast<__m512i>(total),
-                                        _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-#else
-  const Ints sign = total >> 31;
-  const Ints magnitude = (total ^ sign) - sign;
-  Floats nearest = __builtin_convertvector(magnitude, Floats);
-  nearest = nearest < 2147483520.0f ? nearest : all_lanes(2147483520.0f);  // the largest float below 2^31
-  const Ints rounded_up = (magnitude - __builtin_convertvector(nearest, Ints)) >> 31;
-  return as_floats((as_ints(nearest) + rounded_up) | (sign << 31));
-#endif
-}
-
-/// One step's operands, packed: a term of a is `strip_rows` numbers, one of b is `lanes`.
-struct StepOperands {
-  const float* a;
-  const std::uint32_t* a_exponents;
-  const float* b;
-  const std::uint32_t* b_exponents;
+/// A tile's sums, and for the steps whose exponents share words what their products' exponents allow.
+struct Tile {
+  Strip c[tile_strips];
+  Ints products[4][tile_strips][strip_rows];
+  bool special[tile_strips];
 };
 
-using Strip = Floats[strip_rows];
+template <typename Scales, std::size_t most_products>
+class Kernel {
+ public:
+  Kernel(const GatherMatrix& a, const DenseMatrix& b, float* c, const TensorCoreStep& step)
+      : a_(a), b_(b), c_(c), columns_(static_cast<std::size_t>(b.columns)), step_(step) {}
 
-/// The step by its definition, lane by lane.
-[[gnu::noinline]] void scalar_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c) {
-  const auto products = static_cast<std::size_t>(step.products);
-  float a[64], b[64];
-  for (std::size_t i = 0; i < strip_rows; ++i) {
-    for (std::size_t k = 0; k < products; ++k) a[k] = operands.a[k * strip_rows + i];
-    for (std::size_t n = 0; n < lanes; ++n) {
-      for (std::size_t k = 0; k < products; ++k) b[k] = operands.b[k * lanes + n];
-      c[i][n] = fused_step({a, products}, {b, products}, c[i][n], step);
+  void run(const OutputRange& range) const {
+    const auto first = static_cast<std::size_t>(range.rows.first);
+    const std::size_t rows = static_cast<std::size_t>(range.rows.last) - first;
+    const std::size_t padded = rounded_up(rows, strip_rows), depth = a_.column.size();
+    const Packed a{new float[padded * value_stride], new std::uint32_t[padded * word_stride]};
+    bool* special = new bool[padded / strip_rows];
+    const std::size_t terms = terms_per_pass(depth);
+    for (std::size_t k = 0; k == 0 || k < depth; k += terms) {
+      const Pass pass{k, smaller(terms, depth - k)};
+      pack_rows({first, rows}, pass, a, special);
+      auto n = static_cast<std::size_t>(range.first_column);
+      const auto end = static_cast<std::size_t>(range.last_column);
+      for (; n < end; n += lanes) run_column({first, rows}, pass, {a, special}, {n, smaller(lanes, end - n)});
+    }
+    delete[] a.value;
+    delete[] a.words;
+    delete[] special;
+  }
+
+ private:
+  using Part [[gnu::vector_size(vector_bytes)]] = typename Scales::Part;
+  static constexpr std::size_t steps = steps_per_word<Scales>;
+
+  struct Span {
+    std::size_t first, count;
+  };
+  struct Rows {
+    Packed packed;
+    const bool* special;
+  };
+
+  /// Passes of about the same length, of whole words.
+  static std::size_t terms_per_pass(std::size_t depth) {
+    const std::size_t passes = (depth + depth_block - 1) / depth_block;
+    return passes == 0 ? depth_block : rounded_up((depth + passes - 1) / passes, steps * most_products);
+  }
+
+  /// The last strip is filled up with the last row.
+  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
+    const std::int32_t* column = a_.column.data() + pass.first;
+    const Contiguous contiguous = find_contiguous(column, pass.count);
+    const std::size_t padded = rounded_up(rows.count, strip_rows);
+    for (std::size_t i = 0; i < padded; ++i) {
+      const float* from = a_.data + a_.row[rows.first + smaller(i, rows.count - 1)];
+      gather(from, column, pass.count, contiguous, to.value + i * value_stride);
+    }
+    const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
+    for (std::size_t s = 0; s < padded; s += strip_rows) {
+      bool any = false;
+      for (std::size_t i = s; i < s + strip_rows; ++i) {
+        const Packed row{to.value + i * value_stride, to.words + i * word_stride};
+        any |= pack_row<Scales, most_products>(row, pass.count, packing);
+      }
+      special[s / strip_rows] = any;
     }
   }
-}
 
-/// The largest exponent among each row's products, two terms at a time.
-template <std::size_t products>
-HALFSCOPE_HD void find_largest_exponents(const StepOperands& operands, Ints (&largest)[strip_rows]) {
-  Shorts pairs[strip_rows];
-  for (Shorts& e : pairs) e = Shorts{} + static_cast<std::int16_t>(2 * zero_exponent);
-  for (std::size_t k = 0; k < products / 2; ++k) {
-    Shorts b;
-    std::memcpy(&b, operands.b_exponents + k * lanes, sizeof b);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < strip_rows; ++i) {
-      const Shorts sum = b + reinterpret_cast<Shorts>(all_lanes(operands.a_exponents[k * strip_rows + i]));
-      pairs[i] = pairs[i] > sum ? pairs[i] : sum;
+  void run_column(const Span& rows, const Pass& pass, const Rows& a, const Span& columns) const {
+    alignas(64) float value[depth_block * lanes];
+    alignas(64) std::uint32_t words[depth_block / 2 * lanes];
+    const float* from = b_.data + pass.first * columns_ + columns.first;
+    for (std::size_t k = 0; k < pass.count; ++k, from += columns_)
+      store(value + k * lanes, load_some(from, columns.count));
+    const bool special = pack_columns<Scales, most_products>({value, words}, pass.count,
+                                                             packing_of(step_, minuend_of_b<Scales>(step_)));
+    for (std::size_t i = 0; i < rows.count; i += tile_rows) {
+      const Rows here{{a.packed.value + i * value_stride, a.packed.words + i * word_stride},
+                      a.special + i / strip_rows};
+      const Span tile_span{rows.first + i, smaller(tile_rows, rows.count - i)};
+      run_tile(tile_span, pass, here, {value, words}, special, columns);
     }
   }
-  for (std::size_t i = 0; i < strip_rows; ++i) {
-    const Ints both = reinterpret_cast<Ints>(pairs[i]);
-    largest[i] = larger(both >> 16, (both << 16) >> 16);
-  }
-}
 
-/// c[i] + the products of the step. Products are exact floats, and so are they times a power of two;
-/// conversion to integer cuts off what lies below it. Eight and the accumulator fit 31 bits, twice eight are
-/// checked. Where all products are zeros, the accumulator comes back as it was.
-template <std::size_t products>
-void vector_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c) {
-  Ints largest[strip_rows];
-  find_largest_exponents<products>(operands, largest);
-  Scale scale[strip_rows];
-  Ints exceptional{};
-  for (std::size_t i = 0; i < strip_rows; ++i) {
-    const Ints all = larger(largest[i], accumulator_exponents(c[i]));
-    exceptional |= out_of_range(all, largest[i], c[i]);
-    scale[i] = scale_of(all, step.fraction_bits);
-  }
-  if (any_negative(exceptional)) return scalar_step(operands, step, c);
-  constexpr std::size_t half = products < 8 ? products : 8;
-  Ints sum[products / half][strip_rows];
-  for (std::size_t i = 0; i < strip_rows; ++i) sum[0][i] = __builtin_convertvector(c[i] * scale[i].up, Ints);
-  for (std::size_t h = 0; h < products / half; ++h) {
-    if (h > 0)
-      for (Ints& s : sum[h]) s = Ints{};
-    for (std::size_t k = h * half; k < (h + 1) * half; ++k) {
-      const Floats b = load(operands.b + k * lanes);
-#pragma GCC unroll 8
+  void run_tile(const Span& rows, const Pass& pass, const Rows& a, const Packed& b, bool b_special,
+                const Span& columns) const {
+    Tile tile;
+    const std::size_t strips = (rows.count + strip_rows - 1) / strip_rows;
+    float* const c = c_ + rows.first * columns_ + columns.first;
+    for (std::size_t s = 0; s < strips; ++s) {
+      Ints largest{};
       for (std::size_t i = 0; i < strip_rows; ++i) {
-        const Floats product = all_lanes(operands.a[k * strip_rows + i]) * b;
-        sum[h][i] += __builtin_convertvector(product * scale[i].up, Ints);
+        const std::size_t row = s * strip_rows + i;
+        const bool starts = pass.first == 0 || row >= rows.count;
+        tile.c[s][i] = starts ? Floats{} : load_some(c + row * columns_, columns.count) * Scales::scale;
+        largest = larger(largest, magnitude_of(tile.c[s][i]));
+      }
+      tile.special[s] = a.special[s] || b_special || any_special(largest);
+    }
+    add_steps(a.packed, b, pass.count, strips, tile);
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      const Floats sum = tile.c[row / strip_rows][row % strip_rows] * (1 / Scales::scale);
+      store_some(c + row * columns_, sum, columns.count);
+    }
+  }
+
+  void add_steps(const Packed& a, const Packed& b, std::size_t count, std::size_t strips, Tile& tile) const {
+    for (std::size_t k = 0, word = 0; k < count; word += most_products) {
+      for (std::size_t s = 0; s < strips; ++s)
+        find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes,
+                    smaller(most_products, count - k), tile, s);
+      for (std::size_t q = 0; q < steps && k < count; ++q, k += most_products) {
+        for (std::size_t s = 0; s < strips; ++s) {
+          const StepOperands operands{a.value + s * strip_rows * value_stride + k, b.value + k * lanes,
+                                      smaller(most_products, count - k)};
+          if (sizeof(typename Scales::Part) == 1 && tile.special[s])
+            add_special_step<Scales, most_products>(operands, tile.products[q][s], step_, tile.c[s]);
+          else
+            add_step<Scales, most_products>(operands, tile.products[q][s], step_, tile.c[s]);
+        }
       }
     }
   }
-  if constexpr (products > half) {
-    Ints too_large{};
-    for (std::size_t i = 0; i < strip_rows; ++i) {
-      const Ints total = as_ints(as_words(sum[0][i]) + as_words(sum[1][i]));
-      const Ints negated = as_ints(Words{} - as_words(total));
-      too_large |= ((sum[0][i] ^ total) & (sum[1][i] ^ total)) | (total & negated);  // or -2^31
-      sum[0][i] = total;
+
+  HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t words,
+                                       Tile& tile, std::size_t strip) {
+    Part least[strip_rows];
+    for (Part& part : least) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
+    for (std::size_t w = 0; w < words; ++w) {
+      Part b_w;
+      std::memcpy(&b_w, b + w * lanes, sizeof b_w);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < strip_rows; ++i) {
+        const Part sum = b_w + reinterpret_cast<Part>(all_lanes(a[i * word_stride + w]));
+        least[i] = least[i] < sum ? least[i] : sum;
+      }
     }
-    if (any_negative(too_large)) return scalar_step(operands, step, c);
+    for (std::size_t i = 0; i < strip_rows; ++i) {
+      const Words parts = reinterpret_cast<Words>(least[i]);
+      tile.products[0][strip][i] = Scales::template of_products<0>(parts);
+      tile.products[1][strip][i] = Scales::template of_products<1>(parts);
+      if constexpr (steps > 2) {
+        tile.products[2][strip][i] = Scales::template of_products<2>(parts);
+        tile.products[3][strip][i] = Scales::template of_products<3>(parts);
+      }
+    }
   }
-  for (std::size_t i = 0; i < strip_rows; ++i) c[i] = truncate_to_float(sum[0][i]) * scale[i].down;
-}
 
-/// Steps with more products or fewer bits than an accumulator's are left to the definition.
-void do_step(const StepOperands& operands, const TensorCoreStep& step, Strip& c) {
-  if (step.fraction_bits < 23) return scalar_step(operands, step, c);
-  switch (step.products) {
-    case 4:
-      return vector_step<4>(operands, step, c);
-    case 8:
-      return vector_step<8>(operands, step, c);
-    case 16:
-      return vector_step<16>(operands, step, c);
-    default:
-      return scalar_step(operands, step, c);
-  }
-}
-
-/// A corner of c: up to `strip_rows` rows of up to `lanes` columns.
-struct Corner {
-  float* c;
-  std::size_t stride, rows, columns;
+  const GatherMatrix& a_;
+  const DenseMatrix& b_;
+  float* c_;
+  std::size_t columns_;
+  const TensorCoreStep& step_;
 };
-
-void run_strip(const StepOperands& operands, const TensorCoreStep& step, const Pass& pass,
-               const Corner& corner) {
-  Strip c{};
-  for (std::size_t i = 0; pass.first > 0 && i < corner.rows; ++i) {
-    std::memcpy(&c[i], corner.c + i * corner.stride, corner.columns * sizeof(float));
-  }
-  const auto products = static_cast<std::size_t>(step.products);
-  for (std::size_t k = 0; k < pass.padded; k += products) {
-    do_step({operands.a + k * strip_rows, operands.a_exponents + k / 2 * strip_rows, operands.b + k * lanes,
-             operands.b_exponents + k / 2 * lanes},
-            step, c);
-  }
-  for (std::size_t i = 0; i < corner.rows; ++i) {
-    std::memcpy(corner.c + i * corner.stride, &c[i], corner.columns * sizeof(float));
-  }
-}
 
 }  // namespace
 
 template <Isa isa>
-void gemm_tensor_core_rows_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const RowRange& rows,
-                               const TensorCoreStep& step) {
-  const auto first = static_cast<std::size_t>(rows.first), last = static_cast<std::size_t>(rows.last);
-  const auto columns = static_cast<std::size_t>(b.columns), depth = a.column.size();
-  const auto products = static_cast<std::size_t>(step.products);
-  const std::size_t a_size = (last - first + strip_rows) * depth_block;
-  const Packed packed_a{new float[a_size], new std::uint32_t[a_size / 2]};
-  alignas(64) float b_value[depth_block * lanes];
-  alignas(64) std::uint32_t b_exponents[depth_block / 2 * lanes];
-  for (std::size_t k = 0; k == 0 || k < depth; k += depth_block) {
-    const std::size_t count = smaller(depth_block, depth - k);
-    const Pass pass{k, count, (count + products - 1) / products * products};
-    pack_rows(a, rows, pass, packed_a, step.input);
-    for (std::size_t n = 0; n < columns; n += lanes) {
-      const std::size_t width = smaller(lanes, columns - n);
-      pack_columns(b, n, pass, {b_value, b_exponents}, step.input);
-      for (std::size_t m = first; m < last; m += strip_rows) {
-        const std::size_t offset = (m - first) * pass.padded;
-        run_strip({packed_a.value + offset, packed_a.exponents + offset / 2, b_value, b_exponents}, step,
-                  pass, {c + m * columns + n, columns, smaller(strip_rows, last - m), width});
-      }
-    }
+void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
+                                const OutputRange& range, const TensorCoreStep& step) {
+  if (range.rows.first == range.rows.last) return;
+  const bool is_fp16 = step.input == FloatFormat{5, 10};
+  const auto with = [&]<std::size_t products>() {
+    if (is_fp16) return Kernel<Fp16Scales, products>(a, b, c, step).run(range);
+    Kernel<WideScales, products>(a, b, c, step).run(range);
+  };
+  switch (step.products) {
+    case 4:
+      return with.template operator()<4>();
+    case 8:
+      return with.template operator()<8>();
+    case 16:
+      return with.template operator()<16>();
+    default:
+      return Kernel<WideScales, 32>(a, b, c, step).run(range);
   }
-  delete[] packed_a.value;
-  delete[] packed_a.exponents;
 }
-template void gemm_tensor_core_rows_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*,
-                                                    const RowRange&, const TensorCoreStep&);
+template void gemm_tensor_core_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*,
+                                                     const OutputRange&, const TensorCoreStep&);
 
 }  // namespace halfscope

@@ -10,95 +10,185 @@
 namespace halfscope {
 namespace {
 
-/// Terms per pass, a multiple of every step's products: b's values and exponents stay in the first-level
+/// Terms per pass, a multiple of those whose exponents share words: b's numbers stay in the first-level
 /// cache.
-constexpr std::size_t depth_block = 128;
+constexpr std::size_t depth_block = 256;
 constexpr std::size_t strip_rows = 4;
-
-/// What a zero, and an infinity or NaN, count as: the sum with any other exponent is below every product's,
-/// or beyond every limit.
-constexpr int zero_exponent = -1000, special_exponent = 10000, no_product = -800;
-/// Between them, the scaled numbers of a step are normal floats or too small to count; other steps are
-/// scalar.
-constexpr int lowest_exponent = -90, highest_exponent = 120;
+/// From one row of a to the next; a power of two would put all rows into the same few sets of the cache.
+constexpr std::size_t value_stride = depth_block + 16, word_stride = depth_block / 2 + 16;
 
 HALFSCOPE_HD std::size_t smaller(std::size_t x, std::size_t y) {
   return x < y ? x : y;
 }
+HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+HALFSCOPE_HD Ints larger(Ints x, Ints y) {
+  return x > y ? x : y;
+}
+HALFSCOPE_HD bool any_negative(Ints x) {
+#if defined(__AVX512DQ__)
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
+#else
+  std::int32_t all = 0;
+  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
+  return all < 0;
+#endif
+}
+HALFSCOPE_HD Ints magnitude_of(Floats x) {
+  return as_ints(x) & 0x7FFFFFFF;
+}
 
-/// Operands of one pass, term by term `width` numbers: their values, rounded to the input format, and two
-/// terms' exponents in one word, that of the first in its lower half.
+/// How exponents are packed: negated, several steps' to a word. Word w has in its part q that of term w of
+/// step q. Two words, of a and b, add up to `bias + log2_scale` + the step's fraction bits - the products'
+/// exponents: the least of a step's sums tells by which power of two its numbers become integers.
+///
+/// Of FP16, whose products lie between 2^-48 and 2^32. A zero's sum with any other is beyond every product's,
+/// and below 256. What is scaled to integers is 2^-60 of the numbers.
+struct Fp16Parts {
+  using Part = std::uint8_t;
+  static constexpr std::int32_t bias = 0, log2_scale = 60;
+  static constexpr float scale = 0x1p-60f;
+  static constexpr std::int32_t zero = 90, special = 0;
+  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid&) { return round_to_fp16(x); }
+};
+/// Of any format. An infinity's or NaN's sum is below that of every product that is in range.
+struct WideParts {
+  using Part = std::uint16_t;
+  static constexpr std::int32_t bias = 24000, log2_scale = 0;
+  static constexpr float scale = 1;
+  static constexpr std::int32_t zero = 13000, special = 0;
+  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid& grid) { return round_lanes(x, grid); }
+};
+template <typename Parts>
+constexpr std::size_t steps_per_word = sizeof(std::uint32_t) / sizeof(typename Parts::Part);
+
+/// What the exponent field of a float is subtracted from: of a, half of the sums' part that is constant.
+template <typename Parts>
+std::int32_t minuend_of_a(const TensorCoreStep& step) {
+  return 127 + (Parts::bias + Parts::log2_scale + step.fraction_bits) / 2;
+}
+template <typename Parts>
+std::int32_t minuend_of_b(const TensorCoreStep& step) {
+  return 127 + (Parts::bias + Parts::log2_scale + step.fraction_bits + 1) / 2;
+}
+
+/// A number's part. Subnormal numbers have the smallest exponent of their format.
+template <typename Parts>
+HALFSCOPE_HD Ints part_of(Floats x, std::int32_t minuend, std::int32_t min_field) {
+  const Ints magnitude = magnitude_of(x);
+  const Ints finite = minuend - larger(magnitude >> 23, Ints{} + min_field);
+  const Ints number = magnitude == 0 ? Ints{} + Parts::zero : finite;
+  return magnitude >= static_cast<std::int32_t>(infinity_bits) ? Ints{} + Parts::special : number;
+}
+
+/// Whether any of these magnitudes is that of an infinity or NaN.
+HALFSCOPE_HD bool any_special(Ints magnitudes) {
+  return any_negative(static_cast<std::int32_t>(infinity_bits) - 1 - magnitudes);
+}
+
+/// The terms [first, first + count) of every sum.
+struct Pass {
+  std::size_t first, count;
+};
+
+/// One operand's numbers for a pass, and their packed exponents.
 struct Packed {
   float* value;
-  std::uint32_t* exponents;
+  std::uint32_t* words;
 };
 
-/// The exponent that a number of the input format has there: subnormal numbers have the smallest.
-HALFSCOPE_HD std::int32_t exponent_of(float x, std::int32_t min_exponent) {
-  const std::uint32_t magnitude = magnitude_bits(x);
-  const auto exponent = static_cast<std::int32_t>(magnitude >> 23) - 127;
-  const std::int32_t finite = exponent > min_exponent ? exponent : min_exponent;
-  return magnitude == 0 ? zero_exponent : magnitude >= infinity_bits ? special_exponent : finite;
-}
+/// Which vectors of a pass's columns of a lie side by side, so that they are copied whole.
+struct Contiguous {
+  bool vector[depth_block / lanes];
+};
 
-/// `count` is a multiple of `lanes`.
-void round_values(float* value, std::size_t count, const FloatFormat& format) {
-  if (format == FloatFormat{5, 10}) {
-    for (std::size_t i = 0; i < count; i += lanes) store(value + i, round_to_fp16(load(value + i)));
-    return;
+Contiguous find_contiguous(const std::int32_t* column, std::size_t count) {
+  Contiguous contiguous{};
+  for (std::size_t k = 0; k + lanes <= count; k += lanes) {
+    bool all = true;
+    for (std::size_t i = 1; i < lanes; ++i) all &= column[k + i] - column[k] == static_cast<std::int32_t>(i);
+    contiguous.vector[k / lanes] = all;
   }
-  const RoundingGrid grid = rounding_grid({.format = format});
-#pragma omp simd
-  for (std::size_t i = 0; i < count; ++i) value[i] = round_on_grid<Rounding::nearest_even>(value[i], grid);
+  return contiguous;
 }
 
-template <std::size_t width>
-void round_and_decode(const Packed& packed, std::size_t terms, const FloatFormat& format) {
-  round_values(packed.value, terms * width, format);
-  const std::int32_t min_exponent = format.min_exponent();
-  for (std::size_t k = 0; k < terms; k += 2) {
-    const float* first = packed.value + k * width;
-    std::uint32_t* exponents = packed.exponents + k / 2 * width;
+/// to[k] = row[column[k]], then zeros up to a whole vector.
+HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size_t count,
+                         const Contiguous& contiguous, float* to) {
+  for (std::size_t k = 0; k < count; k += lanes) {
+    if (contiguous.vector[k / lanes]) {
+      store(to + k, load(row + column[k]));
+      continue;
+    }
+    const std::size_t here = smaller(lanes, count - k);
+    if (here < lanes) store(to + k, Floats{});
+    for (std::size_t i = 0; i < here; ++i) to[k + i] = row[column[k + i]];
+  }
+}
+
+/// How one operand is packed.
+struct Packing {
+  RoundingGrid grid;
+  std::int32_t minuend, min_field;
+};
+HALFSCOPE_HD Packing packing_of(const TensorCoreStep& step, std::int32_t minuend) {
+  return {rounding_grid({.format = step.input}), minuend, step.input.min_exponent() + 127};
+}
+
+/// Rounds and scales a row's values and packs their exponents; whether any is infinite or NaN.
+template <typename Parts, std::size_t products>
+bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
+  constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;
+  const std::size_t padded = rounded_up(count, lanes), end = rounded_up(count, steps * products);
+  alignas(vector_bytes) std::uint32_t parts[depth_block];
+  Ints largest{};
+  for (std::size_t k = 0; k < padded; k += lanes) {
+    const Floats x = Parts::rounded(load(row.value + k), packing.grid);
+    const Ints part = part_of<Parts>(x, packing.minuend, packing.min_field);
+    std::memcpy(parts + k, &part, sizeof part);
+    largest = larger(largest, magnitude_of(x));
+    store(row.value + k, x * Parts::scale);
+  }
+  for (std::size_t k = padded; k < end; k += lanes) {
+    const Ints part = Ints{} + Parts::zero;
+    std::memcpy(parts + k, &part, sizeof part);
+  }
+  for (std::size_t first = 0, to = 0; first < end; first += steps * products, to += products) {
 #pragma omp simd
-    for (std::size_t i = 0; i < width; ++i) {
-      const auto low = static_cast<std::uint32_t>(exponent_of(first[i], min_exponent));
-      const auto high = static_cast<std::uint32_t>(exponent_of(first[width + i], min_exponent));
-      exponents[i] = (low & 0xFFFFu) | (high << 16);
+    for (std::size_t w = 0; w < products; ++w) {
+      std::uint32_t word = 0;
+      for (std::size_t q = 0; q < steps; ++q) word |= parts[first + q * products + w] << (q * bits);
+      row.words[to + w] = word;
     }
   }
+  return any_special(largest);
 }
 
-/// The terms [first, first + count) of every sum, `padded` with zeros to whole steps.
-struct Pass {
-  std::size_t first, count, padded;
-};
-
-/// Strip after strip of a's rows; rows beyond the last are zeros.
-void pack_rows(const GatherMatrix& a, const RowRange& rows, const Pass& pass, const Packed& packed,
-               const FloatFormat& format) {
-  float* value = packed.value;
-  const auto first = static_cast<std::size_t>(rows.first), last = static_cast<std::size_t>(rows.last);
-  for (std::size_t m = first; m < last; m += strip_rows) {
-    for (std::size_t k = 0; k < pass.padded; ++k) {
-      for (std::size_t i = m; i < m + strip_rows; ++i, ++value) {
-        const bool inside = k < pass.count && i < last;
-        *value = inside ? a.data[a.row[i] + a.column[pass.first + k]] : 0.0f;
+/// The same of a vector's columns of b, unscaled.
+template <typename Parts, std::size_t products>
+bool pack_columns(const Packed& columns, std::size_t count, const Packing& packing) {
+  constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;
+  Ints largest{};
+  for (std::size_t first = 0, to = 0; first < count; first += steps * products) {
+    for (std::size_t w = 0; w < products; ++w, to += lanes) {
+      Words word{};
+      for (std::size_t q = 0; q < steps; ++q) {
+        const std::size_t k = first + q * products + w;
+        Floats x{};
+        if (k < count) {
+          x = Parts::rounded(load(columns.value + k * lanes), packing.grid);
+          store(columns.value + k * lanes, x);
+        }
+        word |= as_words(part_of<Parts>(x, packing.minuend, packing.min_field)) << (q * bits);
+        largest = larger(largest, magnitude_of(x));
       }
+      std::memcpy(columns.words + to, &word, sizeof word);
     }
   }
-  round_and_decode<strip_rows>(packed, static_cast<std::size_t>(value - packed.value) / strip_rows, format);
-}
-
-/// A vector's columns of b from `column` on; lanes beyond the last are zeros.
-void pack_columns(const DenseMatrix& b, std::size_t column, const Pass& pass, const Packed& packed,
-                  const FloatFormat& format) {
-  const std::size_t width = smaller(lanes, static_cast<std::size_t>(b.columns) - column);
-  std::memset(packed.value, 0, pass.padded * lanes * sizeof(float));
-  const float* row = b.data + pass.first * static_cast<std::size_t>(b.columns) + column;
-  for (std::size_t k = 0; k < pass.count; ++k, row += b.columns) {
-    std::memcpy(packed.value + k * lanes, row, width * sizeof(float));
-  }
-  round_and_decode<lanes>(packed, pass.padded, format);
+  return any_special(largest);
 }
 
 }  // namespace

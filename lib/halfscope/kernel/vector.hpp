@@ -8,6 +8,10 @@
 #include <halfscope/core/host_device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 // Unnamed: the types differ between instruction sets, so no two translation units may share them.
 namespace halfscope {
 namespace {
@@ -48,6 +52,26 @@ HALFSCOPE_HD Floats load(const float* from) {
 }
 HALFSCOPE_HD void store(float* to, Floats x) {
   std::memcpy(to, &x, sizeof x);
+}
+
+/// The first `count` lanes of a vector, up to all; the others are read as zeros.
+HALFSCOPE_HD Floats load_some(const float* from, std::size_t count) {
+  if (count == lanes) return load(from);
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);
+#else
+  Floats x{};
+  for (std::size_t i = 0; i < count; ++i) x[i] = from[i];
+  return x;
+#endif
+}
+HALFSCOPE_HD void store_some(float* to, Floats x, std::size_t count) {
+  if (count == lanes) return store(to, x);
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), x);
+#else
+  for (std::size_t i = 0; i < count; ++i) to[i] = x[i];
+#endif
 }
 
 /// out[i] = function(in[i]) in whole vectors; the last, incomplete one goes through a buffer.
