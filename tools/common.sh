@@ -87,6 +87,13 @@ pip_install() {
     "$python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
+# The compiled module of the Python package, for .venv; the package's own files are used where they are.
+install_package() {
+  "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
+    need_packages python3-dev
+  pip_install --no-build-isolation --no-deps --editable .
+}
+
 # build PRESET [CONFIGURE-OPTION...]
 build() {
   need_cmake
