@@ -88,11 +88,11 @@ pip_install() {
     "$python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
-# The compiled module of the Python package, for .venv; the package's own files are used where they are.
+# install_package [PIP-OPTION...]: the compiled module of the Python package; its other files are used where they are.
 install_package() {
   "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
     need_packages python3-dev
-  pip_install --no-build-isolation --no-deps --editable .
+  pip_install --no-build-isolation --no-deps "$@" --editable .
 }
 
 # A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package.
@@ -101,7 +101,7 @@ need_torch_venv() {
   [[ -x "$torch_python" ]] || /usr/bin/python3 -m venv --system-site-packages "$root/build/torch"
   local python="$torch_python"
   pip_install -r tools/requirements.txt
-  install_package
+  install_package --config-settings=build-dir=build/torch/package
 }
 
 # build PRESET [CONFIGURE-OPTION...]

@@ -11,8 +11,9 @@ import torch
 from halfscope import lost_updates, update_ratios
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
-from halfscope.torch.tensors import Choice, floating, histogram_of, on_host
+from halfscope.torch.tensors import Choice, floating, histogram_of
 from halfscope.torch.verdict import Totals
+from halfscope.torch.weights import Weights
 from halfscope.torch.wrapping import wrap_method
 
 
@@ -53,6 +54,7 @@ class Watch:
         self._parameters = {name: parameter for name, parameter in model.named_parameters() if name in choice}
         if not self._layers and not self._parameters:
             raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
+        self._weights = Weights(self._parameters)
         self._done = 0
         self._seen = Observations() if self._observes() else None
         self._stepped = False
@@ -126,22 +128,18 @@ class Watch:
         """The optimizer's step, with a look at gradients and weights before it, and at the weights after it."""
         if not self._hooks:
             return step(*arguments, **options)
-        before = self._before_step() if self._seen is not None else {}
+        if self._seen is not None:
+            self._count_weight_gradients()
+            self._weights.keep()
         result = step(*arguments, **options)
         self._stepped = True
-        for name, weights in before.items():
-            updates = on_host(self._parameters[name]).float() - weights
-            self._seen.updates[name] = lost_updates(weights, updates)
-            self._seen.add("update_ratio", name, update_ratios(weights, updates))
+        if self._seen is not None:
+            for name, weights, update in self._weights.moved():
+                self._seen.updates[name] = lost_updates(weights, update)
+                self._seen.add("update_ratio", name, update_ratios(weights, update))
         if self._scaler is None:
             self._end_step(1.0)
         return result
-
-    def _before_step(self) -> dict[str, torch.Tensor]:
-        """Counts the gradients and copies the weights; the copies in float32."""
-        self._count_weight_gradients()
-        moved = {name: p for name, p in self._parameters.items() if p.grad is not None}
-        return {name: on_host(p).to(torch.float32, copy=True) for name, p in moved.items()}
 
     def _count_weight_gradients(self) -> None:
         for name, parameter in self._parameters.items():
