@@ -123,6 +123,7 @@ def test_scaled_gradients_are_counted_as_they_are_and_weight_gradients_without_t
         assert (tensors["second.weight", "weight_gradient"]["scale"], len(tensors)) == (1, 6)
         assert tensors["second.weight", "weight_gradient"]["flushed"] == 300
     assert "flushes 31.6 % of the activation gradients" in watched.verdict()
+    assert "step" not in vars(optimizer) and "update" not in vars(scaler)  # closing unwraps what nobody wrapped again
 
 
 def test_no_scale_fits() -> None:
