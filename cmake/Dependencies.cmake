@@ -1,10 +1,12 @@
 # Everything halfscope links to comes from the system; nothing is downloaded.
-find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(CLI11 2 REQUIRED)
+if(HALFSCOPE_PROGRAM)
+  find_package(CLI11 2 REQUIRED)
+  find_package(Eigen3 3.3 REQUIRED NO_MODULE)
+endif()
 
 if(HALFSCOPE_CUDA STREQUAL "AUTO")
   include(CheckLanguage)

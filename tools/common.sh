@@ -12,6 +12,7 @@ image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
 fuzz_packages=(clang libclang-rt-dev libomp-dev)
+torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
 
 venv="$root/.venv"
@@ -86,6 +87,22 @@ need_venv() {
 pip_install() {
   "$python" -m pip install --quiet --disable-pip-version-check "$@" ||
     "$python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# install_package [PIP-OPTION...]: the compiled module of the Python package; its other files are used where they are.
+install_package() {
+  "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
+    need_packages python3-dev
+  pip_install --no-build-isolation --no-deps "$@" --editable .
+}
+
+# A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package.
+torch_python="$root/build/torch/bin/python"
+need_torch_venv() {
+  [[ -x "$torch_python" ]] || /usr/bin/python3 -m venv --system-site-packages "$root/build/torch"
+  local python="$torch_python"
+  pip_install -r tools/requirements.txt
+  install_package --config-settings=build-dir=build/torch/package
 }
 
 # build PRESET [CONFIGURE-OPTION...]

@@ -59,8 +59,9 @@ class Tree:
         path.chmod(0o755)
 
     def _make_environment(self) -> None:
-        """A .venv that is this interpreter, with the stamp of one that is up to date."""
-        self.script(self.folder / ".venv/bin/python", f'exec "{sys.executable}" "$@"')
+        """A .venv that is this interpreter, but installs nothing, with the stamp of one that is up to date."""
+        pip = '[[ "$1 $2" != "-m pip" ]] || exec echo "${@:2}" >>"$asked"'
+        self.script(self.folder / ".venv/bin/python", f'{pip}\nexec "{sys.executable}" "$@"')
         stamp = 'echo "$(python3 --version; sha256sum <tools/requirements.txt)" >.venv/requirements.stamp'
         subprocess.run(["bash", "-c", stamp], cwd=self.folder, check=True)
 
@@ -218,22 +219,26 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> No
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     good = tree.run("test", "--quick")
     assert good.returncode == 0, good.stdout + good.stderr
-    assert good.stdout.splitlines()[-1].startswith("== 3 stages passed, 0 failed in ")
+    assert good.stdout.splitlines()[-1].startswith("== 4 stages passed, 0 failed in ")
     assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
     assert not any("fuzz" in line for line in tree.log())
+    assert "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable ." in tree.log()
     tree.command("ctest", "exit 8")
     bad = tree.run("test", "--quick")
     assert bad.returncode == 1
     last = bad.stdout.splitlines()[-1]
-    assert last.startswith("== 2 stages passed, 1 failed in ") and last.endswith(": test_release_quickly")
+    assert last.startswith("== 3 stages passed, 1 failed in ") and last.endswith(": test_release_quickly")
 
 
 @pytest.mark.parametrize("option, runs_slow", [((), False), (("--slow",), True)])
 def test_slow_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, ...], runs_slow: bool) -> None:
     (tree.folder / "tests/python").mkdir(parents=True)
-    (tree.folder / "tests/python/test_one.py").write_text("def test_one(): pass\n")
+    slow = "import pytest\n@pytest.mark.slow\ndef test_one(): pass\n"
+    (tree.folder / "tests/python/test_one.py").write_text(slow)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
-    assert tree.run("test", *option).returncode == 0
+    result = tree.run("test", *option)
+    assert result.returncode == 0, result.stdout
+    assert ("== test_python_slowly" in result.stdout) == runs_slow
     assert "ctest --preset release -j 2 -LE slow" in tree.log()
     assert ("ctest --preset release -L slow" in tree.log()) == runs_slow
     assert "cmake --build --preset fuzz" in tree.log() and "ctest --preset fuzz -j 3" in tree.log()

@@ -1,0 +1,13 @@
+// What each file of the binding adds to the module halfscope._core.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace halfscope::python {
+
+void bind_round(nanobind::module_& module);
+void bind_histogram(nanobind::module_& module);
+void bind_dot(nanobind::module_& module);
+void bind_updates(nanobind::module_& module);
+
+}  // namespace halfscope::python

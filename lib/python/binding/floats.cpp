@@ -1,0 +1,139 @@
+// Imports arrays by DLPack or the buffer protocol and exports them.
+#include "binding/floats.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <string>
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+using Dlpack = nb::ndarray<nb::ro>;
+
+/// The element types that hold numbers which float32 holds too.
+enum class Element { float32, float16, bfloat16 };
+
+/// "list", "ndarray of >f4".
+std::string describe(nb::handle object) {
+  const auto text = [](const nb::handle& value) { return nb::cast<std::string>(nb::str(value)); };
+  const std::string type = text(object.type().attr("__name__"));
+  return nb::hasattr(object, "dtype") ? fmt::format("{} of {}", type, text(object.attr("dtype"))) : type;
+}
+
+std::string name_of(nb::dlpack::dtype type) {
+  constexpr std::array kinds{"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  return fmt::format("{}{}",
+                     type.code < kinds.size() ? kinds[type.code] : "unknown type of bits: ", type.bits);
+}
+
+Dlpack import_array(nb::handle source, std::string_view argument) {
+  // A PyTorch tensor that takes part in a gradient hands out its elements only when asked to forget that.
+  const bool recorded = nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach");
+  const nb::object array = recorded ? source.attr("detach")() : nb::borrow(source);
+  Dlpack imported;
+  if (nb::ndarray_check(array) && nb::try_cast(array, imported)) return imported;
+  throw nb::type_error(
+      fmt::format("{}: cannot read {}; give a float32 array of NumPy, PyTorch or JAX, or another with "
+                  "DLPack or the buffer protocol",
+                  argument, describe(source))
+          .c_str());
+}
+
+Element element_of(const Dlpack& array, std::string_view argument) {
+  const nb::dlpack::dtype type = array.dtype();
+  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+  if (type == nb::dtype<float>()) return Element::float32;
+  if (type.lanes == 1 && type.bits == 16 && code == nb::dlpack::dtype_code::Float) return Element::float16;
+  if (type.lanes == 1 && type.bits == 16 && code == nb::dlpack::dtype_code::Bfloat) return Element::bfloat16;
+  throw nb::type_error(
+      fmt::format("{}: an array of {}; give float32, float16 or bfloat16{}", argument, name_of(type),
+                  code == nb::dlpack::dtype_code::Float ? ", for converting float64 rounds a first time" : "")
+          .c_str());
+}
+
+void require_host_memory(const Dlpack& array, std::string_view argument) {
+  const int device = array.device_type();
+  if (device == nb::device::cpu::value || device == nb::device::cuda_host::value) return;
+  throw nb::value_error(
+      fmt::format("{}: an array in the memory of a device (DLPack device {}); bring it to the CPU first",
+                  argument, device)
+          .c_str());
+}
+
+bool is_contiguous(const Dlpack& array) {
+  std::int64_t expected = 1;
+  for (std::size_t axis = array.ndim(); axis-- > 0;) {
+    if (array.shape(axis) != 1 && array.stride(axis) != expected) return array.size() == 0;
+    expected *= static_cast<std::int64_t>(array.shape(axis));
+  }
+  return true;
+}
+
+/// Calls visit(offset in elements) for each element of `array` in row-major order.
+template <typename Visit>
+void for_elements(const Dlpack& array, Visit&& visit) {
+  std::vector<std::size_t> index(array.ndim(), 0);
+  std::int64_t offset = 0;
+  for (std::size_t left = array.size(); left > 0; --left) {
+    visit(offset);
+    for (std::size_t axis = array.ndim(); axis-- > 0;) {
+      offset += array.stride(axis);
+      if (++index[axis] < array.shape(axis)) break;
+      offset -= array.stride(axis) * static_cast<std::int64_t>(array.shape(axis));
+      index[axis] = 0;
+    }
+  }
+}
+
+template <typename Stored, typename Decode>
+std::vector<float> read(const Dlpack& array, Decode&& decode) {
+  const auto* data = static_cast<const Stored*>(array.data());
+  std::vector<float> values;
+  values.reserve(array.size());
+  for_elements(array, [&](std::int64_t offset) { values.push_back(decode(data[offset])); });
+  return values;
+}
+
+std::vector<float> read(const Dlpack& array, Element element) {
+  if (element == Element::float32) return read<float>(array, [](float x) { return x; });
+  const FloatFormat format = element == Element::float16 ? fp16 : bf16;
+  return read<std::uint16_t>(array, [format](std::uint16_t code) { return decode(code, format); });
+}
+
+}  // namespace
+
+Floats::Floats(nb::handle array, std::string_view argument) : array_(import_array(array, argument)) {
+  const Element element = element_of(array_, argument);
+  require_host_memory(array_, argument);
+  if (element == Element::float32 && is_contiguous(array_)) {
+    values_ = {static_cast<const float*>(array_.data()), array_.size()};
+  } else {
+    copy_ = read(array_, element);
+    values_ = copy_;
+  }
+}
+
+std::vector<std::size_t> Floats::shape() const {
+  std::vector<std::size_t> extents(array_.ndim());
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) extents[axis] = array_.shape(axis);
+  return extents;
+}
+
+nb::object to_array(std::unique_ptr<float[]> values, const std::vector<std::size_t>& shape, nb::handle like) {
+  float* data = values.get();
+  const nb::capsule owner(values.release(),
+                          [](void* memory) noexcept { delete[] static_cast<float*>(memory); });
+  const auto module = nb::cast<std::string>(nb::str(like.type().attr("__module__")));
+  const auto make = [&]<typename Framework>(Framework) {
+    return nb::cast(nb::ndarray<Framework, float>(data, shape.size(), shape.data(), owner));
+  };
+  if (module.starts_with("torch")) return make(nb::pytorch{});
+  if (module.starts_with("jax")) return make(nb::jax{});
+  return make(nb::numpy{});
+}
+
+}  // namespace halfscope::python

@@ -1,0 +1,26 @@
+// The module halfscope._core: errors as Python knows them, and everything that is bound.
+#include <halfscope/core/error.hpp>
+
+#include "binding/bindings.hpp"
+
+namespace {
+
+/// A request that cannot be right is a ValueError; other errors are RuntimeErrors, as nanobind makes them.
+void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const halfscope::RequestError& request) {
+    PyErr_SetString(PyExc_ValueError, request.what());
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  namespace python = halfscope::python;
+  nanobind::register_exception_translator(translate);
+  python::bind_round(module);
+  python::bind_histogram(module);
+  python::bind_dot(module);
+  python::bind_updates(module);
+}

@@ -1,0 +1,70 @@
+// halfscope.lost_updates and halfscope.update_ratios.
+#include <nanobind/stl/string.h>
+
+#include <halfscope/stats/update_loss.hpp>
+
+#include "binding/bindings.hpp"
+#include "binding/floats.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr const char* lost_documentation =
+    R"doc(Which weight updates vanish when they are added to weights of a format.
+
+weights, updates: as many elements of one as of the other; the optimizer adds `updates` to `weights`.
+quantizer: the format that the weights would be stored in.
+
+An update is lost where it is not zero and round(round(w) + dw) == round(w). Raises ValueError where the sizes
+differ; TypeError as `round` does.)doc";
+
+constexpr const char* ratio_documentation =
+    R"doc(The histogram of |dw| / |w| of the elements in which neither is zero.
+
+weights, updates: as many elements of one as of the other. Raises ValueError where the sizes differ.)doc";
+
+struct Pair {
+  Floats weights, updates;
+
+  Pair(nb::handle first, nb::handle second) : weights(first, "weights"), updates(second, "updates") {}
+  [[nodiscard]] UpdateEvent event(const Quantizer& quantizer) const {
+    return {.site = {.tensor = "weights"},
+            .quantizer = quantizer,
+            .before = weights.values(),
+            .update = updates.values()};
+  }
+};
+
+UpdateCounters lost_updates(nb::handle weights, nb::handle updates, const std::string& quantizer) {
+  const Quantizer parsed = parse_quantizer(quantizer);
+  const Pair pair(weights, updates);
+  const nb::gil_scoped_release release;
+  return count_lost_updates(pair.event(parsed));
+}
+
+ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
+  const Pair pair(weights, updates);
+  const nb::gil_scoped_release release;
+  if (pair.weights.values().size() != pair.updates.values().size()) {
+    throw RequestError("update_ratios: give as many updates as weights");
+  }
+  return update_ratios(pair.weights.values(), pair.updates.values());
+}
+
+}  // namespace
+
+void bind_updates(nb::module_& module) {
+  nb::class_<UpdateCounters>(module, "UpdateCounters", "What became of the updates of one parameter.")
+      .def_ro("elements", &UpdateCounters::elements)
+      .def_ro("nonzero", &UpdateCounters::nonzero, "updates that are not zero")
+      .def_ro("lost", &UpdateCounters::lost, "of those, the ones that change nothing")
+      .def_ro("applied_over_intended", &UpdateCounters::applied_over_intended,
+              "sum of |applied| / sum of |intended|: below 1, the updates shrink");
+  module.def("lost_updates", lost_updates, nb::arg("weights").none(), nb::arg("updates").none(),
+             nb::arg("quantizer") = "fp16", lost_documentation);
+  module.def("update_ratios", ratios, nb::arg("weights").none(), nb::arg("updates").none(),
+             ratio_documentation);
+}
+
+}  // namespace halfscope::python

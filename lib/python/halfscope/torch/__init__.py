@@ -1,0 +1,5 @@
+"""What half precision would do to a PyTorch model while it trains: `halfscope.torch.watch`."""
+
+from halfscope.torch.watch import Watch, watch
+
+__all__ = ["Watch", "watch"]

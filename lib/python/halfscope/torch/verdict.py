@@ -1,0 +1,82 @@
+"""What the watched steps say in words: flushed gradients, usable loss scales, lost updates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from halfscope.histogram import Histogram, from_record, merge
+from halfscope.loss_scales import GRADIENTS, Window, window
+from halfscope.torch.observations import Observations
+
+HEADROOM = 3  # binades that a recommended scale leaves, where the window has them, for gradients yet to come
+NAMED = 3  # layers that a sentence lists
+
+
+class Totals:
+    """Everything seen so far, without the loss scale: histograms by role and tensor, and lost updates."""
+
+    def __init__(self) -> None:
+        self._histograms: dict[str, dict[str, Histogram]] = defaultdict(dict)
+        self._steps = self._nonzero = self._lost = 0
+
+    def add(self, seen: Observations) -> None:
+        self._steps += 1
+        for record in seen.histogram_records(self._steps):
+            if record["role"] in GRADIENTS:
+                known = self._histograms[record["role"]]
+                parts = (known.get(record["tensor"], Histogram()), from_record(record))
+                known[record["tensor"]] = merge(parts)
+        for counters in seen.updates.values():
+            self._nonzero += counters.nonzero
+            self._lost += counters.lost
+
+    def verdict(self) -> str:
+        gradients = {role: merge(found.values()) for role, found in self._histograms.items()}
+        if not any(histogram.counts.sum() for histogram in gradients.values()):
+            return "No gradient has been seen: train a step first."
+        sentences = [f"Over {self._steps} watched steps: without loss scaling FP16 flushes {_shares(gradients)}."]
+        sentences.append(self._scales(window(gradients)))
+        if self._nonzero:
+            sentences.append(_updates(self._lost / self._nonzero))
+        return " ".join(sentences)
+
+    def _scales(self, found: Window | None) -> str:
+        assert found is not None  # there are non-zero gradients
+        if not found.empty:
+            best = max(found.low, found.high - HEADROOM)
+            return (
+                f"Loss scales from 2^{found.low} to 2^{found.high} flush at most 1 % and overflow nothing; "
+                f"2^{best} is recommended."
+            )
+        single = {
+            name: window({role: histogram})
+            for role, tensors in self._histograms.items()
+            for name, histogram in tensors.items()
+        }
+        needy = sorted((w.low, name) for name, w in single.items() if w and w.low > found.high)[::-1]
+        large = sorted((w.high, name) for name, w in single.items() if w and w.high < found.low)
+        return f"No single scale fits: {_list(large)} overflow below 2^{found.low}, which {_list(needy)} need."
+
+
+def _shares(gradients: dict[str, Histogram]) -> str:
+    parts = []
+    for role in GRADIENTS:
+        if role in gradients and gradients[role].counts.sum():
+            parts.append(f"{_percent(gradients[role].of_nonzero().fate().flushed)} of the {role.replace('_', ' ')}s")
+    return " and ".join(parts)
+
+
+def _updates(share: float) -> str:
+    if share < 0.01:
+        return f"FP16 weights would lose {_percent(share)} of the updates."
+    return f"FP16 weights would lose {_percent(share)} of the updates: keep an FP32 master copy."
+
+
+def _list(tensors: list[tuple[int, str]]) -> str:
+    names = [name for _, name in tensors]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(names[:NAMED]) or "some") + more
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

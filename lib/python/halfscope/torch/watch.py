@@ -1,0 +1,172 @@
+"""Watches a PyTorch model while it trains: exact histograms of what its tensors hold, and which updates FP16 loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from halfscope import lost_updates, update_ratios
+from halfscope.torch.observations import Observations
+from halfscope.torch.run_folder import RunFolder
+from halfscope.torch.tensors import Choice, floating, histogram_of
+from halfscope.torch.verdict import Totals
+from halfscope.torch.weights import Weights
+from halfscope.torch.wrapping import wrap_method
+
+
+def watch(
+    model: torch.nn.Module,
+    every: int = 10,
+    include: str | Iterable[str] = "*",
+    exclude: str | Iterable[str] = (),
+    *,
+    optimizer: torch.optim.Optimizer,
+    scaler: object | None = None,
+    out: Path | str | None = None,
+) -> Watch:
+    """Watches `model` from now on: on the first and every `every`-th step, what FP16 would do to its tensors.
+
+    Counted are the outputs of all layers without layers in them, the gradients of these outputs (which carry the loss
+    scale), the gradients of the weights (without it) and the updates that `optimizer` makes. Nothing is changed.
+
+    include, exclude: patterns, as in a shell, of the layers' and parameters' names: "encoder.*".
+    scaler: the GradScaler, where there is one; a step then ends with its `update()`, else with `optimizer.step()`.
+    out: a folder that gets the records of the run, for `tools/figures` and `halfscope.results.read_experiment`.
+
+    Raises ValueError where `every` is not positive or the patterns leave nothing to watch.
+    """
+    return Watch(model, every, Choice(include, exclude), optimizer, scaler, RunFolder(Path(out)) if out else None)
+
+
+class Watch:
+    """What `watch` returns; a context manager that closes itself."""
+
+    def __init__(self, model, every, choice, optimizer, scaler, folder) -> None:
+        if every < 1:
+            raise ValueError(f"watch: every={every}; give 1 or more steps")
+        self._every, self._optimizer, self._scaler, self._folder = every, optimizer, scaler, folder
+        self._layers = {
+            name: module for name, module in model.named_modules() if name in choice and not any(module.children())
+        }
+        self._parameters = {name: parameter for name, parameter in model.named_parameters() if name in choice}
+        if not self._layers and not self._parameters:
+            raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
+        self._weights = Weights(self._parameters)
+        self._done = 0
+        self._seen = Observations() if self._observes() else None
+        self._stepped = False
+        self._totals = Totals()
+        self._loss: float | None = None
+        self._hook()
+        if folder:
+            folder.begin({"every": every, "loss_scale": "none" if scaler is None else "dynamic"})
+
+    @property
+    def steps(self) -> int:
+        """Steps that have ended."""
+        return self._done
+
+    def log(self, loss: float | torch.Tensor) -> None:
+        """Notes the loss of the step that is under way, for the records' curve; without the loss scale."""
+        self._loss = float(loss)
+
+    def report(self) -> None:
+        """Prints in words what was seen, and which loss scales are usable."""
+        print(self.verdict())
+
+    def verdict(self) -> str:
+        """What `report` prints."""
+        return self._totals.verdict()
+
+    def close(self) -> None:
+        """Takes the hooks away and finishes the records; a second time it does nothing."""
+        if not self._hooks:
+            return
+        for remove in self._hooks:
+            remove()
+        self._hooks = []
+        if self._folder:
+            self._folder.finish(self._done, self.verdict())
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _observes(self) -> bool:
+        """Whether the step that begins now is watched."""
+        return self._done == 0 or (self._done + 1) % self._every == 0
+
+    def _hook(self) -> None:
+        self._hooks: list[Callable[[], None]] = [
+            layer.register_forward_hook(partial(self._after_forward, name)).remove
+            for name, layer in self._layers.items()
+        ]
+        self._hooks.append(wrap_method(self._optimizer, "step", self._step))
+        if self._scaler is not None:
+            self._hooks.append(wrap_method(self._scaler, "update", self._update_scale))
+
+    def _scale(self) -> float:
+        return 1.0 if self._scaler is None else float(self._scaler.get_scale())
+
+    def _after_forward(self, name: str, _module: object, _inputs: object, output: object) -> None:
+        if self._seen is None or not torch.is_grad_enabled():
+            return
+        for tensor in floating(output):
+            self._seen.add("activation", name, histogram_of(tensor))
+            if tensor.requires_grad:
+                tensor.register_hook(partial(self._after_backward, self._seen, name, self._scale()))
+
+    def _after_backward(self, seen: Observations, name: str, scale: float, gradient: torch.Tensor) -> None:
+        seen.add("activation_gradient", name, histogram_of(gradient), scale)
+
+    def _step(self, step, *arguments, **options):
+        """The optimizer's step, with a look at gradients and weights before it, and at the weights after it."""
+        if not self._hooks:
+            return step(*arguments, **options)
+        if self._seen is not None:
+            self._count_weight_gradients()
+            self._weights.keep()
+        result = step(*arguments, **options)
+        self._stepped = True
+        if self._seen is not None:
+            for name, weights, update in self._weights.moved():
+                self._seen.updates[name] = lost_updates(weights, update)
+                self._seen.add("update_ratio", name, update_ratios(weights, update))
+        if self._scaler is None:
+            self._end_step(1.0)
+        return result
+
+    def _count_weight_gradients(self) -> None:
+        for name, parameter in self._parameters.items():
+            if parameter.grad is not None:
+                self._seen.add("weight_gradient", name, histogram_of(parameter.grad))
+
+    def _update_scale(self, update, *arguments, **options):
+        """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
+        if not self._hooks:
+            return update(*arguments, **options)
+        if self._seen is not None and not self._stepped:
+            self._count_weight_gradients()
+        scale = self._scale()
+        result = update(*arguments, **options)
+        self._end_step(scale)
+        return result
+
+    def _end_step(self, scale: float) -> None:
+        self._done += 1
+        if self._seen is not None:
+            self._totals.add(self._seen)
+        if self._folder:
+            rates = [group["lr"] for group in self._optimizer.param_groups]
+            record = {
+                "step": self._done, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
+                "learning_rate": float(rates[0]),
+            }  # fmt: skip
+            self._folder.add(record, self._seen)
+        self._seen = Observations() if self._observes() else None
+        self._stepped, self._loss = False, None

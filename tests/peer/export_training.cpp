@@ -1,0 +1,74 @@
+// Trains a few steps and writes what a peer needs to train the same: initial weights, batches, learning
+// rates, losses.
+//
+//   export_training FILE.safetensors [key=value ...]      settings as `halfscope run --set` takes them
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <span>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/io/safetensors.hpp>
+
+#include "sim/data/datasets.hpp"
+#include "sim/train/trainer.hpp"
+
+namespace halfscope {
+namespace {
+
+TrainConfig parse(std::span<const std::string> settings) {
+  TrainConfig config{.observe_every = 0};
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) throw RequestError("'" + setting + "': give key=value");
+    set_field(config, setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  return config;
+}
+
+/// (box, 6): place in the batch, class, top, left, bottom, right.
+Array table_of(const std::vector<Box>& boxes) {
+  Array table({static_cast<std::int64_t>(boxes.size()), 6});
+  float* to = table.data();
+  for (const Box& box : boxes) {
+    for (const float value : {static_cast<float>(box.example), static_cast<float>(box.label), box.top,
+                              box.left, box.bottom, box.right}) {
+      *to++ = value;
+    }
+  }
+  return table;
+}
+
+SafetensorsFile train(const TrainConfig& config) {
+  const auto dataset = open_dataset(config.dataset, dataset_spec(config));
+  Trainer trainer(config, *dataset);
+  Sampler sampler(dataset->size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed));
+  SafetensorsFile file = trainer.checkpoint();
+  Array losses({config.steps}), rates({config.steps});
+  for (std::int64_t step = 0; step < config.steps; ++step) {
+    Batch batch = dataset->batch(Split::train, sampler.indices(step));
+    file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
+    file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
+    const StepRecord record = trainer.step();
+    losses[static_cast<std::size_t>(step)] = record.loss;
+    rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);
+  }
+  file.tensors.push_back({"losses", std::move(losses)});
+  file.tensors.push_back({"learning_rates", std::move(rates)});
+  return file;
+}
+
+}  // namespace
+}  // namespace halfscope
+
+int main(int count, char** arguments) {
+  const std::vector<std::string> words(arguments + 1, arguments + count);
+  try {
+    if (words.empty())
+      throw halfscope::RequestError("usage: export_training FILE.safetensors [key=value ...]");
+    halfscope::write_safetensors(words[0], halfscope::train(halfscope::parse(std::span(words).subspan(1))));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "export_training: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,142 @@
+"""halfscope.round beside NumPy's own conversion to float16, and what it does with every kind of array."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import halfscope
+from dlpack import CUDA, Exporter, bfloat16
+
+CHUNK = 1 << 22
+
+
+def assert_rounds_as_numpy(values: np.ndarray) -> None:
+    """Bit for bit, but for the payload of a NaN."""
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float16).astype(np.float32)
+    rounded = halfscope.round(values, "fp16")
+    different = rounded.view(np.uint32) != expected.view(np.uint32)
+    assert not (different & ~(np.isnan(rounded) & np.isnan(expected))).any()
+
+
+def test_rounds_as_numpy_does() -> None:
+    random = np.random.default_rng(1)
+    assert_rounds_as_numpy(random.integers(0, 1 << 32, 1 << 20, dtype=np.uint32).view(np.float32))
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    assert_rounds_as_numpy(halves)
+    ordered = np.sort(halves[np.isfinite(halves)])
+    for limit in (np.float32(np.inf), np.float32(-np.inf)):
+        assert_rounds_as_numpy(np.nextafter(ordered, limit))
+    assert_rounds_as_numpy((ordered[1:] + ordered[:-1]) / 2)  # the ties
+
+
+def count_compared(first: int) -> int:
+    values = np.arange(first, first + CHUNK, dtype=np.uint32).view(np.float32)
+    assert_rounds_as_numpy(values)
+    return len(values)
+
+
+@pytest.mark.slow
+def test_rounds_every_float_as_numpy_does() -> None:
+    # In processes, since NumPy's conversion spends a hundred nanoseconds on every underflow.
+    with ProcessPoolExecutor() as pool:
+        assert sum(pool.map(count_compared, range(0, 1 << 32, CHUNK))) == 1 << 32
+
+
+@pytest.mark.parametrize("form", ["fp16/toward_zero", "fp8_e4m3/saturate", "e5m7/to_odd"])
+def test_other_roundings_stay_between_the_neighbours(form: str) -> None:
+    values = np.random.default_rng(2).normal(0, 1, 1000).astype(np.float32)
+    rounded = halfscope.round(values, form)
+    assert (rounded != values).any() and (np.abs(rounded - values) <= np.abs(values) / 8 + 2.0**-9).all()
+    assert (halfscope.round(rounded, form) == rounded).all()
+    if "toward_zero" in form:
+        assert (np.abs(rounded) <= np.abs(values)).all()
+
+
+def test_stochastic_rounding_is_drawn_from_seed_and_step() -> None:
+    values = np.full(100_000, 1 + 0.25 * 2**-10, np.float32)  # a quarter of the way to the next number
+    one = halfscope.round(values, "fp16/stochastic", seed=1)
+    assert (one == halfscope.round(values, "fp16/stochastic", seed=1)).all()
+    assert (one != halfscope.round(values, "fp16/stochastic", seed=2)).any()
+    assert (one != halfscope.round(values, "fp16/stochastic", seed=1, step=1)).any()
+    assert set(one.tolist()) == {1.0, 1 + 2**-10}
+    assert abs((one > 1).mean() - 0.25) < 5 * (0.25 * 0.75 / len(values)) ** 0.5
+
+
+def grid() -> np.ndarray:
+    """Numbers of float16, so that NumPy can round them once more."""
+    return np.random.default_rng(3).normal(0, 1, (4, 6, 5)).astype(np.float16).astype(np.float32)
+
+
+def read_only() -> np.ndarray:
+    array = grid()
+    array.flags.writeable = False
+    return array
+
+
+RIGHT = {
+    "contiguous": grid,
+    "transposed": lambda: grid().transpose(2, 0, 1),
+    "reversed": lambda: grid()[:, ::-1],
+    "strided": lambda: grid()[1::2, ::3, ::-2],
+    "broadcast": lambda: np.broadcast_to(grid()[0, 0], (3, 5)),
+    "empty": lambda: np.zeros((3, 0, 2), np.float32),
+    "0-d": lambda: np.array(1.375, np.float32),
+    "scalar": lambda: np.float32(1.375),
+    "read-only": read_only,
+    "float16": lambda: grid().astype(np.float16),
+    "memoryview": lambda: memoryview(grid()),
+}
+
+
+def upper_bytes(array: np.ndarray) -> np.ndarray:
+    """fp8_e5m2, which is the upper byte of float16, rounded to nearest even."""
+    codes = np.atleast_1d(array).astype(np.float16).view(np.uint16).astype(np.uint32)
+    rounded = (codes + 0x7F + (codes >> 8 & 1)) & 0xFF00
+    return rounded.astype(np.uint16).view(np.float16).reshape(array.shape)
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_the_right_answer(kind: str) -> None:
+    array = RIGHT[kind]()
+    before = np.array(array)
+    rounded = halfscope.round(array, "fp8_e5m2")
+    assert rounded.dtype == np.float32 and rounded.shape == before.shape and rounded.flags.c_contiguous
+    assert (rounded == upper_bytes(before)).all()
+    assert (np.array(array) == before).all()
+
+
+def test_bfloat16() -> None:
+    values = np.float32([1.5, -0.0078125, 2.0**120, 0.0, np.inf])
+    assert (halfscope.round(bfloat16(values), "bf16") == values).all()
+
+
+WRONG = {
+    "float64": (lambda: np.zeros(3), TypeError, "array of float64; give float32, float16 or bfloat16"),
+    "integers": (lambda: np.zeros(3, np.int64), TypeError, "array of int64"),
+    "complex": (lambda: np.zeros(3, np.complex64), TypeError, "array of complex64"),
+    "swapped bytes": (lambda: np.zeros(3, ">f4"), TypeError, "cannot read ndarray of >f4"),
+    "objects": (lambda: np.array([None]), TypeError, "cannot read ndarray of object"),
+    "list": (lambda: [1.0], TypeError, "cannot read list"),
+    "number": (lambda: 1.0, TypeError, "cannot read float"),
+    "None": (lambda: None, TypeError, "cannot read NoneType"),
+    "GPU": (lambda: Exporter(np.zeros(3, np.float32), device=CUDA), ValueError, "memory of a device"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("function", [lambda a: halfscope.round(a, "fp16"), halfscope.Histogram, halfscope.lost_updates])
+def test_a_clear_error(kind: str, function) -> None:
+    make, error, message = WRONG[kind]
+    arguments = [make()] * (2 if function is halfscope.lost_updates else 1)
+    with pytest.raises(error, match=message):
+        function(*arguments)
+
+
+@pytest.mark.parametrize("quantizer", ["fp17", "fp16/up/up", "", "fp16/sideways"])
+def test_an_unknown_quantizer(quantizer: str) -> None:
+    with pytest.raises(ValueError, match="fp16|rounding|overflow"):
+        halfscope.round(np.zeros(1, np.float32), quantizer)

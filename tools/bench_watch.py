@@ -1,0 +1,94 @@
+"""Times the steps of a PyTorch model of 10 million parameters: alone, watched, and with hooks that call torch.histc.
+
+usage: bench_watch.py [ROUNDS]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import nn
+
+from halfscope.torch import watch
+
+BATCH, STEPS = 256, 20
+SIZES = (1024, 2048, 2048, 1792, 10)
+
+
+class Histc:
+    """What people do without halfscope: torch.histc of the log2 of every output, its gradient and weight gradient."""
+
+    def __init__(self, model: nn.Module) -> None:
+        layers = [module for module in model.modules() if not any(module.children())]
+        self._hooks = [layer.register_forward_hook(self._after_forward) for layer in layers]
+        self._hooks += [parameter.register_hook(self._count) for parameter in model.parameters()]
+
+    def __enter__(self) -> Histc:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _after_forward(self, _module: object, _inputs: object, output: torch.Tensor) -> None:
+        self._count(output)
+        output.register_hook(self._count)
+
+    @staticmethod
+    def _count(tensor: torch.Tensor) -> None:
+        torch.histc(tensor.detach().abs().log2(), bins=277, min=-149, max=128)
+
+
+Watching = Callable[[nn.Module, torch.optim.Optimizer], AbstractContextManager]
+CASES: dict[str, Watching] = {
+    "alone": lambda model, optimizer: nullcontext(),
+    "watch(every=10)": lambda model, optimizer: watch(model, 10, optimizer=optimizer),
+    "watch(every=1)": lambda model, optimizer: watch(model, 1, optimizer=optimizer),
+    "torch.histc, every step": lambda model, optimizer: Histc(model),
+}
+
+
+def step_seconds(watching: Watching) -> float:
+    """Mean seconds of a step over STEPS steps: two of them watched where every tenth is."""
+    torch.manual_seed(0)
+    layers = [part for i, o in zip(SIZES, SIZES[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
+    model = nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    inputs, labels = torch.randn(BATCH, SIZES[0]), torch.randint(SIZES[-1], (BATCH,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+
+    with watching(model, optimizer):
+        step()  # the first is always watched, and the slowest
+        started = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        return (time.perf_counter() - started) / STEPS
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parameters = sum((i + 1) * o for i, o in zip(SIZES, SIZES[1:]))
+    print(f"{parameters:,} parameters, batch {BATCH}, Adam; {rounds} rounds in turn of {STEPS} steps")
+    print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9}")
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        seconds: dict[str, list[float]] = {name: [] for name in CASES}
+        for _ in range(rounds):
+            for name, watching in CASES.items():
+                seconds[name].append(step_seconds(watching))
+        alone = min(seconds["alone"])
+        for name, values in seconds.items():
+            print(f"{threads:7}  {name:24} {1e3 * statistics.median(values):10.1f} {min(values) / alone:9.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
