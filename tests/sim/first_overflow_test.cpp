@@ -32,7 +32,7 @@ StepRecord first_overflowing(const TrainConfig& config, const Dataset& dataset) 
 
 TEST_CASE("a loss scale far too large overflows first next to the loss, in the backward pass", "[overflow]") {
   TrainConfig config = config_with("dynamic");
-  config.initial_scale = 0x1p30;
+  config.scaler_options = {{"initial_scale", 0x1p30}};
   const StepRecord record = first_overflowing(config, small);
   CHECK(record.step == 1);
   CHECK(record.skipped);
@@ -113,7 +113,7 @@ TEST_CASE("an update that overflows is named with its parameter", "[overflow][kn
 
 TEST_CASE("running an overflowing step again changes no number", "[overflow]") {
   TrainConfig config = config_with("dynamic");
-  config.initial_scale = 0x1p24;
+  config.scaler_options = {{"initial_scale", 0x1p24}};
   config.weight_gradient = "fp16/stochastic";
   TrainConfig untracked = config;
   untracked.trackers = "none";

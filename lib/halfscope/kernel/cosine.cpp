@@ -14,6 +14,12 @@ void add_to_lane(float x, float q, CosineSums& sums) {
   sums.next_lane = static_cast<std::uint32_t>((lane + 1) % lanes);
 }
 
+/// c + a b: the product of two floats is exact in double precision, so that fusing rounds as not fusing does.
+double add_product(double a, double b, double c) {
+  if constexpr (target_isa == Isa::baseline) return c + a * b;
+  return __builtin_fma(a, b, c);
+}
+
 /// Whole rounds of the lanes, in arrays that stay in registers.
 std::size_t add_rounds(const float* x, const float* q, std::size_t count, CosineSums& sums) {
   double xx[lanes], xq[lanes], qq[lanes];
@@ -27,9 +33,9 @@ std::size_t add_rounds(const float* x, const float* q, std::size_t count, Cosine
 #pragma omp simd
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const double a = x[i + lane], b = q[i + lane];
-      xx[lane] += a * a;
-      xq[lane] += a * b;
-      qq[lane] += b * b;
+      xx[lane] = add_product(a, a, xx[lane]);
+      xq[lane] = add_product(a, b, xq[lane]);
+      qq[lane] = add_product(b, b, qq[lane]);
     }
   }
   for (std::size_t lane = 0; lane < lanes; ++lane) {
