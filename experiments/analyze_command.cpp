@@ -72,10 +72,10 @@ ExitStatus or_complain(Step&& step) {
 ExitStatus judge(const std::vector<Threshold>& thresholds, const Analysis& analysis) {
   ExitStatus status = done;
   for (const Threshold& threshold : thresholds) {
-    const std::vector<Finding> findings = find_over(threshold, analysis);
+    const std::vector<OverThreshold> findings = find_over(threshold, analysis);
     if (findings.empty()) continue;
     std::string names;
-    for (const Finding& finding : findings) {
+    for (const OverThreshold& finding : findings) {
       names +=
           fmt::format("{}{} ({})", names.empty() ? "" : ", ", finding.tensor, share_words(finding.share));
     }

@@ -78,9 +78,9 @@ std::string threshold_metrics() {
   return names;
 }
 
-std::vector<Finding> find_over(const Threshold& threshold, const Analysis& analysis) {
+std::vector<OverThreshold> find_over(const Threshold& threshold, const Analysis& analysis) {
   const Metric& metric = find_in_table("metric", threshold.metric, metrics);
-  std::vector<Finding> findings;
+  std::vector<OverThreshold> findings;
   const auto judge = [&](const std::string& name, double value) {
     if (threshold.is_reached(value)) findings.push_back({name, value});
   };

@@ -31,12 +31,12 @@ struct Threshold {
 /// The names of the metrics, with commas.
 [[nodiscard]] std::string threshold_metrics();
 
-struct Finding {
+struct OverThreshold {
   std::string tensor;
   double share = 0;
 };
 
 /// The tensors, or updates, of `analysis` that reach `threshold`.
-[[nodiscard]] std::vector<Finding> find_over(const Threshold& threshold, const Analysis& analysis);
+[[nodiscard]] std::vector<OverThreshold> find_over(const Threshold& threshold, const Analysis& analysis);
 
 }  // namespace halfscope
