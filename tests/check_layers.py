@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where an include breaks the layers of the design, or a source is in no CMakeLists.txt.
+"""Fails where an include breaks the layers of the design, a source is in no CMakeLists.txt, or two headers define a
+type of one name: linked into one program, the functions of one would be taken for those of the other.
 
 check_layers.py ROOT          check a tree
 check_layers.py --self-test   check that planted violations are found
@@ -37,6 +38,7 @@ EIGEN_HEADER = re.compile(r"^(Eigen|unsupported/Eigen)/")
 EIGEN_FOR_USERS = "lib/halfscope/arithmetic/eigen.hpp"
 # The peer that the matrix product is timed against.
 EIGEN_AS_PEER = "experiments/bench_eigen.cpp"
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? \{", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -108,8 +110,22 @@ def listed_sources(root: Path) -> set[str]:
     return listed
 
 
+def check_types(root: Path, headers: list[str]) -> list[str]:
+    """One program links everything in one namespace: a name may stand for one type only, unnamed namespaces apart."""
+    problems = []
+    defined: dict[str, str] = {}
+    for path in headers:
+        shared = (root / path).read_text(encoding="utf-8").split("\nnamespace {\n")[0]
+        for name in TYPE.findall(shared):
+            other = defined.setdefault(name, path)
+            if other != path:
+                problems.append(f"{path}: the type {name} is also defined in {other}; give it another name")
+    return problems
+
+
 def check_tree(root: Path) -> list[str]:
     problems = []
+    headers = []
     listed = listed_sources(root)
     for top in ("lib/halfscope", "sim", "experiments", "tests"):
         for file in sorted((root / top).rglob("*")):
@@ -118,9 +134,11 @@ def check_tree(root: Path) -> list[str]:
                 continue
             if top != "tests":
                 problems += check_file(root, path)
+            if top != "tests" and file.suffix == ".hpp":
+                headers.append(path)
             if file.suffix in COMPILED and path not in listed:
                 problems.append(f"{path}: is in no CMakeLists.txt, so nothing compiles it")
-    return problems
+    return problems + check_types(root, headers)
 
 
 PLANTED = {  # file: (content, what the check must say; None where the file is right)
@@ -137,6 +155,9 @@ PLANTED = {  # file: (content, what the check must say; None where the file is r
     "lib/halfscope/stats/eigen.cpp": ("#include <Eigen/Dense>\n", "Eigen headers"),
     "lib/halfscope/io/scaling.hpp": ("#include <halfscope/scaling/scalers.hpp>\n", "may not include layer lib/scaling"),
     "lib/halfscope/orphan/x.hpp": ("\n", "no known layer"),
+    "lib/halfscope/stats/finding.hpp": ("struct Finding;\nstruct Finding {\n};\n", None),
+    "lib/halfscope/kernel/finding.hpp": ("\nnamespace {\nstruct Finding {\n};\n}\n", None),
+    "sim/train/finding.hpp": ("struct Finding final : Base {\n};\n", "the type Finding is also defined in"),
     "lib/halfscope/core/forgotten.cpp": ("\n", "in no CMakeLists.txt"),
     "sim/ok.hpp": ('#include <halfscope/io/file.hpp>\n#include "sim/cast.hpp"\n', None),
     "sim/tape.hpp": ('#include "sim/layers/linear.hpp"\n', "layer sim may not include layer sim/layers"),
