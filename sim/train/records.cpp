@@ -69,7 +69,7 @@ Json to_json(const GradientRecord& gradients) {
   Json json{{"finite", gradients.finite}};
   if (gradients.max_abs) json["max_abs"] = shortest(*gradients.max_abs);
   if (gradients.histogram)
-    json["histogram"] = Json::parse("{" + histogram_members(*gradients.histogram) + "}");
+    json["histogram"] = Json::parse(fmt::format("{{{}}}", histogram_members(*gradients.histogram)));
   return json;
 }
 
