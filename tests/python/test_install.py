@@ -16,8 +16,8 @@ INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--
 
 
 def first_example() -> str:
-    """The first Python block of the README."""
-    found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    """The README's first Python block that uses the package."""
+    found = re.search(r"```python\n(import halfscope\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found
     return found[1]
 
