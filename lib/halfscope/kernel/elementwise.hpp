@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -33,6 +34,19 @@ struct ImageShape {
 /// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
 void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
                 std::span<float> padded);
+
+/// The same of arrays on the device, which the above call where that is the active one.
+namespace cuda {
+void relu(std::span<const float> x, std::span<float> y);
+void relu_gradient(std::span<const float> y, std::span<float> gradient);
+void add_to_rows(std::span<const float> bias, std::span<float> y);
+void add(std::span<const float> addend, std::span<float> sum);
+void scale(std::span<const float> x, float factor, std::span<float> y);
+[[nodiscard]] float largest_magnitude(std::span<const float> x);
+void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
+void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
+                std::span<float> padded);
+}  // namespace cuda
 
 /// The loops themselves, over `count` elements (or `rows` of `columns`) in one thread, per instruction set.
 template <Isa isa>

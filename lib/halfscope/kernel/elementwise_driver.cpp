@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include <halfscope/core/parallel.hpp>
@@ -29,6 +30,7 @@ void for_pieces(std::span<const float> values, Body&& body) {
 
 void relu(std::span<const float> x, std::span<float> y) {
   check_sizes("relu", x.size(), y.size());
+  if (active_device() == Device::cuda) return cuda::relu(x, y);
   for_pieces(x, [&](std::int64_t first, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() { ElementwiseLoops<isa>::relu(x.data() + first, y.data() + first, count); });
   });
@@ -36,6 +38,7 @@ void relu(std::span<const float> x, std::span<float> y) {
 
 void relu_gradient(std::span<const float> y, std::span<float> gradient) {
   check_sizes("relu_gradient", y.size(), gradient.size());
+  if (active_device() == Device::cuda) return cuda::relu_gradient(y, gradient);
   for_pieces(y, [&](std::int64_t first, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       ElementwiseLoops<isa>::relu_gradient(y.data() + first, gradient.data() + first, count);
@@ -48,6 +51,7 @@ void add_to_rows(std::span<const float> bias, std::span<float> y) {
     throw RequestError(
         fmt::format("add_to_rows: {} elements are no whole rows of {}", y.size(), bias.size()));
   }
+  if (active_device() == Device::cuda) return cuda::add_to_rows(bias, y);
   const auto columns = static_cast<std::int64_t>(bias.size());
   const std::int64_t rows = static_cast<std::int64_t>(y.size()) / columns;
   parallel_for_ranges(
@@ -60,6 +64,7 @@ void add_to_rows(std::span<const float> bias, std::span<float> y) {
 
 void add(std::span<const float> addend, std::span<float> sum) {
   check_sizes("add", addend.size(), sum.size());
+  if (active_device() == Device::cuda) return cuda::add(addend, sum);
   for_pieces(sum, [&](std::int64_t first, std::int64_t count) {
     dispatch_isa(
         [&]<Isa isa>() { ElementwiseLoops<isa>::add(addend.data() + first, sum.data() + first, count); });
@@ -68,6 +73,7 @@ void add(std::span<const float> addend, std::span<float> sum) {
 
 void scale(std::span<const float> x, float factor, std::span<float> y) {
   check_sizes("scale", x.size(), y.size());
+  if (active_device() == Device::cuda) return cuda::scale(x, factor, y);
   for_pieces(x, [&](std::int64_t first, std::int64_t count) {
     dispatch_isa(
         [&]<Isa isa>() { ElementwiseLoops<isa>::scale(x.data() + first, factor, y.data() + first, count); });
@@ -75,6 +81,7 @@ void scale(std::span<const float> x, float factor, std::span<float> y) {
 }
 
 bool all_finite(std::span<const float> x) {
+  if (active_device() == Device::cuda) return std::isfinite(cuda::largest_magnitude(x));
   std::atomic<bool> finite{true};
   for_pieces(x, [&](std::int64_t first, std::int64_t count) {
     const bool piece =
@@ -85,6 +92,7 @@ bool all_finite(std::span<const float> x) {
 }
 
 float largest_magnitude(std::span<const float> x) {
+  if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
   std::atomic<std::uint32_t> largest{0};  // as bits, which order as the magnitudes do, NaNs above infinity
   for_pieces(x, [&](std::int64_t first, std::int64_t count) {
     const std::uint32_t piece = dispatch_isa(
@@ -99,6 +107,7 @@ float largest_magnitude(std::span<const float> x) {
 void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y) {
   check_sizes("transpose", x.size(), y.size());
   check_sizes("transpose", x.size(), static_cast<std::size_t>(rows * columns));
+  if (active_device() == Device::cuda) return cuda::transpose(x, rows, columns, y);
   constexpr std::int64_t tile = 32;  // both sides of a tile stay in the first-level cache
   parallel_for((columns + tile - 1) / tile, [&](std::int64_t task) noexcept {
     const std::int64_t last_column = std::min(columns, (task + 1) * tile);
@@ -119,6 +128,7 @@ void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t 
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
   check_sizes("pad_images", x.size(), static_cast<std::size_t>(shape.batch * shape.height * row));
   check_sizes("pad_images", padded.size(), static_cast<std::size_t>(shape.batch * padded_image));
+  if (active_device() == Device::cuda) return cuda::pad_images(x, shape, border, padded);
   parallel_for(shape.batch, [&](std::int64_t image) noexcept {
     float* to = padded.data() + image * padded_image;
     std::fill(to, to + padded_image, 0.0f);

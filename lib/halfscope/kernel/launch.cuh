@@ -1,21 +1,69 @@
-// Starts CUDA kernels over element indices, and turns CUDA errors into exceptions.
+// Runs the bodies of kernels over indices: on the device, and in a build without CUDA on the simulated one,
+// where the same *.cu files are compiled as C++.
 #pragma once
 
-#include <cuda_runtime.h>
+#if defined(__CUDACC__)
+#include <halfscope/core/device_cuda.cuh>
+#else
+#include <halfscope/core/device_simulated.hpp>
+#endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/host_device.hpp>
 
 namespace halfscope::cuda {
 
-/// Throws RunError saying what failed and why, unless `status` is success.
-inline void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  throw RunError(std::string(what) + ": " + cudaGetErrorString(status));
+/// The memory of `values`, for a body to keep. On the simulated device it throws RunError where that is not
+/// the device's: a kernel must never be handed memory of the host.
+template <typename T>
+[[nodiscard]] T* on_device([[maybe_unused]] std::span<T> values) {
+#if !defined(__CUDACC__)
+  if (!values.empty() && !device_memory::is_simulated(values.data()))
+    throw RunError("simulated device: a kernel was given memory of the host");
+#endif
+  return values.data();
 }
+
+/// *to = max(*to, value), whichever threads do it in whatever order.
+HALFSCOPE_HD void atomic_max(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(to, value);
+#else
+  *to = std::max(*to, value);
+#endif
+}
+
+/// *to += value; integers, so the order does not matter.
+HALFSCOPE_HD void atomic_add(std::int64_t* to, std::int64_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+#else
+  *to += value;
+#endif
+}
+
+/// Counters that a block of threads shares.
+struct BlockBins {
+  std::uint32_t* bins;
+  HALFSCOPE_HD void count(std::uint32_t bin) const {
+#if defined(__CUDA_ARCH__)
+    atomicAdd(bins + bin, 1u);
+#else
+    ++bins[bin];
+#endif
+  }
+};
+
+inline constexpr int most_bins = 12000;  ///< what fits the shared memory of every device
+
+#if defined(__CUDACC__)
+
+inline constexpr std::int64_t block_threads = 256;
 
 template <typename Body>
 __global__ void for_each_kernel(std::int64_t count, Body body) {
@@ -23,17 +71,66 @@ __global__ void for_each_kernel(std::int64_t count, Body body) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) body(i);
 }
 
+template <typename Body>
+__global__ void count_each_kernel(std::int64_t count, int bins, std::int64_t* totals, Body body) {
+  extern __shared__ std::uint32_t shared_bins[];
+  for (int bin = static_cast<int>(threadIdx.x); bin < bins; bin += static_cast<int>(blockDim.x))
+    shared_bins[bin] = 0;
+  __syncthreads();
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
+    body(i, BlockBins{shared_bins});
+  __syncthreads();
+  for (int bin = static_cast<int>(threadIdx.x); bin < bins; bin += static_cast<int>(blockDim.x)) {
+    if (shared_bins[bin] != 0) atomic_add(totals + bin, std::int64_t{shared_bins[bin]});
+  }
+}
+
+/// Enough blocks for `count` threads, `most` at most.
+[[nodiscard]] inline unsigned block_count(std::int64_t count, std::int64_t most) {
+  return static_cast<unsigned>(std::min((count + block_threads - 1) / block_threads, most));
+}
+
+#endif
+
 /// Queues body(i) once for each i in [0, count); `body` is copied to the device and must own its outputs, so
 /// that no result depends on the order. `what` names the operation in the RunError of a launch that fails.
 template <typename Body>
-void for_each(std::int64_t count, const Body& body, cudaStream_t stream, const char* what) {
+void for_each(std::int64_t count, const Body& body, [[maybe_unused]] const char* what) {
   if (count <= 0) return;  // an empty grid is an error to CUDA
-  constexpr std::int64_t threads = 256;
+#if defined(__CUDACC__)
   constexpr std::int64_t most_blocks = 1
                                        << 16;  // enough to fill any device; the kernel strides over the rest
-  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
-  for_each_kernel<<<blocks, threads, 0, stream>>>(count, body);
+  for_each_kernel<<<block_count(count, most_blocks), block_threads, 0, stream()>>>(count, body);
   check(cudaGetLastError(), what);
+#else
+  const device_memory::SimulatedLaunch launch;
+  for (std::int64_t i = 0; i < count; ++i) body(i);
+#endif
+}
+
+/// Queues body(i, bins) once for each i in [0, count), which counts by bins.count(bin), and adds the counts
+/// of [0, bins) to `totals`, which are on the device. At most `most_bins` bins.
+template <typename Body>
+void count_each(std::int64_t count, std::span<std::int64_t> totals, const Body& body,
+                [[maybe_unused]] const char* what) {
+  if (count <= 0) return;
+  std::int64_t* const to = on_device(totals);
+#if defined(__CUDACC__)
+  constexpr std::int64_t most_blocks = 2048;  // each adds all its bins to the totals at its end
+  const auto bins = static_cast<int>(totals.size());
+  count_each_kernel<<<block_count(count, most_blocks), block_threads, totals.size() * sizeof(std::uint32_t),
+                      stream()>>>(count, bins, to, body);
+  check(cudaGetLastError(), what);
+#else
+  const device_memory::SimulatedLaunch launch;
+  constexpr std::int64_t piece = 1 << 30;  // below what 32 bits count
+  for (std::int64_t first = 0; first < count; first += piece) {
+    std::uint32_t bins[most_bins] = {};
+    for (std::int64_t i = first; i < std::min(count, first + piece); ++i) body(i, BlockBins{bins});
+    for (std::size_t bin = 0; bin < totals.size(); ++bin) to[bin] += bins[bin];
+  }
+#endif
 }
 
 }  // namespace halfscope::cuda

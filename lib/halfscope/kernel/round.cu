@@ -3,7 +3,7 @@
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
 
-namespace halfscope {
+namespace halfscope::cuda {
 namespace {
 
 template <Rounding rounding>
@@ -13,7 +13,7 @@ struct RoundElement {
   RoundingGrid grid;
   RandomStream stream;
 
-  __device__ void operator()(std::int64_t i) const {
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
     std::uint32_t random_bits = 0;
     if constexpr (rounding == Rounding::stochastic)
       random_bits = rounding_bits(stream, static_cast<std::uint64_t>(i));
@@ -21,30 +21,31 @@ struct RoundElement {
   }
 };
 
+template <Rounding rounding>
+void launch(std::span<const float> in, std::span<float> out, const Quantizer& q, const RandomStream& stream) {
+  for_each(static_cast<std::int64_t>(in.size()),
+           RoundElement<rounding>{on_device(in), on_device(out), rounding_grid(q), stream}, "round");
+}
+
 }  // namespace
 
-void round_cuda(const float* in, float* out, std::size_t count, const Quantizer& q, RandomStream stream,
-                CUstream_st* cuda_stream) {
-  const auto launch = [&]<Rounding rounding>() {
-    const RoundElement<rounding> body{in, out, rounding_grid(q), stream};
-    cuda::for_each(static_cast<std::int64_t>(count), body, cuda_stream, "round_cuda");
-  };
+void round(std::span<const float> in, std::span<float> out, const Quantizer& q, const RandomStream& stream) {
   switch (q.rounding) {
     case Rounding::nearest_even:
-      return launch.operator()<Rounding::nearest_even>();
+      return launch<Rounding::nearest_even>(in, out, q, stream);
     case Rounding::nearest_away:
-      return launch.operator()<Rounding::nearest_away>();
+      return launch<Rounding::nearest_away>(in, out, q, stream);
     case Rounding::toward_zero:
-      return launch.operator()<Rounding::toward_zero>();
+      return launch<Rounding::toward_zero>(in, out, q, stream);
     case Rounding::up:
-      return launch.operator()<Rounding::up>();
+      return launch<Rounding::up>(in, out, q, stream);
     case Rounding::down:
-      return launch.operator()<Rounding::down>();
+      return launch<Rounding::down>(in, out, q, stream);
     case Rounding::to_odd:
-      return launch.operator()<Rounding::to_odd>();
+      return launch<Rounding::to_odd>(in, out, q, stream);
     case Rounding::stochastic:
-      return launch.operator()<Rounding::stochastic>();
+      return launch<Rounding::stochastic>(in, out, q, stream);
   }
 }
 
-}  // namespace halfscope
+}  // namespace halfscope::cuda

@@ -5,11 +5,10 @@
 #include <span>
 #include <string>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/isa.hpp>
-
-struct CUstream_st;
 
 namespace halfscope {
 
@@ -33,6 +32,11 @@ void round_isa<Isa::avx2>(const float*, float*, std::size_t, const Quantizer&, R
 template <>
 void round_isa<Isa::avx512>(const float*, float*, std::size_t, const Quantizer&, RandomStream);
 
+/// `round` of arrays on the device, which it calls where that is the active one.
+namespace cuda {
+void round(std::span<const float> in, std::span<float> out, const Quantizer& q, const RandomStream& stream);
+}
+
 /// out[i] = round(in[i], q, rounding_bits(stream, i)), bit for bit, on one thread; `in` and `out` may be the
 /// same array but not overlap otherwise. Throws RequestError if their sizes differ.
 inline void round(std::span<const float> in, std::span<float> out, const Quantizer& q,
@@ -41,12 +45,8 @@ inline void round(std::span<const float> in, std::span<float> out, const Quantiz
     throw RequestError("round: " + std::to_string(in.size()) + " values do not fit an output of " +
                        std::to_string(out.size()) + "; give both the same size");
   }
+  if (active_device() == Device::cuda) return cuda::round(in, out, q, stream);
   dispatch_isa([&]<Isa isa>() { round_isa<isa>(in.data(), out.data(), in.size(), q, stream); });
 }
-
-/// The same on device memory, queued on a CUDA stream (nullptr: the default one). Throws RunError if the
-/// launch fails, RequestError in a build without CUDA.
-void round_cuda(const float* in, float* out, std::size_t count, const Quantizer& q, RandomStream stream,
-                CUstream_st* cuda_stream);
 
 }  // namespace halfscope

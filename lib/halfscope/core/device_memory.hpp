@@ -1,0 +1,22 @@
+// Memory of the CUDA device: defined by device_cuda.cpp, and by device_simulated.cpp in a build without CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace halfscope::device_memory {
+
+/// Throws unless the device can be used: see DeviceScope.
+void require_device();
+
+/// Uninitialised, aligned to 256 bytes, from a pool that keeps what is released. Throws RunError where the
+/// device has no more.
+[[nodiscard]] void* allocate(std::size_t bytes);
+void release(void* memory, std::size_t bytes) noexcept;
+
+enum class Direction : std::uint8_t { to_device, to_host, within_device };
+/// After everything queued before; waits for its end where it reads from or writes to the host.
+void copy(void* to, const void* from, std::size_t bytes, Direction direction);
+void fill_zero(void* memory, std::size_t bytes);
+
+}  // namespace halfscope::device_memory
