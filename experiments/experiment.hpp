@@ -1,6 +1,7 @@
 // An experiment: arms that differ in one thing, what they have in common, and what their results say.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,13 +88,24 @@ struct ExperimentSummary {
   [[nodiscard]] const ArmSummary* find(std::string_view name) const;
 };
 
+/// How large the networks, batches and images of an experiment are.
+enum class RunScale : std::uint8_t {
+  cpu,  ///< minutes on two cores: where the paper's losses average over millions of positions, `loss_weight`
+        ///< stands for them
+  gpu,  ///< as many real positions, on one data-center GPU
+  smoke,  ///< seconds, to see that everything runs: the results mean nothing
+};
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<RunScale>{"cpu", "gpu", "smoke"};
+
 struct Experiment {
   std::string name;
   std::string summary;
   std::string paper;  ///< what "Mixed Precision Training" reports, and where
   ReportedMetric metric{};
-  Settings settings;   ///< of every arm
-  std::string varied;  ///< the key that the arms differ in; it cannot be set
+  Settings settings;        ///< of every arm
+  Settings gpu_settings{};  ///< what differs at the scale of a GPU; empty: it has none
+  std::string varied;       ///< the key that the arms differ in; it cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;

@@ -50,6 +50,12 @@ Experiment make_language_model_loss_scale() {
           .paper = paper_statement,
           .metric = test_perplexity(),
           .settings = large_batch_language_model_settings(),
+          .gpu_settings = {{"vocabulary", "12831"},
+                           {"sequence_length", "64"},
+                           {"batch", "2048"},  // 131,072 positions
+                           {"embedding_size", "1024"},
+                           {"hidden_size", "1024"},
+                           {"loss_weight", "1"}},
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),

@@ -19,7 +19,7 @@ namespace {
 struct Options {
   RunRequest request;
   std::vector<std::string> assignments;
-  std::string device, data;
+  std::string device, data, scale = "cpu";
   int threads = 0;
 };
 
@@ -36,6 +36,7 @@ void run(Options& options) {
   set_thread_count(options.threads > 0 ? options.threads
                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   options.request.settings = settings_of(options);
+  options.request.scale = parse_enum<RunScale>("scale", options.scale);
   run_experiment(options.request);
   const Experiment& experiment = find_in_table("experiment", options.request.experiment, experiment_table());
   std::cout << to_table(experiment, summarise(experiment, options.request.out / experiment.name));
@@ -55,6 +56,10 @@ void add_run_command(CLI::App& app) {
   command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
+  command
+      ->add_option("--scale", options->scale,
+                   "cpu; gpu: the paper's millions of positions; smoke: seconds, to see that it runs")
+      ->capture_default_str();
   command->add_option("--out", request.out, "where results go")->capture_default_str();
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");

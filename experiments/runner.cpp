@@ -30,8 +30,26 @@ struct Request {
   const Experiment& experiment;
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
-  Settings settings;
+  Settings scale;     ///< what the scale changes
+  Settings settings;  ///< what the user does
 };
+
+/// Sizes at which every experiment takes seconds.
+const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},           {"warmup_steps", "1"},
+                              {"canvas", "40"},         {"vocabulary", "200"},    {"sequence_length", "8"},
+                              {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
+                              {"observe_every", "2"},   {"checkpoint_every", "2"}};
+
+Settings scale_settings(const Experiment& experiment, RunScale scale) {
+  if (scale == RunScale::cpu) return {};
+  if (scale == RunScale::smoke) return smoke_settings;
+  if (!experiment.gpu_settings.empty()) return experiment.gpu_settings;
+  std::string names;
+  for (const Experiment& other : experiment_table()) {
+    if (!other.gpu_settings.empty()) names += (names.empty() ? "" : ", ") + other.name;
+  }
+  throw RequestError(fmt::format("{} has no sizes for --scale gpu; these have: {}", experiment.name, names));
+}
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
   if (asked == stored) return;
@@ -60,7 +78,11 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
 
 Request settle(const RunRequest& request) {
   const Experiment& experiment = find_in_table("experiment", request.experiment, experiment_table());
-  Request settled{experiment, arms_of(request, experiment), seeds_of(request), {}};
+  Request settled{experiment,
+                  arms_of(request, experiment),
+                  seeds_of(request),
+                  scale_settings(experiment, request.scale),
+                  {}};
   if (!request.config.empty()) {
     SettingsFile file = read_settings_file(request.config);
     if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
@@ -77,7 +99,7 @@ Request settle(const RunRequest& request) {
 
 TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t seed) {
   TrainConfig config;
-  for (const Settings& settings : {request.experiment.settings, arm.settings}) {
+  for (const Settings& settings : {request.experiment.settings, arm.settings, request.scale}) {
     for (const auto& [key, value] : settings) set_field(config, key, value);
   }
   const std::string fixed = get_field(config, request.experiment.varied);
@@ -136,6 +158,8 @@ std::string progress_text(const RunProgress& progress) {
 void run_experiment(const RunRequest& request) {
   const Request settled = settle(request);
   const std::vector<PlannedRun> runs = plan(settled, request);
+  if (request.scale == RunScale::smoke)
+    fmt::print(stderr, "note: --scale smoke: a few steps at tiny sizes, so the results mean nothing\n");
   std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -16,6 +16,7 @@ struct RunRequest {
   std::filesystem::path out = "results";
   Settings settings;             ///< --set, in order
   std::filesystem::path config;  ///< empty, a config.json of an earlier run, or TOML
+  RunScale scale = RunScale::cpu;
   bool quick = false;
   bool resume = false;
 };

@@ -227,18 +227,19 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> No
     bad = tree.run("test", "--quick")
     assert bad.returncode == 1
     last = bad.stdout.splitlines()[-1]
-    assert last.startswith("== 3 stages passed, 1 failed in ") and last.endswith(": test_release_quickly")
+    assert last.startswith("== 3 stages passed, 1 failed in ") and last.endswith(": test_release")
 
 
-@pytest.mark.parametrize("option, runs_slow", [((), False), (("--slow",), True)])
-def test_slow_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, ...], runs_slow: bool) -> None:
+@pytest.mark.parametrize("option", [(), ("--exhaustive",), ("--slow",)])
+def test_long_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, ...]) -> None:
     (tree.folder / "tests/python").mkdir(parents=True)
     slow = "import pytest\n@pytest.mark.slow\ndef test_one(): pass\n"
     (tree.folder / "tests/python/test_one.py").write_text(slow)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     result = tree.run("test", *option)
     assert result.returncode == 0, result.stdout
-    assert ("== test_python_slowly" in result.stdout) == runs_slow
-    assert "ctest --preset release -j 2 -LE slow" in tree.log()
-    assert ("ctest --preset release -L slow" in tree.log()) == runs_slow
+    assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
+    assert ("ctest --preset release -j 2 -L exhaustive" in tree.log()) == ("--exhaustive" in option)
+    assert ("ctest --preset release -L slow" in tree.log()) == ("--slow" in option)
+    assert ("== test_python_slowly" in result.stdout) == ("--slow" in option)
     assert "cmake --build --preset fuzz" in tree.log() and "ctest --preset fuzz -j 3" in tree.log()

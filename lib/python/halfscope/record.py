@@ -1,0 +1,93 @@
+"""Keeps what is worth keeping of finished results: tables, configs, environments and the ends of the histograms.
+
+Checkpoints and the steps between are left out, so that a record is small enough to be committed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from halfscope.records import read_json, read_json_lines
+
+RUN_FILES = ("config.json", "environment.json", "summary.json")
+
+
+def record_results(results: Path, destination: Path) -> list[str]:
+    """Copies every experiment of the folder `results` into `destination`, which then holds nothing else of them.
+
+    Returns the experiments' names. ValueError where there are none, where a run is not DONE, or where two runs were made
+    on different machines or by different revisions: a record speaks for one of each. Nothing is written then.
+    """
+    experiments = sorted(path.parent for path in results.glob("*/summary.json"))
+    if not experiments:
+        raise ValueError(f"{results}: no results here; give the folder that halfscope run wrote to")
+    _require_one_environment(results, experiments)
+    destination.mkdir(parents=True, exist_ok=True)
+    for experiment in experiments:
+        with tempfile.TemporaryDirectory(dir=destination) as folder:
+            made = Path(folder) / "made"
+            _record_experiment(experiment, made)
+            shutil.rmtree(destination / experiment.name, ignore_errors=True)
+            made.rename(destination / experiment.name)
+    return [experiment.name for experiment in experiments]
+
+
+def _runs(experiment: Path) -> list[Path]:
+    return sorted(path.parent for path in experiment.glob("*/seed*/config.json"))
+
+
+def _require_one_environment(results: Path, experiments: list[Path]) -> None:
+    first: tuple[Path, dict] | None = None
+    for experiment in experiments:
+        for run in _runs(experiment):
+            status = (run / "status").read_text().split()
+            if status[:1] != ["DONE"]:
+                raise ValueError(f"{run}: {' '.join(status) or 'no status'}; finish it with --resume first")
+            environment = read_json(run / "environment.json")
+            first = first or (run, environment)
+            for key in sorted(environment.keys() | first[1].keys()):
+                if environment.get(key) != first[1].get(key):
+                    raise ValueError(
+                        f"{run}: its {key} is {environment.get(key)!r}, that of {first[0].relative_to(results)} "
+                        f"{first[1].get(key)!r}; a record speaks for one machine and one revision"
+                    )
+
+
+def _record_experiment(experiment: Path, made: Path) -> None:
+    made.mkdir()
+    shutil.copy(experiment / "summary.json", made)
+    for run in _runs(experiment):
+        folder = made / run.relative_to(experiment)
+        folder.mkdir(parents=True)
+        for name in RUN_FILES:
+            shutil.copy(run / name, folder)
+        kept = _ends(run / "histograms.jsonl")
+        (folder / "histograms.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+def _ends(path: Path) -> list[dict]:
+    """The histograms of the first and of the last observed step."""
+    lines = list(read_json_lines(path)) if path.exists() else []
+    steps = {line["step"] for line in lines}
+    return [line for line in lines if line["step"] in (min(steps), max(steps))]
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m halfscope.record RESULTS DESTINATION", file=sys.stderr)
+        return 2
+    try:
+        for name in record_results(Path(arguments[0]), Path(arguments[1])):
+            print(name)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""--scale: the sizes of an experiment."""
+
+import json
+import unittest
+
+from program import WithFolder, halfscope
+
+OF_IMAGES = ("master-copy", "detection-loss-scale", "segmentation-loss-scale", "batchnorm-reduction")
+
+
+class Scale(WithFolder):
+    def test_smoke_takes_the_whole_path_in_a_few_steps(self):
+        for experiment in OF_IMAGES:
+            with self.subTest(experiment):
+                out = self.folder / "out"
+                result = halfscope("run", experiment, "--scale", "smoke", "--seeds", 1, "--data", self.data, "--out", out)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("mean nothing", result.stderr)
+                self.assertIn("verdict:", result.stdout)
+                for config in (out / experiment).rglob("config.json"):
+                    settings = json.loads(config.read_text())
+                    self.assertEqual((settings["steps"], settings["batch"], settings["canvas"]), (4, 4, 40))
+                    self.assertTrue((config.parent / "checkpoint").is_dir())
+
+    def test_what_is_set_goes_before_the_scale(self):
+        self.run_ok("run", "batchnorm-reduction", "--scale", "gpu", "--set", "batch=32", "--set", "steps=2", "--arms", "fp32",
+                    "--seeds", 1, "--data", self.data, "--out", self.folder / "out")
+        config = next((self.folder / "out").rglob("config.json"))
+        self.assertEqual(json.loads(config.read_text())["batch"], 32)
+
+    def test_sizes_of_a_gpu(self):
+        words = ("run", "batchnorm-reduction", "--data", self.data, "--out", self.folder / "out")
+        self.refuse(*words, "--scale", "gpu", says=["1024", "96"])  # images in a batch, images in all
+        self.refuse("run", "dose", "--scale", "gpu", says=["dose", "--scale gpu", "detection-loss-scale"])
+        self.refuse(*words, "--scale", "hueg", says=["unknown scale 'hueg'", "gpu"])
+        self.assertFalse((self.folder / "out").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

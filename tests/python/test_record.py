@@ -1,0 +1,64 @@
+"""Records of results: complete, small, of one machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halfscope.record import main, record_results
+from synthetic import write_json, write_json_lines, write_results
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = ROOT / "experiments/recorded"
+
+
+def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=2)
+    (experiment / "fp32/seed0/checkpoint").mkdir()
+    histograms = experiment / "fp32/seed1/histograms.jsonl"
+    lines = [json.loads(line) for line in histograms.read_text().splitlines()]
+    write_json_lines(histograms, [*lines, {**lines[0], "step": lines[0]["step"] + 1}])
+    assert record_results(tmp_path / "results", tmp_path / "kept") == ["master-copy"]
+    kept = tmp_path / "kept/master-copy"
+    assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
+    run = kept / "fp32/seed1"
+    assert sorted(path.name for path in run.iterdir()) == [
+        "config.json", "environment.json", "histograms.jsonl", "summary.json",
+    ]  # fmt: skip
+    lines = [json.loads(line) for line in (run / "histograms.jsonl").read_text().splitlines()]
+    whole = [json.loads(line) for line in (experiment / "fp32/seed1/histograms.jsonl").read_text().splitlines()]
+    ends = {min(line["step"] for line in whole), max(line["step"] for line in whole)}
+    assert lines == [line for line in whole if line["step"] in ends] and 0 < len(lines) < len(whole)
+    assert not (kept / "fp32/seed0/checkpoint").exists()
+
+
+def test_recording_again_replaces_what_was_recorded(tmp_path: Path) -> None:
+    write_results(tmp_path / "results", seeds=2)
+    record_results(tmp_path / "results", tmp_path / "kept")
+    write_results(tmp_path / "other", seeds=1)
+    record_results(tmp_path / "other", tmp_path / "kept")
+    assert not (tmp_path / "kept/master-copy/fp32/seed1").exists()
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["master-copy"]
+
+
+def test_what_is_no_record_is_refused_and_nothing_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = write_results(tmp_path / "results", seeds=1)
+    run = experiment / "fp16_mixed/seed0"
+    (run / "status").write_text("RUNNING\n")
+    assert main([str(tmp_path / "results"), str(tmp_path / "kept")]) == 2
+    assert "fp16_mixed/seed0: RUNNING" in capsys.readouterr().err
+    (run / "status").write_text("DONE\n")
+    environment = json.loads((run / "environment.json").read_text())
+    write_json(run / "environment.json", {**environment, "git_revision": "another"})
+    assert main([str(tmp_path / "results"), str(tmp_path / "kept")]) == 2
+    assert "git_revision" in capsys.readouterr().err
+    assert main([str(tmp_path / "nothing"), str(tmp_path / "kept")]) == 2
+    assert "no results here" in capsys.readouterr().err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:
+    for path in RECORDED.glob("*/*/*/seed*/environment.json"):
+        assert not json.loads(path.read_text())["git_revision"].endswith("-dirty"), path
