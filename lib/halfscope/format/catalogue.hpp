@@ -4,6 +4,8 @@
 #include <array>
 
 #include <halfscope/format/quantizer.hpp>
+// First, or GCC takes its bf16 for one that hides the one below.
+#include <halfscope/format/stored_type.hpp>
 
 namespace halfscope {
 

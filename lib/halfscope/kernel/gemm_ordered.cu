@@ -1,0 +1,221 @@
+// The ordered product on the device: mma.sync, ldmatrix and cp.async under the block's body.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <halfscope/kernel/gemm_ordered.hpp>
+#include <halfscope/kernel/gemm_ordered_block.cuh>
+#include <halfscope/kernel/launch.cuh>
+
+namespace halfscope {
+namespace {
+
+using ordered::Along;
+
+/// The instructions. Host code has them in name only: nothing calls them there.
+struct Device {
+  std::uint16_t* memory;
+
+#ifdef __CUDA_ARCH__
+  __device__ int thread() const {
+    return static_cast<int>(threadIdx.x);
+  }
+  __device__ int lane() const {
+    return static_cast<int>(threadIdx.x % 32);
+  }
+  __device__ std::int64_t block() const {
+    return blockIdx.x;
+  }
+  __device__ std::uint16_t* shared() const {
+    return memory;
+  }
+  __device__ void synchronize() const {
+    __syncthreads();
+  }
+
+  static __device__ std::uint32_t address(const void* shared) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  }
+
+  /// `count` elements and zeros after them, 16 bytes in all.
+  __device__ void copy_chunk(std::uint16_t* to, const std::uint16_t* from, int count) const {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address(to)), "l"(from), "r"(2 * count)
+                 : "memory");
+#else
+    uint4 chunk{};
+    if (count == 8) {
+      chunk = *reinterpret_cast<const uint4*>(from);
+    } else {
+      std::uint32_t words[4] = {};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) words[i / 2] |= i < count ? std::uint32_t{from[i]} << i % 2 * 16 : 0u;
+      chunk = {words[0], words[1], words[2], words[3]};
+    }
+    *reinterpret_cast<uint4*>(to) = chunk;
+#endif
+  }
+  __device__ void end_group() const {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+  }
+  template <int pending>
+  __device__ void wait_for_groups() const {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+  }
+
+  template <bool transposed>
+  __device__ void load_matrices(std::uint32_t (&to)[4], const std::uint16_t* from) const {
+    if constexpr (transposed) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(address(from))
+                   : "memory");
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(address(from))
+                   : "memory");
+    }
+  }
+
+  template <typename V>
+  __device__ void multiply_16(ordered::Sums<V>& sums, const std::uint32_t (&a)[4], std::uint32_t b0,
+                              std::uint32_t b1) const {
+#if __CUDA_ARCH__ >= 800
+    auto& c = sums.of;
+    if constexpr (V::sum == StoredType::f16) {
+      asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+          : "+r"(c[0]), "+r"(c[1])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    } else if constexpr (V::input == StoredType::f16) {
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    } else {
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+#else
+    multiply_8(sums, a[0], a[1], b0);
+    multiply_8(sums, a[2], a[3], b1);
+#endif
+  }
+
+  template <typename V>
+  __device__ void multiply_8(ordered::Sums<V>& sums, std::uint32_t a0, std::uint32_t a1,
+                             std::uint32_t b) const {
+    auto& c = sums.of;
+    if constexpr (V::sum == StoredType::f16) {
+      asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+          : "+r"(c[0]), "+r"(c[1])
+          : "r"(a0), "r"(a1), "r"(b));
+    } else if constexpr (V::input == StoredType::f16) {
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a0), "r"(a1), "r"(b));
+    } else {
+#if __CUDA_ARCH__ >= 800
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a0), "r"(a1), "r"(b));
+#else
+      __trap();  // no bf16 before 8.0: the launch refuses it
+#endif
+    }
+  }
+
+  template <StoredType output>
+  __device__ std::uint16_t narrowed(float x) const {
+    if constexpr (output == StoredType::f16) return __half_as_ushort(__float2half_rn(x));
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+  }
+#endif
+};
+
+template <typename V>
+__global__ void __launch_bounds__(ordered::threads, 2)
+    ordered_kernel(const __grid_constant__ ordered::Problem problem, StoredType output) {
+#ifdef __CUDA_ARCH__
+  extern __shared__ __align__(16) std::uint16_t memory[];
+  Device device{memory};
+  ordered::run_block<V>(device, problem, output);
+#endif
+}
+
+bool is_aligned(const void* data, std::int64_t stride, std::size_t bytes, std::size_t element) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
+         static_cast<std::size_t>(stride) * element % bytes == 0;
+}
+
+ordered::Factor factor_of(const DeviceMatrix& matrix, std::int64_t extent) {
+  return {static_cast<const std::uint16_t*>(matrix.data), matrix.stride, static_cast<int>(extent),
+          is_aligned(matrix.data, matrix.stride, 16, 2)};
+}
+
+ordered::Problem problem_of(const DeviceProduct& p) {
+  const std::size_t element = bytes_per_element(p.output);
+  return {factor_of(p.a, p.rows),
+          factor_of(p.b, p.columns),
+          static_cast<int>(p.depth),
+          p.c,
+          p.c_stride,
+          is_aligned(p.c, p.c_stride, 2 * element, element)};
+}
+
+template <typename V>
+void launch(const DeviceProduct& p, cudaStream_t stream) {
+  constexpr const char* what = "gemm_ordered";
+  cuda::check(cudaFuncSetAttribute(ordered_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   ordered::shared_bytes),
+              what);
+  const auto blocks = static_cast<unsigned>(ordered::block_count(p.rows, p.columns));
+  ordered_kernel<V><<<blocks, ordered::threads, ordered::shared_bytes, stream>>>(problem_of(p), p.output);
+  cuda::check(cudaGetLastError(), what);
+}
+
+template <StoredType input, StoredType sum>
+void launch_layouts(const DeviceProduct& p, cudaStream_t stream) {
+  using enum Along;
+  const bool a_along = p.a.layout == MatrixLayout::plain, b_along = p.b.layout == MatrixLayout::transposed;
+  if (a_along && b_along) return launch<ordered::Variant<input, sum, depth, depth>>(p, stream);
+  if (a_along) return launch<ordered::Variant<input, sum, depth, across>>(p, stream);
+  if (b_along) return launch<ordered::Variant<input, sum, across, depth>>(p, stream);
+  launch<ordered::Variant<input, sum, across, across>>(p, stream);
+}
+
+ComputeCapability capability_of_device() {
+  int device = 0;
+  ComputeCapability found;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda::check(cudaDeviceGetAttribute(&found.major, cudaDevAttrComputeCapabilityMajor, device),
+              "cudaDeviceGetAttribute");
+  cuda::check(cudaDeviceGetAttribute(&found.minor, cudaDevAttrComputeCapabilityMinor, device),
+              "cudaDeviceGetAttribute");
+  return found;
+}
+
+}  // namespace
+
+void gemm_ordered(const DeviceProduct& product, CUstream_st* stream) {
+  check_ordered_product(product);
+  const TensorCore core = tensor_core_of_capability(capability_of_device());
+  if (product.input == StoredType::bf16) (void)tensor_core_step(core, bf16, fp32);  // throws on Turing
+  if (product.rows == 0 || product.columns == 0) return;
+  if (product.input == StoredType::bf16) {
+    return launch_layouts<StoredType::bf16, StoredType::f32>(product, stream);
+  }
+  if (product.sum == StoredType::f16) {
+    return launch_layouts<StoredType::f16, StoredType::f16>(product, stream);
+  }
+  launch_layouts<StoredType::f16, StoredType::f32>(product, stream);
+}
+
+}  // namespace halfscope
