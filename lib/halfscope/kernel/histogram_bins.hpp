@@ -1,5 +1,5 @@
 // Which bin of a histogram a float belongs to; only for kernel/*.cpp, which are compiled once for each
-// instruction set.
+// instruction set, and for the kernels of the device.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct OrderedEdges {
 
 /// 1 where the fraction is 0; 2 from the first edge on, 3 from the second. Carries into bit 23 instead of
 /// comparisons, which SSE2 and AVX2 have for signed integers only.
-inline std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
+HALFSCOPE_HD std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
   constexpr std::int32_t binade = 1 << 23;
   const auto zero = static_cast<std::int32_t>(static_cast<std::uint32_t>(fraction - 1) >> 31);
   return zero + ((fraction + (binade - edges.first)) >> 23 << 1) +
