@@ -18,7 +18,7 @@ namespace halfscope {
   return values;
 }
 
-/// The same on the active device.
+/// The same numbers on the active device.
 [[nodiscard]] inline Array uniform_array(Shape shape, float low, float high, std::uint64_t seed) {
   Array array(std::move(shape), Device::cpu);
   const std::vector<float> values = uniform_floats(array.size(), low, high, seed);
