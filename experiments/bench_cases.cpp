@@ -91,7 +91,7 @@ struct Product {
   [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
   void ours(int threads) {
     set_thread_count(threads);
-    gemm({a.data(), row, column}, {b.data(), size, size}, c, model);
+    gemm({a.data(), row.values(), column.values()}, {b.data(), size, size}, c, model);
     set_thread_count(1);
   }
   void eigens() {
@@ -103,7 +103,7 @@ struct Product {
   int size;
   std::vector<float> a = std::vector<float>(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)),
                      b, c = a;
-  std::vector<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
+  Memory<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
 };
 
 BenchResult product_against_eigen(std::string_view accumulate, int size) {

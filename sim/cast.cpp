@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t grain = 16384;
 
 void round_in_place(std::span<float> all, const Quantizer& quantizer, const RandomStream& stream) {
-  if (quantizer.rounding == Rounding::stochastic) {
-    // The stream is indexed by element, so the array is not cut up.
+  if (quantizer.rounding == Rounding::stochastic || active_device() == Device::cuda) {
+    // The stream is indexed by element, so the array is not cut up; the device does not want it to be.
     return round(all, all, quantizer, stream);
   }
   parallel_for_ranges(

@@ -1,7 +1,6 @@
 // Forward and backward of batch normalisation.
 #include "sim/layers/batch_norm.hpp"
 
-#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/kernel/batch_norm.hpp>
 
 #include "sim/layers/reduction.hpp"
@@ -24,19 +23,19 @@ Statistics batch_statistics(Caster& caster, const std::string& name, const Array
 }
 
 /// running += momentum * (batch - running); the running variance is the unbiased one, as is usual.
-void update_running(const BatchNormParameters& parameters, const Statistics& statistics, std::int64_t rows) {
+void update_running_statistics(const BatchNormParameters& parameters, const Statistics& statistics,
+                               std::int64_t rows) {
   const float unbiased = rows > 1 ? static_cast<float>(rows) / static_cast<float>(rows - 1) : 1.0f;
-  Array& mean = parameters.running_mean.value;
-  Array& variance = parameters.running_variance.value;
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    mean[c] += parameters.running_momentum * (statistics.mean[c] - mean[c]);
-    variance[c] += parameters.running_momentum * (statistics.variance[c] * unbiased - variance[c]);
-  }
+  const float momentum = parameters.running_momentum;
+  update_running({.batch = statistics.mean.values(), .momentum = momentum},
+                 parameters.running_mean.value.values());
+  update_running({.batch = statistics.variance.values(), .factor = unbiased, .momentum = momentum},
+                 parameters.running_variance.value.values());
 }
 
 Array inverse_deviation(const Array& variance, float epsilon) {
   Array result(variance.shape());
-  for (std::size_t c = 0; c < result.size(); ++c) result[c] = rsqrt(variance[c] + epsilon);
+  inverse_deviations(variance.values(), epsilon, result.values());
   return result;
 }
 
@@ -62,7 +61,7 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   Statistics statistics;
   if (tape.phase() == Phase::training) {
     statistics = batch_statistics(tape.caster(), name, input, rows);
-    update_running(parameters, statistics, rows);
+    update_running_statistics(parameters, statistics, rows);
   } else {
     statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
   }

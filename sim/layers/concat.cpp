@@ -1,31 +1,10 @@
 // Forward and backward of concatenation: copies.
 #include "sim/layers/concat.hpp"
 
-#include <cstring>
-
-#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/columns.hpp>
 
 namespace halfscope {
 namespace {
-
-/// Positions of one task.
-constexpr std::int64_t grain = 512;
-
-/// Some columns of a row-major matrix.
-struct Columns {
-  std::int64_t first, count, stride;
-};
-
-/// Copies (rows, from.count) from one matrix to another.
-void copy_columns(const float* source, const Columns& from, float* target, const Columns& to,
-                  std::int64_t rows) {
-  parallel_for_ranges(rows, grain, [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t r = first; r < first + count; ++r) {
-      std::memcpy(target + r * to.stride + to.first, source + r * from.stride + from.first,
-                  static_cast<std::size_t>(from.count) * sizeof(float));
-    }
-  });
-}
 
 Shape leading_axes(Shape shape) {
   if (!shape.empty()) shape.pop_back();
@@ -43,20 +22,21 @@ TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, Tens
   Shape shape = first;
   shape.back() += second.back();
   const std::int64_t rows = static_cast<std::int64_t>(element_count(leading_axes(shape)));
-  const Columns left{0, first.back(), shape.back()}, right{first.back(), second.back(), shape.back()};
+  const std::int64_t left = first.back(), right = second.back(), row = shape.back();
   Array y(std::move(shape));
-  copy_columns(tape.value(a).data(), {0, left.count, left.count}, y.data(), left, rows);
-  copy_columns(tape.value(b).data(), {0, right.count, right.count}, y.data(), right, rows);
+  copy_columns({rows, left}, {tape.value(a).values(), 0, left}, {y.values(), 0, row});
+  copy_columns({rows, right}, {tape.value(b).values(), 0, right}, {y.values(), left, row});
 
-  const auto backward = [a, b, left, right, rows](Tape& t, Array gradient) {
-    const auto part = [&](TensorRef input, const Columns& columns) {
+  const auto backward = [a, b, rows, row, left](Tape& t, Array gradient) {
+    const auto part = [&](TensorRef input, std::int64_t at) {
       if (!t.needs_gradient(input)) return;
       Array piece(t.value(input).shape());
-      copy_columns(gradient.data(), columns, piece.data(), {0, columns.count, columns.count}, rows);
+      const std::int64_t columns = piece.shape().back();
+      copy_columns({rows, columns}, {gradient.values(), at, row}, {piece.values(), 0, columns});
       t.add_gradient(input, std::move(piece), Rounds::no);
     };
-    part(a, left);
-    part(b, right);
+    part(a, 0);
+    part(b, left);
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tuple>
+#include <vector>
 
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/gemm.hpp>
@@ -14,8 +16,8 @@ namespace {
 
 /// Where the patches of zero-padded images lie: patch p's element k is images[position[p] + element[k]].
 struct PatchOffsets {
-  std::vector<std::int32_t> position;  // (batch * height * width)
-  std::vector<std::int32_t> element;   // (size * size * channels)
+  Memory<std::int32_t> position;  // (batch * height * width)
+  Memory<std::int32_t> element;   // (size * size * channels)
 };
 
 PatchOffsets compute_offsets(const ImageShape& shape, std::int64_t kernel_size) {
@@ -23,30 +25,31 @@ PatchOffsets compute_offsets(const ImageShape& shape, std::int64_t kernel_size) 
   const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
   (void)strided_offsets(1, shape.batch * padded_image);  // throws where offsets do not fit
-  PatchOffsets offsets;
-  offsets.position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
+  std::vector<std::int32_t> position, element;
+  position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
   for (std::int64_t n = 0; n < shape.batch; ++n) {
     for (std::int64_t y = 0; y < shape.height; ++y) {
       const std::int64_t row = n * padded_image + y * padded_row;
       for (std::int64_t i = 0; i < shape.width; ++i) {
-        offsets.position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
+        position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
       }
     }
   }
   for (std::int64_t y = 0; y < kernel_size; ++y) {
     for (std::int64_t i = 0; i < kernel_size * shape.channels; ++i) {
-      offsets.element.push_back(static_cast<std::int32_t>(y * padded_row + i));
+      element.push_back(static_cast<std::int32_t>(y * padded_row + i));
     }
   }
-  return offsets;
+  return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element)};
 }
 
-/// The same every step, so they are computed once per shape; the network's own thread is the only caller.
+/// The same every step, so they are computed once per device and shape; the network's own thread is the only
+/// caller.
 std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, std::int64_t kernel_size) {
-  using Key = std::array<std::int64_t, 5>;
+  using Key = std::tuple<Device, std::array<std::int64_t, 5>>;
   constexpr std::size_t most_kept = 64;
   thread_local std::map<Key, std::shared_ptr<const PatchOffsets>> kept;
-  const Key key{shape.batch, shape.height, shape.width, shape.channels, kernel_size};
+  const Key key{active_device(), {shape.batch, shape.height, shape.width, shape.channels, kernel_size}};
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   if (kept.size() == most_kept) kept.clear();
@@ -85,8 +88,9 @@ Array turned(const Array& weight) {
 Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
   Array y(std::move(output));
   const std::int64_t out = weight.extent(3);
-  gemm({patches.images.data(), patches.offsets->position, patches.offsets->element},
-       {weight.data(), static_cast<std::int64_t>(patches.offsets->element.size()), out}, y.values(), model);
+  const PatchOffsets& offsets = *patches.offsets;
+  gemm({patches.images.data(), offsets.position.values(), offsets.element.values()},
+       {weight.data(), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(), model);
   return y;
 }
 
@@ -136,7 +140,8 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     const std::int64_t kernel_size = t.value(w).extent(0), channels = t.value(w).extent(3);
     if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
-    gemm({patches->images.data(), patches->offsets->element, patches->offsets->position},
+    const PatchOffsets& offsets = *patches->offsets;
+    gemm({patches->images.data(), offsets.element.values(), offsets.position.values()},
          {gradient.data(), images.batch * images.height * images.width, channels}, weight_gradient.values(),
          model);
     t.add_gradient(w, std::move(weight_gradient));

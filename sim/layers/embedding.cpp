@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
-#include <vector>
+
+#include <halfscope/kernel/embedding.hpp>
 
 namespace halfscope {
 namespace {
@@ -32,18 +32,12 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
   Shape shape = tokens.leading;
   shape.push_back(features);
   Array y(std::move(shape));
-  float* to = y.data();
-  for (const std::int32_t token : tokens.values)
-    to = std::copy_n(weight.data() + token * features, features, to);
+  const auto index = std::make_shared<const RowIndex>(tokens.values, weight.extent(0));
+  gather_rows(weight.values(), *index, y.values());
 
-  const auto backward = [rows, features, kept = std::vector(tokens.values.begin(), tokens.values.end())](
-                            Tape& t, Array gradient) {
-    Array sums = Array::zeros(t.value(rows).shape());
-    const float* from = gradient.data();
-    for (const std::int32_t token : kept) {
-      float* sum = sums.data() + token * features;
-      for (std::int64_t i = 0; i < features; ++i) sum[i] += *from++;
-    }
+  const auto backward = [rows, index](Tape& t, Array gradient) {
+    Array sums(t.value(rows).shape());
+    sum_rows(gradient.values(), *index, sums.values());
     t.add_gradient(rows, std::move(sums));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

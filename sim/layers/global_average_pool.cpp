@@ -1,8 +1,7 @@
 // Forward and backward of global average pooling.
 #include "sim/layers/global_average_pool.hpp"
 
-#include <algorithm>
-
+#include <halfscope/kernel/columns.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/reduce.hpp>
 
@@ -44,13 +43,10 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
   const auto backward = [x, positions, share](Tape& t, Array gradient) {
     scale(gradient.values(), share, gradient.values());
     Array x_gradient(t.value(x).shape());
-    const std::int64_t channels = gradient.extent(1);
-    float* to = x_gradient.data();
-    for (std::int64_t n = 0; n < gradient.extent(0); ++n) {
-      for (std::int64_t p = 0; p < positions; ++p) {
-        to = std::copy_n(gradient.data() + n * channels, channels, to);
-      }
-    }
+    const std::int64_t images = gradient.extent(0), channels = gradient.extent(1);
+    copy_columns({positions, channels, images},
+                 {.values = gradient.values(), .matrix = channels},  // one row for all positions
+                 {.values = x_gradient.values(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

@@ -1,11 +1,11 @@
 // Forward through time and back again.
 #include "sim/layers/gru.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include <halfscope/kernel/elementary.hpp>
+#include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/layers/linear.hpp"
 #include "sim/layers/matrix.hpp"
@@ -28,46 +28,33 @@ Saved make_saved(const RecurrentExtents& e) {
           Array({e.time, e.batch, e.hidden}), Array({e.time, e.batch, e.hidden})};
 }
 
-/// Calls body(row, first of 3 hidden, first of 2 hidden, first of hidden) for each example.
-template <typename Body>
-void for_rows(const RecurrentExtents& e, Body&& body) {
-  for (std::int64_t row = 0; row < e.batch; ++row) {
-    body(static_cast<std::size_t>(3 * row * e.hidden), static_cast<std::size_t>(2 * row * e.hidden),
-         static_cast<std::size_t>(row * e.hidden));
-  }
-}
-
 /// From the projections to the state after step t.
 void forward_step(const StepCaster& cast, std::span<const float> input, std::span<const float> before,
                   Saved& saved, std::span<float> state) {
-  const auto n = static_cast<std::size_t>(saved.extents.hidden);
+  const RecurrentExtents& e = saved.extents;
   const std::span<float> hidden = at_time(saved.hidden, cast.time), gates = at_time(saved.gates, cast.time);
   const std::span<float> candidate = at_time(saved.candidate, cast.time);
   const std::span<float> difference = at_time(saved.difference, cast.time);
   cast(hidden, ".hidden");
-  for_rows(saved.extents, [&](std::size_t three, std::size_t two, std::size_t) {
-    for (std::size_t i = 0; i < 2 * n; ++i) gates[two + i] = input[three + i] + hidden[three + i];
-  });
+  combine(Combination::sum, gate_extents(e, 2), gate_columns(e, input), gate_columns(e, hidden),
+          gate_columns(e, gates));
   cast(gates, ".gate_sum");
   apply(Elementary::sigmoid, gates, gates);
   cast(gates, ".gate");
-  for_rows(saved.extents, [&](std::size_t three, std::size_t two, std::size_t one) {
-    for (std::size_t i = 0; i < n; ++i) candidate[one + i] = gates[two + i] * hidden[three + 2 * n + i];
-  });
+  combine(Combination::product, gate_extents(e), gate_columns(e, gates), gate_columns(e, hidden, 2),
+          gate_columns(e, candidate));
   cast(candidate, ".reset");
-  for_rows(saved.extents, [&](std::size_t three, std::size_t, std::size_t one) {
-    for (std::size_t i = 0; i < n; ++i) candidate[one + i] += input[three + 2 * n + i];
-  });
+  combine(Combination::sum, gate_extents(e), gate_columns(e, candidate), gate_columns(e, input, 2),
+          gate_columns(e, candidate));
   cast(candidate, ".candidate_sum");
   apply(Elementary::tanh, candidate, candidate);
   cast(candidate, ".candidate");
-  for (std::size_t i = 0; i < difference.size(); ++i) difference[i] = before[i] - candidate[i];
+  combine(Combination::difference, before, candidate, difference);
   cast(difference, ".difference");
-  for_rows(saved.extents, [&](std::size_t, std::size_t two, std::size_t one) {
-    for (std::size_t i = 0; i < n; ++i) state[one + i] = gates[two + n + i] * difference[one + i];
-  });
+  combine(Combination::product, gate_extents(e), gate_columns(e, gates, 1), gate_columns(e, difference),
+          gate_columns(e, state));
   cast(state, ".update");
-  for (std::size_t i = 0; i < state.size(); ++i) state[i] += candidate[i];
+  add(candidate, state);
   cast(state, "");
 }
 
@@ -83,37 +70,34 @@ struct StepGradient {
 /// From the gradient of h' to those of both projections.
 void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, std::span<float> input,
                    std::span<float> hidden) {
-  const auto n = static_cast<std::size_t>(saved.extents.hidden);
+  const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), candidate = at_time(saved.candidate, cast.time);
   const auto difference = at_time(saved.difference, cast.time), projected = at_time(saved.hidden, cast.time);
-  for_rows(saved.extents, [&](std::size_t, std::size_t two, std::size_t one) {
-    for (std::size_t i = 0; i < n; ++i) {
-      g.difference[one + i] = g.state[one + i] * gates[two + n + i];
-      g.gates[two + n + i] = g.state[one + i] * difference[one + i];
-    }
-  });
-  cast(g.difference.values(), ".difference");
-  for (std::size_t i = 0; i < candidate.size(); ++i) g.candidate[i] = g.state[i] - g.difference[i];
-  cast(g.candidate.values(), ".candidate");
-  for (std::size_t i = 0; i < candidate.size(); ++i) g.candidate[i] *= 1.0f - candidate[i] * candidate[i];
-  cast(g.candidate.values(), ".candidate_sum");
-  for_rows(saved.extents, [&](std::size_t three, std::size_t two, std::size_t one) {
-    for (std::size_t i = 0; i < n; ++i) {
-      g.gates[two + i] = g.candidate[one + i] * projected[three + 2 * n + i];
-      g.reset[one + i] = g.candidate[one + i] * gates[two + i];
-    }
-  });
-  cast(g.gates.values(), ".gate");
-  cast(g.reset.values(), ".hidden");
-  for (std::size_t i = 0; i < gates.size(); ++i) g.gates[i] *= gates[i] * (1.0f - gates[i]);
-  cast(g.gates.values(), ".gate_sum");
-  for_rows(saved.extents, [&](std::size_t three, std::size_t two, std::size_t one) {
-    for (std::size_t i = 0; i < 2 * n; ++i) input[three + i] = hidden[three + i] = g.gates[two + i];
-    for (std::size_t i = 0; i < n; ++i) {
-      input[three + 2 * n + i] = g.candidate[one + i];
-      hidden[three + 2 * n + i] = g.reset[one + i];
-    }
-  });
+  const std::span<float> g_gates = g.gates.values(), g_difference = g.difference.values();
+  const std::span<float> g_candidate = g.candidate.values(), g_reset = g.reset.values();
+  const ConstColumns g_state = gate_columns(e, std::as_const(g.state).values());
+  combine(Combination::product, gate_extents(e), g_state, gate_columns(e, gates, 1),
+          gate_columns(e, g_difference));
+  combine(Combination::product, gate_extents(e), g_state, gate_columns(e, difference),
+          gate_columns(e, g_gates, 1));
+  cast(g_difference, ".difference");
+  combine(Combination::difference, g.state.values(), g_difference, g_candidate);
+  cast(g_candidate, ".candidate");
+  combine(Combination::tanh_gradient, g_candidate, candidate, g_candidate);
+  cast(g_candidate, ".candidate_sum");
+  combine(Combination::product, gate_extents(e), gate_columns(e, g_candidate), gate_columns(e, projected, 2),
+          gate_columns(e, g_gates));
+  combine(Combination::product, gate_extents(e), gate_columns(e, g_candidate), gate_columns(e, gates),
+          gate_columns(e, g_reset));
+  cast(g_gates, ".gate");
+  cast(g_reset, ".hidden");
+  combine(Combination::sigmoid_gradient, g_gates, gates, g_gates);
+  cast(g_gates, ".gate_sum");
+  for (const std::span<float> projection : {input, hidden}) {
+    copy_columns(gate_extents(e, 2), gate_columns(e, g_gates), gate_columns(e, projection));
+  }
+  copy_columns(gate_extents(e), gate_columns(e, g_candidate), gate_columns(e, input, 2));
+  copy_columns(gate_extents(e), gate_columns(e, g_reset), gate_columns(e, hidden, 2));
 }
 
 /// The gradients of the input's projection and of the states' (time, batch, 3 hidden) from that of the
@@ -131,12 +115,13 @@ ProjectionGradients backward_through_time(Tape& tape, const std::string& name, c
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      std::copy(from_above.begin(), from_above.end(), g.state.data());
+      copy_values(from_above, g.state.values());
     } else {
       multiply_rows(at_time(result.hidden, cast.time + 1), transposed_weight, tape.policy().products,
                     g.state.values());
       cast(g.state.values(), ".previous");
-      for (std::size_t i = 0; i < g.state.size(); ++i) g.state[i] += g.difference[i] + from_above[i];
+      add(from_above, g.difference.values());
+      add(g.difference.values(), g.state.values());
       cast(g.state.values(), ".state");
     }
     backward_step(cast, saved, g, at_time(result.input, cast.time), at_time(result.hidden, cast.time));

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include <halfscope/arithmetic/elementary.hpp>
+#include <halfscope/kernel/layer_norm.hpp>
 
 #include "sim/layers/matrix.hpp"
 #include "sim/layers/reduction.hpp"
@@ -35,12 +35,8 @@ Saved normalise(Caster& caster, const std::string& name, const Array& x, float e
   terms.term = Term::squared_deviation;
   terms.center = mean.data();
   saved.inverse_deviation = mean_of(reduce(caster, name, "variance", terms), features);
-  float* value = saved.normalised.data();
-  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
-    float& deviation = saved.inverse_deviation[r];
-    deviation = rsqrt(deviation + epsilon);
-    for (std::int64_t i = 0; i < features; ++i, ++value) *value = (*value - mean[r]) * deviation;
-  }
+  invert_deviation(epsilon, saved.inverse_deviation.values());
+  normalise_rows(mean.values(), saved.inverse_deviation.values(), saved.normalised.values());
   return saved;
 }
 
@@ -54,13 +50,9 @@ void gradient_of_rows(Caster& caster, const std::string& name, const Saved& save
   terms.term = Term::product;
   terms.y = normalised.data();
   const Array mean_normalised = mean_of(reduce(caster, name, "variance_gradient", terms), features);
-  std::size_t i = 0;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
-    for (std::int64_t k = 0; k < features; ++k, ++i) {
-      gradient[i] =
-          saved.inverse_deviation[r] * ((gradient[i] - mean[r]) - saved.normalised[i] * mean_normalised[r]);
-    }
-  }
+  normalise_rows_gradient(
+      {saved.normalised.values(), saved.inverse_deviation.values(), mean.values(), mean_normalised.values()},
+      gradient.values());
 }
 
 }  // namespace
@@ -77,19 +69,17 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
   }
   auto saved = std::make_shared<Saved>(normalise(tape.caster(), name, input, parameters.epsilon));
   Array y(input.shape());
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    y[i] = tape.value(gamma)[i % features] * saved->normalised[i] + tape.value(beta)[i % features];
-  }
+  scale_and_shift(saved->normalised.values(), tape.value(gamma).values(), tape.value(beta).values(),
+                  y.values());
 
-  const auto backward = [name, x, gamma, beta, features, saved](Tape& t, Array gradient) {
+  const auto backward = [name, x, gamma, beta, saved](Tape& t, Array gradient) {
     gradient.reshape(saved->normalised.shape());
     ColumnTerms terms{.x = gradient.data(), .rows = gradient.extent(0), .columns = gradient.extent(1)};
     t.add_gradient(beta, reduce(t.caster(), name, "beta_gradient", terms));
     terms.term = Term::product;
     terms.y = saved->normalised.data();
     t.add_gradient(gamma, reduce(t.caster(), name, "gamma_gradient", terms));
-    const Array& scale = t.value(gamma);
-    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] *= scale[i % features];
+    scale_columns(t.value(gamma).values(), gradient.values());
     gradient_of_rows(t.caster(), name, *saved, gradient);
     gradient.reshape(t.value(x).shape());
     t.add_gradient(x, std::move(gradient));

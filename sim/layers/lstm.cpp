@@ -1,11 +1,11 @@
 // Forward through time and back again.
 #include "sim/layers/lstm.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include <halfscope/kernel/elementary.hpp>
+#include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/layers/linear.hpp"
 #include "sim/layers/matrix.hpp"
@@ -27,50 +27,39 @@ Saved make_saved(const RecurrentExtents& e) {
           Array({e.time, e.batch, e.hidden})};
 }
 
-/// Calls body(element of (batch, hidden), its gate i); its gates f, g and o follow at distances of `hidden`.
-template <typename Body>
-void for_elements(const RecurrentExtents& e, Body&& body) {
-  const auto hidden = static_cast<std::size_t>(e.hidden);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(e.batch); ++row) {
-    for (std::size_t i = 0; i < hidden; ++i) body(row * hidden + i, 4 * row * hidden + i);
-  }
-}
-
 /// i, f and o become their sigmoid, g its tanh.
 void activate(const RecurrentExtents& e, std::span<float> gates) {
-  const auto n = static_cast<std::size_t>(e.hidden);
-  for (std::size_t first = 0; first < gates.size(); first += 4 * n) {
-    const auto input_forget = gates.subspan(first, 2 * n), cell = gates.subspan(first + 2 * n, n),
-               output = gates.subspan(first + 3 * n, n);
-    apply(Elementary::sigmoid, input_forget, input_forget);
-    apply(Elementary::tanh, cell, cell);
-    apply(Elementary::sigmoid, output, output);
-  }
+  const auto apply_to = [&](Elementary function, std::int64_t first, std::int64_t count) {
+    apply(function, gate_extents(e, count), gate_columns(e, gates, first), gate_columns(e, gates, first));
+  };
+  apply_to(Elementary::sigmoid, 0, 2);
+  apply_to(Elementary::tanh, 2, 1);
+  apply_to(Elementary::sigmoid, 3, 1);
 }
 
 /// From the projections, of which the states' is in saved.gates, to the state after step t.
 void forward_step(const StepCaster& cast, std::span<const float> input, std::span<const float> cell_before,
                   Saved& saved, std::span<float> state) {
-  const auto n = static_cast<std::size_t>(saved.extents.hidden);
+  const RecurrentExtents& e = saved.extents;
   const std::span<float> gates = at_time(saved.gates, cast.time), cell = at_time(saved.cell, cast.time);
   const std::span<float> cell_tanh = at_time(saved.cell_tanh, cast.time);
   cast(gates, ".hidden");
-  for (std::size_t i = 0; i < gates.size(); ++i) gates[i] += input[i];
+  add(input, gates);
   cast(gates, ".gate_sum");
-  activate(saved.extents, gates);
+  activate(e, gates);
   cast(gates, ".gate");
-  for_elements(saved.extents, [&](std::size_t i, std::size_t gate) {
-    cell[i] = gates[gate + n] * cell_before[i];
-    state[i] = gates[gate] * gates[gate + 2 * n];
-  });
+  combine(Combination::product, gate_extents(e), gate_columns(e, gates, 1), gate_columns(e, cell_before),
+          gate_columns(e, cell));
+  combine(Combination::product, gate_extents(e), gate_columns(e, gates), gate_columns(e, gates, 2),
+          gate_columns(e, state));
   cast(cell, ".kept");
   cast(state, ".added");
-  for (std::size_t i = 0; i < cell.size(); ++i) cell[i] += state[i];
+  add(state, cell);
   cast(cell, ".cell");
   apply(Elementary::tanh, cell, cell_tanh);
   cast(cell_tanh, ".cell_tanh");
-  for_elements(saved.extents,
-               [&](std::size_t i, std::size_t gate) { state[i] = gates[gate + 3 * n] * cell_tanh[i]; });
+  combine(Combination::product, gate_extents(e), gate_columns(e, gates, 3), gate_columns(e, cell_tanh),
+          gate_columns(e, state));
   cast(state, "");
 }
 
@@ -81,35 +70,45 @@ struct StepGradient {
   Array through_tanh;
 };
 
+/// The gradients of the gates from those of h' and of the cell; `cell` becomes the part of the cell before.
+void gate_gradients(const RecurrentExtents& e, std::span<const float> gates,
+                    std::span<const float> cell_before, std::span<float> cell, std::span<float> sums) {
+  const auto multiply = [&](const ConstColumns& a, const ConstColumns& b, const Columns& y) {
+    combine(Combination::product, gate_extents(e), a, b, y);
+  };
+  const Columns own = gate_columns(e, cell);
+  multiply(own, gate_columns(e, gates, 2), gate_columns(e, sums));
+  multiply(own, gate_columns(e, cell_before), gate_columns(e, sums, 1));
+  multiply(own, gate_columns(e, gates), gate_columns(e, sums, 2));
+  multiply(own, gate_columns(e, gates, 1), own);
+}
+
 /// From the gradients of h' and of the cell to that of the gates' sums; `g.cell` becomes the part of the
 /// cell before.
 void backward_step(const StepCaster& cast, const Saved& saved, std::span<const float> cell_before,
                    StepGradient& g, std::span<float> sums) {
-  const auto n = static_cast<std::size_t>(saved.extents.hidden);
+  const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), cell_tanh = at_time(saved.cell_tanh, cast.time);
-  for_elements(saved.extents, [&](std::size_t i, std::size_t gate) {
-    sums[gate + 3 * n] = g.state[i] * cell_tanh[i];
-    g.through_tanh[i] = g.state[i] * gates[gate + 3 * n];
-  });
-  cast(g.through_tanh.values(), ".cell_tanh");
-  for (std::size_t i = 0; i < cell_tanh.size(); ++i) g.through_tanh[i] *= 1.0f - cell_tanh[i] * cell_tanh[i];
-  cast(g.through_tanh.values(), ".through_tanh");
-  for (std::size_t i = 0; i < cell_tanh.size(); ++i) g.cell[i] += g.through_tanh[i];
+  const std::span<float> state = g.state.values(), through_tanh = g.through_tanh.values();
+  combine(Combination::product, gate_extents(e), gate_columns(e, state), gate_columns(e, cell_tanh),
+          gate_columns(e, sums, 3));
+  combine(Combination::product, gate_extents(e), gate_columns(e, state), gate_columns(e, gates, 3),
+          gate_columns(e, through_tanh));
+  cast(through_tanh, ".cell_tanh");
+  combine(Combination::tanh_gradient, through_tanh, cell_tanh, through_tanh);
+  cast(through_tanh, ".through_tanh");
+  add(through_tanh, g.cell.values());
   cast(g.cell.values(), ".cell");
-  for_elements(saved.extents, [&](std::size_t i, std::size_t gate) {
-    sums[gate] = g.cell[i] * gates[gate + 2 * n];
-    sums[gate + n] = g.cell[i] * cell_before[i];
-    sums[gate + 2 * n] = g.cell[i] * gates[gate];
-    g.cell[i] *= gates[gate + n];
-  });
+  gate_gradients(e, gates, cell_before, g.cell.values(), sums);
   cast(sums, ".gate");
   cast(g.cell.values(), ".kept");
-  for_elements(saved.extents, [&](std::size_t, std::size_t gate) {
-    for (const std::size_t sigmoid : {gate, gate + n, gate + 3 * n}) {
-      sums[sigmoid] *= gates[sigmoid] * (1.0f - gates[sigmoid]);
-    }
-    sums[gate + 2 * n] *= 1.0f - gates[gate + 2 * n] * gates[gate + 2 * n];
-  });
+  const auto through = [&](Combination gradient, std::int64_t first, std::int64_t count) {
+    combine(gradient, gate_extents(e, count), gate_columns(e, sums, first), gate_columns(e, gates, first),
+            gate_columns(e, sums, first));
+  };
+  through(Combination::sigmoid_gradient, 0, 2);
+  through(Combination::tanh_gradient, 2, 1);
+  through(Combination::sigmoid_gradient, 3, 1);
   cast(sums, ".gate_sum");
 }
 
@@ -125,12 +124,12 @@ Array backward_through_time(Tape& tape, const std::string& name, const Saved& sa
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      std::copy(from_above.begin(), from_above.end(), g.state.data());
+      copy_values(from_above, g.state.values());
     } else {
       multiply_rows(at_time(sums, cast.time + 1), transposed_weight, tape.policy().products,
                     g.state.values());
       cast(g.state.values(), ".previous");
-      for (std::size_t i = 0; i < g.state.size(); ++i) g.state[i] += from_above[i];
+      add(from_above, g.state.values());
       cast(g.state.values(), ".state");
     }
     const auto cell_before = cast.time == 0 ? zero.values() : at_time(saved.cell, cast.time - 1);

@@ -12,7 +12,7 @@ void multiply_rows(std::span<const float> x, const Array& weight, const Accumula
   const std::int64_t in = weight.extent(0), out = weight.extent(1);
   const auto rows = strided_offsets(static_cast<std::int64_t>(x.size()) / in, in);
   const auto columns = strided_offsets(in, 1);
-  gemm({x.data(), rows, columns}, {weight.data(), in, out}, y, model);
+  gemm({x.data(), rows.values(), columns.values()}, {weight.data(), in, out}, y, model);
 }
 
 Array transposed(const Array& matrix) {
@@ -26,8 +26,8 @@ Array weight_gradient(const RowProduct& product, const AccumulateModel& model) {
   const std::int64_t count = static_cast<std::int64_t>(product.x.size()) / product.in;
   const auto rows = strided_offsets(product.in, 1);
   const auto columns = strided_offsets(count, product.in);
-  gemm({product.x.data(), rows, columns}, {product.y_gradient.data(), count, product.out}, gradient.values(),
-       model);
+  gemm({product.x.data(), rows.values(), columns.values()}, {product.y_gradient.data(), count, product.out},
+       gradient.values(), model);
   return gradient;
 }
 

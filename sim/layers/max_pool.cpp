@@ -11,11 +11,11 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x) {
     throw RequestError("layer " + name + ": input " + to_string(shape) + " is no batch of images");
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
   Array y({shape[0], shape[1] / 2, shape[2] / 2, shape[3]});
-  auto winner = std::make_shared<std::vector<std::uint8_t>>(y.size());
-  max_pool_2x2(tape.value(x).values(), images, y.values(), *winner);
+  auto winner = std::make_shared<Memory<std::uint8_t>>(y.size());
+  max_pool_2x2(tape.value(x).values(), images, y.values(), winner->values());
   const auto backward = [x, images, winner](Tape& t, Array gradient) {
     Array x_gradient(t.value(x).shape());
-    max_pool_2x2_gradient(gradient.values(), images, *winner, x_gradient.values());
+    max_pool_2x2_gradient(gradient.values(), images, winner->values(), x_gradient.values());
     t.add_gradient(x, std::move(x_gradient), Rounds::no);
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

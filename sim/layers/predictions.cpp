@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/columns.hpp>
 
 namespace halfscope {
 namespace {
@@ -42,15 +40,20 @@ Layout layout_of(const Tape& tape, const std::string& name, std::span<const Tens
   return layout;
 }
 
-/// Calls copy(index into the map, index into the rows) for each prediction of one map.
-template <typename Copy>
-void for_predictions(const Layout& layout, const MapRows& map, const PredictionSlice& slice, Copy&& copy) {
-  parallel_for(layout.batch, [&](std::int64_t image) noexcept {
-    for (std::int64_t i = 0; i < map.count; ++i) {
-      copy((image * map.count + i) * slice.size + slice.first,
-           (image * layout.rows + map.first + i) * slice.count);
-    }
-  });
+/// The predictions of one map, where they are in it and where they go.
+struct MapCopy {
+  ColumnExtents extents;
+  std::int64_t map_row, map_matrix;
+  std::int64_t first, row, matrix;
+};
+
+MapCopy copy_of(const Layout& layout, const MapRows& map, const PredictionSlice& slice) {
+  return {{map.count, slice.count, layout.batch},
+          slice.size,
+          map.count * slice.size,
+          map.first * slice.count,
+          slice.count,
+          layout.rows * slice.count};
 }
 
 }  // namespace
@@ -60,17 +63,16 @@ TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<cons
   const Layout layout = layout_of(tape, name, maps, slice);
   Array y({layout.batch * layout.rows, slice.count});
   for (const MapRows& map : layout.maps) {
-    const float* x = tape.value(map.map).data();
-    for_predictions(layout, map, slice, [&](std::int64_t from, std::int64_t to) {
-      std::copy_n(x + from, slice.count, y.data() + to);
-    });
+    const MapCopy copy = copy_of(layout, map, slice);
+    copy_columns(copy.extents, {tape.value(map.map).values(), slice.first, copy.map_row, copy.map_matrix},
+                 {y.values(), copy.first, copy.row, copy.matrix});
   }
   const auto backward = [layout, slice](Tape& t, Array gradient) {
     for (const MapRows& map : layout.maps) {
       Array x_gradient = Array::zeros(t.value(map.map).shape());
-      for_predictions(layout, map, slice, [&](std::int64_t to, std::int64_t from) {
-        std::copy_n(gradient.data() + from, slice.count, x_gradient.data() + to);
-      });
+      const MapCopy copy = copy_of(layout, map, slice);
+      copy_columns(copy.extents, {gradient.values(), copy.first, copy.row, copy.matrix},
+                   {x_gradient.values(), slice.first, copy.map_row, copy.map_matrix});
       t.add_gradient(map.map, std::move(x_gradient), Rounds::no);
     }
   };

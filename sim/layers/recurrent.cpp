@@ -30,6 +30,18 @@ std::span<const float> at_time(const Array& array, std::int64_t t) {
   return array.values().subspan(static_cast<std::size_t>(t) * size, size);
 }
 
+ConstColumns gate_columns(const RecurrentExtents& extents, std::span<const float> gates, std::int64_t first) {
+  return {gates, first * extents.hidden, static_cast<std::int64_t>(gates.size()) / extents.batch};
+}
+
+Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates, std::int64_t first) {
+  return {gates, first * extents.hidden, static_cast<std::int64_t>(gates.size()) / extents.batch};
+}
+
+ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates) {
+  return {extents.batch, gates * extents.hidden};
+}
+
 void project_state(const Tape& tape, const HiddenWeights& weights, std::span<const float> state,
                    std::span<float> projection) {
   multiply_rows(state, tape.value(weights.weight), tape.policy().products, projection);

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <halfscope/kernel/columns.hpp>
+
 #include "sim/tape.hpp"
 
 namespace halfscope {
@@ -29,6 +31,14 @@ struct RecurrentExtents {
 /// Time step t of `array` (time, ...).
 [[nodiscard]] std::span<float> at_time(Array& array, std::int64_t t);
 [[nodiscard]] std::span<const float> at_time(const Array& array, std::int64_t t);
+
+/// Of the matrix (batch, gates * hidden) that holds a time step's gates: the columns from gate `first` on.
+[[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, std::span<const float> gates,
+                                        std::int64_t first = 0);
+[[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates,
+                                   std::int64_t first = 0);
+/// Operations on `gates` neighbouring gates of a time step.
+[[nodiscard]] ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates = 1);
 
 /// Casts the tensors of a layer time step by time step: tensor "LAYER.TENSOR", part t.
 struct StepCaster {

@@ -1,6 +1,7 @@
 // Forward and backward of the classifier's loss.
 #include "sim/layers/softmax_cross_entropy.hpp"
 
+#include <halfscope/kernel/reduce.hpp>
 #include <halfscope/kernel/softmax.hpp>
 
 namespace halfscope {
@@ -15,11 +16,11 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
                         tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
                         probability->values(), row_loss.values());
   const float rows = static_cast<float>(labels.size());
-  const float loss = accumulate(row_loss.values(), fp32_sums) / rows;
+  const float loss = sum_of(row_loss.values(), fp32_sums) / rows;
 
   const auto backward = [logits, rows, probability, target = std::vector(labels.begin(), labels.end())](
                             Tape& t, Array gradient) {
-    softmax_cross_entropy_gradient(target, gradient[0] / rows, probability->values());
+    softmax_cross_entropy_gradient(target, gradient.item() / rows, probability->values());
     t.add_gradient(logits, std::move(*probability));
   };
   return tape.record(

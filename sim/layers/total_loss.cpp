@@ -11,7 +11,7 @@ TensorRef total_loss(Tape& tape, const std::string& name, std::span<const Tensor
     if (!value.shape().empty()) {
       throw RequestError("layer " + name + ": a loss is a scalar, not " + to_string(value.shape()));
     }
-    sum += value[0];
+    sum += value.item();
   }
   const auto backward = [parts = std::vector(losses.begin(), losses.end())](Tape& t, Array gradient) {
     for (const TensorRef part : parts) t.add_gradient(part, gradient.clone(), Rounds::no);

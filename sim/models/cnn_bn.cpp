@@ -68,7 +68,7 @@ Model make_cnn_bn(const ModelSpec& spec) {
   const LinearParameters output = add_linear(store, spec, "fc2", {128, spec.class_count}, 0.5f);
 
   model.forward = [first, second, hidden, output](Tape& tape, const Batch& batch) {
-    TensorRef x = tape.input("input", batch.inputs.clone());
+    TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = conv_block(tape, x, first);
     x = conv_block(tape, x, second);
     x = relu(tape, "relu3", linear(tape, "fc1", x, hidden));

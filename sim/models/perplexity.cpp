@@ -10,7 +10,7 @@ class Perplexity final : public Metric {
  public:
   void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) override {
     const auto predictions = static_cast<double>(batch.labels.size());
-    sum_ += static_cast<double>(tape.value(outcome.loss)[0]) * predictions;
+    sum_ += static_cast<double>(tape.value(outcome.loss).item()) * predictions;
     total_ += predictions;
   }
 

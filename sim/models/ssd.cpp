@@ -79,22 +79,28 @@ std::array<TensorRef, 2> predictions_of(Tape& tape, TensorRef input, const Ssd& 
   return {convolve(tape, fine, net.head1), convolve(tape, coarse, net.head2)};
 }
 
+/// Found on the CPU: a step has few boxes.
+AnchorTargets targets_of(const Ssd& net, const Batch& batch) {
+  const DeviceScope here(Device::cpu);
+  return assign_targets(net.anchors, batch.boxes, batch.inputs.extent(0));
+}
+
 BatchOutcome forward(Tape& tape, const Batch& batch, const Ssd& net) {
   check_boxes(batch, net.classes);
-  const auto maps = predictions_of(tape, tape.input("input", batch.inputs.clone()), net);
+  const auto maps = predictions_of(tape, tape.input("input", batch.inputs.to(active_device())), net);
   const std::int64_t size = net.classes + box_offsets;
   const TensorRef logits =
       gather_predictions(tape, "logits", maps, {.size = size, .first = 0, .count = net.classes});
   const TensorRef offsets =
       gather_predictions(tape, "offsets", maps, {.size = size, .first = net.classes, .count = box_offsets});
 
-  AnchorTargets targets = assign_targets(net.anchors, batch.boxes, batch.inputs.extent(0));
+  AnchorTargets targets = targets_of(net, batch);
   const auto rows = static_cast<float>(targets.labels.size());
-  const std::array losses{
-      softmax_cross_entropy(tape, "class_loss", logits, targets.labels),
-      smooth_l1(
-          tape, "box_loss", offsets,
-          {.rows = std::move(targets.matched), .values = std::move(targets.offsets), .denominator = rows})};
+  const std::array losses{softmax_cross_entropy(tape, "class_loss", logits, targets.labels),
+                          smooth_l1(tape, "box_loss", offsets,
+                                    {.rows = std::move(targets.matched),
+                                     .values = targets.offsets.to(active_device()),
+                                     .denominator = rows})};
   return {total_loss(tape, "loss", losses), {logits, offsets}};
 }
 

@@ -69,7 +69,7 @@ Model make_unet(const ModelSpec& spec) {
   const Unet net = add_layers(*model.store, spec);
   model.forward = [net](Tape& tape, const Batch& batch) {
     check_labels(batch);
-    const TensorRef logits = logits_of(tape, tape.input("input", batch.inputs.clone()), net);
+    const TensorRef logits = logits_of(tape, tape.input("input", batch.inputs.to(active_device())), net);
     return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
   };
   return model;

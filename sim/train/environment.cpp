@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/isa.hpp>
 
@@ -31,13 +32,18 @@ std::string compiler() {
 }  // namespace
 
 Json environment() {
+  const auto device = describe_cuda_device();
+  const auto of_device = [&](std::string DeviceDescription::*field) {
+    return device ? Json((*device).*field) : Json();
+  };
   return {{"version", HALFSCOPE_VERSION},
           {"git_revision", HALFSCOPE_GIT_REVISION},
           {"compiler", compiler()},
           {"cpu", processor()},
           {"instruction_set", std::string(name_of(active_isa()))},
-          {"gpu", nullptr},
-          {"driver", nullptr},
+          {"gpu", of_device(&DeviceDescription::name)},
+          {"driver", of_device(&DeviceDescription::driver)},
+          {"cuda_runtime", of_device(&DeviceDescription::runtime)},
           {"threads", thread_count()}};
 }
 

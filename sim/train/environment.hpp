@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// Version, git revision, compiler, processor, instruction set, GPU, driver and threads; null where there is
-/// none.
+/// Version, git revision, compiler, processor, instruction set, GPU, the CUDA versions of its driver and
+/// of the runtime, and threads; null where there is none.
 [[nodiscard]] Json environment();
 
 }  // namespace halfscope

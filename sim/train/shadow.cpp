@@ -27,7 +27,7 @@ class Keeper final : public Tracker {
     return compared.contains(role) ? CastDetail::counters : CastDetail::none;
   }
   void on_cast(const CastEvent& event, StepObservations&) override {
-    kept_[key_of(event.site)].assign(event.after.begin(), event.after.end());
+    kept_[key_of(event.site)] = to_host(event.after);
   }
 
  private:
@@ -75,7 +75,7 @@ class Comparer final : public Tracker {
     if (exact == exact_.end()) return;
     const auto next = result_.sums.lower_bound({key.first, whole_tensor});
     if (next == result_.sums.end() || next->first.first != key.first) result_.order.push_back(key.first);
-    result_.sums[key] = compare(event.after, 1 / event.site.scale, exact->second);
+    result_.sums[key] = compare(to_host(event.after), 1 / event.site.scale, exact->second);
   }
 
  private:

@@ -67,23 +67,32 @@ StepGradients as_seen(const GradientRecord& record) {
 
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
+      device_(parse_enum<Device>("device", config.device)),
       dataset_(dataset),
       trackers_(make_trackers(config, WatchedSteps::observed)),
       overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
       caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
       model_(make_model(config, dataset)),
-      optimizer_(make_optimizer(config, *model_.store)),
       scaler_(make_loss_scaler(config)),
       detail_(std::max({scaler_->needs(), parse_enum<GradientDetail>("detail", config.record_gradients),
                         overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
       sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
-  (void)Array({}, parse_enum<Device>("device", config.device));
+  const DeviceScope scope(device_);
+  for (Parameter& parameter : model_.store->parameters) parameter.master = parameter.master.to(device_);
+  for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(device_);
+  optimizer_ = make_optimizer(config, *model_.store);
   for (Parameter& parameter : model_.store->parameters) {
     caster_.cast(parameter.master, parameter.name, Role::master_weight);
   }
 }
 
+Batch Trainer::read_batch(Split split, std::span<const std::int64_t> indices) const {
+  const DeviceScope here(Device::cpu);
+  return dataset_.batch(split, indices);
+}
+
 StepRecord Trainer::step() {
+  const DeviceScope scope(device_);
   StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
   record.learning_rate = learning_rate(config_, steps_done_);
   if (is_due(config_.observe_every, record.step)) record.observations.emplace();
@@ -97,9 +106,9 @@ StepRecord Trainer::step() {
   caster_.begin_step(context);
 
   Tape tape(caster_, Phase::training);
-  const Batch batch = dataset_.batch(Split::train, sampler_.indices(steps_done_));
+  const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
   const BatchOutcome outcome = model_.forward(tape, batch);
-  record.loss = tape.value(outcome.loss)[0];
+  record.loss = tape.value(outcome.loss).item();
   tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
 
   if (record.gradients) look_at_gradients(*record.gradients);
@@ -177,6 +186,7 @@ void Trainer::update_weights(double loss_scale, double rate) {
 }
 
 Evaluation Trainer::evaluate() {
+  const DeviceScope scope(device_);
   caster_.begin_step({.step = steps_done_});
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
@@ -186,15 +196,16 @@ Evaluation Trainer::evaluate() {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(batch_size, size - first)));
     std::iota(indices.begin(), indices.end(), first);
     Tape tape(caster_, Phase::evaluation);
-    const Batch batch = dataset_.batch(Split::test, indices);
+    const Batch batch = read_batch(Split::test, indices);
     const BatchOutcome outcome = model_.forward(tape, batch);
     metric->add(tape, outcome, batch);
-    total.loss += static_cast<double>(tape.value(outcome.loss)[0]) * static_cast<double>(indices.size());
+    total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
   }
   return {total.loss / static_cast<double>(size), metric->value()};
 }
 
 bool Trainer::weights_finite() const {
+  const DeviceScope scope(device_);
   const auto& parameters = model_.store->parameters;
   return std::all_of(parameters.begin(), parameters.end(),
                      [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
@@ -212,7 +223,8 @@ std::vector<ArrayReference> Trainer::all_arrays() {
 
 SafetensorsFile Trainer::checkpoint() {
   SafetensorsFile file;
-  for (const ArrayReference& entry : all_arrays()) file.tensors.push_back({entry.name, entry.array->clone()});
+  for (const ArrayReference& entry : all_arrays())
+    file.tensors.push_back({entry.name, entry.array->to(Device::cpu)});
   file.metadata = {{"step", fmt::format("{}", steps_done_)},
                    {"optimizer_steps", fmt::format("{}", optimizer_->steps())}};
   for (const ScalerNumber& number : scaler_->numbers()) {
@@ -231,7 +243,7 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
       throw RequestError(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
                                      to_string(stored->array.shape()), to_string(entry.array->shape())));
     }
-    *entry.array = stored->array.clone();
+    *entry.array = stored->array.to(device_);
   }
   steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
   optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));

@@ -53,7 +53,7 @@ class Trainer {
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;
 
-  /// Weights, running statistics, optimizer and scaler: all that later steps depend on.
+  /// Weights, running statistics, optimizer and scaler: all that later steps depend on, in host memory.
   [[nodiscard]] SafetensorsFile checkpoint();
   /// Throws RequestError where the checkpoint is of another network or lacks something.
   void restore(const SafetensorsFile& checkpoint);
@@ -72,7 +72,11 @@ class Trainer {
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
 
+  /// The examples at `indices`, in host memory wherever training runs.
+  [[nodiscard]] Batch read_batch(Split split, std::span<const std::int64_t> indices) const;
+
   TrainConfig config_;
+  Device device_;
   const Dataset& dataset_;
   TrackerList trackers_;           // of observed steps
   TrackerList overflow_trackers_;  // of steps that overflow

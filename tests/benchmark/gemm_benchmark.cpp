@@ -47,7 +47,9 @@ void against_eigen(benchmark::State& state, Isa isa, const AccumulateModel& mode
   for (auto iteration : state) {
     (void)iteration;
     fastest_eigen = std::min(fastest_eigen, seconds([&] { eigen_c.noalias() = eigen_a * eigen_b; }));
-    const double time = seconds([&] { gemm({a.data(), rows, columns}, {b.data(), size, size}, c, model); });
+    const double time = seconds([&] {
+      gemm({a.data(), rows.values(), columns.values()}, {b.data(), size, size}, c, model);
+    });
     fastest = std::min(fastest, time);
     state.SetIterationTime(time);
   }

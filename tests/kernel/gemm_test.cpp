@@ -12,6 +12,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {
@@ -66,6 +67,19 @@ struct Operands {
   std::vector<float> a, b;
 };
 
+/// The product on the device.
+std::vector<float> device_product(const Operands& operands, const Extents& extents,
+                                  const GatherMatrix& matrix, const AccumulateModel& model) {
+  const SimulatedDevice simulated;
+  const DeviceScope scope(Device::cuda);
+  const auto a = Memory<float>::from(operands.a), b = Memory<float>::from(operands.b);
+  const auto row = Memory<std::int32_t>::from(matrix.row), column = Memory<std::int32_t>::from(matrix.column);
+  Memory<float> c(size_of(extents.rows, extents.columns));
+  gemm({a.data(), row.values(), column.values()}, {b.data(), extents.depth, extents.columns}, c.values(),
+       model);
+  return c.to_host();
+}
+
 void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
                    const AccumulateModel& model) {
   const std::vector<float> expected = defined_product(matrix, operands.b, extents.columns, model);
@@ -77,6 +91,10 @@ void check_product(const Operands& operands, const Extents& extents, const Gathe
     gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, c, model);
     CHECK(count_different(c, expected) == 0);
   }
+  if (!can_use_device()) return;
+  INFO(to_string(model) << " on the device: " << extents.rows << " x " << extents.columns << " over "
+                        << extents.depth);
+  CHECK(count_different(device_product(operands, extents, matrix, model), expected) == 0);
 }
 
 /// Plain and transposed.
@@ -84,7 +102,7 @@ void check_products(const Operands& operands, const Extents& extents, const Accu
   for (const bool transposed : {false, true}) {
     const auto rows = strided_offsets(extents.rows, transposed ? 1 : extents.depth);
     const auto columns = strided_offsets(extents.depth, transposed ? extents.rows : 1);
-    check_product(operands, extents, {operands.a.data(), rows, columns}, model);
+    check_product(operands, extents, {operands.a.data(), rows.values(), columns.values()}, model);
   }
 }
 
@@ -245,11 +263,21 @@ TEST_CASE("gemm gives the same bits with one and two threads", "[gemm][threads]"
   for (const char* name : {"fp32_sequential", "fp16_sequential", "fp16_chunked(64)", "tensor_core(hopper)"}) {
     const AccumulateModel model = parse_accumulate_model(name);
     std::vector<float> one(500 * 40), two(500 * 40);
-    gemm({operands.a.data(), rows, columns}, {operands.b.data(), 300, 40}, one, model);
+    gemm({operands.a.data(), rows.values(), columns.values()}, {operands.b.data(), 300, 40}, one, model);
     set_thread_count(2);
-    gemm({operands.a.data(), rows, columns}, {operands.b.data(), 300, 40}, two, model);
+    gemm({operands.a.data(), rows.values(), columns.values()}, {operands.b.data(), 300, 40}, two, model);
     set_thread_count(1);
     CHECK(one == two);
+  }
+}
+
+TEST_CASE("offsets on the device are those on the CPU", "[gemm][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  for (const std::int64_t count : {0, 1, 31, 1000}) {
+    const std::vector<std::int32_t> expected = strided_offsets(count, 7).to_host();
+    const DeviceScope scope(Device::cuda);
+    CHECK(strided_offsets(count, 7).to_host() == expected);
   }
 }
 
@@ -259,11 +287,11 @@ TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gem
   const auto columns = strided_offsets(3, 1);
   std::vector<float> c(4);
   CHECK(message_of<RequestError>([&] {
-          gemm({a.data(), rows, columns}, {b.data(), 2, 3}, c, {});
+          gemm({a.data(), rows.values(), columns.values()}, {b.data(), 2, 3}, c, {});
         }) == "gemm: (2, 3) times (2, 3) does not give 4 elements");
   for (const char* name : {"fp16_pairwise", "fp32_kahan"}) {
     const std::string message = message_of<RequestError>([&] {
-      gemm({a.data(), rows, columns}, {b.data(), 3, 2}, c, parse_accumulate_model(name));
+      gemm({a.data(), rows.values(), columns.values()}, {b.data(), 3, 2}, c, parse_accumulate_model(name));
     });
     check_says(message, {"not in " + std::string(name)});
   }

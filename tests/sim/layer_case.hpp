@@ -26,9 +26,12 @@ inline const Array& master(const ParameterStore& store, std::size_t i) {
   return store.parameters[i].master;
 }
 
-/// The layers of detectors and segmentations; parameter 0 is the input.
+/// The layers of classifiers; parameter 0 is the input.
+[[nodiscard]] std::vector<LayerCase> classifier_layer_cases();
+/// The layers of detectors and segmentations.
 [[nodiscard]] std::vector<LayerCase> image_layer_cases();
 /// The layers that sequences go through.
 [[nodiscard]] std::vector<LayerCase> sequence_layer_cases();
+[[nodiscard]] std::vector<LayerCase> all_layer_cases();
 
 }  // namespace halfscope

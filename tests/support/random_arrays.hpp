@@ -18,11 +18,12 @@ namespace halfscope {
   return values;
 }
 
+/// The same numbers on the active device.
 [[nodiscard]] inline Array uniform_array(Shape shape, float low, float high, std::uint64_t seed) {
-  Array array(std::move(shape));
+  Array array(std::move(shape), Device::cpu);
   const std::vector<float> values = uniform_floats(array.size(), low, high, seed);
   std::copy(values.begin(), values.end(), array.data());
-  return array;
+  return array.to(active_device());
 }
 
 }  // namespace halfscope

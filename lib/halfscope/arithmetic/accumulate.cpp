@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <halfscope/arithmetic/operations.hpp>
+#include <halfscope/arithmetic/ordered_sum.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {
@@ -15,53 +16,20 @@ namespace {
 
 constexpr int largest_chunk = 1 << 20;
 
-float sum_sequential(float sum, std::span<const float> terms, const Quantizer& quantizer) {
-  for (const float term : terms) sum = round(sum + round(term, quantizer), quantizer);
-  return sum;
-}
-
-float sum_chunked(float sum, std::span<const float> terms, const Quantizer& quantizer, std::size_t chunk) {
-  for (std::size_t first = 0; first < terms.size(); first += chunk) {
-    const auto here = terms.subspan(first, std::min(chunk, terms.size() - first));
-    sum =
-        round(sum + sum_sequential(0, here, quantizer), Quantizer{});  // FP32 already: makes NaNs the one NaN
-  }
-  return sum;
-}
-
-float sum_kahan(float sum, std::span<const float> terms, const Quantizer& quantizer) {
-  float compensation = 0;
-  for (const float term : terms) {
-    const float addend = round(round(term, quantizer) - compensation, quantizer);
-    const float next = round(sum + addend, quantizer);
-    compensation = round(round(next - sum, quantizer) - addend, quantizer);
-    sum = next;
-  }
-  return sum;
-}
-
-/// Splits at the largest power of two below the length, so that complete subtrees come first.
-float sum_pairwise(std::span<const float> terms, const Quantizer& quantizer) {
-  if (terms.empty()) return 0;
-  if (terms.size() == 1) return round(terms[0], quantizer);
-  std::size_t half = 1;
-  while (half * 2 < terms.size()) half *= 2;
-  return round(sum_pairwise(terms.first(half), quantizer) + sum_pairwise(terms.subspan(half), quantizer),
-               quantizer);
-}
-
-float sum_from(float start, std::span<const float> terms, const AccumulateModel& model) {
-  const Quantizer quantizer{.format = model.format};
-  const float rounded_start = round(start, quantizer);
+/// `start` and the terms of a sum of single terms; `term(k)` is term k of `count`.
+template <typename Terms>
+float sum_from(float start, const Terms& term, std::int64_t count, const AccumulateModel& model) {
+  RoundedAdds adds{rounding_grid({.format = model.format})};
+  const TermRange all{0, count};
   switch (model.order) {
     case AccumulateOrder::sequential:
-      return sum_sequential(rounded_start, terms, quantizer);
+      return sum_sequential(adds.rounded(start), term, all, adds);
     case AccumulateOrder::chunked:
-      return sum_chunked(round(start, Quantizer{}), terms, quantizer, static_cast<std::size_t>(model.chunk));
+      return sum_chunked(round(start, Quantizer{}), term, all, model.chunk, adds);
     case AccumulateOrder::pairwise:
-      return round(rounded_start + sum_pairwise(terms, quantizer), quantizer);
+      return adds.add(adds.rounded(start), sum_pairwise(term, all, adds));
     case AccumulateOrder::kahan:
-      return sum_kahan(rounded_start, terms, quantizer);
+      return sum_kahan(adds.rounded(start), term, all, adds);
     case AccumulateOrder::tensor_core:
     case AccumulateOrder::fused:
       break;
@@ -70,17 +38,26 @@ float sum_from(float start, std::span<const float> terms, const AccumulateModel&
   return 0;
 }
 
+/// From nothing: of a pairwise sum, which adds a start last, without that add.
+template <typename Terms>
+float sum_of_all(const Terms& term, std::int64_t count, const AccumulateModel& model) {
+  if (model.order != AccumulateOrder::pairwise) return sum_from(0, term, count, model);
+  RoundedAdds adds{rounding_grid({.format = model.format})};
+  return sum_pairwise(term, {0, count}, adds);
+}
+
+auto terms_of(std::span<const float> terms) {
+  return [terms](std::int64_t k) { return terms[static_cast<std::size_t>(k)]; };
+}
+auto products_of(std::span<const float> a, std::span<const float> b) {
+  return [a, b](std::int64_t k) { return a[static_cast<std::size_t>(k)] * b[static_cast<std::size_t>(k)]; };
+}
+
 float fused_sum_from(float start, std::span<const float> a, std::span<const float> b,
                      const Quantizer& quantizer) {
   float sum = round(start, quantizer);
   for (std::size_t k = 0; k < a.size(); ++k) sum = fma(a[k], b[k], sum, quantizer).value;
   return sum;
-}
-
-std::vector<float> products_of(std::span<const float> a, std::span<const float> b) {
-  std::vector<float> products(a.size());
-  for (std::size_t k = 0; k < a.size(); ++k) products[k] = a[k] * b[k];
-  return products;
 }
 
 std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& format) {
@@ -170,20 +147,19 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
 }
 
 float accumulate(std::span<const float> terms, const AccumulateModel& model) {
-  const Quantizer quantizer{.format = model.format};
-  if (model.order == AccumulateOrder::pairwise) return sum_pairwise(terms, quantizer);
-  return sum_from(0, terms, model);
+  return sum_of_all(terms_of(terms), std::ssize(terms), model);
 }
 
 float accumulate_products(std::span<const float> a, std::span<const float> b, const AccumulateModel& model) {
-  if (model.order == AccumulateOrder::pairwise) return accumulate(products_of(a, b), model);
+  if (model.order == AccumulateOrder::pairwise) return sum_of_all(products_of(a, b), std::ssize(a), model);
   return accumulate_products_from(0, a, b, model);
 }
 
 float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                const AccumulateModel& model) {
   if (model.order == AccumulateOrder::fused) return fused_sum_from(start, a, b, {.format = model.format});
-  if (model.order != AccumulateOrder::tensor_core) return sum_from(start, products_of(a, b), model);
+  if (model.order != AccumulateOrder::tensor_core)
+    return sum_from(start, products_of(a, b), std::ssize(a), model);
   const TensorCoreStep& step = tensor_core_step(model.core, model.format, fp32);
   return dot(rounded_to(a, model.format), rounded_to(b, model.format), start, step);
 }

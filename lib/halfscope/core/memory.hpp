@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <halfscope/core/device.hpp>
+#include <halfscope/core/error.hpp>
 
 namespace halfscope {
 
@@ -78,5 +79,20 @@ class Memory {
   std::size_t size_ = 0;
   Device device_ = Device::cpu;
 };
+
+/// Copies one array of the active device to another. Throws RequestError where their sizes differ.
+template <typename T>
+void copy_values(std::span<const T> from, std::span<T> to) {
+  if (from.size() != to.size()) throw RequestError("copy_values: the arrays differ in size");
+  detail::copy_memory(to.data(), active_device(), from.data(), active_device(), from.size_bytes());
+}
+
+/// The elements of an array of the active device in host memory.
+template <typename T>
+[[nodiscard]] std::vector<T> to_host(std::span<const T> values) {
+  std::vector<T> copy(values.size());
+  detail::copy_memory(copy.data(), Device::cpu, values.data(), active_device(), values.size_bytes());
+  return copy;
+}
 
 }  // namespace halfscope

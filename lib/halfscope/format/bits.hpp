@@ -1,6 +1,7 @@
 // The bit pattern of a float, and the patterns that rounding needs by name.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include <halfscope/core/host_device.hpp>
@@ -19,6 +20,18 @@ inline constexpr std::uint32_t quiet_nan_bits = 0x7FC00000u;  ///< the one NaN t
 }
 [[nodiscard]] HALFSCOPE_HD constexpr std::uint32_t magnitude_bits(float x) {
   return to_bits(x) & ~sign_bit;
+}
+/// Zero bits before the first one; 64 of zero.
+[[nodiscard]] HALFSCOPE_HD constexpr int leading_zeros(std::uint64_t x) {
+#if defined(__CUDA_ARCH__)
+  return __clzll(static_cast<long long>(x));
+#else
+  return std::countl_zero(x);
+#endif
+}
+/// 2^exponent, a normal double.
+[[nodiscard]] HALFSCOPE_HD constexpr double power_of_two(int exponent) {
+  return __builtin_bit_cast(double, static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
 }  // namespace halfscope

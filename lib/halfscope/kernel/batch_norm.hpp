@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/device.hpp>
+#include <halfscope/core/host_device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -15,6 +17,17 @@ struct ChannelAffine {
   std::span<const float> gamma;              // (channels)
   std::span<const float> beta;               // (channels)
 };
+
+/// result[c] = 1 / sqrt(variance[c] + epsilon), as `rsqrt` rounds it.
+void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result);
+
+/// running += momentum * (batch * factor - running), channel by channel.
+struct RunningUpdate {
+  std::span<const float> batch;  // (channels)
+  float factor = 1;
+  float momentum = 0;
+};
+void update_running(const RunningUpdate& update, std::span<float> running);
 
 /// normalised = (x - mean) * inverse_deviation and y = gamma * normalised + beta, rows by channels.
 void normalise(std::span<const float> x, const ChannelAffine& channel, std::span<float> normalised,
@@ -30,6 +43,33 @@ struct ChannelGradientMeans {
 /// gamma * inverse_deviation * (dy - mean(dy) - normalised * mean(dy * normalised)).
 void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,
                         const ChannelGradientMeans& means, std::span<float> gradient);
+
+/// The same on the device, which the above call where that is the active one.
+namespace cuda {
+void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result);
+void update_running(const RunningUpdate& update, std::span<float> running);
+void normalise(std::span<const float> x, const ChannelAffine& channel, std::span<float> normalised,
+               std::span<float> y);
+void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,
+                        const ChannelGradientMeans& means, std::span<float> gradient);
+}  // namespace cuda
+
+/// The arithmetic of one element.
+namespace batch_norm_element {
+[[nodiscard]] HALFSCOPE_HD float moved(float running, float batch, float factor, float momentum) {
+  return running + momentum * (batch * factor - running);
+}
+[[nodiscard]] HALFSCOPE_HD float normalised(float x, float mean, float inverse_deviation) {
+  return (x - mean) * inverse_deviation;
+}
+[[nodiscard]] HALFSCOPE_HD float scaled(float normalised, float gamma, float beta) {
+  return gamma * normalised + beta;
+}
+/// `centred` is the gradient less its mean.
+[[nodiscard]] HALFSCOPE_HD float gradient(float centred, float along_normalised, float scale) {
+  return scale * (centred - along_normalised);
+}
+}  // namespace batch_norm_element
 
 template <Isa isa>
 struct BatchNormLoops {

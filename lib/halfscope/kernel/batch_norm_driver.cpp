@@ -1,6 +1,7 @@
 // Checks sizes and splits the rows of a batch normalisation over the threads.
 #include <fmt/format.h>
 
+#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/batch_norm.hpp>
 
@@ -25,12 +26,31 @@ void for_row_groups(std::int64_t rows, std::size_t channels, Body&& body) {
   });
 }
 
+void check_channels(std::size_t a, std::size_t b) {
+  if (a != b) throw RequestError(fmt::format("batch norm: {} and {} channels differ", a, b));
+}
+
 }  // namespace
+
+void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result) {
+  check_channels(variance.size(), result.size());
+  if (active_device() == Device::cuda) return cuda::inverse_deviations(variance, epsilon, result);
+  for (std::size_t c = 0; c < result.size(); ++c) result[c] = rsqrt(variance[c] + epsilon);
+}
+
+void update_running(const RunningUpdate& update, std::span<float> running) {
+  check_channels(update.batch.size(), running.size());
+  if (active_device() == Device::cuda) return cuda::update_running(update, running);
+  for (std::size_t c = 0; c < running.size(); ++c) {
+    running[c] = batch_norm_element::moved(running[c], update.batch[c], update.factor, update.momentum);
+  }
+}
 
 void normalise(std::span<const float> x, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y) {
   const std::int64_t rows = checked_rows(x.size(), channel.mean.size(), y.size());
   checked_rows(x.size(), channel.mean.size(), normalised.size());
+  if (active_device() == Device::cuda) return cuda::normalise(x, channel, normalised, y);
   for_row_groups(rows, channel.mean.size(), [&](std::int64_t first, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       BatchNormLoops<isa>::normalise(x.data() + first, channel, normalised.data() + first, y.data() + first,
@@ -42,6 +62,7 @@ void normalise(std::span<const float> x, const ChannelAffine& channel, std::span
 void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,
                         const ChannelGradientMeans& means, std::span<float> gradient) {
   const std::int64_t rows = checked_rows(gradient.size(), channel.gamma.size(), normalised.size());
+  if (active_device() == Device::cuda) return cuda::normalise_gradient(normalised, channel, means, gradient);
   for_row_groups(rows, channel.gamma.size(), [&](std::int64_t first, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       BatchNormLoops<isa>::normalise_gradient(normalised.data() + first, channel, means,

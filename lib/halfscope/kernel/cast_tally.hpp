@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -37,8 +38,14 @@ void tally_cast_isa<Isa::avx2>(const float*, std::size_t, const CastLimits&, Cas
 template <>
 void tally_cast_isa<Isa::avx512>(const float*, std::size_t, const CastLimits&, CastTally&);
 
+/// `tally_cast` of an array on the device, which it calls where that is the active one.
+namespace cuda {
+void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally);
+}
+
 /// Adds `values` to `tally`, on one thread.
 inline void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
+  if (active_device() == Device::cuda) return cuda::tally_cast(values, limits, tally);
   dispatch_isa([&]<Isa isa>() { tally_cast_isa<isa>(values.data(), values.size(), limits, tally); });
 }
 

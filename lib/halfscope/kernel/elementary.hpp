@@ -6,6 +6,7 @@
 #include <span>
 
 #include <halfscope/arithmetic/elementary.hpp>
+#include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -13,6 +14,11 @@ namespace halfscope {
 /// y[i] = function(x[i]); `x` and `y` may be the same array but not overlap otherwise. Throws RequestError if
 /// their sizes differ.
 void apply(Elementary function, std::span<const float> x, std::span<float> y);
+
+/// The same on the device, which `apply` calls where that is the active one.
+namespace cuda {
+void apply(Elementary function, std::span<const float> x, std::span<float> y);
+}
 
 /// The same in one thread, compiled for one instruction set.
 template <Isa isa>

@@ -17,6 +17,7 @@ void apply(Elementary function, std::span<const float> x, std::span<float> y) {
     throw RequestError(fmt::format("{}: {} values do not fit an output of {}; give both the same size",
                                    name_of(function), x.size(), y.size()));
   }
+  if (active_device() == Device::cuda) return cuda::apply(function, x, y);
   parallel_for_ranges(
       static_cast<std::int64_t>(x.size()), grain, [&](std::int64_t first, std::int64_t count) {
         dispatch_isa([&]<Isa isa>() {

@@ -1,7 +1,7 @@
 // The loops of the energy histogram, compiled once per instruction set.
 #include <halfscope/kernel/energy_histogram.hpp>
 
-#include <halfscope/kernel/histogram_bins.hpp>
+#include <halfscope/kernel/histogram_tile.hpp>
 
 namespace halfscope {
 namespace {

@@ -3,25 +3,25 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/memory.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
 
 /// A matrix of (row.size(), column.size()) whose element (m, k) is data[row[m] + column[k]]. Plain and
 /// transposed matrices and the patches of a convolution (im2col) are all of this form, so none of them is
-/// ever copied.
+/// ever copied. All of it is where the active device has its arrays.
 struct GatherMatrix {
   const float* data = nullptr;
   std::span<const std::int32_t> row;
   std::span<const std::int32_t> column;
 };
 
-/// 0, stride, 2 stride, ...: the offsets of a plain matrix's rows or columns. Throws RequestError where the
-/// last of them does not fit 32 bits.
-[[nodiscard]] std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride);
+/// 0, stride, 2 stride, ...: the offsets of a plain matrix's rows or columns, on the active device. Throws
+/// RequestError where the last of them does not fit 32 bits.
+[[nodiscard]] Memory<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride);
 
 /// Row-major, contiguous: (rows, columns).
 struct DenseMatrix {
@@ -34,6 +34,12 @@ struct DenseMatrix {
 /// and column, bit for bit; threads split the elements. Throws RequestError where the shapes disagree or
 /// where there is no product for `model` (check_product_model).
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
+
+/// The same on the device, which the above call where that is the active one.
+namespace cuda {
+void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets);
+void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
+}  // namespace cuda
 
 /// Throws RequestError unless `model` is sequential, fused, chunked or tensor_core.
 void check_product_model(const AccumulateModel& model);

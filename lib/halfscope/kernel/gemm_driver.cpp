@@ -62,16 +62,19 @@ Split tensor_core_split_of(std::int64_t rows, std::int64_t depth, std::int64_t c
 
 }  // namespace
 
-std::vector<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
+Memory<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
   if (count * stride > std::numeric_limits<std::int32_t>::max()) {
     throw RequestError(
         fmt::format("a matrix of {} rows or columns, {} elements apart, is too large for one product; "
                     "use a smaller batch",
                     count, stride));
   }
-  std::vector<std::int32_t> offsets(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < offsets.size(); ++i)
-    offsets[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * stride);
+  Memory<std::int32_t> offsets(static_cast<std::size_t>(count));
+  if (active_device() == Device::cuda) {
+    cuda::fill_strided(stride, offsets.values());
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) offsets.data()[i] = static_cast<std::int32_t>(i * stride);
+  }
   return offsets;
 }
 
@@ -97,6 +100,7 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
                                    b.rows, b.columns, c.size()));
   }
   check_product_model(model);
+  if (active_device() == Device::cuda) return cuda::gemm(a, b, c, model);
   const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
                                    ? &tensor_core_step(model.core, model.format, fp32)
                                    : nullptr;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include <halfscope/kernel/histogram_bins.hpp>
+#include <halfscope/kernel/histogram_tile.hpp>
 
 // Nothing here may be emitted out of line under a name that other translation units share: everything is in
 // an unnamed namespace or always inlined.

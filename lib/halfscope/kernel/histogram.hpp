@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/kernel/isa.hpp>
 
@@ -73,9 +74,15 @@ void histogram_isa<Isa::avx2>(const float*, std::size_t, const BinadeEdges&, His
 template <>
 void histogram_isa<Isa::avx512>(const float*, std::size_t, const BinadeEdges&, HistogramCounts&);
 
+/// `histogram` of an array on the device, which it calls where that is the active one.
+namespace cuda {
+void histogram(std::span<const float> values, HistogramCounts& counts, const BinadeEdges& edges);
+}
+
 /// Adds `values` to `counts`, on one thread; all that go into the same counts with the same edges.
 inline void histogram(std::span<const float> values, HistogramCounts& counts,
                       const BinadeEdges& edges = binade_edges(fp16)) {
+  if (active_device() == Device::cuda) return cuda::histogram(values, counts, edges);
   dispatch_isa([&]<Isa isa>() { histogram_isa<isa>(values.data(), values.size(), edges, counts); });
 }
 

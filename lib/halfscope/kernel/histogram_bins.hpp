@@ -1,5 +1,5 @@
 // Which bin of a histogram a float belongs to; only for kernel/*.cpp, which are compiled once for each
-// instruction set.
+// instruction set, and for the kernels of the device.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct OrderedEdges {
 
 /// 1 where the fraction is 0; 2 from the first edge on, 3 from the second. Carries into bit 23 instead of
 /// comparisons, which SSE2 and AVX2 have for signed integers only.
-inline std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
+HALFSCOPE_HD std::int32_t fraction_class(std::int32_t fraction, const OrderedEdges& edges) {
   constexpr std::int32_t binade = 1 << 23;
   const auto zero = static_cast<std::int32_t>(static_cast<std::uint32_t>(fraction - 1) >> 31);
   return zero + ((fraction + (binade - edges.first)) >> 23 << 1) +
@@ -44,43 +44,6 @@ struct Extremes {
   std::int32_t max_finite = 0;                     ///< the magnitude's bits
   std::int32_t first_field = 255, last_field = 0;  ///< exponent fields that occur
 };
-
-/// Notes the extremes of a tile; only tiles with zeros, infinities or NaNs need a second look for them.
-inline void note_extremes(const float* values, std::size_t count, std::int32_t smallest, std::int32_t largest,
-                          Extremes& seen) {
-  seen.first_field = seen.first_field < smallest >> 23 ? seen.first_field : smallest >> 23;
-  seen.last_field = seen.last_field > largest >> 23 ? seen.last_field : largest >> 23;
-  if (smallest == 0) {
-    std::uint32_t negative_zeros = 0;
-#pragma omp simd reduction(+ : negative_zeros)
-    for (std::size_t i = 0; i < count; ++i) negative_zeros += to_bits(values[i]) == sign_bit ? 1u : 0u;
-    seen.negative_zeros += negative_zeros;
-  }
-  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
-  if (largest >= infinity) {
-    largest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
-      if (magnitude < infinity && magnitude > largest) largest = magnitude;
-    }
-  }
-  seen.max_finite = seen.max_finite > largest ? seen.max_finite : largest;
-}
-
-/// The bins of `count` numbers.
-inline void find_bins(const float* values, std::size_t count, const OrderedEdges& edges, std::uint16_t* out,
-                      Extremes& seen) {
-  std::int32_t smallest = 0x7FFFFFFF, largest = 0;
-#pragma omp simd reduction(max : largest) reduction(min : smallest)
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
-    out[i] =
-        static_cast<std::uint16_t>(((magnitude >> 23) << 2) + fraction_class(magnitude & 0x7FFFFF, edges));
-    smallest = smallest < magnitude ? smallest : magnitude;
-    largest = largest > magnitude ? largest : magnitude;
-  }
-  note_extremes(values, count, smallest, largest, seen);
-}
 
 inline void add_to_binade(BinadeCounts& binade, std::uint32_t number_class, std::int64_t count,
                           const OrderedEdges& edges) {

@@ -50,11 +50,11 @@ HALFSCOPE_HD void atomic_add(std::int64_t* to, std::int64_t value) {
 /// Counters that a block of threads shares.
 struct BlockBins {
   std::uint32_t* bins;
-  HALFSCOPE_HD void count(std::uint32_t bin) const {
+  HALFSCOPE_HD void count(std::uint32_t bin, std::uint32_t times = 1) const {
 #if defined(__CUDA_ARCH__)
-    atomicAdd(bins + bin, 1u);
+    atomicAdd(bins + bin, times);
 #else
-    ++bins[bin];
+    bins[bin] += times;
 #endif
   }
 };

@@ -17,6 +17,14 @@ void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<f
 void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
                            std::span<const std::uint8_t> winner, std::span<float> x_gradient);
 
+/// The same of arrays on the device, which the above call where that is the active one.
+namespace cuda {
+void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
+                  std::span<std::uint8_t> winner);
+void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, std::span<float> x_gradient);
+}  // namespace cuda
+
 /// One row of windows: `top` and `bottom` are two rows of x, of `windows` windows of `channels` each.
 template <Isa isa>
 struct MaxPoolLoops {

@@ -35,6 +35,7 @@ void for_window_rows(const ImageShape& shape, Body&& body) {
 void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
                   std::span<std::uint8_t> winner) {
   check(shape, x.size(), y.size(), winner.size());
+  if (active_device() == Device::cuda) return cuda::max_pool_2x2(x, shape, y, winner);
   const std::int64_t row = shape.width * shape.channels;
   for_window_rows(shape, [&](std::int64_t from, std::int64_t to) {
     dispatch_isa([&]<Isa isa>() {
@@ -47,6 +48,9 @@ void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<f
 void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
                            std::span<const std::uint8_t> winner, std::span<float> x_gradient) {
   check(shape, x_gradient.size(), y_gradient.size(), winner.size());
+  if (active_device() == Device::cuda) {
+    return cuda::max_pool_2x2_gradient(y_gradient, shape, winner, x_gradient);
+  }
   const std::int64_t row = shape.width * shape.channels;
   for_window_rows(shape, [&](std::int64_t from, std::int64_t to) {
     dispatch_isa([&]<Isa isa>() {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/reduction_counters.hpp>
+#include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -36,12 +38,32 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
 [[nodiscard]] ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                                     std::span<float> sums);
 
+/// `accumulate` of `terms`, which are where the active device has its arrays: there it is the sum of one
+/// column.
+[[nodiscard]] float sum_of(std::span<const float> terms, const AccumulateModel& model);
+
 /// What one column's partial sums went through.
 struct ColumnTally {
   std::int64_t stagnated = 0;
   std::int64_t first_overflow = -1;
   float largest_partial_sum = 0;
+
+  /// Goes on with `part`, before which there were `adds_before` adds.
+  HALFSCOPE_HD void merge(const ColumnTally& part, std::int64_t adds_before) {
+    stagnated += part.stagnated;
+    largest_partial_sum =
+        largest_partial_sum < part.largest_partial_sum ? part.largest_partial_sum : largest_partial_sum;
+    if (first_overflow < 0 && part.first_overflow >= 0) first_overflow = adds_before + part.first_overflow;
+  }
 };
+
+/// The same of arrays on the device, which the above call where that is the active one.
+namespace cuda {
+void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
+[[nodiscard]] std::vector<ColumnTally> tallied_column_sums(const ColumnTerms& terms,
+                                                           const AccumulateModel& model,
+                                                           std::span<float> sums);
+}  // namespace cuda
 
 /// A rectangle of terms, and where the results of its columns go.
 struct ColumnRange {

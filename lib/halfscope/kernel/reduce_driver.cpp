@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <halfscope/core/memory.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/reduce.hpp>
 
@@ -26,13 +27,6 @@ void sum_range(const ColumnTerms& terms, const AccumulateModel& model, const Col
   dispatch_isa([&]<Isa isa>() { column_sums_isa<isa>(terms, model, range, sums, tallies); });
 }
 
-void merge(ColumnTally& all, const ColumnTally& part, std::int64_t adds_before) {
-  all.stagnated += part.stagnated;
-  all.largest_partial_sum = std::max(all.largest_partial_sum, part.largest_partial_sum);
-  if (all.first_overflow < 0 && part.first_overflow >= 0)
-    all.first_overflow = adds_before + part.first_overflow;
-}
-
 /// `tallies` is null or has one entry per column.
 void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
   const std::int64_t chunks = (terms.rows + model.chunk - 1) / model.chunk;
@@ -51,9 +45,9 @@ void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float*
   if (tallies == nullptr) return;
   for (std::int64_t c = 0; c < terms.columns; ++c) {
     for (std::int64_t i = 0; i < chunks; ++i) {
-      merge(tallies[c], partial_tallies[static_cast<std::size_t>(i * terms.columns + c)], i * model.chunk);
+      tallies[c].merge(partial_tallies[static_cast<std::size_t>(i * terms.columns + c)], i * model.chunk);
     }
-    merge(tallies[c], last[static_cast<std::size_t>(c)], terms.rows);
+    tallies[c].merge(last[static_cast<std::size_t>(c)], terms.rows);
   }
 }
 
@@ -67,18 +61,34 @@ void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, Co
   });
 }
 
+std::vector<ColumnTally> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                      std::span<float> sums) {
+  std::vector<ColumnTally> tallies(sums.size());
+  sum(terms, model, sums.data(), tallies.data());
+  return tallies;
+}
+
 }  // namespace
 
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
   check(terms, model, sums);
+  if (active_device() == Device::cuda) return cuda::column_sums(terms, model, sums);
   sum(terms, model, sums.data(), nullptr);
+}
+
+float sum_of(std::span<const float> terms, const AccumulateModel& model) {
+  if (active_device() == Device::cpu) return accumulate(terms, model);
+  Memory<float> result(1);
+  column_sums({.x = terms.data(), .rows = std::ssize(terms), .columns = 1}, model, result.values());
+  return result.to_host()[0];
 }
 
 ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                       std::span<float> sums) {
   check(terms, model, sums);
-  std::vector<ColumnTally> tallies(static_cast<std::size_t>(terms.columns));
-  sum(terms, model, sums.data(), tallies.data());
+  const std::vector<ColumnTally> tallies = active_device() == Device::cuda
+                                               ? cuda::tallied_column_sums(terms, model, sums)
+                                               : tallied_sums(terms, model, sums);
   ReductionCounters all;
   for (const ColumnTally& tally : tallies) {
     all.merge({.reductions = 1,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -12,7 +13,7 @@ namespace halfscope {
 /// For logits (rows, classes) and labels (rows, each in [0, classes)): probability[r, c] = softmax, and
 /// row_loss[r] = -log(probability of the label), from the row's maximum m and log of the sum of e^(x - m).
 /// The sum is `accumulate` of the row's exponentials, bit for bit; everything else is FP32. Throws
-/// RequestError for a label out of range.
+/// RequestError for a label out of range. The labels are in the host's memory, whatever the active device.
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                            const AccumulateModel& model, std::span<float> probability,
                            std::span<float> row_loss);
@@ -20,6 +21,15 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
 /// probability becomes the gradient of the logits: (probability - one_hot(label)) * factor.
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
                                     std::span<float> probability);
+
+/// The same on the device, which the above call where that is the active one.
+namespace cuda {
+void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
+                           const AccumulateModel& model, std::span<float> probability,
+                           std::span<float> row_loss);
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
+                                    std::span<float> probability);
+}  // namespace cuda
 
 /// Rows that one call of `softmax_rows_isa` takes: a lane each of a sum over them.
 inline constexpr std::size_t softmax_rows = 16;

@@ -32,6 +32,8 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
     throw RequestError("softmax: the outputs do not have the sizes of logits and labels");
   }
   check_reduction_model(model);
+  if (active_device() == Device::cuda)
+    return cuda::softmax_cross_entropy(logits, labels, model, probability, row_loss);
   parallel_for_ranges(static_cast<std::int64_t>(labels.size()), static_cast<std::int64_t>(softmax_rows),
                       [&](std::int64_t first, std::int64_t count) {
                         const auto row = static_cast<std::size_t>(first);
@@ -50,6 +52,8 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
                                     std::span<float> probability) {
   const std::size_t classes = checked_classes(probability.size(), labels);
+  if (active_device() == Device::cuda)
+    return cuda::softmax_cross_entropy_gradient(labels, factor, probability);
   for (std::size_t r = 0; r < labels.size(); ++r) {
     probability[r * classes + static_cast<std::size_t>(labels[r])] -= 1.0f;
   }

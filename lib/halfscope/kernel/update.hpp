@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/device.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/isa.hpp>
 
@@ -31,6 +32,14 @@ void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quan
                 std::span<float> velocity, std::span<float> update);
 void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
                  std::span<float> first, std::span<float> second, std::span<float> update);
+
+/// The same of arrays on the device, which the above call where that is the active one.
+namespace cuda {
+void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
+                std::span<float> velocity, std::span<float> update);
+void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
+                 std::span<float> first, std::span<float> second, std::span<float> update);
+}  // namespace cuda
 
 template <Isa isa>
 struct UpdateLoops {

@@ -20,6 +20,7 @@ void check(bool equal_sizes, const Quantizer& state) {
 void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
                 std::span<float> velocity, std::span<float> update) {
   check(gradient.size() == velocity.size() && gradient.size() == update.size(), state);
+  if (active_device() == Device::cuda) return cuda::sgd_update(gradient, step, state, velocity, update);
   parallel_for_ranges(static_cast<std::int64_t>(gradient.size()), grain,
                       [&](std::int64_t first, std::int64_t count) {
                         dispatch_isa([&]<Isa isa>() {
@@ -34,6 +35,9 @@ void adam_update(std::span<const float> gradient, const AdamStep& step, const Qu
   check(gradient.size() == first_moment.size() && gradient.size() == second_moment.size() &&
             gradient.size() == update.size(),
         state);
+  if (active_device() == Device::cuda) {
+    return cuda::adam_update(gradient, step, state, first_moment, second_moment, update);
+  }
   parallel_for_ranges(
       static_cast<std::int64_t>(gradient.size()), grain, [&](std::int64_t first, std::int64_t count) {
         float* const moments[2] = {first_moment.data() + first, second_moment.data() + first};

@@ -10,6 +10,7 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/counted_round.hpp>
 #include <halfscope/kernel/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 
@@ -47,6 +48,11 @@ void merge(CastTally& all, const CastTally& part) {
 
 /// The histogram of the values that are there before each share is rounded in place.
 ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer& quantizer) {
+  if (active_device() == Device::cuda) {
+    HistogramCounts counts;
+    cuda::round_with_histogram(values, quantizer, binade_edges(fp16), counts);
+    return ExponentHistogram(counts);
+  }
   auto parts =
       count_shares<ExponentHistogram>(values, [&](ExponentHistogram& counts, std::span<float> share) {
         counts.add(share);
@@ -89,6 +95,11 @@ CastLimits limits_of(const Quantizer& quantizer) {
 
 CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) {
   const CastLimits limits = limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
+  if (active_device() == Device::cuda) {
+    CastTally tally;
+    cuda::round_with_tally(values, quantizer, limits, tally);
+    return tally;
+  }
   const auto parts = count_shares<CastTally>(values, [&](CastTally& tally, std::span<float> share) {
     for (std::size_t start = 0; start < share.size(); start += tile) {
       const std::span<float> here = share.subspan(start, std::min(tile, share.size() - start));
@@ -110,6 +121,10 @@ bool is_symmetric(Rounding rounding) {
 /// indexed by element, and compared with what it was.
 CastTally round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream) {
   CastTally tally;
+  if (active_device() == Device::cuda) {
+    cuda::round_and_compare(values, quantizer, stream, tally);
+    return tally;
+  }
   tally_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, tally);
   const std::vector<float> before(values.begin(), values.end());
   round(before, values, quantizer, stream);

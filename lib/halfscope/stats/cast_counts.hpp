@@ -22,7 +22,8 @@ struct CastCounts {
   std::optional<ExponentHistogram> before;  ///< of the exact values, where it was asked for
 };
 
-/// Rounds `values` in place as `round` does and counts, split over the threads. Integers and a maximum: the
+/// Rounds `values`, of the active device, in place as `round` does and counts, on the CPU split over the
+/// threads. Integers and a maximum: the
 /// counts are the same however the array is split.
 [[nodiscard]] CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer,
                                          CastDetail detail, const RandomStream& stream = {});

@@ -16,7 +16,8 @@
 
 namespace halfscope {
 
-/// A tensor has changed precision: what the cast did, and the rounded values.
+/// A tensor has changed precision: what the cast did, and the rounded values, which are on the active device
+/// as all arrays of events are.
 struct CastEvent {
   Site site;
   Quantizer quantizer;

@@ -1,0 +1,20 @@
+// The sum of an array's squares, in double and in a fixed order.
+#pragma once
+
+#include <span>
+
+#include <halfscope/core/device.hpp>
+
+namespace halfscope {
+
+/// Element i is added to sum i % 8; the eight are added in ascending order.
+[[nodiscard]] double sum_of_squares(std::span<const float> values);
+
+/// `sum_of_squares` of an array on the device, which it calls where that is the active one.
+namespace cuda {
+[[nodiscard]] double sum_of_squares(std::span<const float> values);
+}
+
+inline constexpr std::size_t sum_of_squares_lanes = 8;
+
+}  // namespace halfscope

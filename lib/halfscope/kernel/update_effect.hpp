@@ -1,0 +1,44 @@
+// What becomes of weight updates where the weights are stored in a format of few bits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/core/random.hpp>
+#include <halfscope/format/quantizer.hpp>
+
+namespace halfscope {
+
+/// Updates that are not zero, those of them that leave the stored weight as it is, and how far all of them
+/// move it: what is applied and what was intended, over those whose weight stays finite.
+struct UpdateEffect {
+  std::int64_t nonzero = 0;
+  std::int64_t lost = 0;
+  double applied = 0;
+  double intended = 0;
+
+  friend bool operator==(const UpdateEffect&, const UpdateEffect&) = default;
+};
+
+/// How weights are stored: those at hand are rounded by `before` first, the sums by `after`. Element i draws
+/// the random bits of index i % tile from `stream` with the seed i / tile.
+struct WeightStorage {
+  Quantizer before, after;
+  RandomStream stream;
+};
+
+/// Sums of `update_effect`: element i goes to lane i % 32 of tile i / 1024; a tile's lanes are added in
+/// ascending order, then the tiles, from zero: an order in which many threads can add.
+inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 32;
+
+/// Of `weights` to which `updates`, as many, are added: the sums are exact before they are rounded.
+[[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
+                                         const WeightStorage& storage);
+
+/// The same of arrays on the device, which the above calls where that is the active one.
+namespace cuda {
+[[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
+                                         const WeightStorage& storage);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,42 @@
+// The arithmetic of one weight's update, for the loops on the CPU and on the device.
+#pragma once
+
+#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/update_effect.hpp>
+
+namespace halfscope {
+
+/// a + b rounded to odd: an inexact sum ends in a 1 bit, so that rounding it again, to at most 21 mantissa
+/// bits, gives what rounding the exact sum would. The error of the nearest sum is Knuth's TwoSum.
+HALFSCOPE_HD float add_to_odd(float a, float b) {
+  const float sum = a + b;
+  const float b_part = sum - a;
+  const float error = (a - (sum - b_part)) + (b - b_part);
+  const std::uint32_t bits = to_bits(sum);
+  const bool inexact = magnitude_bits(error) < infinity_bits && error != 0;
+  if (!inexact || (bits & 1u) != 0) return sum;
+  return from_bits(((to_bits(error) ^ bits) & sign_bit) == 0 ? bits + 1u : bits - 1u);
+}
+
+/// What is rounded again to store the weight, of which `mantissa_bits` are kept.
+HALFSCOPE_HD float updated_weight(float stored, float update, int mantissa_bits) {
+  return mantissa_bits > 21 ? stored + update : add_to_odd(stored, update);
+}
+
+/// What one update did.
+struct UpdateOutcome {
+  std::uint32_t nonzero, lost;
+  double applied, intended;
+};
+
+HALFSCOPE_HD UpdateOutcome update_outcome(float stored, float updated, float update) {
+  const double difference = double{updated} - double{stored};
+  const double applied = difference < 0 ? -difference : difference;
+  const double intended = double{update} < 0 ? -double{update} : double{update};
+  const bool nonzero = update != 0;  // a NaN too
+  const bool finite = applied <= 0x1.fffffffffffffp1023;
+  return {nonzero ? 1u : 0u, nonzero && updated == stored ? 1u : 0u, nonzero && finite ? applied : 0.0,
+          nonzero && finite ? intended : 0.0};
+}
+
+}  // namespace halfscope

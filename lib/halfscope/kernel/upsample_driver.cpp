@@ -1,0 +1,73 @@
+// Checks sizes and splits the rows of pixels over the threads.
+#include <algorithm>
+#include <cstring>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/upsample.hpp>
+
+namespace halfscope {
+namespace {
+
+/// One row of small pixels and the `factor` rows of large ones that it becomes.
+struct Rows {
+  std::int64_t width, channels, factor;
+  [[nodiscard]] std::int64_t small() const { return width * channels; }
+  [[nodiscard]] std::int64_t large() const { return width * factor * channels; }
+};
+
+void spread_row(const Rows& rows, const float* x, float* y) {
+  float* to = y;
+  const std::size_t bytes = static_cast<std::size_t>(rows.channels) * sizeof(float);
+  for (std::int64_t i = 0; i < rows.width; ++i) {
+    for (std::int64_t copy = 0; copy < rows.factor; ++copy, to += rows.channels) {
+      std::memcpy(to, x + i * rows.channels, bytes);
+    }
+  }
+  for (std::int64_t copy = 1; copy < rows.factor; ++copy) {
+    std::memcpy(y + copy * rows.large(), y, static_cast<std::size_t>(rows.large()) * sizeof(float));
+  }
+}
+
+void sum_rows(const Rows& rows, const float* y, float* x) {
+  std::fill_n(x, rows.small(), 0.0f);
+  for (std::int64_t row = 0; row < rows.factor; ++row) {
+    for (std::int64_t i = 0; i < rows.width; ++i) {
+      float* to = x + i * rows.channels;
+      for (std::int64_t copy = 0; copy < rows.factor; ++copy, y += rows.channels) {
+        for (std::int64_t c = 0; c < rows.channels; ++c) to[c] += y[c];
+      }
+    }
+  }
+}
+
+void check(const ImageShape& shape, std::int64_t factor, std::size_t small, std::size_t large) {
+  const std::int64_t elements = shape.batch * shape.height * shape.width * shape.channels;
+  if (factor >= 1 && static_cast<std::int64_t>(small) == elements &&
+      static_cast<std::int64_t>(large) == elements * factor * factor) {
+    return;
+  }
+  throw RequestError("upsample: the arrays do not have the sizes that the shape and the factor ask for");
+}
+
+}  // namespace
+
+void upsample(std::span<const float> x, const ImageShape& shape, std::int64_t factor, std::span<float> y) {
+  check(shape, factor, x.size(), y.size());
+  if (active_device() == Device::cuda) return cuda::upsample(x, shape, factor, y);
+  const Rows rows{shape.width, shape.channels, factor};
+  parallel_for(shape.batch * shape.height, [&](std::int64_t r) noexcept {
+    spread_row(rows, x.data() + r * rows.small(), y.data() + r * factor * rows.large());
+  });
+}
+
+void upsample_gradient(std::span<const float> y_gradient, const ImageShape& shape, std::int64_t factor,
+                       std::span<float> x_gradient) {
+  check(shape, factor, x_gradient.size(), y_gradient.size());
+  if (active_device() == Device::cuda) return cuda::upsample_gradient(y_gradient, shape, factor, x_gradient);
+  const Rows rows{shape.width, shape.channels, factor};
+  parallel_for(shape.batch * shape.height, [&](std::int64_t r) noexcept {
+    sum_rows(rows, y_gradient.data() + r * factor * rows.large(), x_gradient.data() + r * rows.small());
+  });
+}
+
+}  // namespace halfscope

@@ -1,0 +1,161 @@
+// The same run on the CPU and on the device: records, histograms and checkpoints are the same bytes.
+#include <map>
+
+#include <halfscope/io/file.hpp>
+
+#include "sim/train/run.hpp"
+#include "tests/sim/corners.hpp"
+#include "tests/sim/planted_dataset.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/twins.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Random words of a vocabulary of 20, five at a time.
+class FewWords final : public Dataset {
+ public:
+  [[nodiscard]] std::int64_t size(Split) const override { return 40; }
+  [[nodiscard]] Shape example_shape() const override { return {5}; }
+  [[nodiscard]] std::int64_t class_count() const override { return 20; }
+  [[nodiscard]] Batch batch(Split, std::span<const std::int64_t> indices) const override {
+    Batch batch;
+    for (const std::int64_t index : indices) {
+      for (std::int64_t t = 0; t < 6; ++t) {
+        const auto word =
+            static_cast<std::int32_t>(RandomStream{7}.bits(static_cast<std::uint64_t>(5 * index + t)) % 20);
+        if (t < 5) batch.tokens.push_back(word);
+        if (t > 0) batch.labels.push_back(word);
+      }
+    }
+    return batch;
+  }
+};
+
+using Records = std::map<std::string, std::string>;
+
+Records records_on(const std::string& device, TrainConfig config, const Dataset& dataset) {
+  const TemporaryFolder temporary;
+  config.device = device;
+  const RunFolder folder(temporary.path(), {"experiment", "arm", config.seed});
+  run_training(config, dataset, folder, [](const RunProgress&) {});
+  return {{"metrics", read_file(folder.path() / "metrics.jsonl")},
+          {"histograms", read_file(folder.path() / "histograms.jsonl")},
+          {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")}};
+}
+
+/// The first line in which two texts differ, which names the step and holds the site.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::size_t line = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] != b[i]) {
+      const std::size_t from = i < 60 ? 0 : i - 60;
+      return "line " + std::to_string(line + 1) + ": ..." + a.substr(from, 120) + "... on the CPU, ..." +
+             b.substr(from, 120) + "... on the device";
+    }
+    if (a[i] == '\n') ++line;
+  }
+  return a.size() == b.size() ? "" : "one text is longer than the other";
+}
+
+void check_parity(const TrainConfig& config, const Dataset& dataset) {
+  if (!can_use_device()) {
+    WARN("skipped: this machine has no CUDA device");
+    return;
+  }
+  const SimulatedDevice simulated;
+  Records here = records_on("cpu", config, dataset), there = records_on("cuda", config, dataset);
+  CHECK(!here["metrics"].empty());
+  for (const char* file : {"metrics", "histograms"}) {
+    INFO(file << ": " << first_difference(here[file], there[file]));
+    CHECK((here[file] == there[file]));
+  }
+  CHECK((here["checkpoint"] == there["checkpoint"]));
+}
+
+/// Everything that looks at a step looks at every one.
+TrainConfig watched(TrainConfig config) {
+  config.steps = 5;
+  config.batch = 6;
+  config.learning_rate = 1e-3;
+  config.loss_scale = "dynamic";
+  config.record_gradients = "histogram";
+  config.observe_roles = "all";
+  config.observe_every = 1;
+  config.shadow_every = 2;
+  config.evaluate_every = 3;
+  config.checkpoint_every = 2;
+  return config;
+}
+
+TEST_CASE("a classifier trains alike on the CPU and on the device", "[parity][cuda]") {
+  const SmallDataset dataset;
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  check_parity(config, dataset);
+  config.policy = "fp16_pure";
+  config.optimizer = "sgd";
+  config.accumulate = "fp16_sequential";
+  config.reduce = "fp16_sequential";
+  config.clip_norm = 0.1;
+  check_parity(config, dataset);
+  config.policy = "fp16_mixed";
+  config.accumulate = "tensor_core(hopper)";
+  config.weight_gradient = "bf16/stochastic";
+  config.activation_gradient = "fp8_e5m2/stochastic";
+  check_parity(config, dataset);
+}
+
+TEST_CASE("what overflows is found alike on the CPU and on the device", "[parity][cuda]") {
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  config.loss_scale = "16777216";  // gradients overflow, and the step is skipped
+  check_parity(config, SmallDataset{});
+  config.loss_scale = "1";
+  config.steps = 16;  // an epoch, so that the planted example comes
+  check_parity(config, PlantedDataset{3, 1e30f});
+}
+
+TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda]") {
+  check_parity(watched({.model = "ssd", .policy = "fp16_mixed"}), Corners{});
+}
+
+TEST_CASE("a segmentation trains alike on the CPU and on the device", "[parity][cuda]") {
+  check_parity(watched({.model = "unet", .policy = "fp16_mixed"}), CornerPixels{1});
+}
+
+TEST_CASE("language models train alike on the CPU and on the device", "[parity][cuda]") {
+  for (const char* model : {"gru_lm", "lstm_lm"}) {
+    INFO(model);
+    TrainConfig config = watched({.model = model, .policy = "fp16_mixed"});
+    config.embedding_size = 8;
+    config.hidden_size = 12;
+    config.dropout = 0.25;
+    config.clip_norm = 0.5;
+    check_parity(config, FewWords{});
+  }
+}
+
+TEST_CASE("a run goes on where it stopped, on either device", "[parity][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  const SmallDataset dataset;
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  Trainer whole(config, dataset), begun(config, dataset);
+  config.device = "cuda";
+  Trainer continued(config, dataset);
+  for (int i = 0; i < 2; ++i) (void)begun.step();
+  continued.restore(begun.checkpoint());
+  for (int i = 0; i < 4; ++i) (void)whole.step();
+  for (int i = 0; i < 2; ++i) (void)continued.step();
+  const SafetensorsFile expected = whole.checkpoint(), found = continued.checkpoint();
+  CHECK(found.metadata == expected.metadata);
+  REQUIRE(found.tensors.size() == expected.tensors.size());
+  for (std::size_t i = 0; i < expected.tensors.size(); ++i) {
+    const auto a = expected.tensors[i].array.values(), b = found.tensors[i].array.values();
+    INFO(expected.tensors[i].name);
+    CHECK(found.tensors[i].array.device() == Device::cpu);
+    CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+  }
+}
+
+}  // namespace
+}  // namespace halfscope
