@@ -60,7 +60,9 @@ std::vector<Contestant> contestants(const Options& options) {
   std::vector<std::string> names = options.scalers;
   if (names == std::vector<std::string>{"all"}) {
     names.clear();
-    for (const ScalerEntry& entry : scaler_table) names.emplace_back(entry.name);
+    for (const ScalerEntry& entry : scaler_table) {
+      if (!make_scaler(entry, {})->layerwise()) names.emplace_back(entry.name);
+    }
   }
   const ScalerSettings settings = options_of(options, names);
   std::vector<Contestant> all;

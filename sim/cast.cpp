@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/round.hpp>
 
 namespace halfscope {
@@ -40,7 +41,8 @@ std::uint32_t stream_site(const Site& site) {
 
 Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
   const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
-  return {context_.step, tensor, role, scaled ? context_.loss_scale : 1.0, part, context_.pass};
+  return {context_.step, tensor,       role, scaled ? context_.loss_scale * carried_scale_ : 1.0,
+          part,          context_.pass};
 }
 
 RandomStream Caster::random_stream(std::string_view name) const {
@@ -57,13 +59,21 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
+  const bool carries = adds_up && carried_scale_ != 1;
+  if (carries) count_weight_gradients(values);
   const CastCounts counts = round_and_count(values, quantizer, detail, stream);
-  if (adds_up) context_.weight_gradients->merge(*counts.before);
+  if (adds_up && !carries) context_.weight_gradients->merge(*counts.before);
   if (!observed()) return;
   const CastEvent event{where, quantizer, counts, values};
   for (const auto& tracker : *trackers_) {
     if (tracker->watches_casts(role) != CastDetail::none) tracker->on_cast(event, *context_.observations);
   }
+}
+
+void Caster::count_weight_gradients(std::span<const float> values) {
+  std::vector<float> unscaled(values.size());
+  scale(values, static_cast<float>(1 / carried_scale_), unscaled);
+  context_.weight_gradients->add(unscaled);
 }
 
 CastDetail Caster::watched(Role role) const {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include <halfscope/core/array.hpp>
 #include <halfscope/core/random.hpp>
+#include <halfscope/scaling/layerwise_scale.hpp>
 #include <halfscope/stats/tracker.hpp>
 
 #include "sim/policy.hpp"
@@ -23,6 +25,7 @@ struct StepContext {
   StepObservations* observations = nullptr;
   Pass pass = Pass::forward;
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
+  std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
 };
 
 class Caster {
@@ -31,9 +34,15 @@ class Caster {
   Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
       : policy_(std::move(policy)), seed_(seed), trackers_(&trackers) {}
 
-  void begin_step(const StepContext& context) { context_ = context; }
+  void begin_step(const StepContext& context) {
+    context_ = context;
+    carried_scale_ = 1;
+  }
   void begin_pass(Pass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }
+  /// What the gradients that follow carry besides the loss scale, a power of two.
+  void carry(double scale) { carried_scale_ = scale; }
   /// Whether a tracker wants this step's reductions counted.
   [[nodiscard]] bool watches_reductions() const;
 
@@ -52,12 +61,15 @@ class Caster {
   [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
   /// The most that any tracker wants to know of a cast of `role` in this step.
   [[nodiscard]] CastDetail watched(Role role) const;
+  /// Adds them as the backward pass will hand them out, without what they carry.
+  void count_weight_gradients(std::span<const float> values);
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
   PrecisionPolicy policy_;
   std::uint64_t seed_;
   TrackerList* trackers_;
   StepContext context_;
+  double carried_scale_ = 1;
 };
 
 }  // namespace halfscope

@@ -4,6 +4,14 @@
 #include <halfscope/kernel/elementwise.hpp>
 
 namespace halfscope {
+namespace {
+
+/// By a power of two, and so exactly as far as FP32 reaches.
+void divide(Array& gradient, double divisor) {
+  if (divisor != 1) scale(gradient.values(), static_cast<float>(1 / divisor), gradient.values());
+}
+
+}  // namespace
 
 TensorRef Tape::input(std::string name, Array value) {
   caster_->cast(value, name, Role::activation);
@@ -41,26 +49,65 @@ const Array& Tape::value(TensorRef tensor) const {
 void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
   Node& node = nodes_[tensor.index];
   if (!node.needs_gradient) return;
-  const bool first = node.gradient.empty();
-  if (!first) add(node.gradient.values(), gradient.values());
+  const bool of_weight = node.parameter != nullptr, first = node.gradient.empty();
+  double carried = of_weight ? carried_.weight : carried_.activation;
+  // Computed from what the layer has scaled; a weight gradient is not to carry that.
+  if (carried != carried_.activation) divide(gradient, carried_.activation / carried);
+  if (!first) {
+    const double largest = caster_->layerwise().value_or(LayerwiseOptions{}).largest;
+    carried = bring_to_one_scale({node.gradient, node.carried_scale}, {gradient, carried}, largest);
+    add(node.gradient.values(), gradient.values());
+  }
   node.gradient = std::move(gradient);
+  node.carried_scale = carried;
   if (first && rounds == Rounds::no) return;
-  const Role role = node.parameter != nullptr ? Role::weight_gradient : Role::activation_gradient;
-  caster_->cast(node.gradient, node.name, role);
+  caster_->carry(carried);
+  caster_->cast(node.gradient, node.name, of_weight ? Role::weight_gradient : Role::activation_gradient);
+  caster_->carry(carried_.activation);
+}
+
+const Parameter* Tape::weight_of(std::size_t index) const {
+  const Parameter* largest = nullptr;
+  while (index-- > 0 && nodes_[index].parameter != nullptr) {
+    const Parameter* parameter = nodes_[index].parameter;
+    if (parameter->master.shape().size() < 2) continue;
+    if (largest == nullptr || parameter->master.size() > largest->master.size()) largest = parameter;
+  }
+  return largest;
+}
+
+void Tape::begin_backward(std::size_t index) {
+  Node& node = nodes_[index];
+  carried_ = {node.carried_scale, node.carried_scale};
+  caster_->carry(node.carried_scale);
+  const Parameter* weight = caster_->layerwise() ? weight_of(index) : nullptr;
+  if (weight == nullptr) return;
+  const double factor =
+      layer_scale(node.gradient, weight->weight(), node.carried_scale, *caster_->layerwise());
+  if (factor == 1) return;
+  scale(node.gradient.values(), static_cast<float>(factor), node.gradient.values());
+  carried_.activation *= factor;
+  caster_->carry(carried_.activation);
+  // Made larger its numbers stay the format's own, made smaller they may not.
+  if (factor < 1) caster_->cast(node.gradient, node.name, Role::activation_gradient);
 }
 
 void Tape::backward(TensorRef loss, float loss_scale) {
   caster_->begin_pass(Pass::backward);
+  carried_ = {};
   add_gradient(loss, Array::from({}, {loss_scale}), Rounds::no);
   for (std::size_t i = loss.index + 1; i-- > 0;) {
     Node& node = nodes_[i];
     if (node.gradient.empty()) continue;
     if (node.parameter != nullptr) {
+      divide(node.gradient, node.carried_scale);
       node.parameter->gradient = std::move(node.gradient);
     } else if (node.backward) {
+      begin_backward(i);
       node.backward(*this, std::move(node.gradient));
     }
   }
+  caster_->carry(1);
 }
 
 }  // namespace halfscope

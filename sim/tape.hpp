@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/cast.hpp"
+#include "sim/layer_scale.hpp"
 #include "sim/parameter.hpp"
 
 namespace halfscope {
@@ -61,7 +62,9 @@ class Tape {
   void add_gradient(TensorRef tensor, Array gradient, Rounds rounds = Rounds::yes);
 
   /// Runs every backward from `loss` (a scalar) up, whose own gradient is the loss scale. Parameters receive
-  /// theirs.
+  /// theirs. Where the caster has a layer-wise scale, a layer with a weight matrix multiplies its incoming
+  /// gradient by a power of two, which the activations' gradients carry on; weight gradients are rounded as
+  /// they carry what came in, and divided by it.
   void backward(TensorRef loss, float loss_scale);
 
  private:
@@ -72,11 +75,19 @@ class Tape {
     Backward backward = nullptr;
     Parameter* parameter = nullptr;
     bool needs_gradient = false;
+    double carried_scale = 1;  ///< that the gradient carries besides the loss scale
   };
+
+  /// The matrix or filter among the parameters that were recorded right before operation `index`; null where
+  /// it has none.
+  [[nodiscard]] const Parameter* weight_of(std::size_t index) const;
+  /// Scales what operation `index` is handed, and notes what its contributions carry.
+  void begin_backward(std::size_t index);
 
   Caster* caster_;
   Phase phase_;
   std::vector<Node> nodes_;
+  CarriedScales carried_;  ///< by what the running backward contributes
 };
 
 }  // namespace halfscope

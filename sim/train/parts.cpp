@@ -8,6 +8,7 @@
 #include <optional>
 
 #include <halfscope/arithmetic/elementary.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/optim/optimizers.hpp"
@@ -95,6 +96,15 @@ ScalerSettings resolved_scaler_options(const TrainConfig& config) {
 
 std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {
   return find_scaler(config.loss_scale).make(resolved_scaler_options(config));
+}
+
+std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const PrecisionPolicy& policy) {
+  std::optional<LayerwiseOptions> options = scaler.layerwise();
+  if (!options) return options;
+  const FloatFormat& format = policy.quantizer(Role::activation_gradient).format;
+  options->smallest = std::ldexp(1.0, format.lowest_exponent());
+  options->largest = from_bits(format.max_finite_bits());
+  return options;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config, const ParameterStore& parameters) {

@@ -27,6 +27,10 @@ namespace halfscope {
 /// scaler does not know.
 [[nodiscard]] ScalerSettings resolved_scaler_options(const TrainConfig& config);
 [[nodiscard]] std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config);
+/// Of a backward pass under `policy`, where the scaler acts there: activation gradients are to stay within
+/// their format.
+[[nodiscard]] std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler,
+                                                           const PrecisionPolicy& policy);
 
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config,
                                                         const ParameterStore& parameters);

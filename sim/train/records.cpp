@@ -11,11 +11,17 @@ namespace halfscope {
 namespace {
 
 Json to_json(const TensorCounters& c) {
-  return {{"tensor", c.tensor},       {"role", std::string(name_of(c.role))},
-          {"scale", c.scale},         {"elements", c.elements},
-          {"zeros", c.zeros},         {"flushed", c.flushed},
-          {"subnormal", c.subnormal}, {"overflow", c.overflow},
-          {"nonfinite", c.nonfinite}, {"max_abs", shortest(c.max_abs)}};
+  const CastTally& tally = c.tally;
+  return {{"tensor", c.tensor},
+          {"role", std::string(name_of(c.role))},
+          {"scale", c.scale},
+          {"elements", c.elements},
+          {"zeros", tally.zeros},
+          {"flushed", tally.flushed},
+          {"subnormal", tally.subnormal},
+          {"overflow", tally.overflow},
+          {"nonfinite", tally.nonfinite},
+          {"max_abs", shortest(tally.max_abs)}};
 }
 
 Json to_json(const UpdateCounters& c) {

@@ -93,7 +93,10 @@ void run_with(std::unique_ptr<Tracker> tracker, const PrecisionPolicy& policy, s
   trackers.push_back(std::move(tracker));
   StepObservations unused;
   Caster caster(policy, seed, trackers);
-  caster.begin_step({context.step, context.loss_scale, &unused});
+  caster.begin_step({.step = context.step,
+                     .loss_scale = context.loss_scale,
+                     .observations = &unused,
+                     .layerwise = context.layerwise});
   repeat(caster, context.loss_scale);
 }
 

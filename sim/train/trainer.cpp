@@ -102,7 +102,8 @@ StepRecord Trainer::step() {
       .step = record.step,
       .loss_scale = record.scale,
       .observations = pointer_to(record.observations),
-      .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr};
+      .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
+      .layerwise = layerwise_of(*scaler_, caster_.policy())};
   caster_.begin_step(context);
 
   Tape tape(caster_, Phase::training);
@@ -150,7 +151,10 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
 StepObservations Trainer::look_at_step(const StepContext& context, const Batch& batch) {
   StepObservations seen;
   Caster caster(caster_.policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
-  caster.begin_step({context.step, context.loss_scale, &seen});
+  caster.begin_step({.step = context.step,
+                     .loss_scale = context.loss_scale,
+                     .observations = &seen,
+                     .layerwise = context.layerwise});
   repeat(caster, context.loss_scale, batch);
   return seen;
 }

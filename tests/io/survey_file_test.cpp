@@ -15,22 +15,28 @@ namespace {
 
 class FileInMemory : public TensorFile {
  public:
-  void add(std::string name, std::vector<float> values, Access access = Access::random) {
-    const auto elements = static_cast<std::int64_t>(values.size());
-    tensors_.push_back({std::move(name), StoredType::f32, {elements}, elements, access});
-    values_.push_back(std::move(values));
+  void add(std::string name, const std::vector<float>& values, Access access = Access::random) {
+    add_stored(std::move(name), StoredType::f32, std::as_bytes(std::span(values)), access);
+  }
+  void add_stored(std::string name, StoredType type, std::span<const std::byte> bytes,
+                  Access access = Access::random) {
+    const auto elements = static_cast<std::int64_t>(bytes.size() / bytes_per_element(type));
+    tensors_.push_back({std::move(name), type, {elements}, elements, access});
+    bytes_.emplace_back(bytes.begin(), bytes.end());
   }
   void damage(std::size_t index, std::int64_t element) { damaged_ = {index, element}; }
 
   [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  void read(std::size_t index, std::int64_t first, std::int64_t count,
-            const ElementSink& sink) const override {
+  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                   const StoredSink& sink) const override {
+    const std::size_t width = bytes_per_element(tensors_[index].type);
     for (std::int64_t done = 0; done < count; done += piece) {
       const std::int64_t here = std::min(piece, count - done), at = first + done;
       if (damaged_.index == index && at <= damaged_.element && damaged_.element < at + here) {
         throw RequestError("damaged at element " + std::to_string(damaged_.element));
       }
-      sink(std::span(values_[index]).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(here)));
+      sink(std::span(bytes_[index])
+               .subspan(width * static_cast<std::size_t>(at), width * static_cast<std::size_t>(here)));
     }
   }
 
@@ -41,7 +47,7 @@ class FileInMemory : public TensorFile {
     std::int64_t element = 0;
   };
   std::vector<StoredTensor> tensors_;
-  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<std::byte>> bytes_;  // of tensors_
   Damage damaged_;
 };
 
@@ -86,6 +92,37 @@ TEST_CASE("files are surveyed the same by any number of threads, however they ar
         [&](std::int64_t elements) { heard += elements; });
     CHECK(order == chosen);
     CHECK(heard == 2 * static_cast<std::int64_t>(large.size()) + 3);
+  }
+}
+
+TEST_CASE("tensors of 8 and 16 bits are surveyed as their numbers are", "[survey_file]") {
+  const RandomStream random{.seed = 9};
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(5 * survey_block + 3));
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i % 3 == 0 ? 0 : random.bits(i) & 0x7B7B8B7Bu;
+  const auto large = std::as_bytes(std::span(words));
+  for (const StoredType type :
+       {StoredType::f16, StoredType::bf16, StoredType::f8_e4m3, StoredType::f8_e5m2}) {
+    FileInMemory file;
+    file.add_stored("large", type, large);
+    file.add_stored("unpacked", type, large, Access::sequential);
+    file.add_stored("small", type, large.first(1000));
+    SurveyPass expected(bf16);
+    file.read(0, 0, file.tensors()[0].elements, [&](std::span<const float> piece) { expected.add(piece); });
+    std::optional<TensorSurvey> before;
+    for (const int threads : {1, 2, 5}) {
+      const Threads set(threads);
+      INFO(name_of(type) << ", " << threads << " threads");
+      survey_tensors(file, std::vector<std::size_t>{0, 1, 2}, bf16,
+                     [&](std::size_t index, const TensorSurvey& survey) {
+                       CHECK(survey.histogram().elements() == file.tensors()[index].elements);
+                       if (index == 2) return;
+                       CHECK(survey.histogram() == expected.survey().histogram());
+                       CHECK(survey.lost_energy(-117) == expected.survey().lost_energy(-117));
+                       CHECK(survey == before.value_or(survey));
+                       before = survey;
+                     });
+    }
+    CHECK(before.has_value());
   }
 }
 

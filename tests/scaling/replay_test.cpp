@@ -80,5 +80,11 @@ TEST_CASE("a replay flushes what the histogram says", "[scaling][replay]") {
              {"step 3", "record_gradients=histogram"});
 }
 
+TEST_CASE("a scale that is chosen inside the backward pass is not replayed", "[scaling][replay]") {
+  const auto scaler = scaler_called("layerwise", {});
+  check_says(message_of<RequestError>([&] { const ScalerReplay refused(*scaler); }),
+             {"layerwise", "backward pass", "a trace does not hold"});
+}
+
 }  // namespace
 }  // namespace halfscope

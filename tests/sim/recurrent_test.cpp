@@ -130,11 +130,11 @@ TEST_CASE("parts of a tensor count as the whole does, in any order", "[recurrent
     REQUIRE(got.tensors.size() == 1);
     REQUIRE(got.histograms.size() == 1);
     CHECK(got.histograms[0].histogram == expected.histograms[0].histogram);
-    CHECK(got.tensors[0].flushed == expected.tensors[0].flushed);
-    CHECK(got.tensors[0].subnormal == expected.tensors[0].subnormal);
-    CHECK(got.tensors[0].max_abs == expected.tensors[0].max_abs);
+    CHECK(got.tensors[0].tally.flushed == expected.tensors[0].tally.flushed);
+    CHECK(got.tensors[0].tally.subnormal == expected.tensors[0].tally.subnormal);
+    CHECK(got.tensors[0].tally.max_abs == expected.tensors[0].tally.max_abs);
     CHECK(got.tensors[0].elements == 300);
-    CHECK(got.tensors[0].flushed > 0);
+    CHECK(got.tensors[0].tally.flushed > 0);
   }
 }
 

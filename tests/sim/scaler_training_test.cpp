@@ -94,7 +94,7 @@ TEST_CASE("the records have the largest gradient and all of their histogram", "[
     if (histogram.what == "weight_gradient") all.merge(histogram.histogram);
   }
   for (const TensorCounters& tensor : record.observations->tensors) {
-    if (tensor.role == Role::weight_gradient) largest = std::max(largest, tensor.max_abs);
+    if (tensor.role == Role::weight_gradient) largest = std::max(largest, tensor.tally.max_abs);
   }
   CHECK(all.elements() > 1000);
   CHECK(*record.gradients->histogram == all);

@@ -113,12 +113,12 @@ TEST_CASE("flushed gradients: a loss scale of 2^-30 flushes the weight gradients
     if (tensor.tensor != "fc2.weight" || tensor.role != Role::weight_gradient) continue;
     ++weights;
     // The logits' gradients were flushed before they could reach it: exact zeros, nothing left to flush.
-    CHECK(tensor.zeros == tensor.elements);
+    CHECK(tensor.tally.zeros == tensor.elements);
   }
   CHECK(weights == 1);
   const TensorCounters& logits = record.observations->tensors.front();
   CHECK(logits.tensor == "fc2");
-  CHECK(logits.flushed == logits.elements);
+  CHECK(logits.tally.flushed == logits.elements);
 }
 
 TEST_CASE("checkpoints restore a run to the bit and refuse another network's", "[trainer]") {

@@ -56,12 +56,12 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
       CHECK(counters.role == role);
       CHECK(counters.scale == 8);
       CHECK(counters.elements == 15);
-      CHECK(counters.zeros == 2);
-      CHECK(counters.flushed == (away ? 2 : 3));
-      CHECK(counters.subnormal == (away ? 3 : 2));
-      CHECK(counters.overflow == 2);
-      CHECK(counters.nonfinite == 2);
-      CHECK(counters.max_abs == 1e9f);
+      CHECK(counters.tally.zeros == 2);
+      CHECK(counters.tally.flushed == (away ? 2 : 3));
+      CHECK(counters.tally.subnormal == (away ? 3 : 2));
+      CHECK(counters.tally.overflow == 2);
+      CHECK(counters.tally.nonfinite == 2);
+      CHECK(counters.tally.max_abs == 1e9f);
       REQUIRE(step.histograms.size() == 1);
       CHECK(step.histograms[0].what == name_of(role));
       CHECK(step.histograms[0].scale == 8);
@@ -74,7 +74,7 @@ TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]")
   const auto tracker = make_gradient_underflow({.roles = {Role::activation}});
   const StepObservations activations = observe_cast(*tracker, Role::activation, {fp16}, gradients);
   CHECK(activations.tensors.at(0).role == Role::activation);
-  CHECK(activations.tensors.at(0).flushed == 3);
+  CHECK(activations.tensors.at(0).tally.flushed == 3);
   CHECK(activations.histograms.empty());
   CHECK(observe_cast(*tracker, Role::weight_gradient, {fp16}, gradients).tensors.empty());
 }
@@ -84,14 +84,14 @@ TEST_CASE("gradient_underflow counts other formats by their own limits", "[track
   const std::vector<float> values{0x1p-11f, 0x1p-10f, 0x1.8p-10f, 0x1p-9f, 0x1p-6f, 448,
                                   464,      465,      -1e9f,      NAN,     0};
   const TensorCounters e4m3 = observe_cast(*tracker, Role::weight_gradient, {fp8_e4m3}, values).tensors[0];
-  CHECK(e4m3.flushed == 2);  // 2^-10 is the tie
-  CHECK(e4m3.subnormal == 2);
-  CHECK(e4m3.overflow == 2);  // to NaN: the format has no infinity
-  CHECK(e4m3.nonfinite == 1);
+  CHECK(e4m3.tally.flushed == 2);  // 2^-10 is the tie
+  CHECK(e4m3.tally.subnormal == 2);
+  CHECK(e4m3.tally.overflow == 2);  // to NaN: the format has no infinity
+  CHECK(e4m3.tally.nonfinite == 1);
   const Quantizer saturating{fp8_e4m3, Rounding::nearest_even, Overflow::saturate};
-  CHECK(observe_cast(*tracker, Role::weight_gradient, saturating, values).tensors[0].overflow == 0);
+  CHECK(observe_cast(*tracker, Role::weight_gradient, saturating, values).tensors[0].tally.overflow == 0);
   const TensorCounters bfloat = observe_cast(*tracker, Role::weight_gradient, {bf16}, gradients).tensors[0];
-  CHECK((bfloat.flushed == 0 && bfloat.subnormal == 0 && bfloat.overflow == 0));
+  CHECK((bfloat.tally.flushed == 0 && bfloat.tally.subnormal == 0 && bfloat.tally.overflow == 0));
 }
 
 TEST_CASE("update_loss finds the updates that FP16 weights do not feel", "[tracker]") {

@@ -1,4 +1,4 @@
-// From the bytes of a tensor as a file holds them to pieces of floats.
+// From the bytes of a tensor as a file holds them to pieces of little-endian elements.
 #pragma once
 
 #include <bit>
@@ -16,9 +16,10 @@ struct ElementEncoding {
   std::endian order = std::endian::little;
 };
 
-/// Takes `count` elements from `source` and hands them to `sink`, see TensorFile::read.
+/// Takes `count` elements from `source` and hands them to `sink`, see
+/// TensorFile::read_stored.
 void read_elements(const ElementEncoding& encoding, std::int64_t count, const ByteSource& source,
-                   const ElementSink& sink);
+                   const StoredSink& sink);
 
 /// Throws RequestError unless `tensor` has the elements [first, first + count).
 void check_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count);

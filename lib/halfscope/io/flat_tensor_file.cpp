@@ -32,8 +32,8 @@ class FlatTensorFile : public TensorFile {
   [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
 
-  void read(std::size_t index, std::int64_t first, std::int64_t count,
-            const ElementSink& sink) const override {
+  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                   const StoredSink& sink) const override {
     check_range(tensors_.at(index), first, count);
     const auto& [begin, encoding] = places_[index];
     const std::uint64_t offset = static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);

@@ -52,8 +52,8 @@ class NpzFile : public TensorFile {
   [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
 
-  void read(std::size_t index, std::int64_t first, std::int64_t count,
-            const ElementSink& sink) const override {
+  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                   const StoredSink& sink) const override {
     check_range(tensors_.at(index), first, count);
     if (count == 0) return;
     const auto& [member, begin, encoding] = arrays_[index];

@@ -36,6 +36,8 @@ struct SkippedTensor {
 
 /// Takes consecutive elements of a tensor; the memory is only lent for the call.
 using ElementSink = std::function<void(std::span<const float>)>;
+/// The same as they are stored, little-endian; the memory is aligned for any element.
+using StoredSink = std::function<void(std::span<const std::byte>)>;
 
 /// Elements come in storage order, so a column-major array is read as it lies. Every type becomes FP32: f16,
 /// bf16, f8 exactly; f64 rounded to odd, so that rounding it again to any format of up to 22 significand bits
@@ -49,10 +51,13 @@ class TensorFile {
     static const std::vector<SkippedTensor> nothing;
     return nothing;
   }
-  /// Elements [first, first + count) of tensor `index`, in order, in pieces of at most 16384; safe to call
-  /// from several threads at once. Throws RequestError where the file turns out to be damaged there.
-  virtual void read(std::size_t index, std::int64_t first, std::int64_t count,
-                    const ElementSink& sink) const = 0;
+  /// Elements [first, first + count) of tensor `index`, in order, in pieces of whole elements and at most
+  /// 64 KiB; safe to call from several threads at once. Throws RequestError where the file turns out to be
+  /// damaged there.
+  virtual void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                           const StoredSink& sink) const = 0;
+  /// The same as FP32, in pieces of at most 16384 elements.
+  void read(std::size_t index, std::int64_t first, std::int64_t count, const ElementSink& sink) const;
 };
 
 /// Opens `path` by its extension (.npy, .npz, .safetensors); any other file holds raw little-endian elements

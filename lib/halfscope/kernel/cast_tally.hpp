@@ -23,6 +23,16 @@ struct CastTally {
   friend constexpr bool operator==(const CastTally&, const CastTally&) = default;
 };
 
+/// Adds what another part of the array tallied: integers and a maximum, the same in any order.
+inline void merge(CastTally& all, const CastTally& part) {
+  all.zeros += part.zeros;
+  all.nonfinite += part.nonfinite;
+  all.flushed += part.flushed;
+  all.subnormal += part.subnormal;
+  all.overflow += part.overflow;
+  all.max_abs = all.max_abs > part.max_abs ? all.max_abs : part.max_abs;
+}
+
 /// The smallest magnitudes, as FP32 bits, that a cast makes more than zero, normal and infinite.
 struct CastLimits {
   std::uint32_t nonzero = 0, normal = 0, infinite = 0;

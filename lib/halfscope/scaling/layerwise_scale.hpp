@@ -29,9 +29,9 @@ struct LayerwiseOptions {
 
 /// The power of two to multiply g by: at most what it takes to lose no more than underflow_share of dX, taken
 /// to be normal with mean 0, and at least 1, but never more than the bounds or than a sum of fan_in products
-/// has room for; 1 where g or W is all zeros. It acts inside the backward pass, layer by layer, so it is no
-/// LossScaler: the weight gradients of a layer are divided by the scale that its g carries. Throws
-/// RequestError for options out of range.
+/// has room for; 1 where g or W is all zeros. It acts inside the backward pass, layer by layer
+/// (LayerwiseScaler asks for it): the weight gradients of a layer are divided by the scale that its g
+/// carries. Throws RequestError for options out of range.
 [[nodiscard]] double layerwise_scale(const LayerStatistics& layer, const LayerwiseOptions& options = {});
 
 }  // namespace halfscope

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <halfscope/core/names.hpp>
+#include <halfscope/scaling/layerwise_scale.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope {
@@ -42,6 +44,8 @@ class LossScaler {
   [[nodiscard]] double scale() const { return scale_; }
   /// What `update` looks at; nobody needs to compute more.
   [[nodiscard]] virtual GradientDetail needs() const = 0;
+  /// What every layer's gradient is scaled by in the backward pass besides, where the rule acts there.
+  [[nodiscard]] virtual std::optional<LayerwiseOptions> layerwise() const { return std::nullopt; }
   /// Takes note of a step; true where its weight update must be skipped: its gradients are not finite, and
   /// the scaler looks at them. Throws RunError where the scaler's rule is to end the run.
   bool update(const StepGradients& gradients);

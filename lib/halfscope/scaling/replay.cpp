@@ -28,6 +28,14 @@ int moved_log2(const TraceStep& step, double scale) {
 
 }  // namespace
 
+ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
+  if (!scaler.layerwise()) return;
+  throw RequestError(
+      "layerwise cannot be replayed: it chooses its scales inside the backward pass, from the gradient and "
+      "the "
+      "weights of each layer, which a trace does not hold; train with it, --set scaler=layerwise");
+}
+
 void ScalerReplay::step(const TraceStep& step) {
   if (stopped_) return;
   if (scaler_->needs() == GradientDetail::histogram && !step.histogram) {

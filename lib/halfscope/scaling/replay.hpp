@@ -27,8 +27,8 @@ struct TraceStep {
 /// fits under it, for nothing more is known; recorded at a scale of 1 or less it is not finite at any scale.
 class ScalerReplay {
  public:
-  /// `scaler` outlives the replay.
-  explicit ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {}
+  /// `scaler` outlives the replay. Throws RequestError for one that acts inside the backward pass.
+  explicit ScalerReplay(LossScaler& scaler);
 
   /// Throws RequestError where the scaler needs a histogram and the step has none.
   void step(const TraceStep& step);

@@ -48,6 +48,12 @@ inline constexpr std::array scaler_option_table{
     ScalerOptionEntry{"tolerance", OptionKind::number, 0, 1,
                       "overflow that is tolerated: of fairseq a share of the steps since the scale moved, of "
                       "popart a share of the elements in the upper eighth of the range"},
+    ScalerOptionEntry{"underflow_share", OptionKind::number, 1e-9, 0.5,
+                      "share of a layer's activation gradients that layerwise may lose"},
+    ScalerOptionEntry{"layer_bound", OptionKind::number, 1, 0x1p24,
+                      "the most that layerwise scales a layer by"},
+    ScalerOptionEntry{"carried_bound", OptionKind::number, 1, 0x1p60,
+                      "the most that layerwise lets a gradient carry of all layers' scales"},
     ScalerOptionEntry{"margin", OptionKind::whole_number, 0, 40,
                       "binades that headroom keeps free above the largest gradient"},
     ScalerOptionEntry{"history", OptionKind::whole_number, 1, 1000,

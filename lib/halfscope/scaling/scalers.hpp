@@ -8,6 +8,7 @@
 #include <halfscope/scaling/deepspeed_scaler.hpp>
 #include <halfscope/scaling/fairseq_scaler.hpp>
 #include <halfscope/scaling/headroom_scaler.hpp>
+#include <halfscope/scaling/layerwise_scaler.hpp>
 #include <halfscope/scaling/logmax_scaler.hpp>
 #include <halfscope/scaling/popart_scaler.hpp>
 #include <halfscope/scaling/static_scaler.hpp>
@@ -63,6 +64,9 @@ inline constexpr std::array scaler_table{
     ScalerEntry{"popart",
                 "PopART: moves every step, by the share of gradients in the upper eighth of the range",
                 popart_options, make<PopartScaler>},
+    ScalerEntry{"layerwise",
+                "Zhao et al.: inside the backward pass, a power of two for each layer's gradient; no replay",
+                layerwise_options, make<LayerwiseScaler>},
     ScalerEntry{"headroom",
                 "ours: the largest scale that nothing of the last steps overflows at, less a margin",
                 headroom_options, make<HeadroomScaler>},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
@@ -35,15 +36,6 @@ std::vector<Counts> count_shares(std::span<float> values, Body&& body) {
          values.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(next - first)));
   });
   return counts;
-}
-
-void merge(CastTally& all, const CastTally& part) {
-  all.zeros += part.zeros;
-  all.nonfinite += part.nonfinite;
-  all.flushed += part.flushed;
-  all.subnormal += part.subnormal;
-  all.overflow += part.overflow;
-  all.max_abs = std::max(all.max_abs, part.max_abs);
 }
 
 /// The histogram of the values that are there before each share is rounded in place.
@@ -86,11 +78,18 @@ std::uint32_t smallest_rounding_to(std::uint32_t limit, const Quantizer& quantiz
   return low;
 }
 
-CastLimits limits_of(const Quantizer& quantizer) {
+CastLimits find_limits(const Quantizer& quantizer) {
   return {
       .nonzero = smallest_rounding_to(1, quantizer),
       .normal = smallest_rounding_to(to_bits(std::ldexp(1.0f, quantizer.format.min_exponent())), quantizer),
       .infinite = smallest_rounding_to(infinity_bits, quantizer)};
+}
+
+/// Those found last are kept: most casts are to the format of the one before.
+CastLimits limits_of(const Quantizer& quantizer) {
+  thread_local std::optional<std::pair<Quantizer, CastLimits>> latest;
+  if (!latest || latest->first != quantizer) latest.emplace(quantizer, find_limits(quantizer));
+  return latest->second;
 }
 
 CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) {

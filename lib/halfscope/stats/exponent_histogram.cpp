@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-void ExponentHistogram::merge(const ExponentHistogram& other) {
+void ExponentHistogram::merge(const ExponentHistogram& other, std::int64_t times) {
   if (format_ != other.format_) {
     throw RequestError("histograms for " + to_string(format_) + " and " + to_string(other.format_) +
                        " count at different edges; count both for one format");
@@ -13,15 +13,15 @@ void ExponentHistogram::merge(const ExponentHistogram& other) {
   for (std::size_t i = 0; i < counts_.binades.size(); ++i) {
     BinadeCounts& mine = counts_.binades[i];
     const BinadeCounts& theirs = other.counts_.binades[i];
-    mine.all += theirs.all;
-    mine.pow2 += theirs.pow2;
-    mine.top += theirs.top;
-    mine.ts += theirs.ts;
+    mine.all += times * theirs.all;
+    mine.pow2 += times * theirs.pow2;
+    mine.top += times * theirs.top;
+    mine.ts += times * theirs.ts;
   }
-  counts_.zeros += other.counts_.zeros;
-  counts_.negative_zeros += other.counts_.negative_zeros;
-  counts_.infinities += other.counts_.infinities;
-  counts_.nans += other.counts_.nans;
+  counts_.zeros += times * other.counts_.zeros;
+  counts_.negative_zeros += times * other.counts_.negative_zeros;
+  counts_.infinities += times * other.counts_.infinities;
+  counts_.nans += times * other.counts_.nans;
   counts_.max_abs = std::max(counts_.max_abs, other.counts_.max_abs);
 }
 

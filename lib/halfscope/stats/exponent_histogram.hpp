@@ -24,7 +24,8 @@ class ExponentHistogram {
 
   void add(std::span<const float> values) { histogram(values, counts_, binade_edges(format_)); }
   /// Throws RequestError where `other` was counted at the edges of another format.
-  void merge(const ExponentHistogram& other);
+  /// What `other` holds counts `times` times.
+  void merge(const ExponentHistogram& other, std::int64_t times = 1);
 
   /// The format at whose edges the counts were made.
   [[nodiscard]] const FloatFormat& format() const { return format_; }

@@ -23,19 +23,23 @@ CosineTotals operator+(const CosineTotals& a, const CosineTotals& b) {
   return {a.xx + b.xx, a.xq + b.xq, a.qq + b.qq};
 }
 
+CosineTotals operator*(double times, const CosineTotals& a) {
+  return {times * a.xx, times * a.xq, times * a.qq};
+}
+
 CosineTotals totals_of(const CosineSums& sums) {
   return {sum_in_order(sums.xx), sum_in_order(sums.xq), sum_in_order(sums.qq)};
 }
 
 }  // namespace
 
-void TensorSurvey::merge(const TensorSurvey& following) {
-  histogram_.merge(following.histogram_);
+void TensorSurvey::merge(const TensorSurvey& following, std::int64_t times) {
+  histogram_.merge(following.histogram_, times);
   for (std::size_t i = 0; i < energies_.size(); ++i) {
-    energies_[i].all += following.energies_[i].all;
-    energies_[i].ts += following.energies_[i].ts;
+    energies_[i].all += following.energies_[i].all * static_cast<Uint128>(times);
+    energies_[i].ts += following.energies_[i].ts * static_cast<Uint128>(times);
   }
-  totals_ = totals_ + following.totals_;
+  totals_ = totals_ + static_cast<double>(times) * following.totals_;
 }
 
 double TensorSurvey::lost_energy(int scale_log2) const {

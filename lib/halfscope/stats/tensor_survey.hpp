@@ -30,8 +30,9 @@ class TensorSurvey {
   TensorSurvey(const ExponentHistogram& histogram, const BinadeEnergies& energies, const CosineTotals& totals)
       : histogram_(histogram), energies_(energies), totals_(totals) {}
 
-  /// Adds the part of the tensor that follows. Throws RequestError for a survey of another format.
-  void merge(const TensorSurvey& following);
+  /// Adds the part of the tensor that follows, `times` times. Throws RequestError for a survey of another
+  /// format.
+  void merge(const TensorSurvey& following, std::int64_t times = 1);
 
   [[nodiscard]] const ExponentHistogram& histogram() const { return histogram_; }
   /// Of the sum of squares of the finite elements, the share of those that the scale 2^scale_log2 flushes; to

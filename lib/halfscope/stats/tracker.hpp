@@ -41,19 +41,14 @@ struct ReductionEvent {
   ReductionCounters counters;
 };
 
-/// What a cast tensor held. `flushed`, `subnormal`, `overflow` count elements that the cast to `format` makes
-/// zero, subnormal or infinite; `elements` counts all, exact zeros and non-finite ones included.
+/// What a cast tensor held, and what became of it. `elements` counts all, exact zeros and non-finite ones
+/// included.
 struct TensorCounters {
   std::string tensor;
   Role role{};
   double scale = 1;
   std::int64_t elements = 0;
-  std::int64_t zeros = 0;
-  std::int64_t flushed = 0;
-  std::int64_t subnormal = 0;
-  std::int64_t overflow = 0;
-  std::int64_t nonfinite = 0;
-  float max_abs = 0;  ///< of the finite elements
+  CastTally tally{};
 };
 
 /// What became of one parameter's update: `lost` of the `nonzero` elements would round back to the old

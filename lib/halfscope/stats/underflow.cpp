@@ -7,28 +7,11 @@ namespace halfscope {
 namespace {
 
 TensorCounters counters_of(const CastEvent& event) {
-  const CastTally& tally = event.counts.tally;
   return {.tensor = std::string(event.site.tensor),
           .role = event.site.role,
           .scale = event.site.scale,
           .elements = event.counts.elements,
-          .zeros = tally.zeros,
-          .flushed = tally.flushed,
-          .subnormal = tally.subnormal,
-          .overflow = tally.overflow,
-          .nonfinite = tally.nonfinite,
-          .max_abs = tally.max_abs};
-}
-
-/// Integers and a maximum: the same whatever the order of the parts.
-void merge(TensorCounters& all, const TensorCounters& part) {
-  all.elements += part.elements;
-  all.zeros += part.zeros;
-  all.flushed += part.flushed;
-  all.subnormal += part.subnormal;
-  all.overflow += part.overflow;
-  all.nonfinite += part.nonfinite;
-  all.max_abs = std::max(all.max_abs, part.max_abs);
+          .tally = event.counts.tally};
 }
 
 /// What the step's records say of the other parts of the event's tensor; null where there is nothing yet.
@@ -71,7 +54,8 @@ class GradientUnderflow final : public Tracker {
   void on_cast(const CastEvent& event, StepObservations& step) override {
     const TensorCounters counters = counters_of(event);
     if (TensorCounters* seen = other_parts(event.site, step.tensors)) {
-      merge(*seen, counters);
+      seen->elements += counters.elements;
+      merge(seen->tally, counters.tally);
     } else {
       step.tensors.push_back(counters);
     }

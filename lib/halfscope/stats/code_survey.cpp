@@ -1,0 +1,46 @@
+// A count is a sum of powers of two: the codes that have one of them in theirs are surveyed once, as floats,
+// and count that often. So every figure has one definition, and no code is looked at more often than it
+// occurs.
+#include <halfscope/stats/code_survey.hpp>
+
+#include <algorithm>
+#include <bit>
+
+#include <halfscope/kernel/widen.hpp>
+
+namespace halfscope {
+namespace {
+
+/// The float of each code.
+std::vector<float> numbers_of(StoredType type, std::size_t codes) {
+  const std::size_t width = bytes_per_element(type);
+  std::vector<std::byte> stored;
+  for (std::size_t code = 0; code < codes; ++code) {
+    for (std::size_t i = 0; i < width; ++i) stored.push_back(static_cast<std::byte>(code >> (8 * i)));
+  }
+  std::vector<float> numbers(codes);
+  widen(type, stored.data(), numbers);
+  return numbers;
+}
+
+}  // namespace
+
+TensorSurvey survey_codes(const CodeCounts& counts, StoredType type, const FloatFormat& format) {
+  const std::span<const std::int64_t> times = counts.totals();
+  const std::vector<float> numbers = numbers_of(type, times.size());
+  const auto most = static_cast<std::uint64_t>(*std::max_element(times.begin(), times.end()));
+  TensorSurvey survey(format);
+  std::vector<float> chosen;
+  for (int digit = 0; digit < std::bit_width(most); ++digit) {
+    chosen.clear();
+    for (std::size_t code = 0; code < numbers.size(); ++code) {
+      if (((times[code] >> digit) & 1) != 0) chosen.push_back(numbers[code]);
+    }
+    SurveyPass pass(format);
+    pass.add(chosen);
+    survey.merge(pass.survey(), std::int64_t{1} << digit);
+  }
+  return survey;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,63 @@
+// Statistics of a layer, in double and in order: the same for any number of threads.
+#include "sim/layer_scale.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <halfscope/kernel/elementwise.hpp>
+
+namespace halfscope {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+Moments moments_of(std::span<const float> values) {
+  double sum = 0, squares = 0;
+  for (const float x : values) {
+    sum += double{x};
+    squares += double{x} * double{x};
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  const double mean = sum / count;
+  return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+}
+
+void multiply(Array& values, double factor) {
+  if (factor != 1) scale(values.values(), static_cast<float>(factor), values.values());
+}
+
+}  // namespace
+
+double layer_scale(const Array& gradient, const Array& weight, double carried,
+                   const LayerwiseOptions& options) {
+  const auto largest = static_cast<double>(largest_magnitude(gradient.values()));
+  if (!std::isfinite(largest) || largest == 0) return 1;
+  const Moments of_gradient = moments_of(gradient.values()), of_weight = moments_of(weight.values());
+  const std::int64_t in = weight.extent(weight.shape().size() - 2);
+  const double chosen = layerwise_scale({.gradient_mean = of_gradient.mean,
+                                         .gradient_deviation = of_gradient.deviation,
+                                         .gradient_max_abs = largest,
+                                         .weight_mean = of_weight.mean,
+                                         .weight_deviation = of_weight.deviation,
+                                         .weight_max_abs = largest_magnitude(weight.values()),
+                                         .fan_in = static_cast<std::int64_t>(weight.size()) / in,
+                                         .carried_scale = carried},
+                                        options);
+  return std::min(chosen, std::ldexp(1.0, std::ilogb(options.largest / largest)));
+}
+
+double bring_to_one_scale(const ScaledGradient& a, const ScaledGradient& b, double largest) {
+  if (a.scale == b.scale) return a.scale;
+  const double low = std::min(a.scale, b.scale);
+  const double sum =
+      largest_magnitude(a.values.values()) / a.scale + largest_magnitude(b.values.values()) / b.scale;
+  double common = std::max(a.scale, b.scale);
+  while (common > low && sum * common > largest) common /= 2;
+  multiply(a.values, common / a.scale);
+  multiply(b.values, common / b.scale);
+  return common;
+}
+
+}  // namespace halfscope
