@@ -1,4 +1,4 @@
-"""The figures that compare arms: loss curves, scoreboard, lost updates, |dw/w|. Each takes an experiment."""
+"""All figures: those that compare arms take an experiment, the others what `halfscope.analyze` and `replay` return."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.curve_plot import drawn, loss_curves, metric_curves
-from halfscope.gradient_plot import gradient_histogram
+from halfscope.gradient_plot import gradient_histogram, value_histogram
 from halfscope.heatmap_plot import flushed_map
 from halfscope.prediction_plot import predicted_and_counted
+from halfscope.replay_plot import replayed_scales, moving_scales
 from halfscope.results import Arm, Experiment, Run
 from halfscope.scale_plot import scale_curve, scale_window
 from halfscope.scaled_gradient_plot import scaled_gradient_histogram
 from halfscope.style import AMBER, FEW, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.window_plot import scale_windows
 
 __all__ = [
     "flushed_map",
@@ -23,11 +25,15 @@ __all__ = [
     "lost_updates",
     "metric_curves",
     "predicted_and_counted",
+    "replayed_scales",
     "scale_curve",
+    "moving_scales",
     "scale_window",
+    "scale_windows",
     "scaled_gradient_histogram",
     "scoreboard",
     "update_ratio_histogram",
+    "value_histogram",
 ]
 
 # Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from halfscope.histogram import Histogram, from_record, merge
+from halfscope.recorded_histogram import RecordedHistogram, from_record, merge
 from halfscope.loss_scales import GRADIENTS, Window, window
 from halfscope.torch.observations import Observations
 
@@ -16,7 +16,7 @@ class Totals:
     """Everything seen so far, without the loss scale: histograms by role and tensor, and lost updates."""
 
     def __init__(self) -> None:
-        self._histograms: dict[str, dict[str, Histogram]] = defaultdict(dict)
+        self._histograms: dict[str, dict[str, RecordedHistogram]] = defaultdict(dict)
         self._steps = self._nonzero = self._lost = 0
 
     def add(self, seen: Observations) -> None:
@@ -24,7 +24,7 @@ class Totals:
         for record in seen.histogram_records(self._steps):
             if record["role"] in GRADIENTS:
                 known = self._histograms[record["role"]]
-                parts = (known.get(record["tensor"], Histogram()), from_record(record))
+                parts = (known.get(record["tensor"], RecordedHistogram()), from_record(record))
                 known[record["tensor"]] = merge(parts)
         for counters in seen.updates.values():
             self._nonzero += counters.nonzero
@@ -58,7 +58,7 @@ class Totals:
         return f"No single scale fits: {_list(large)} overflow below 2^{found.low}, which {_list(needy)} need."
 
 
-def _shares(gradients: dict[str, Histogram]) -> str:
+def _shares(gradients: dict[str, RecordedHistogram]) -> str:
     parts = []
     for role in GRADIENTS:
         if role in gradients and gradients[role].counts.sum():
