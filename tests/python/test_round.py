@@ -15,12 +15,16 @@ CHUNK = 1 << 22
 
 
 def assert_rounds_as_numpy(values: np.ndarray) -> None:
-    """Bit for bit, but for the payload of a NaN."""
+    """Bit for bit, but for the payload of a NaN; and a histogram counts what that conversion did."""
     with np.errstate(over="ignore"):
         expected = values.astype(np.float16).astype(np.float32)
     rounded = halfscope.round(values, "fp16")
     different = rounded.view(np.uint32) != expected.view(np.uint32)
     assert not (different & ~(np.isnan(rounded) & np.isnan(expected))).any()
+    found, became = halfscope.Histogram(values).what_if(), np.abs(expected)
+    assert found.flushed == (became == 0).sum() - (values == 0).sum()
+    assert found.subnormal == ((became > 0) & (became < 2.0**-14)).sum()
+    assert found.overflow == np.isinf(became).sum() - np.isinf(values).sum()
 
 
 def test_rounds_as_numpy_does() -> None:
