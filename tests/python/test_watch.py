@@ -208,6 +208,7 @@ def test_advice_and_histograms() -> None:
     found["second.weight"].update(torch.ones(5))
     assert watched.histograms("weight_gradient")["second.weight"].elements == 3 * ELEMENTS
     assert watched.histograms("activation")["first"].max_abs == 1
+    assert watched.histogram("weight_gradient").elements == 2 * 3 * ELEMENTS
     advice = watched.advise_scale(tolerance=0.01)
     assert advice.joint_window_log2 == (6, 35) and len(advice.fits) == 4
     assert watched.advise_scale(tolerance=0.4).joint_window_log2[0] == -4  # the tiny ones may go

@@ -112,6 +112,13 @@ class Watch:
             raise ValueError(f"histograms: role {role!r}; give one of {', '.join(ROLES)}")
         return self._totals.histograms(role)
 
+    def histogram(self, role: str = "weight_gradient") -> Histogram:
+        """The same of all tensors together."""
+        together = Histogram()
+        for found in self.histograms(role).values():
+            together.merge(found)
+        return together
+
     def advise_scale(self, **options: float) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of all layers and weights; options as it has them."""
         found = {name: histogram for role in GRADIENTS for name, histogram in self.histograms(role).items()}
