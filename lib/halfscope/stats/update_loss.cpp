@@ -3,27 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
-#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/update_tally.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::size_t tile = 1024;
-
-/// a + b rounded to odd: an inexact sum ends in a 1 bit, so that rounding it again, to at most 21 mantissa
-/// bits, gives what rounding the exact sum would. The error of the nearest sum is Knuth's TwoSum.
-float add_to_odd(float a, float b) {
-  const float sum = a + b;
-  const float b_part = sum - a;
-  const float error = (a - (sum - b_part)) + (b - b_part);
-  const std::uint32_t bits = to_bits(sum);
-  const bool inexact = std::isfinite(error) && error != 0;
-  if (!inexact || (bits & 1u) != 0) return sum;
-  return from_bits(std::signbit(error) == std::signbit(sum) ? bits + 1u : bits - 1u);
-}
+static_assert(tile % UpdateTally::lanes == 0);
+constexpr std::size_t ratio_tile = std::size_t{1}
+                                   << 15;  // a call of the histogram's kernel clears its tables
 
 void require_same_size(const UpdateEvent& event) {
   if (event.before.size() == event.update.size()) return;
@@ -32,22 +22,10 @@ void require_same_size(const UpdateEvent& event) {
                      std::to_string(event.update.size()) + " updates; give as many of one as of the other");
 }
 
-struct Totals {
-  double applied = 0;
-  double intended = 0;
-};
-
-void count_tile(std::span<const float> stored, std::span<const float> updated, std::span<const float> update,
-                UpdateCounters& counters, Totals& totals) {
-  for (std::size_t i = 0; i < update.size(); ++i) {
-    if (update[i] == 0) continue;
-    ++counters.nonzero;
-    if (updated[i] == stored[i]) ++counters.lost;
-    const double applied = std::abs(double{updated[i]} - double{stored[i]});
-    if (!std::isfinite(applied)) continue;
-    totals.applied += applied;
-    totals.intended += std::abs(double{update[i]});
-  }
+double sum_of(const std::array<double, UpdateTally::lanes>& lanes) {
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
 }
 
 class UpdateLoss final : public Tracker {
@@ -67,7 +45,7 @@ UpdateCounters count_lost_updates(const UpdateEvent& event) {
   require_same_size(event);
   UpdateCounters counters{.tensor = std::string(event.site.tensor),
                           .elements = static_cast<std::int64_t>(event.before.size())};
-  Totals totals;
+  UpdateTally tally;
   std::array<float, tile> stored_buffer, updated_buffer;
   const std::uint32_t site = site_hash(event.site.tensor.data(), event.site.tensor.size());
   const auto step = static_cast<std::uint32_t>(event.site.step);
@@ -80,28 +58,32 @@ UpdateCounters count_lost_updates(const UpdateEvent& event) {
     const std::span stored(stored_buffer.data(), count), updated(updated_buffer.data(), count);
     const auto update = event.update.subspan(start, count);
     round(event.before.subspan(start, count), stored, storage);
-    for (std::size_t i = 0; i < count; ++i) {
-      updated[i] = wide ? stored[i] + update[i] : add_to_odd(stored[i], update[i]);
+    if (wide) {
+      for (std::size_t i = 0; i < count; ++i) updated[i] = stored[i] + update[i];
+    } else {
+      add_to_odd(stored, update, updated);
     }
     round(updated, updated, event.quantizer, RandomStream{start / tile, step, site});
-    count_tile(stored, updated, update, counters, totals);
+    tally_updates({stored.data(), updated.data(), update.data(), count}, tally);
   }
-  if (totals.intended > 0) counters.applied_over_intended = totals.applied / totals.intended;
+  counters.nonzero = tally.nonzero;
+  counters.lost = tally.lost;
+  const double intended = sum_of(tally.intended);
+  if (intended > 0) counters.applied_over_intended = sum_of(tally.applied) / intended;
   return counters;
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
-  ExponentHistogram histogram;
-  std::array<float, tile> ratios;
-  for (std::size_t start = 0; start < weights.size(); start += tile) {
-    std::size_t kept = 0;
-    for (std::size_t i = start; i < std::min(weights.size(), start + tile); ++i) {
-      ratios[kept] = std::abs(updates[i] / weights[i]);
-      kept += weights[i] != 0 && updates[i] != 0 ? 1u : 0u;
-    }
-    histogram.add(std::span(ratios).first(kept));
+  HistogramCounts counts;
+  std::vector<float> buffer(std::min(weights.size(), ratio_tile));
+  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
+    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
+    const std::size_t without =
+        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
+    histogram(ratios, counts);
+    counts.zeros -= static_cast<std::int64_t>(without);
   }
-  return histogram;
+  return ExponentHistogram(counts);
 }
 
 std::unique_ptr<Tracker> make_update_loss(const TrackerOptions& /*options*/) {
