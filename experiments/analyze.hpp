@@ -10,8 +10,7 @@
 
 #include <halfscope/io/lost_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
-#include <halfscope/scaling/advisor.hpp>
-#include <halfscope/stats/what_if.hpp>
+#include <halfscope/scaling/tensor_report.hpp>
 
 namespace halfscope {
 
@@ -29,18 +28,6 @@ struct AnalyzeRequest {
   TensorSelection selection;
   FloatFormat format;
   AdvisorOptions advisor;
-};
-
-/// One tensor at scale 1.
-struct TensorReport {
-  std::string name;
-  WhatIf counts;
-  std::int64_t zeros = 0;
-  std::int64_t nonfinite = 0;
-  float max_abs = 0;
-  double lost_energy = 0;
-  std::optional<double> cosine;
-  TensorFit fit;
 };
 
 struct UpdateReport {

@@ -30,19 +30,6 @@ std::string why_nothing_is_selected(const SelectedFile& file) {
                      skipped[0].name, skipped[0].reason);
 }
 
-TensorReport report_on(std::string name, const TensorSurvey& survey, const AdvisorOptions& options) {
-  const ExponentHistogram& histogram = survey.histogram();
-  TensorFit fit = fit_tensor(name, histogram, options);
-  return {.name = std::move(name),
-          .counts = what_if(histogram, 0),
-          .zeros = histogram.zeros(),
-          .nonfinite = histogram.infinities() + histogram.nans(),
-          .max_abs = histogram.max_abs(),
-          .lost_energy = survey.lost_energy(0),
-          .cosine = survey.cosine(),
-          .fit = std::move(fit)};
-}
-
 }  // namespace
 
 bool TensorSelection::takes(const std::string& tensor) const {
@@ -70,7 +57,7 @@ void analyze_file(const std::string& path, const std::string& prefix, const Anal
   survey_tensors(
       *selected.file, selected.tensors, request.format,
       [&](std::size_t index, const TensorSurvey& survey) {
-        reports.push_back(report_on(prefix + tensors[index].name, survey, request.advisor));
+        reports.push_back(report_tensor(prefix + tensors[index].name, survey, request.advisor));
       },
       [&](std::int64_t more) {
         done += more;

@@ -13,7 +13,10 @@ struct Moments {
   double mean = 0, deviation = 0;
 };
 
-Moments moments_of(std::span<const float> values) {
+/// On the host, wherever the array is: a sum in one order, which few layers ask for.
+Moments moments_of(const Array& array) {
+  if (array.device() != Device::cpu) return moments_of(array.to(Device::cpu));
+  const auto values = array.values();
   double sum = 0, squares = 0;
   for (const float x : values) {
     sum += double{x};
@@ -34,7 +37,7 @@ double layer_scale(const Array& gradient, const Array& weight, double carried,
                    const LayerwiseOptions& options) {
   const auto largest = static_cast<double>(largest_magnitude(gradient.values()));
   if (!std::isfinite(largest) || largest == 0) return 1;
-  const Moments of_gradient = moments_of(gradient.values()), of_weight = moments_of(weight.values());
+  const Moments of_gradient = moments_of(gradient), of_weight = moments_of(weight);
   const std::int64_t in = weight.extent(weight.shape().size() - 2);
   const double chosen = layerwise_scale({.gradient_mean = of_gradient.mean,
                                          .gradient_deviation = of_gradient.deviation,

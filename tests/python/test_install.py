@@ -16,10 +16,11 @@ INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--
 
 
 def first_example() -> str:
-    """The README's first Python block that uses the package."""
-    found = re.search(r"```python\n(import halfscope\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    return found[1]
+    """The README's first Python block that uses the package, and the one that goes on from there, but for a path."""
+    text = (ROOT / "README.md").read_text()
+    blocks = [re.search(rf"```python\n({start}.*?)```", text, re.DOTALL) for start in ("import halfscope\n", "analysis = ")]
+    lines = "".join(block[1] for block in blocks).splitlines(keepends=True)
+    return "".join(line for line in lines if '"results/...' not in line)
 
 
 def shown(example: str) -> list[str]:
@@ -42,7 +43,9 @@ def test_a_fresh_environment_runs_the_first_example(tmp_path: Path) -> None:
     assert Path(result.stderr.strip()).is_relative_to(fresh)
     assert result.stdout.splitlines() == shown(example) and shown(example)
     installed = Path(result.stderr.strip()).parent
-    assert (installed / "py.typed").exists() and "def round(" in (installed / "_core.pyi").read_text()
+    stubs = (installed / "_core.pyi").read_text()
+    assert (installed / "py.typed").exists()
+    assert all(f"def {name}(" in stubs for name in ("round", "dot", "update", "window", "from_record"))
 
 
 def test_without_the_compiled_module(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.histogram import from_record
+from halfscope.recorded_histogram import from_record
 from halfscope.loss_scales import (
     Window,
     baseline,

@@ -24,10 +24,10 @@ def page(experiment: Experiment) -> Page:
 
 
 def test_figures_of_a_loss_scale_experiment(detection: Experiment) -> None:
-    arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve"]
+    arms = ["scoreboard", "loss_curves", "metric_curves", "moving_scales", "scale_curve"]
     drawings = draw(detection)
     assert [drawing.name for drawing in drawings] == [*arms, *GRADIENTS, "scale_window", *MAPS, "predictions"]
-    assert drawings[4].description == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
+    assert drawings[5].description == "Exponents of the activation gradients of fp32, unscaled and times 2^3"
 
 
 def test_figures_of_a_sweep_leave_out_what_31_arms_cannot_show(sweep: Experiment) -> None:
@@ -36,7 +36,7 @@ def test_figures_of_a_sweep_leave_out_what_31_arms_cannot_show(sweep: Experiment
 
 def test_figures_without_fp32(tmp_path: Path) -> None:
     experiment = read_experiment(write_scale_results(tmp_path, DETECTION[1:], seeds=1))
-    arms = ["scoreboard", "loss_curves", "metric_curves", "scale_curve"]
+    arms = ["scoreboard", "loss_curves", "metric_curves", "moving_scales", "scale_curve"]
     assert names(experiment) == [*arms, *reversed(GRADIENTS), *MAPS]
 
 

@@ -1,38 +1,28 @@
 // The effect of updates, tile by tile through the rounding kernel.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <halfscope/kernel/round.hpp>
 #include <halfscope/kernel/update_effect_element.hpp>
+#include <halfscope/kernel/update_tally.hpp>
 
 namespace halfscope {
 namespace {
 
-constexpr std::size_t tile = update_effect_tile, lanes = update_effect_lanes;
+constexpr std::size_t tile = update_effect_tile;
 
-struct Tile {
-  std::span<const float> stored, updated, updates;
-};
+double sum_of(const std::array<double, UpdateTally::lanes>& lanes) {
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
 
-void add_tile(const Tile& here, UpdateEffect& total) {
-  std::array<double, lanes> applied{}, intended{};
-  std::uint32_t nonzero = 0, lost = 0;
-  for (std::size_t i = 0; i < here.updates.size(); ++i) {
-    const UpdateOutcome outcome = update_outcome(here.stored[i], here.updated[i], here.updates[i]);
-    nonzero += outcome.nonzero;
-    lost += outcome.lost;
-    applied[i % lanes] += outcome.applied;
-    intended[i % lanes] += outcome.intended;
-  }
-  total.nonzero += nonzero;
-  total.lost += lost;
-  double tile_applied = 0, tile_intended = 0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    tile_applied += applied[lane];
-    tile_intended += intended[lane];
-  }
-  total.applied += tile_applied;
-  total.intended += tile_intended;
+void add_tile(const UpdateArrays& arrays, UpdateEffect& total) {
+  UpdateTally tally;
+  tally_updates(arrays, tally);
+  total.nonzero += tally.nonzero;
+  total.lost += tally.lost;
+  total.applied += sum_of(tally.applied);
+  total.intended += sum_of(tally.intended);
 }
 
 }  // namespace
@@ -49,12 +39,10 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
     const std::span stored(stored_buffer.data(), count), updated(updated_buffer.data(), count);
     const auto update = updates.subspan(start, count);
     round(weights.subspan(start, count), stored, storage.before);
-    for (std::size_t i = 0; i < count; ++i) {
-      updated[i] = updated_weight(stored[i], update[i], storage.after.format.mantissa_bits);
-    }
+    add_updates(stored, update, storage.after.format.mantissa_bits, updated);
     round(updated, updated, storage.after,
           RandomStream{start / tile, storage.stream.step, storage.stream.site});
-    add_tile({stored, updated, update}, total);
+    add_tile({stored.data(), updated.data(), update.data(), count}, total);
   }
   return total;
 }

@@ -7,15 +7,16 @@
 namespace halfscope {
 
 /// a + b rounded to odd: an inexact sum ends in a 1 bit, so that rounding it again, to at most 21 mantissa
-/// bits, gives what rounding the exact sum would. The error of the nearest sum is Knuth's TwoSum.
+/// bits, gives what rounding the exact sum would. The error of the nearest sum is Knuth's TwoSum; where there
+/// is one, it says on which side the odd neighbour is.
 HALFSCOPE_HD float add_to_odd(float a, float b) {
   const float sum = a + b;
   const float b_part = sum - a;
   const float error = (a - (sum - b_part)) + (b - b_part);
-  const std::uint32_t bits = to_bits(sum);
-  const bool inexact = magnitude_bits(error) < infinity_bits && error != 0;
-  if (!inexact || (bits & 1u) != 0) return sum;
-  return from_bits(((to_bits(error) ^ bits) & sign_bit) == 0 ? bits + 1u : bits - 1u);
+  const std::uint32_t bits = to_bits(sum), error_bits = to_bits(error);
+  const bool inexact = (error_bits & ~sign_bit) - 1u < infinity_bits - 1u;  // not zero, infinite or NaN
+  const std::uint32_t step = ((bits ^ error_bits) & sign_bit) == 0 ? 1u : ~0u;
+  return from_bits(inexact && (bits & 1u) == 0 ? bits + step : bits);
 }
 
 /// What is rounded again to store the weight, of which `mantissa_bits` are kept.

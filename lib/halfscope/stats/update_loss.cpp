@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <halfscope/kernel/counted_round.hpp>
 #include <halfscope/kernel/update_effect.hpp>
+#include <halfscope/kernel/update_tally.hpp>
 
 namespace halfscope {
 namespace {
+
+constexpr std::size_t ratio_tile = std::size_t{1}
+                                   << 15;  // a call of the histogram's kernel clears its tables
 
 void require_same_size(const UpdateEvent& event) {
   if (event.before.size() == event.update.size()) return;
@@ -48,23 +51,20 @@ UpdateCounters count_lost_updates(const UpdateEvent& event) {
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
-  ExponentHistogram histogram;
+  HistogramCounts counts;
   if (active_device() == Device::cuda) {
-    HistogramCounts counts;
-    cuda::ratio_histogram(weights, updates, binade_edges(histogram.format()), counts);
-    return ExponentHistogram(counts, histogram.format());
+    cuda::ratio_histogram(weights, updates, binade_edges(fp16), counts);
+    return ExponentHistogram(counts);
   }
-  constexpr std::size_t tile = 1024;
-  std::array<float, tile> ratios;
-  for (std::size_t start = 0; start < weights.size(); start += tile) {
-    std::size_t kept = 0;
-    for (std::size_t i = start; i < std::min(weights.size(), start + tile); ++i) {
-      ratios[kept] = std::abs(updates[i] / weights[i]);
-      kept += weights[i] != 0 && updates[i] != 0 ? 1u : 0u;
-    }
-    histogram.add(std::span(ratios).first(kept));
+  std::vector<float> buffer(std::min(weights.size(), ratio_tile));
+  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
+    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
+    const std::size_t without =
+        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
+    histogram(ratios, counts);
+    counts.zeros -= static_cast<std::int64_t>(without);
   }
-  return histogram;
+  return ExponentHistogram(counts);
 }
 
 std::unique_ptr<Tracker> make_update_loss(const TrackerOptions& /*options*/) {

@@ -6,8 +6,12 @@
 namespace halfscope::python {
 
 void bind_round(nanobind::module_& module);
+void bind_what_if(nanobind::module_& module);
 void bind_histogram(nanobind::module_& module);
 void bind_dot(nanobind::module_& module);
 void bind_updates(nanobind::module_& module);
+void bind_advice(nanobind::module_& module);
+void bind_scalers(nanobind::module_& module);
+void bind_replay(nanobind::module_& module);
 
 }  // namespace halfscope::python

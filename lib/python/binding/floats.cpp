@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include <halfscope/format/catalogue.hpp>
-#include <halfscope/format/encoding.hpp>
+#include <array>
+#include <cstring>
+#include <halfscope/kernel/widen.hpp>
 #include <string>
 
 namespace halfscope::python {
@@ -13,9 +14,6 @@ namespace nb = nanobind;
 namespace {
 
 using Dlpack = nb::ndarray<nb::ro>;
-
-/// The element types that hold numbers which float32 holds too.
-enum class Element { float32, float16, bfloat16 };
 
 /// "list", "ndarray of >f4".
 std::string describe(nb::handle object) {
@@ -43,15 +41,19 @@ Dlpack import_array(nb::handle source, std::string_view argument) {
           .c_str());
 }
 
-Element element_of(const Dlpack& array, std::string_view argument) {
+StoredType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
   const nb::dlpack::dtype type = array.dtype();
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  if (type == nb::dtype<float>()) return Element::float32;
-  if (type.lanes == 1 && type.bits == 16 && code == nb::dlpack::dtype_code::Float) return Element::float16;
-  if (type.lanes == 1 && type.bits == 16 && code == nb::dlpack::dtype_code::Bfloat) return Element::bfloat16;
+  if (type == nb::dtype<float>()) return StoredType::f32;
+  if (type == nb::dtype<double>() && wide == Float64::rounded_to_odd) return StoredType::f64;
+  const bool halves = type.lanes == 1 && type.bits == 16;
+  if (halves && code == nb::dlpack::dtype_code::Float) return StoredType::f16;
+  if (halves && code == nb::dlpack::dtype_code::Bfloat) return StoredType::bf16;
   throw nb::type_error(
       fmt::format("{}: an array of {}; give float32, float16 or bfloat16{}", argument, name_of(type),
-                  code == nb::dlpack::dtype_code::Float ? ", for converting float64 rounds a first time" : "")
+                  wide == Float64::rounded_to_odd         ? ", or float64"
+                  : code == nb::dlpack::dtype_code::Float ? ", for converting float64 rounds a first time"
+                                                          : "")
           .c_str());
 }
 
@@ -89,30 +91,43 @@ void for_elements(const Dlpack& array, Visit&& visit) {
   }
 }
 
-template <typename Stored, typename Decode>
-std::vector<float> read(const Dlpack& array, Decode&& decode) {
-  const auto* data = static_cast<const Stored*>(array.data());
-  std::vector<float> values;
-  values.reserve(array.size());
-  for_elements(array, [&](std::int64_t offset) { values.push_back(decode(data[offset])); });
-  return values;
+/// The elements of any strides, one after the other.
+template <std::size_t width>
+std::vector<std::byte> gather(const Dlpack& array) {
+  const auto* data = static_cast<const std::byte*>(array.data());
+  std::vector<std::byte> elements(array.size() * width);
+  std::byte* next = elements.data();
+  for_elements(array, [&](std::int64_t offset) {
+    std::memcpy(next, data + offset * static_cast<std::int64_t>(width), width);
+    next += width;
+  });
+  return elements;
 }
 
-std::vector<float> read(const Dlpack& array, Element element) {
-  if (element == Element::float32) return read<float>(array, [](float x) { return x; });
-  const FloatFormat format = element == Element::float16 ? fp16 : bf16;
-  return read<std::uint16_t>(array, [format](std::uint16_t code) { return decode(code, format); });
+std::vector<std::byte> gather(const Dlpack& array, std::size_t width) {
+  return width == 2 ? gather<2>(array) : width == 4 ? gather<4>(array) : gather<8>(array);
+}
+
+std::vector<float> read(const Dlpack& array, StoredType type) {
+  std::vector<float> values(array.size());
+  if (is_contiguous(array)) {
+    widen(type, static_cast<const std::byte*>(array.data()), values);
+  } else {
+    widen(type, gather(array, bytes_per_element(type)).data(), values);
+  }
+  return values;
 }
 
 }  // namespace
 
-Floats::Floats(nb::handle array, std::string_view argument) : array_(import_array(array, argument)) {
-  const Element element = element_of(array_, argument);
+Floats::Floats(nb::handle array, std::string_view argument, Float64 wide)
+    : array_(import_array(array, argument)) {
+  const StoredType type = element_of(array_, argument, wide);
   require_host_memory(array_, argument);
-  if (element == Element::float32 && is_contiguous(array_)) {
+  if (type == StoredType::f32 && is_contiguous(array_)) {
     values_ = {static_cast<const float*>(array_.data()), array_.size()};
   } else {
-    copy_ = read(array_, element);
+    copy_ = read(array_, type);
     values_ = copy_;
   }
 }

@@ -11,6 +11,12 @@
 
 namespace halfscope::python {
 
+/// What becomes of float64, which float32 cannot hold.
+enum class Float64 {
+  refused,
+  rounded_to_odd,  ///< see `widen`: counts and what-ifs of formats with up to 22 significand bits stay exact
+};
+
 /// The elements of an array in row-major order. Contiguous float32 is seen where it lies; float16, bfloat16
 /// and other strides are read into a copy, which changes no value.
 class Floats {
@@ -18,7 +24,7 @@ class Floats {
   /// `array` is anything with DLPack or the buffer protocol, of any shape, read-only or not. Throws TypeError
   /// for what is no array or not of these types, ValueError for memory of another device; `argument` is its
   /// name in the message.
-  Floats(nanobind::handle array, std::string_view argument);
+  Floats(nanobind::handle array, std::string_view argument, Float64 wide = Float64::refused);
 
   [[nodiscard]] std::span<const float> values() const { return values_; }
   [[nodiscard]] std::vector<std::size_t> shape() const;

@@ -1,4 +1,4 @@
-// halfscope.Histogram and halfscope.WhatIf.
+// halfscope.Histogram.
 #include <fmt/format.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
@@ -6,10 +6,14 @@
 #include <cmath>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/scaling/advisor.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"
+#include "binding/histogram_record.hpp"
+#include "binding/windows.hpp"
 
 namespace halfscope::python {
 namespace nb = nanobind;
@@ -18,23 +22,54 @@ namespace {
 constexpr const char* histogram_documentation =
     R"doc(Elements per binade [2^e, 2^(e+1)) of |x|, exact: integers that merge in any order.
 
-Histogram(): empty. Histogram(array): of the elements of `array`.)doc";
+Histogram(): empty. Histogram(array): of the elements of `array`, as `update` takes it.
+format: what `what_if` and `window` are about, "fp16" unless said otherwise; any that `round` knows.)doc";
 
 constexpr const char* update_documentation = R"doc(Adds the elements of `array`, of any shape.
 
-float32, float16 or bfloat16 in CPU memory. Raises TypeError and ValueError as `round` does.)doc";
+float32, float16, bfloat16 or float64 in CPU memory. float64 is rounded to odd first, which leaves every count and
+what-if of a format with at most 22 significand bits exact; beyond float32's range it counts as its largest or
+smallest number, not as infinite or zero. Raises TypeError for other types and what is no array, ValueError for an
+array in a GPU's memory.)doc";
 
 constexpr const char* what_if_documentation =
-    R"doc(What a cast to FP16 would do to the elements times `scale`: exact counts.
+    R"doc(What a cast to the histogram's format would do to the elements times `scale`: exact counts.
 
 scale: a power of two, 2.0**-200 to 2.0**200. Raises ValueError for another one.)doc";
 
+constexpr const char* window_documentation =
+    R"doc(The loss scales 2^low to 2^high that fit, as (low, high).
+
+Below low the format flushes more than `tolerance` (a share from 0 to 1) of the nonzero elements to zero; above high
+at least one overflows. None where no scale fits, and where any does: without a nonzero finite element. Raises
+ValueError for another tolerance.)doc";
+
+constexpr const char* merge_documentation =
+    R"doc(Adds the counts of another histogram. Raises ValueError where that one is of another format.)doc";
+
+constexpr const char* scaled_documentation =
+    R"doc(The histogram of the elements times `scale`, a power of two.
+
+What falls out of float32's binades is filed under the first or the last of them. Raises ValueError as `what_if`
+does.)doc";
+
+constexpr const char* record_documentation =
+    R"doc(The counts as a dictionary, with the keys of a line of histograms.jsonl.
+
+first_exponent; counts, pow2, top and subnormal_carry from there on; zeros, negative_zeros, infinities, nans; and
+max_abs, which histograms.jsonl leaves out.)doc";
+
+constexpr const char* from_record_documentation =
+    R"doc(A histogram of FP16 from such a dictionary, or a line of histograms.jsonl as it stands, loss scale included.
+
+max_abs is 0 where the record does not have it. Raises ValueError where a key is missing or the lists do not fit
+together.)doc";
+
 constexpr const char* pandas_documentation =
-    R"doc(The counts as a data frame: a row per binade, from the first to the last
-that holds anything.
+    R"doc(The counts as a data frame: a row per binade, from the first to the last that holds anything.
 
 Index: exponent e, of the binade [2^e, 2^(e+1)). Columns: counts, pow2, top and subnormal_carry, as histograms.jsonl
-has them. Zeros, infinities and NaNs are in no binade.)doc";
+has them. Zeros, infinities and NaNs are in no binade. Raises ImportError without pandas.)doc";
 
 constexpr const char* binades_documentation =
     R"doc(Counts per binade, (277, 4) int64: row i is the binade of 2^(i-149).
@@ -42,17 +77,17 @@ constexpr const char* binades_documentation =
 Columns: all; exactly 2^e; those that round to 2^(e+1) with 11 significant bits; the same with 10.)doc";
 
 void update(ExponentHistogram& histogram, nb::handle array) {
-  const Floats input(array, "Histogram.update");
+  const Floats input(array, "Histogram.update", Float64::rounded_to_odd);
   const nb::gil_scoped_release release;
   histogram.add(input.values());
 }
 
 /// log2 of a scale that must be a power of two.
-int exponent_of(double scale) {
+int exponent_of(double scale, const char* function) {
   int exponent = 0;
   if (!(scale > 0) || std::frexp(scale, &exponent) != 0.5 || std::abs(exponent - 1) > 200) {
-    throw RequestError(
-        fmt::format("what_if: scale {}; give a power of two from 2.0**-200 to 2.0**200, as 1024", scale));
+    throw RequestError(fmt::format("{}: scale {}; give a power of two from 2.0**-200 to 2.0**200, as 1024",
+                                   function, scale));
   }
   return exponent - 1;
 }
@@ -71,18 +106,28 @@ nb::object binades(const ExponentHistogram& histogram) {
   return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(data, {rows, columns}, owner));
 }
 
-/// The rows of `binades` from the first to the last that holds anything.
-nb::object to_pandas(const ExponentHistogram& histogram) {
-  int first = lowest_binade, last = highest_binade;
-  while (first <= last && histogram.count(first) == 0) ++first;
-  while (last > first && histogram.count(last) == 0) --last;
-  const nb::module_ pandas = nb::module_::import_("pandas");
-  const nb::object index =
-      pandas.attr("RangeIndex")(lowest_binade, highest_binade + 1, nb::arg("name") = "exponent");
-  const nb::object frame = pandas.attr("DataFrame")(
-      binades(histogram), nb::arg("index") = index,
-      nb::arg("columns") = nb::make_tuple("counts", "pow2", "top", "subnormal_carry"));
-  return frame.attr("loc")[nb::slice(nb::int_(first), nb::int_(last), nb::none())];
+nb::object to_pandas(nb::handle histogram) {
+  return nb::module_::import_("halfscope.frames").attr("of_histogram")(histogram);
+}
+
+ExponentHistogram scaled(const ExponentHistogram& histogram, double scale) {
+  const int moved = exponent_of(scale, "scaled");
+  HistogramCounts counts{.zeros = histogram.zeros(),
+                         .negative_zeros = histogram.negative_zeros(),
+                         .infinities = histogram.infinities(),
+                         .nans = histogram.nans(),
+                         .max_abs = std::ldexp(histogram.max_abs(), moved)};
+  for (int exponent = lowest_binade; exponent <= highest_binade; ++exponent) {
+    const BinadeCounts from = histogram.binade(exponent);
+    const int target = std::clamp(exponent + moved, lowest_binade, highest_binade);
+    BinadeCounts& to = counts.binades.at(static_cast<std::size_t>(target - lowest_binade));
+    to = {to.all + from.all, to.pow2 + from.pow2, to.top + from.top, to.ts + from.ts};
+  }
+  return ExponentHistogram(counts, histogram.format());
+}
+
+std::optional<std::pair<int, int>> window(const ExponentHistogram& histogram, double tolerance) {
+  return low_and_high(fit_tensor("", histogram, {.tolerance = checked_tolerance(tolerance)}).window());
 }
 
 std::string describe(const ExponentHistogram& h) {
@@ -90,54 +135,44 @@ std::string describe(const ExponentHistogram& h) {
                      h.elements(), h.zeros(), h.infinities(), h.nans(), h.max_abs());
 }
 
-std::string describe(const WhatIf& w) {
-  return fmt::format("<WhatIf at 2^{}: {} elements, {} nonzero, {} flushed, {} subnormal, {} overflow>",
-                     w.scale_log2, w.elements, w.nonzero, w.flushed, w.subnormal, w.overflow);
-}
-
-void bind_what_if(nb::module_& module) {
-  nb::class_<WhatIf>(module, "WhatIf",
-                     "What a cast to FP16 does to the elements of a histogram at one scale: counts.")
-      .def_ro("scale_log2", &WhatIf::scale_log2, "log2 of the scale")
-      .def_ro("elements", &WhatIf::elements, "all: zeros, infinities and NaNs included")
-      .def_ro("nonzero", &WhatIf::nonzero, "finite and not zero before the cast")
-      .def_ro("flushed", &WhatIf::flushed, "of those, become zero: |scaled| <= 2^-25")
-      .def_ro("subnormal", &WhatIf::subnormal, "of those, become a subnormal number")
-      .def_ro("overflow", &WhatIf::overflow, "of those, become infinite: |scaled| >= 65520")
-      .def_prop_ro("flushed_fraction", &WhatIf::flushed_fraction,
-                   "flushed / nonzero; 0 where nothing is nonzero")
-      .def_prop_ro("subnormal_fraction", &WhatIf::subnormal_fraction, "subnormal / nonzero")
-      .def_prop_ro("overflow_fraction", &WhatIf::overflow_fraction, "overflow / nonzero")
-      .def("__repr__", [](const WhatIf& w) { return describe(w); });
-}
-
 }  // namespace
 
 void bind_histogram(nb::module_& module) {
-  bind_what_if(module);
-  nb::class_<ExponentHistogram>(module, "Histogram", histogram_documentation)
-      .def(nb::init<>())
+  using Self = ExponentHistogram;
+  nb::class_<Self>(module, "Histogram", histogram_documentation)
+      .def(
+          "__init__", [](Self* self, const std::string& format) { new (self) Self(parse_format(format)); },
+          nb::kw_only(), nb::arg("format") = "fp16")
       .def(
           "__init__",
-          [](ExponentHistogram* self, nb::handle array) { update(*new (self) ExponentHistogram, array); },
-          nb::arg("array").none())
+          [](Self* self, nb::handle array, const std::string& format) {
+            update(*new (self) Self(parse_format(format)), array);
+          },
+          nb::arg("array").none(), nb::kw_only(), nb::arg("format") = "fp16")
       .def("update", update, nb::arg("array").none(), update_documentation)
-      .def("merge", &ExponentHistogram::merge, nb::arg("other"), "Adds the counts of another histogram.")
+      .def("merge", &Self::merge, nb::arg("other"), merge_documentation)
       .def(
           "what_if",
-          [](const ExponentHistogram& self, double scale) { return what_if(self, exponent_of(scale)); },
+          [](const Self& self, double scale) { return what_if(self, exponent_of(scale, "what_if")); },
           nb::arg("scale") = 1.0, what_if_documentation)
-      .def("binades", binades, binades_documentation)
-      .def("to_pandas", to_pandas, pandas_documentation)
-      .def_prop_ro("elements", &ExponentHistogram::elements, "All that was added.")
-      .def_prop_ro("nonzero", &ExponentHistogram::nonzero, "Finite elements other than zero.")
-      .def_prop_ro("zeros", &ExponentHistogram::zeros, "Zeros of either sign.")
-      .def_prop_ro("negative_zeros", &ExponentHistogram::negative_zeros)
-      .def_prop_ro("infinities", &ExponentHistogram::infinities)
-      .def_prop_ro("nans", &ExponentHistogram::nans)
-      .def_prop_ro("max_abs", &ExponentHistogram::max_abs, "Largest finite magnitude; 0 where there is none.")
+      .def("window", window, nb::arg("tolerance") = AdvisorOptions{}.tolerance, window_documentation)
+      .def("scaled", scaled, nb::arg("scale"), scaled_documentation)
+      .def("binades", binades, nb::sig("def binades(self) -> numpy.ndarray"), binades_documentation)
+      .def("to_pandas", to_pandas, nb::sig("def to_pandas(self) -> pandas.DataFrame"), pandas_documentation)
+      .def("record", record_of, record_documentation)
+      .def_static("from_record", histogram_of, nb::arg("record").none(), from_record_documentation)
+      .def_prop_ro(
+          "format", [](const Self& self) { return to_string(self.format()); },
+          "At whose edges the counts were made.")
+      .def_prop_ro("elements", &Self::elements, "All that was added.")
+      .def_prop_ro("nonzero", &Self::nonzero, "Finite elements other than zero.")
+      .def_prop_ro("zeros", &Self::zeros, "Zeros of either sign.")
+      .def_prop_ro("negative_zeros", &Self::negative_zeros)
+      .def_prop_ro("infinities", &Self::infinities)
+      .def_prop_ro("nans", &Self::nans)
+      .def_prop_ro("max_abs", &Self::max_abs, "Largest finite magnitude; 0 where there is none.")
       .def(nb::self == nb::self)
-      .def("__repr__", [](const ExponentHistogram& h) { return describe(h); });
+      .def("__repr__", [](const Self& h) { return describe(h); });
 }
 
 }  // namespace halfscope::python

@@ -20,7 +20,11 @@ NB_MODULE(_core, module) {
   namespace python = halfscope::python;
   nanobind::register_exception_translator(translate);
   python::bind_round(module);
+  python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_dot(module);
   python::bind_updates(module);
+  python::bind_advice(module);
+  python::bind_scalers(module);
+  python::bind_replay(module);
 }

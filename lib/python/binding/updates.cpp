@@ -27,7 +27,9 @@ weights, updates: as many elements of one as of the other. Raises ValueError whe
 struct Pair {
   Floats weights, updates;
 
-  Pair(nb::handle first, nb::handle second) : weights(first, "weights"), updates(second, "updates") {}
+  Pair(nb::handle first, nb::handle second)
+      : weights(first, "weights", Float64::rounded_to_odd),
+        updates(second, "updates", Float64::rounded_to_odd) {}
   [[nodiscard]] UpdateEvent event(const Quantizer& quantizer) const {
     return {.site = {.tensor = "weights"},
             .quantizer = quantizer,

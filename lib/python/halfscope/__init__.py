@@ -1,28 +1,67 @@
-"""halfscope: rounding, histograms and dot products of half precision, and what training runs recorded of them.
+"""halfscope: rounding, histograms, dot products and loss scales of half precision, and what training runs recorded.
 
-`halfscope.round`, `Histogram`, `dot`, `lost_updates` and `update_ratios` are compiled (`pip install .` compiles them).
-The modules that read records and draw them (`results`, `plots`, `report`) need no compiled part.
+What `__all__` names is compiled or needs what is (`pip install .` compiles it), and is loaded where it is first asked
+for. The modules that read records and draw them (`results`, `plots`, `report`) need no compiled part.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from halfscope._core import Histogram, UpdateCounters, WhatIf, dot, lost_updates, round, update_ratios
+    from halfscope._core import (
+        Histogram,
+        LossScaler,
+        UpdateCounters,
+        WhatIf,
+        dot,
+        lost_updates,
+        round,
+        update_ratios,
+    )
+    from halfscope.advice import ScaleAdvice, advise_scale
+    from halfscope.analysis import Analysis, analyze
+    from halfscope.replays import Replay, list_scalers, replay
 
-__all__ = ["Histogram", "UpdateCounters", "WhatIf", "dot", "lost_updates", "round", "update_ratios"]
+__all__ = [
+    "Analysis",
+    "Histogram",
+    "LossScaler",
+    "Replay",
+    "ScaleAdvice",
+    "UpdateCounters",
+    "WhatIf",
+    "advise_scale",
+    "analyze",
+    "dot",
+    "list_scalers",
+    "lost_updates",
+    "replay",
+    "round",
+    "update_ratios",
+]
+
+# Where a name of __all__ is that is not in the compiled module itself.
+_MODULES = {
+    "Analysis": "analysis",
+    "Replay": "replays",
+    "ScaleAdvice": "advice",
+    "advise_scale": "advice",
+    "analyze": "analysis",
+    "list_scalers": "replays",
+    "replay": "replays",
+}
 
 
 def __getattr__(name: str) -> object:
-    """What is compiled, loaded where it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'halfscope' has no attribute '{name}'")
     try:
-        from halfscope import _core
+        import_module("halfscope._core")
     except ImportError as error:
         raise ImportError(f"halfscope.{name} is compiled, and was not: run 'pip install .' in the source tree") from error
-    return getattr(_core, name)
+    return getattr(import_module(f"halfscope.{_MODULES.get(name, '_core')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -41,6 +41,8 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
         yield "scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment)
     yield "loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment)
     yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plots.metric_curves(experiment)
+    if few:
+        yield "moving_scales", "Loss scales that move while training, over steps", plots.moving_scales(experiment)
     if compares_scales(experiment):
         words = f"{experiment.metric_label} and lost gradients by loss scale"
         yield "scale_curve", words, plots.scale_curve(experiment)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.histogram import Fate, Histogram
+from halfscope.recorded_histogram import Fate, RecordedHistogram
 from halfscope.results import Experiment
 from halfscope.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
+
+if TYPE_CHECKING:
+    from halfscope import Histogram
 
 LOW, HIGH = -40, 16  # first and last binade drawn; both also hold what lies beyond them
 # Edges of what FP16 does to |x|, log2. 65520, from which on it is infinite, is 2^16 to the width of a line.
@@ -24,19 +29,31 @@ NAMES = {"weight_gradient": "Weight gradients", "activation_gradient": "Activati
 def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gradient") -> Figure:
     """Share of all gradients per binade, unscaled, with FP16's bands; zeros at the left, inf and NaN at the right."""
     histogram = experiment.histogram(arm, role)
+    title = f"{NAMES[role]} of {arm}: all layers, all observed steps"
+    return _draw_histogram(histogram, title, _caption(experiment, arm, histogram), "|gradient|, loss scale removed")
+
+
+def value_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -> Figure:
+    """The same of any FP16 histogram. Raises ValueError for one that was counted for another format."""
+    if not isinstance(histogram, RecordedHistogram):
+        histogram = RecordedHistogram.of(histogram)
+    return _draw_histogram(histogram, title, _band_shares(histogram), "|value|")
+
+
+def _draw_histogram(histogram: RecordedHistogram, title: str, caption: str, unit: str) -> Figure:
     shares = 100 * histogram.within(LOW, HIGH) / max(histogram.elements, 1)
     figure = new_figure(height=4.0)
     zero, binades, special = figure.subplots(1, 3, sharey=True, width_ratios=[1.6, 29, 3])
     # The binades set the height: half the gradients behind a ReLU are zero, and would flatten everything else.
     binades.set_ylim(0, 1.35 * max(shares.max(), 1e-3))
     draw_binades(binades, shares, [label for *_, label in BANDS])
+    binades.set_xlabel(f"exponent: log2 {unit}")
     draw_aside(zero, histogram, {"0": histogram.zeros})
     draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
     zero.set_ylabel("share of all values (%)")
     zero.spines["left"].set_visible(True)
-    title = f"{NAMES[role]} of {arm}: all layers, all observed steps"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", size=10)
-    figure.supxlabel(_caption(experiment, arm, histogram), x=0.01, ha="left", size=9)
+    figure.supxlabel(caption, x=0.01, ha="left", size=9)
     return figure
 
 
@@ -52,13 +69,13 @@ def draw_binades(axes: Axes, shares: np.ndarray, labels: list[str]) -> None:
         axes.text((left + right) / 2, 0.97 * top, text, ha="center", va="top", rotation=90 if narrow else 0, size=8)
     ticks = [LOW, *range(LOW + 10, HIGH - 5, 5), HIGH]
     axes.set_xticks(ticks, [f"$\\leq {LOW}$", *(f"${tick}$" for tick in ticks[1:-1]), f"$\\geq {HIGH}$"])
-    axes.set(xlim=(LOW, BANDS[-1][1]), xlabel="exponent: log2 |gradient|, loss scale removed")
+    axes.set(xlim=(LOW, BANDS[-1][1]))
     tidy(axes)
     axes.spines["left"].set_visible(False)
     axes.tick_params(left=False)
 
 
-def draw_aside(axes: Axes, histogram: Histogram, counts: dict[str, int]) -> None:
+def draw_aside(axes: Axes, histogram: RecordedHistogram, counts: dict[str, int]) -> None:
     """Bars for values that have no exponent, each with its share written above it (or at the top, where it is cut)."""
     top = axes.get_ylim()[1]
     for place, count in enumerate(counts.values()):
@@ -76,14 +93,18 @@ def draw_aside(axes: Axes, histogram: Histogram, counts: dict[str, int]) -> None
     axes.tick_params(left=False, bottom=False)
 
 
-def _caption(experiment: Experiment, arm: str, histogram: Histogram) -> str:
-    unscaled = histogram.fate()
-    lines = [f"As FP16, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."]
+def _caption(experiment: Experiment, arm: str, histogram: RecordedHistogram) -> str:
+    lines = [_band_shares(histogram)]
     scales = {run.steps["scale"].iloc[-1] for run in experiment.runs[arm]} - {1.0}
     for scale in sorted(scales):
         scaled = histogram.fate(round(np.log2(scale)))
         lines.append(f"As FP16, times the loss scale {scale:g}: {_describe(scaled)}.")
     return "\n".join(lines)
+
+
+def _band_shares(histogram: RecordedHistogram) -> str:
+    unscaled = histogram.fate()
+    return f"As FP16, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."
 
 
 def _describe(fate: Fate) -> str:

@@ -7,7 +7,7 @@ from math import log2
 
 import pandas as pd
 
-from halfscope.histogram import Histogram, merge
+from halfscope.recorded_histogram import RecordedHistogram, merge
 from halfscope.results import Arm, Experiment
 
 GRADIENTS = ("activation_gradient", "weight_gradient")
@@ -82,13 +82,13 @@ def shown_scale(experiment: Experiment) -> int | None:
     return found.high if found else None
 
 
-def gradients(experiment: Experiment, arm: str | None) -> dict[str, Histogram]:
+def gradients(experiment: Experiment, arm: str | None) -> dict[str, RecordedHistogram]:
     """The gradients of `arm` by role, over all layers, steps and seeds; roles without a non-zero one are absent."""
     found = {role: experiment.histogram(arm, role) for role in GRADIENTS} if arm else {}
     return {role: histogram for role, histogram in found.items() if histogram.counts.sum()}
 
 
-def window(histograms: dict[str, Histogram]) -> Window | None:
+def window(histograms: dict[str, RecordedHistogram]) -> Window | None:
     """The scales at which no role has more than 1 % of its non-zero elements flushed and nothing overflows."""
     finite = [histogram.of_nonzero() for histogram in histograms.values()]
     everything = merge(finite)

@@ -1,38 +1,44 @@
-"""The figures that compare arms: loss curves, scoreboard, lost updates, |dw/w|. Each takes an experiment."""
+"""All figures: those that compare arms take an experiment, the others what `halfscope.analyze` and `replay` return."""
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.curve_plot import drawn, loss_curves, metric_curves
-from halfscope.gradient_plot import gradient_histogram
+from halfscope.dot_plot import dot_errors, dot_errors_by_length
+from halfscope.gradient_plot import gradient_histogram, value_histogram
 from halfscope.heatmap_plot import flushed_map
 from halfscope.prediction_plot import predicted_and_counted
+from halfscope.ratio_plot import ratio_histogram, update_ratio_histogram
+from halfscope.replay_plot import replayed_scales, moving_scales
 from halfscope.results import Arm, Experiment, Run
 from halfscope.scale_plot import scale_curve, scale_window
 from halfscope.scaled_gradient_plot import scaled_gradient_histogram
-from halfscope.style import AMBER, FEW, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.style import FEW, arm_style, legend_beside, new_figure, tidy
+from halfscope.window_plot import scale_windows
 
 __all__ = [
+    "dot_errors",
+    "dot_errors_by_length",
     "flushed_map",
     "gradient_histogram",
     "loss_curves",
     "lost_updates",
     "metric_curves",
     "predicted_and_counted",
+    "ratio_histogram",
+    "replayed_scales",
     "scale_curve",
+    "moving_scales",
     "scale_window",
+    "scale_windows",
     "scaled_gradient_histogram",
     "scoreboard",
     "update_ratio_histogram",
+    "value_histogram",
 ]
-
-# Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.
-MAYBE_LOST, ALWAYS_LOST = -11, -12
-RATIO_RANGE = (-40, 10)  # log2 |dw/w|
 
 
 def scoreboard(experiment: Experiment) -> Figure:
@@ -71,44 +77,6 @@ def lost_updates(experiment: Experiment) -> Figure:
     tidy(axes, "Updates lost in FP16\n(arms with a master copy: what would be lost without it)")
     legend_beside(figure)
     return figure
-
-
-def update_ratio_histogram(experiment: Experiment) -> Figure:
-    """How large updates are beside their weights: share of the non-zero finite |dw/w| per binade."""
-    figure = new_figure()
-    axes = figure.subplots()
-    _draw_ratios(axes, experiment)
-    top = axes.get_ylim()[1]
-    _draw_loss_bounds(axes, 1.12 * top)
-    axes.set(xlim=RATIO_RANGE, ylim=(0, 1.2 * top), ylabel="share of non-zero updates (%)")
-    low, high = RATIO_RANGE  # the outermost bars also hold what lies beyond them
-    inner = range(low + 10, high, 10)
-    axes.set_xticks([low, *inner, high], [f"$\\leq {low}$", *(f"${tick}$" for tick in inner), f"$\\geq {high}$"])
-    axes.set_xlabel("log2 |update / weight|")
-    tidy(axes, "Size of updates beside their weights")
-    legend_beside(figure)
-    return figure
-
-
-def _draw_ratios(axes: Axes, experiment: Experiment) -> None:
-    low, high = RATIO_RANGE
-    for arm in experiment.runs:
-        counts = experiment.histogram(arm, "update_ratio").within(low, high - 1)
-        if counts.sum():
-            shares = 100 * counts / counts.sum()
-            axes.stairs(
-                shares, np.arange(low, high + 1), label=arm, linewidth=1.6, **arm_style(list(experiment.runs), arm)
-            )
-
-
-def _draw_loss_bounds(axes: Axes, height: float) -> None:
-    """Shades where updates are lost and labels the bounds at `height`, in units of the y axis."""
-    axes.axvspan(RATIO_RANGE[0], ALWAYS_LOST, color=RED, alpha=0.12, linewidth=0, zorder=0)
-    axes.axvspan(ALWAYS_LOST, MAYBE_LOST, color=AMBER, alpha=0.25, linewidth=0, zorder=0)
-    for bound in (ALWAYS_LOST, MAYBE_LOST):
-        axes.axvline(bound, color=GREY, linewidth=1, linestyle=":")
-    axes.text(ALWAYS_LOST - 0.4, height, "always lost", ha="right", va="center")
-    axes.text(MAYBE_LOST + 0.4, height, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")
 
 
 def _draw_score(axes: Axes, place: int, arm: Arm, colour: str) -> None:

@@ -10,7 +10,7 @@ from statistics import median
 
 import pandas as pd
 
-from halfscope.histogram import Histogram, from_record, merge
+from halfscope.recorded_histogram import RecordedHistogram, from_record, merge
 from halfscope.records import read_json, read_json_lines, read_versioned_json
 
 
@@ -93,7 +93,7 @@ class Run:
         return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
 
     @cached_property
-    def histograms(self) -> list[tuple[str, Histogram]]:
+    def histograms(self) -> list[tuple[str, RecordedHistogram]]:
         """Every recorded histogram with its role, unscaled."""
         path = self.folder / "histograms.jsonl"
         return [(record["role"], from_record(record)) for record in read_json_lines(path)]
@@ -141,7 +141,7 @@ class Experiment:
         names = [field.name for field in fields(Prediction)]
         return tuple(Prediction(*(line[name] for name in names)) for line in self.summary.get("predictions") or ())
 
-    def histogram(self, arm: str, role: str) -> Histogram:
+    def histogram(self, arm: str, role: str) -> RecordedHistogram:
         """All that was recorded of `role` in `arm`, over steps, tensors and seeds, unscaled."""
         return merge(histogram for run in self.runs[arm] for kind, histogram in run.histograms if kind == role)
 

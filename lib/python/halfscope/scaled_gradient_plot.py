@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.gradient_plot import BANDS, HIGH, LOW, NAMES, draw_aside, draw_binades
-from halfscope.histogram import Histogram
+from halfscope.recorded_histogram import RecordedHistogram
 from halfscope.results import Experiment
 from halfscope.style import headline, new_figure, percent, power_of_two
 
@@ -36,7 +36,7 @@ def scaled_gradient_histogram(experiment: Experiment, arm: str, role: str, log2_
     return figure
 
 
-def _draw_row(row: list[Axes], histogram: Histogram) -> None:
+def _draw_row(row: list[Axes], histogram: RecordedHistogram) -> None:
     zero, binades, special = row
     shares = 100 * histogram.within(LOW, HIGH) / max(histogram.elements, 1)
     fate = histogram.of_nonzero().fate()

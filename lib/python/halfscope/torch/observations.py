@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-import numpy as np
+from math import log2
 
 from halfscope import Histogram, UpdateCounters
 
-COLUMNS = ("counts", "pow2", "top", "subnormal_carry")
-FIRST_EXPONENT = -149
+HALF_LIMIT = 65520  # from here on FP16 rounds to infinity
 
 
 @dataclass
@@ -28,9 +26,20 @@ class Observations:
         else:
             known.merge(histogram)
 
+    def unscaled(self, role: str) -> dict[str, Histogram]:
+        """By tensor, without the loss scale; one that is no power of two counts as the nearest."""
+        return {
+            tensor: found.scaled(power_of_two(1 / self.scales[kind, tensor]))
+            for (kind, tensor), found in self.histograms.items()
+            if kind == role
+        }
+
     def histogram_records(self, step: int) -> list[dict]:
         """Lines of histograms.jsonl."""
-        return [_histogram_record(step, *key, self.scales[key], found) for key, found in self.histograms.items()]
+        return [
+            {"step": step, "tensor": tensor, "role": role, "scale": self.scales[role, tensor], **_counts(found)}
+            for (role, tensor), found in self.histograms.items()
+        ]
 
     def tensor_records(self) -> list[dict]:
         """The `tensors` of a line of metrics.jsonl: what FP16 makes of every tensor that was cast, scale included."""
@@ -49,19 +58,26 @@ class Observations:
             for tensor, found in self.updates.items()
         ]  # fmt: skip
 
+    def gradient_record(self, scale: float) -> dict:
+        """The `gradients` of a line of metrics.jsonl, for `halfscope replay`: all weight gradients, `scale` in them."""
+        together = Histogram()
+        for found in self.unscaled("weight_gradient").values():
+            together.merge(found)
+        together = together.scaled(power_of_two(scale))
+        finite = together.infinities + together.nans == 0 and together.max_abs < HALF_LIMIT
+        return {"finite": finite, "max_abs": together.max_abs if finite else None, "histogram": _counts(together)}
 
-def _histogram_record(step: int, role: str, tensor: str, scale: float, histogram: Histogram) -> dict:
-    """The binades from the first to the last that hold anything."""
-    binades = histogram.binades()
-    filled = np.flatnonzero(binades[:, 0])
-    first, last = (filled[0], filled[-1]) if len(filled) else (0, 0)
-    return {
-        "step": step, "tensor": tensor, "role": role, "scale": scale,
-        "first_exponent": FIRST_EXPONENT + int(first),
-        **{name: column.tolist() for name, column in zip(COLUMNS, binades[first : last + 1].T)},
-        "zeros": histogram.zeros, "negative_zeros": histogram.negative_zeros,
-        "infinities": histogram.infinities, "nans": histogram.nans,
-    }  # fmt: skip
+
+def power_of_two(scale: float) -> float:
+    """The nearest power of two: binades cannot be shifted by a fraction."""
+    return 2.0 ** round(log2(scale))
+
+
+def _counts(histogram: Histogram) -> dict:
+    """As histograms.jsonl has them, which leaves max_abs out."""
+    record = histogram.record()
+    del record["max_abs"]
+    return record
 
 
 def _tensor_record(role: str, tensor: str, scale: float, histogram: Histogram) -> dict:

@@ -9,13 +9,13 @@ import torch
 
 from halfscope import Histogram
 
-COUNTED = (torch.float32, torch.float16, torch.bfloat16)
+COUNTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The elements in CPU memory, in a type that can be counted; no copy where they are there already.
 
-    float64 becomes float32: a number out of float32's range is then counted as a zero or an infinity.
+    Types of 8 bits become float32, which holds their numbers; float64 stays and is counted exactly.
     """
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:

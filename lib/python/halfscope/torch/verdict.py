@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from halfscope.histogram import Histogram, from_record, merge
+from halfscope.recorded_histogram import RecordedHistogram, merge
+from halfscope import Histogram
 from halfscope.loss_scales import GRADIENTS, Window, window
 from halfscope.torch.observations import Observations
 
 HEADROOM = 3  # binades that a recommended scale leaves, where the window has them, for gradients yet to come
 NAMED = 3  # layers that a sentence lists
+ROLES = ("activation", *GRADIENTS, "update_ratio")
 
 
 class Totals:
@@ -21,17 +23,20 @@ class Totals:
 
     def add(self, seen: Observations) -> None:
         self._steps += 1
-        for record in seen.histogram_records(self._steps):
-            if record["role"] in GRADIENTS:
-                known = self._histograms[record["role"]]
-                parts = (known.get(record["tensor"], Histogram()), from_record(record))
-                known[record["tensor"]] = merge(parts)
+        for role in ROLES:
+            known = self._histograms[role]
+            for tensor, histogram in seen.unscaled(role).items():
+                known.setdefault(tensor, Histogram()).merge(histogram)
         for counters in seen.updates.values():
             self._nonzero += counters.nonzero
             self._lost += counters.lost
 
+    def histograms(self, role: str) -> dict[str, Histogram]:
+        """By tensor, copies."""
+        return {tensor: found.scaled(1.0) for tensor, found in self._histograms[role].items()}
+
     def verdict(self) -> str:
-        gradients = {role: merge(found.values()) for role, found in self._histograms.items()}
+        gradients = {role: _together(self._histograms[role]) for role in GRADIENTS}
         if not any(histogram.counts.sum() for histogram in gradients.values()):
             return "No gradient has been seen: train a step first."
         sentences = [f"Over {self._steps} watched steps: without loss scaling FP16 flushes {_shares(gradients)}."]
@@ -49,16 +54,20 @@ class Totals:
                 f"2^{best} is recommended."
             )
         single = {
-            name: window({role: histogram})
-            for role, tensors in self._histograms.items()
-            for name, histogram in tensors.items()
+            name: window({role: RecordedHistogram.of(histogram)})
+            for role in GRADIENTS
+            for name, histogram in self._histograms[role].items()
         }
         needy = sorted((w.low, name) for name, w in single.items() if w and w.low > found.high)[::-1]
         large = sorted((w.high, name) for name, w in single.items() if w and w.high < found.low)
         return f"No single scale fits: {_list(large)} overflow below 2^{found.low}, which {_list(needy)} need."
 
 
-def _shares(gradients: dict[str, Histogram]) -> str:
+def _together(histograms: dict[str, Histogram]) -> RecordedHistogram:
+    return merge(map(RecordedHistogram.of, histograms.values()))
+
+
+def _shares(gradients: dict[str, RecordedHistogram]) -> str:
     parts = []
     for role in GRADIENTS:
         if role in gradients and gradients[role].counts.sum():

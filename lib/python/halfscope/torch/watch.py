@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from halfscope import lost_updates, update_ratios
+from halfscope import Histogram, ScaleAdvice, advise_scale, lost_updates, update_ratios
+from halfscope.loss_scales import GRADIENTS
+from halfscope.torch.board import Board
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.tensors import Choice, floating, histogram_of
-from halfscope.torch.verdict import Totals
+from halfscope.torch.verdict import ROLES, Totals
 from halfscope.torch.weights import Weights
 from halfscope.torch.wrapping import wrap_method
 
@@ -26,6 +30,7 @@ def watch(
     optimizer: torch.optim.Optimizer,
     scaler: object | None = None,
     out: Path | str | None = None,
+    tensorboard: Path | str | object | None = None,
 ) -> Watch:
     """Watches `model` from now on: on the first and every `every`-th step, what FP16 would do to its tensors.
 
@@ -35,23 +40,38 @@ def watch(
     include, exclude: patterns, as in a shell, of the layers' and parameters' names: "encoder.*".
     scaler: the GradScaler, where there is one; a step then ends with its `update()`, else with `optimizer.step()`.
     out: a folder that gets the records of the run, for `tools/figures` and `halfscope.results.read_experiment`.
+    tensorboard: a folder, or a SummaryWriter, that gets histograms of log2 |x| of every tensor watched.
 
-    Raises ValueError where `every` is not positive or the patterns leave nothing to watch.
+    Raises ValueError where `every` is not positive or the patterns leave nothing to watch, ImportError where
+    `tensorboard` is a folder and TensorBoard is not installed.
     """
-    return Watch(model, every, Choice(include, exclude), optimizer, scaler, RunFolder(Path(out)) if out else None)
+    sinks = Sinks(RunFolder(Path(out)) if out else None, None if tensorboard is None else Board(tensorboard))
+    return Watch(model, every, Choice(include, exclude), optimizer, scaler, sinks)
+
+
+class Sinks(NamedTuple):
+    """Where watched steps are written to."""
+
+    folder: RunFolder | None
+    board: Board | None
 
 
 class Watch:
     """What `watch` returns; a context manager that closes itself."""
 
-    def __init__(self, model, every, choice, optimizer, scaler, folder) -> None:
+    def __init__(self, model, every, choice, optimizer, scaler, sinks) -> None:
         if every < 1:
             raise ValueError(f"watch: every={every}; give 1 or more steps")
-        self._every, self._optimizer, self._scaler, self._folder = every, optimizer, scaler, folder
+        self._every, self._optimizer, self._scaler = every, optimizer, scaler
+        self._folder, self._board = sinks
         self._layers = {
             name: module for name, module in model.named_modules() if name in choice and not any(module.children())
         }
-        self._parameters = {name: parameter for name, parameter in model.named_parameters() if name in choice}
+        self._parameters = {
+            name: parameter
+            for name, parameter in model.named_parameters()
+            if name in choice and parameter.is_floating_point()
+        }
         if not self._layers and not self._parameters:
             raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
         self._weights = Weights(self._parameters)
@@ -59,10 +79,11 @@ class Watch:
         self._seen = Observations() if self._observes() else None
         self._stepped = False
         self._totals = Totals()
+        self._trace: list[str] = []  # as text, which takes a tenth of the memory
         self._loss: float | None = None
         self._hook()
-        if folder:
-            folder.begin({"every": every, "loss_scale": "none" if scaler is None else "dynamic"})
+        if self._folder:
+            self._folder.begin({"every": every, "loss_scale": "none" if scaler is None else "dynamic"})
 
     @property
     def steps(self) -> int:
@@ -81,6 +102,32 @@ class Watch:
         """What `report` prints."""
         return self._totals.verdict()
 
+    def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:
+        """By tensor, all watched steps together, without the loss scale.
+
+        role: "activation", "activation_gradient", "weight_gradient", or "update_ratio" for |update / weight|. Raises
+        ValueError for another one.
+        """
+        if role not in ROLES:
+            raise ValueError(f"histograms: role {role!r}; give one of {', '.join(ROLES)}")
+        return self._totals.histograms(role)
+
+    def histogram(self, role: str = "weight_gradient") -> Histogram:
+        """The same of all tensors together."""
+        together = Histogram()
+        for found in self.histograms(role).values():
+            together.merge(found)
+        return together
+
+    def advise_scale(self, **options: float) -> ScaleAdvice:
+        """`halfscope.advise_scale` of the gradients of all layers and weights; options as it has them."""
+        found = {name: histogram for role in GRADIENTS for name, histogram in self.histograms(role).items()}
+        return advise_scale(found, **options)
+
+    def trace(self) -> list[dict]:
+        """The watched steps, for `halfscope.replay`: what other loss scalers would have done."""
+        return list(map(json.loads, self._trace))
+
     def close(self) -> None:
         """Takes the hooks away and finishes the records; a second time it does nothing."""
         if not self._hooks:
@@ -90,6 +137,8 @@ class Watch:
         self._hooks = []
         if self._folder:
             self._folder.finish(self._done, self.verdict())
+        if self._board:
+            self._board.close()
 
     def __enter__(self) -> Watch:
         return self
@@ -159,14 +208,18 @@ class Watch:
 
     def _end_step(self, scale: float) -> None:
         self._done += 1
+        rates = [group["lr"] for group in self._optimizer.param_groups]
+        record = {
+            "step": self._done, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
+            "learning_rate": float(rates[0]),
+        }  # fmt: skip
         if self._seen is not None:
+            record["gradients"] = self._seen.gradient_record(scale)
             self._totals.add(self._seen)
+            self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
+            if self._board:
+                self._board.add(self._done, scale, self._seen)
         if self._folder:
-            rates = [group["lr"] for group in self._optimizer.param_groups]
-            record = {
-                "step": self._done, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
-                "learning_rate": float(rates[0]),
-            }  # fmt: skip
             self._folder.add(record, self._seen)
         self._seen = Observations() if self._observes() else None
         self._stepped, self._loss = False, None

@@ -10,13 +10,13 @@ from halfscope.torch.tensors import on_host
 
 
 class Weights:
-    """The float32 copies of parameters that have a gradient; empty until the first `keep`."""
+    """Copies of the parameters that have a gradient, as float32, of float64 as float64; empty until the first `keep`."""
 
     def __init__(self, parameters: dict[str, torch.nn.Parameter]) -> None:
         self._parameters = parameters
         self._copies: dict[str, torch.Tensor] = {}
         self._moved: list[str] = []
-        self._difference = torch.empty(0)
+        self._differences: dict[torch.dtype, torch.Tensor] = {}
 
     def keep(self) -> None:
         """Copies the weights as they are, before a step."""
@@ -24,14 +24,22 @@ class Weights:
         for name in self._moved:
             weights = on_host(self._parameters[name])
             if name not in self._copies:
-                self._copies[name] = torch.empty(weights.shape)
+                self._copies[name] = torch.empty(weights.shape, dtype=_at_least_float32(weights))
             self._copies[name].copy_(weights)
 
     def moved(self) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
         """Name, weights before and update of every parameter, after the step; valid until the next one is asked for."""
         for name in self._moved:
             before = self._copies[name]
-            if self._difference.numel() < before.numel():
-                self._difference = torch.empty(before.numel())
-            update = self._difference[: before.numel()].view(before.shape)
-            yield name, before, torch.sub(on_host(self._parameters[name]).float(), before, out=update)
+            update = self._difference(before)
+            yield name, before, torch.sub(on_host(self._parameters[name]).to(before.dtype), before, out=update)
+
+    def _difference(self, like: torch.Tensor) -> torch.Tensor:
+        known = self._differences.get(like.dtype)
+        if known is None or known.numel() < like.numel():
+            known = self._differences[like.dtype] = torch.empty(like.numel(), dtype=like.dtype)
+        return known[: like.numel()].view(like.shape)
+
+
+def _at_least_float32(tensor: torch.Tensor) -> torch.dtype:
+    return torch.float64 if tensor.dtype is torch.float64 else torch.float32

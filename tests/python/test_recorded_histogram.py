@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfscope.histogram import Fate, Histogram, from_record, merge
+from halfscope.recorded_histogram import Fate, RecordedHistogram, from_record, merge
 from synthetic import histogram_record
 
 LIMITS = (-60, 20)
 
 
-def count(values: np.ndarray) -> Histogram:
+def count(values: np.ndarray) -> RecordedHistogram:
     """The histogram of float32 `values`, one by one, as the program's tracker counts them."""
     low, high = LIMITS
     fields = {name: np.zeros(high - low + 1, np.int64) for name in ("counts", "pow2", "top", "subnormal_carry")}
@@ -24,7 +24,7 @@ def count(values: np.ndarray) -> Histogram:
         fields["top"][exponent - low] += fraction >= 0x7FF000
         fields["subnormal_carry"][exponent - low] += fraction >= 0x7FE000
     zeros, infinities, nans = (int(test.sum()) for test in (values == 0, np.isinf(values), np.isnan(values)))
-    return Histogram(low, **fields, zeros=zeros, infinities=infinities, nans=nans)
+    return RecordedHistogram(low, **fields, zeros=zeros, infinities=infinities, nans=nans)
 
 
 def by_rounding(values: np.ndarray, log2_scale: int) -> Fate:
@@ -74,7 +74,7 @@ def test_record_is_unscaled() -> None:
 def test_merge_adds_histograms_of_different_scales() -> None:
     one = from_record(histogram_record(1, "weight_gradient", 1.0, {-18: 7}, zeros=1))
     two = from_record(histogram_record(2, "weight_gradient", 64.0, {-18: 5, -30: 2}, infinities=3))
-    both = merge([one, two, Histogram()])
+    both = merge([one, two, RecordedHistogram()])
     assert {int(e): int(c) for e, c in zip(both.exponents, both.counts) if c} == {-30: 2, -18: 12}
     assert both.elements == 18
 

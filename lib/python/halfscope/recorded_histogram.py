@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from halfscope import Histogram
 
 # FP16, round to nearest even: zero iff |x| <= 2^-25, infinite iff |x| >= 65520.
 FLUSH_EXPONENT = -25
@@ -27,8 +31,10 @@ class Fate:
 
 
 @dataclass(frozen=True)
-class Histogram:
-    """Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
+class RecordedHistogram:
+    """As halfscope.Histogram counts them, without the compiled module and at any scale: records need neither.
+
+    Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
 
     `pow2`, `top` and `subnormal_carry` count, per binade, those that are exactly 2^e, those that round up to
     65536 where e is 15, and those that round up to 2^-14 where e is -15; they decide the edges of the bands exactly.
@@ -44,6 +50,13 @@ class Histogram:
     infinities: int = 0
     nans: int = 0
 
+    @classmethod
+    def of(cls, histogram: Histogram) -> RecordedHistogram:
+        """The same counts. Raises ValueError where they were not made for FP16."""
+        if histogram.format != "fp16":
+            raise ValueError(f"a histogram for {histogram.format}; give one for fp16")
+        return from_record({"scale": 1.0, **histogram.record()})
+
     @property
     def elements(self) -> int:
         return int(self.counts.sum()) + self.zeros + self.infinities + self.nans
@@ -53,11 +66,11 @@ class Histogram:
         """Lower edge of every binade, log2. (binades,)"""
         return self.first_exponent + np.arange(len(self.counts))
 
-    def shifted(self, log2_scale: int) -> Histogram:
+    def shifted(self, log2_scale: int) -> RecordedHistogram:
         """The histogram of the elements times 2^log2_scale."""
         return replace(self, first_exponent=self.first_exponent + log2_scale)
 
-    def of_nonzero(self) -> Histogram:
+    def of_nonzero(self) -> RecordedHistogram:
         """The finite elements that are not zero: of these a cast may flush some, which shares of all would hide."""
         return replace(self, zeros=0, infinities=0, nans=0)
 
@@ -98,13 +111,13 @@ class Histogram:
 PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 
-def from_record(record: dict) -> Histogram:
+def from_record(record: dict) -> RecordedHistogram:
     """The histogram of one line of histograms.jsonl, with the loss scale taken out of the exponents.
 
     A scale that is no power of two counts as the nearest one: binades cannot be shifted by a fraction.
     """
     log2_scale = round(np.log2(record["scale"]))
-    return Histogram(
+    return RecordedHistogram(
         first_exponent=record["first_exponent"] - log2_scale,
         **{name: np.asarray(record[name], np.int64) for name in PER_BINADE},
         zeros=record["zeros"],
@@ -113,7 +126,7 @@ def from_record(record: dict) -> Histogram:
     )
 
 
-def merge(histograms: Iterable[Histogram]) -> Histogram:
+def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
     """The histogram of all elements together."""
     parts = list(histograms)
     filled = [part for part in parts if len(part.counts)]
@@ -124,7 +137,7 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
         start = part.first_exponent - first
         for name, counts in merged.items():
             counts[start : start + len(part.counts)] += getattr(part, name)
-    return Histogram(
+    return RecordedHistogram(
         first_exponent=first,
         **merged,
         zeros=sum(part.zeros for part in parts),

@@ -1,0 +1,19 @@
+// Reads a report off a survey.
+#include <halfscope/scaling/tensor_report.hpp>
+
+namespace halfscope {
+
+TensorReport report_tensor(std::string name, const TensorSurvey& survey, const AdvisorOptions& options) {
+  const ExponentHistogram& histogram = survey.histogram();
+  TensorFit fit = fit_tensor(name, histogram, options);
+  return {.name = std::move(name),
+          .counts = what_if(histogram, 0),
+          .zeros = histogram.zeros(),
+          .nonfinite = histogram.infinities() + histogram.nans(),
+          .max_abs = histogram.max_abs(),
+          .lost_energy = survey.lost_energy(0),
+          .cosine = survey.cosine(),
+          .fit = std::move(fit)};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,20 @@
+// A loss scaler that Python holds.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <halfscope/scaling/scalers.hpp>
+
+namespace halfscope::python {
+
+struct NamedScaler {
+  std::string name;
+  ScalerSettings options;  ///< every one that it has
+  std::unique_ptr<LossScaler> scaler;
+};
+
+/// `name` is one of the table, or a number, which is a static scale. Throws RequestError.
+[[nodiscard]] NamedScaler make_named_scaler(const std::string& name, ScalerSettings options);
+
+}  // namespace halfscope::python

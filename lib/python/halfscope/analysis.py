@@ -1,0 +1,83 @@
+"""What a format does to tensors, and which loss scale fits them: `halfscope.analyze`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from halfscope import _core
+from halfscope.advice import HEADROOM, TOLERANCE, ScaleAdvice, canonical, named
+from halfscope.frames import frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTS = ("elements", "zeros", "flushed", "subnormal", "overflow", "nonfinite")
+SHARES = ("max_abs", "lost_energy", "cosine")
+
+
+@dataclass(frozen=True, repr=False)
+class Analysis(ScaleAdvice):
+    """What `halfscope analyze` finds: counts per tensor of a cast at scale 1, and the advice about a scale."""
+
+    tensors: tuple[_core.TensorReport, ...]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per tensor: the counts at scale 1, then the columns of ScaleAdvice. Raises ImportError without pandas.
+
+        elements, zeros, flushed, subnormal, overflow and nonfinite are elements; max_abs is the largest finite
+        magnitude, lost_energy the flushed elements' share of the sum of squares, cosine that between the tensor and
+        what the cast leaves (NaN without a direction).
+        """
+        rows = [[tensor.name, *(getattr(tensor, name) for name in COUNTS + SHARES)] for tensor in self.tensors]
+        counts = frame(rows, columns=["tensor", *COUNTS, *SHARES]).set_index("tensor")
+        counts = counts.astype({**dict.fromkeys(COUNTS, "int64"), **dict.fromkeys(SHARES, float)})
+        advice = super().to_pandas().drop(columns="nonfinite")
+        return counts.assign(**{name: advice[name].array for name in advice})
+
+    def to_dict(self) -> dict:
+        """What `halfscope analyze --json` prints of the same tensors in a file."""
+        outliers = [{"name": o.name, "remedy": o.remedy, "scale_log2": o.scale_log2} for o in self.outliers]
+        return {
+            "format": self.format, "tensors": [_tensor(tensor) for tensor in self.tensors],
+            "joint_window_log2": _list(self.joint_window_log2), "recommended_scale_log2": self.recommended_scale_log2,
+            "verdict": self.verdict, "tolerance": self.tolerance, "headroom_log2": self.headroom, "outliers": outliers,
+            "skipped": [], "updates": [],
+        }  # fmt: skip
+
+
+def analyze(
+    tensors: Mapping[str, object], *, format: str = "fp16", tolerance: float = TOLERANCE, headroom: int = HEADROOM
+) -> Analysis:
+    """Counts what a cast to `format` does to tensors, and looks for one power-of-two scale for all of them.
+
+    tensors: arrays by name, of any shape: gradients of the unscaled loss, activations or weights. float32, float16,
+        bfloat16 or float64 in CPU memory; the last is counted as Histogram.update says.
+    format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
+    tolerance: the share of a tensor's nonzero elements that a fitting scale may flush to zero.
+    headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.
+
+    Raises TypeError for what is no dictionary of such arrays, ValueError for an unknown format, a tolerance or headroom
+    out of range, and arrays in a GPU's memory.
+    """
+    format = canonical(format)
+    reports = tuple(_report(name, array, format, tolerance) for name, array in named("analyze", tensors))
+    fits = tuple(report.fit for report in reports)
+    return Analysis(format, tolerance, headroom, fits, _core.advise(fits, format, tolerance, headroom), reports)
+
+
+def _report(name: str, array: object, format: str, tolerance: float) -> _core.TensorReport:
+    try:
+        return _core.report(name, array, format, tolerance)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"analyze: {error}") from None
+
+
+def _tensor(tensor: _core.TensorReport) -> dict:
+    values = {name: getattr(tensor, name) for name in ("name", *COUNTS, *SHARES)}
+    return {**values, "window_log2": _list(tensor.fit.window_log2), "any_scale": tensor.fit.any_scale}
+
+
+def _list(window: tuple[int, int] | None) -> list[int] | None:
+    return None if window is None else list(window)

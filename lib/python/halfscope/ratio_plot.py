@@ -1,0 +1,71 @@
+"""How large updates are beside their weights, and which of them FP16 weights lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from halfscope.recorded_histogram import RecordedHistogram
+from halfscope.results import Experiment
+from halfscope.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
+
+if TYPE_CHECKING:
+    from halfscope import Histogram
+
+# Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.
+MAYBE_LOST, ALWAYS_LOST = -11, -12
+RATIO_RANGE = (-40, 10)  # log2 |dw/w|
+
+
+def update_ratio_histogram(experiment: Experiment) -> Figure:
+    """How large updates are beside their weights: share of the non-zero finite |dw/w| per binade."""
+    figure, axes = _ratio_axes("Size of updates beside their weights")
+    for arm in experiment.runs:
+        look = {"label": arm, **arm_style(list(experiment.runs), arm)}
+        _draw_ratios(axes, experiment.histogram(arm, "update_ratio"), look)
+    _draw_loss_bounds(axes)
+    legend_beside(figure)
+    return figure
+
+
+def ratio_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -> Figure:
+    """The same of one histogram of |dw/w|, such as halfscope.update_ratios counts."""
+    if not isinstance(histogram, RecordedHistogram):
+        histogram = RecordedHistogram.of(histogram)
+    figure, axes = _ratio_axes(title)
+    _draw_ratios(axes, histogram, {"color": COLOURS[1], "fill": True, "alpha": 0.8})
+    _draw_loss_bounds(axes)
+    return figure
+
+
+def _ratio_axes(title: str) -> tuple[Figure, Axes]:
+    figure = new_figure()
+    axes = figure.subplots()
+    axes.set(xlim=RATIO_RANGE, ylabel="share of non-zero updates (%)", xlabel="log2 |update / weight|")
+    low, high = RATIO_RANGE  # the outermost bars also hold what lies beyond them
+    inner = range(low + 10, high, 10)
+    axes.set_xticks([low, *inner, high], [f"$\\leq {low}$", *(f"${tick}$" for tick in inner), f"$\\geq {high}$"])
+    tidy(axes, title)
+    return figure, axes
+
+
+def _draw_ratios(axes: Axes, histogram: RecordedHistogram, look: dict) -> None:
+    low, high = RATIO_RANGE
+    counts = histogram.within(low, high - 1)
+    if counts.sum():
+        axes.stairs(100 * counts / counts.sum(), np.arange(low, high + 1), linewidth=1.6, **look)
+
+
+def _draw_loss_bounds(axes: Axes) -> None:
+    """Shades where updates are lost and labels the bounds, above the highest bar."""
+    top = axes.get_ylim()[1]
+    axes.set_ylim(0, 1.2 * top)
+    axes.axvspan(RATIO_RANGE[0], ALWAYS_LOST, color=RED, alpha=0.12, linewidth=0, zorder=0)
+    axes.axvspan(ALWAYS_LOST, MAYBE_LOST, color=AMBER, alpha=0.25, linewidth=0, zorder=0)
+    for bound in (ALWAYS_LOST, MAYBE_LOST):
+        axes.axvline(bound, color=GREY, linewidth=1, linestyle=":")
+    axes.text(ALWAYS_LOST - 0.4, 1.12 * top, "always lost", ha="right", va="center")
+    axes.text(MAYBE_LOST + 0.4, 1.12 * top, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")

@@ -1,0 +1,159 @@
+"""A recorded run under other loss scalers, side by side: `halfscope.replay`, and the scalers by name."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from halfscope import _core
+from halfscope.frames import frame
+from halfscope.traces import read_trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLUMNS = ("skipped", "overflowed", "flushed", "final_scale_log2", "first_at_final_scale", "stopped")
+
+
+@dataclass(frozen=True)
+class ScalerRun:
+    """What one scaler would have done."""
+
+    scaler: str
+    skipped: int  # steps: those that overflow, where the scaler looks at overflow
+    overflowed: int  # steps
+    flushed: float | None  # mean share of the nonzero weight gradients; None without histograms
+    final_scale_log2: float
+    first_at_final_scale: int  # the first step that had that scale
+    stopped: str | None  # why the scaler would have ended the run
+    overflow_steps: tuple[int, ...]
+    scale_log2: tuple[float, ...]  # of each step, until it stopped
+
+
+@dataclass(frozen=True, repr=False)
+class Replay:
+    """What several loss scalers would have done over one recorded run.
+
+    The gradients are taken to be the recorded ones but for their scale; a step overflows where max|g| S is 65520 or
+    more.
+    """
+
+    steps: tuple[int, ...]
+    not_finite: int  # steps that were recorded so
+    runs: tuple[ScalerRun, ...]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per scaler: the fields of ScalerRun that are one number each. Raises ImportError without pandas."""
+        rows = [[run.scaler, *(getattr(run, name) for name in COLUMNS)] for run in self.runs]
+        found = frame(rows, columns=["scaler", *COLUMNS]).set_index("scaler")
+        return found.astype({"flushed": float, "stopped": object})
+
+    @property
+    def scale_log2(self) -> pd.DataFrame:
+        """log2 of the scale: a row per step, a column per scaler; NaN after a scaler would have ended the run."""
+        rows = len(self.steps)
+        columns = {run.scaler: [*run.scale_log2, *[math.nan] * (rows - len(run.scale_log2))] for run in self.runs}
+        return frame(columns, index=self.steps).rename_axis("step")
+
+    def to_dict(self) -> dict:
+        """What `halfscope replay --json` prints of the same trace."""
+        scalers = [
+            {
+                **vars(run), "overflow_steps": list(run.overflow_steps), "scale_log2": list(run.scale_log2),
+            }
+            for run in self.runs
+        ]  # fmt: skip
+        return {"steps": len(self.steps), "not_finite": self.not_finite, "scalers": scalers}
+
+    def plot(self) -> Figure:
+        """log2 of every scaler's scale over the steps, with the steps that overflow."""
+        from halfscope.replay_plot import replayed_scales
+
+        return replayed_scales(self)
+
+    def __repr__(self) -> str:
+        return f"<Replay of {len(self.steps)} steps under {', '.join(run.scaler for run in self.runs)}>"
+
+
+def replay(
+    trace: str | os.PathLike | Iterable[dict], scalers: str | float | Iterable[str | float], **options: float
+) -> Replay:
+    """Takes loss scalers through a recorded run, without training.
+
+    trace: the path of a run's metrics.jsonl, or of any file with a line {"step": 1, "scale": 65536, "gradients":
+        {"finite": true, "max_abs": 12.5}} per step; or the dictionaries themselves. max_abs is of all weight gradients,
+        with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram.
+    scalers: names as LossScaler takes them, numbers for constant scales, or "all", which leaves out those that look at
+        histograms where the trace has none (with a warning).
+    options: set in the scalers that have them.
+
+    Raises ValueError for an unknown scaler, an option that none of them has, a value out of range, a trace without
+    steps, and with file and line for one that is not as above.
+    """
+    everybody = isinstance(scalers, str) and scalers == "all"
+    contestants = _contestants(_names(scalers), options)
+    steps: list[int] = []
+    not_finite = 0
+    for step in read_trace(trace):
+        if everybody and not steps and step.histogram is None:
+            contestants = _without_histograms(contestants)
+        steps.append(step.step)
+        not_finite += not step.finite
+        for _, course in contestants:
+            course.step(step.step, step.scale, step.finite, step.max_abs, step.histogram)
+    if not steps:
+        raise ValueError("replay: there is no step in the trace")
+    return Replay(tuple(steps), not_finite, tuple(_run(scaler.name, course) for scaler, course in contestants))
+
+
+def list_scalers() -> pd.DataFrame:
+    """The loss scalers by name: summary, needs (what of the gradients they look at), options with their defaults."""
+    return frame(_core.scaler_table()).set_index("scaler")
+
+
+Contestants = list[tuple[_core.LossScaler, _core.ScalerReplay]]
+
+
+def _names(scalers: str | float | Iterable[str | float]) -> list[str | float]:
+    if isinstance(scalers, str) and scalers == "all":
+        return [entry["scaler"] for entry in _core.scaler_table()]
+    return [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
+
+
+def _contestants(names: list[str | float], options: dict[str, float]) -> Contestants:
+    known = [set(_core.LossScaler(name).options) for name in names]
+    for option in options:
+        if not any(option in own for own in known):
+            raise ValueError(f"replay: {option}: none of the scalers has this option")
+    scalers = [
+        _core.LossScaler(name, **{key: value for key, value in options.items() if key in own})
+        for name, own in zip(names, known)
+    ]
+    return [(scaler, _core.ScalerReplay(scaler)) for scaler in scalers]
+
+
+def _without_histograms(contestants: Contestants) -> Contestants:
+    for scaler, _ in contestants:
+        if scaler.needs == "histogram":
+            warnings.warn(f"replay: leaving out {scaler.name}: the trace has no histograms", stacklevel=3)
+    return [(scaler, course) for scaler, course in contestants if scaler.needs != "histogram"]
+
+
+def _run(name: str, course: _core.ScalerReplay) -> ScalerRun:
+    scales = tuple(math.log2(scale) for scale in course.scales)
+    return ScalerRun(
+        scaler=name,
+        skipped=len(course.overflows) if course.skips else 0,
+        overflowed=len(course.overflows),
+        flushed=course.flushed,
+        final_scale_log2=scales[-1],
+        first_at_final_scale=course.first_at_final_scale,
+        stopped=course.stopped,
+        overflow_steps=tuple(course.overflows),
+        scale_log2=scales,
+    )

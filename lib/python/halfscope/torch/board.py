@@ -1,0 +1,55 @@
+"""Watched steps in TensorBoard: histograms of log2 |x|, and the shares that FP16 flushes."""
+
+from __future__ import annotations
+
+import os
+from math import log2
+
+from halfscope import Histogram
+from halfscope.loss_scales import GRADIENTS
+from halfscope.torch.observations import Observations
+
+
+class Board:
+    """Writes into a folder, or with a SummaryWriter of the user's own, which then stays open."""
+
+    def __init__(self, target: str | os.PathLike | object) -> None:
+        self._owned = isinstance(target, (str, os.PathLike))
+        self._writer = _open(target) if self._owned else target
+
+    def add(self, step: int, scale: float, seen: Observations) -> None:
+        for (role, tensor), histogram in seen.histograms.items():
+            if histogram.nonzero:
+                self._writer.add_histogram_raw(f"log2 {role}/{tensor}", **_log2_buckets(histogram), global_step=step)
+        for role in GRADIENTS:
+            together = Histogram()
+            for found in seen.unscaled(role).values():
+                together.merge(found)
+            share = together.what_if(1.0).flushed_fraction
+            self._writer.add_scalar(f"flushed without loss scale/{role}", share, step)
+        self._writer.add_scalar("loss scale, log2", log2(scale), step)
+
+    def close(self) -> None:
+        self._writer.close() if self._owned else self._writer.flush()
+
+
+def _open(folder: str | os.PathLike) -> object:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ImportError("watch: tensorboard= needs the package tensorboard: pip install tensorboard") from error
+    return SummaryWriter(os.fspath(folder))
+
+
+def _log2_buckets(histogram: Histogram) -> dict:
+    """A bucket per binade; the sums take every element for the middle of its own. Zeros, inf and NaN have no log2."""
+    record = histogram.record()
+    first, counts = record["first_exponent"], record["counts"]
+    middles = [first + place + 0.5 for place in range(len(counts))]
+    return {
+        "min": first, "max": first + len(counts), "num": histogram.nonzero,
+        "sum": sum(count * middle for count, middle in zip(counts, middles)),
+        "sum_squares": sum(count * middle**2 for count, middle in zip(counts, middles)),
+        # TensorBoard's first bucket reaches down from its limit to the minimum: it holds nothing.
+        "bucket_limits": [first, *(first + place + 1 for place in range(len(counts)))], "bucket_counts": [0, *counts],
+    }  # fmt: skip

@@ -1,0 +1,74 @@
+"""Which loss scales fit which tensor: a bar per tensor, beside the scale that is recommended for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from halfscope.style import BLUE, GREEN, GREY, RED, headline, legend_at, new_figure, tidy
+
+if TYPE_CHECKING:
+    from halfscope._core import TensorFit
+    from halfscope.advice import ScaleAdvice
+
+MOST = 40  # tensors that a figure shows: of more, those that ask the most
+
+
+def scale_windows(advice: ScaleAdvice) -> Figure:
+    """The scales that fit each tensor, log2, in the tensors' order; of more than 40, those with the narrowest windows."""
+    fits = _shown(advice)
+    figure = new_figure(height=1.5 + 0.24 * max(len(fits), 3))
+    axes = figure.subplots()
+    for place, fit in enumerate(fits):
+        _draw_window(axes, place, fit)
+    _draw_advice(axes, advice)
+    axes.set_yticks(range(len(fits)), [fit.name for fit in fits], size=8)
+    axes.set_ylim(len(fits) - 0.4, -0.6)
+    axes.set_xlabel("log2 of the loss scale")
+    tidy(axes)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    if axes.get_legend_handles_labels()[1]:
+        legend_at(axes)
+    headline(figure, f"Loss scales at which each tensor fits {advice.format}", _note(advice, len(fits)))
+    return figure
+
+
+def _shown(advice: ScaleAdvice) -> list[TensorFit]:
+    asking = [fit for fit in advice.fits if not fit.any_scale]
+    kept = sorted(asking, key=lambda fit: fit.overflow_high_log2 - fit.underflow_low_log2)[:MOST]
+    names = {id(fit) for fit in kept}
+    return [fit for fit in asking if id(fit) in names]
+
+
+def _draw_window(axes: Axes, place: int, fit: TensorFit) -> None:
+    """A bar from the smallest to the largest scale; where there is none, what is asked for, as two arrowheads."""
+    low, high = fit.underflow_low_log2, fit.overflow_high_log2
+    if low <= high:
+        look = {"color": BLUE, "alpha": 0.75, "label": _once(axes, "fits")}
+        axes.barh(place, max(high - low, 0.15), left=low, height=0.6, **look)
+        return
+    axes.plot([high, low], [place, place], color=RED, linewidth=1, linestyle=":")
+    axes.plot(high, place, "<", color=RED, markersize=6, label=_once(axes, "overflows above"))
+    axes.plot(low, place, ">", color=RED, markerfacecolor="white", markersize=6, label=_once(axes, "underflows below"))
+
+
+def _draw_advice(axes: Axes, advice: ScaleAdvice) -> None:
+    if advice.joint_window_log2:
+        low, high = advice.joint_window_log2
+        axes.axvspan(low, high, color=GREEN, alpha=0.15, linewidth=0, zorder=0, label=f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$")
+    best = advice.best_scale_log2
+    if best is not None:
+        words = "recommended" if advice.recommended_scale_log2 is not None else "fits the most"
+        axes.axvline(best, color=GREY, linewidth=1.4, linestyle="--", label=f"{words}: $2^{{{best}}}$")
+
+
+def _once(axes: Axes, label: str) -> str | None:
+    return None if label in axes.get_legend_handles_labels()[1] else label
+
+
+def _note(advice: ScaleAdvice, shown: int) -> str:
+    rule = f"Fits: at most {100 * advice.tolerance:g} % of the nonzero values are flushed and none overflows."
+    left_out = sum(not fit.any_scale for fit in advice.fits) - shown
+    return f"{rule} {left_out} tensors with wider windows are not shown." if left_out else rule
