@@ -1,5 +1,6 @@
 // Accumulation models: their names, and sums whose result is known.
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/format/round.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -77,6 +78,25 @@ TEST_CASE("the tree of a pairwise sum is the documented one", "[accumulate][know
   CHECK(accumulate(std::vector<float>{1, 1, 2048, 1}, pairwise) == 2050.0f);
   CHECK(accumulate(std::vector<float>{1, 1, 1, 1, 2048}, pairwise) == 2052.0f);
   CHECK(accumulate(std::vector<float>{}, pairwise) == 0.0f);
+}
+
+/// The tree from its root down: the left half is the largest power of two below the number of terms.
+float tree_sum(std::span<const float> terms, const Quantizer& q) {
+  if (terms.empty()) return 0;
+  if (terms.size() == 1) return round(terms[0], q);
+  std::size_t half = 1;
+  while (half * 2 < terms.size()) half *= 2;
+  return round(tree_sum(terms.first(half), q) + tree_sum(terms.subspan(half), q), q);
+}
+
+TEST_CASE("a pairwise sum of any number of terms is the tree's from its root down", "[accumulate]") {
+  const std::vector<float> values = uniform_floats(700, -1, 3, 12);
+  for (const FloatFormat& format : {fp16, bf16, fp32}) {
+    for (std::size_t count = 0; count <= values.size(); ++count) {
+      const std::span terms(values.data(), count);
+      CHECK(accumulate(terms, {format, AccumulateOrder::pairwise}) == tree_sum(terms, {.format = format}));
+    }
+  }
 }
 
 }  // namespace

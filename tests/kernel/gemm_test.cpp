@@ -271,6 +271,27 @@ TEST_CASE("gemm gives the same bits with one and two threads", "[gemm][threads]"
   }
 }
 
+TEST_CASE("large products on the device, whose blocks are larger, are those on the CPU", "[gemm][cuda]") {
+  if (!can_use_device()) return;
+  const Extents extents{513, 520, 35};
+  Operands operands = uniform_operands(extents);
+  operands.a[1000] = INFINITY;
+  operands.b[2000] = NAN;
+  for (const char* name : {"fp32_sequential", "fp16_chunked(3)", "fp16_fused", "tensor_core(volta)",
+                           "tensor_core(ampere)", "tensor_core(hopper)", "fp8_e4m3_tensor_core(hopper)"}) {
+    const AccumulateModel model = parse_accumulate_model(name);
+    for (const bool transposed : {false, true}) {
+      const auto rows = strided_offsets(extents.rows, transposed ? 1 : extents.depth);
+      const auto columns = strided_offsets(extents.depth, transposed ? extents.rows : 1);
+      const GatherMatrix matrix{operands.a.data(), rows.values(), columns.values()};
+      std::vector<float> expected(size_of(extents.rows, extents.columns));
+      gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, expected, model);
+      INFO(to_string(model));
+      CHECK(count_different(device_product(operands, extents, matrix, model), expected) == 0);
+    }
+  }
+}
+
 TEST_CASE("offsets on the device are those on the CPU", "[gemm][cuda]") {
   if (!can_use_device()) return;
   const SimulatedDevice simulated;

@@ -1,8 +1,7 @@
-// Matrix products with a named order of accumulation on the device: a thread per element.
-#include <halfscope/arithmetic/fused_step.hpp>
+// Matrix products with a named order of accumulation on the device: k ascending, one sum per element.
 #include <halfscope/kernel/device_adds.cuh>
-#include <halfscope/kernel/gemm.hpp>
-#include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/gemm_tensor_core.cuh>
+#include <halfscope/kernel/gemm_tile.cuh>
 
 namespace halfscope::cuda {
 namespace {
@@ -13,128 +12,102 @@ struct FillStrided {
   HALFSCOPE_HD void operator()(std::int64_t i) const { offsets[i] = static_cast<std::int32_t>(i * stride); }
 };
 
-/// The operands of a product, and where it goes.
-struct Matrices {
-  const float* a;
-  const std::int32_t* a_row;
-  const std::int32_t* a_column;
-  const float* b;
-  float* c;
-  std::int64_t depth, columns;
-};
-
-/// A row of a and a column of b.
-struct Pair {
-  const float* a;
-  const std::int32_t* a_column;
-  const float* b;
-  std::int64_t b_stride;
-  HALFSCOPE_HD explicit Pair(const Matrices& matrices, std::int64_t i)
-      : a(matrices.a + matrices.a_row[i / matrices.columns]),
-        a_column(matrices.a_column),
-        b(matrices.b + i % matrices.columns),
-        b_stride(matrices.columns) {}
-  [[nodiscard]] HALFSCOPE_HD float a_at(std::int64_t k) const { return a[a_column[k]]; }
-  [[nodiscard]] HALFSCOPE_HD float b_at(std::int64_t k) const { return b[k * b_stride]; }
-};
-
 HALFSCOPE_HD float with_one_nan(float x) {
   return x == x ? x : from_bits(quiet_nan_bits);
 }
 
-/// Terms one after the other, `run` at a time: of chunks, which are sums of their own, or all of them.
-template <typename Step>
-struct OrderedElement {
+/// Terms one after the other, added by `Step`; where the order is chunked, the sum of every `chunk` of them
+/// is then added to the total.
+template <typename Tile, AccumulateOrder order, typename Step>
+struct OrderedGemm {
+  static constexpr int threads = Tile::threads;
+  static constexpr bool chunked = order == AccumulateOrder::chunked;
+  using Shared = typename Tile::template Operands<float>;
+  struct State {
+    float sum[Tile::per][Tile::per] = {};
+    float total[chunked ? Tile::per : 1][chunked ? Tile::per : 1] = {};
+    std::int64_t in_chunk = 0;  ///< terms of the chunk that is being summed
+  };
   Matrices matrices;
-  AccumulateOrder order;
-  std::int64_t run;
+  std::int64_t chunk;
   Step step;
-  HALFSCOPE_HD void operator()(std::int64_t i) const {
-    const Pair pair(matrices, i);
-    float total = 0;
-    for (std::int64_t first = 0; first < matrices.depth; first += run) {
-      const std::int64_t last = matrices.depth - first < run ? matrices.depth : first + run;
-      float sum = 0;
-      for (std::int64_t k = first; k < last; ++k) sum = step.add_product(sum, pair.a_at(k), pair.b_at(k));
-      total = order == AccumulateOrder::chunked ? total + sum : sum;
+
+  HALFSCOPE_HD void fill(const BlockThread& here, std::int64_t pass, Shared& shared) const {
+    Tile::fill(matrices, here, pass, shared, [](float x) { return x; });
+  }
+  HALFSCOPE_HD void use(const BlockThread& here, std::int64_t pass, const Shared& shared,
+                        State& state) const {
+    const std::int64_t left = matrices.depth - pass * Tile::depth;
+    if (left >= Tile::depth) {
+      for (int t = 0; t < Tile::depth; ++t) add_term(here, t, shared, state);
+    } else {
+      for (int t = 0; t < left; ++t) add_term(here, t, shared, state);
     }
-    matrices.c[i] = with_one_nan(total);
   }
-};
+  HALFSCOPE_HD void finish(const BlockThread& here, State& state) const {
+    end_chunk(state);
+    Tile::for_elements(matrices, here, [&](int i, int j, std::int64_t m, std::int64_t n) {
+      matrices.c[m * matrices.columns + n] = with_one_nan(chunked ? state.total[i][j] : state.sum[i][j]);
+    });
+  }
 
-/// The operands of a tensor core's step from term k on.
-struct StepOperands {
-  Pair pair;
-  std::int64_t k;
-  RoundingGrid grid;
-  [[nodiscard]] HALFSCOPE_HD float a(int i) const {
-    return round_on_grid<Rounding::nearest_even>(pair.a_at(k + i), grid);
-  }
-  [[nodiscard]] HALFSCOPE_HD float b(int i) const {
-    return round_on_grid<Rounding::nearest_even>(pair.b_at(k + i), grid);
-  }
-};
-
-template <int products>
-struct TensorCoreElement {
-  Matrices matrices;
-  TensorCoreStep step;
-  RoundingGrid grid;
-  HALFSCOPE_HD void operator()(std::int64_t i) const {
-    StepOperands operands{Pair(matrices, i), 0, grid};
-    float sum = 0;
-    for (; operands.k < matrices.depth; operands.k += products) {
-      const std::int64_t left = matrices.depth - operands.k;
-      const int count = left < products ? static_cast<int>(left) : products;
-      sum = detail::fused_step<std::size_t{products}>(operands, count, sum, step);
+ private:
+  HALFSCOPE_HD void add_term(const BlockThread& here, int t, const Shared& shared, State& state) const {
+    float a[Tile::per], b[Tile::per];
+    for (int i = 0; i < Tile::per; ++i) {
+      a[i] = shared.a[t][here.thread / Tile::side + Tile::side * i];
+      b[i] = shared.b[t][here.thread % Tile::side + Tile::side * i];
     }
-    matrices.c[i] = sum;
+    for (int i = 0; i < Tile::per; ++i)
+      for (int j = 0; j < Tile::per; ++j) state.sum[i][j] = step.add_product(state.sum[i][j], a[i], b[j]);
+    if (chunked && ++state.in_chunk == chunk) end_chunk(state);
+  }
+  HALFSCOPE_HD void end_chunk(State& state) const {
+    if constexpr (chunked) {
+      if (state.in_chunk == 0) return;
+      for (int i = 0; i < Tile::per; ++i) {
+        for (int j = 0; j < Tile::per; ++j) {
+          state.total[i][j] += state.sum[i][j];
+          state.sum[i][j] = 0;
+        }
+      }
+      state.in_chunk = 0;
+    }
   }
 };
 
-template <int products>
-void tensor_core_gemm(const Matrices& matrices, std::int64_t elements, const TensorCoreStep& step) {
-  for_each(elements, TensorCoreElement<products>{matrices, step, rounding_grid({.format = step.input})},
-           "gemm");
-}
-
-void tensor_core_gemm(const Matrices& matrices, std::int64_t elements, const AccumulateModel& model) {
-  const TensorCoreStep& step = tensor_core_step(model.core, model.format, fp32);
-  switch (step.products) {
-    case 4:
-      return tensor_core_gemm<4>(matrices, elements, step);
-    case 8:
-      return tensor_core_gemm<8>(matrices, elements, step);
-    case 16:
-      return tensor_core_gemm<16>(matrices, elements, step);
-    default:
-      return tensor_core_gemm<32>(matrices, elements, step);
-  }
+template <AccumulateOrder order>
+void ordered_gemm(const Matrices& matrices, const AccumulateModel& model) {
+  with_tile<4>(matrices, [&]<typename Tile>(Tile) {
+    with_product_adds(model, [&]<typename Step>(const Step& step) {
+      for_each_block(Tile::blocks(matrices.rows, matrices.columns),
+                     (matrices.depth + Tile::depth - 1) / Tile::depth,
+                     OrderedGemm<Tile, order, Step>{matrices, model.chunk, step}, "gemm");
+    });
+  });
 }
 
 }  // namespace
 
 void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets) {
-  for_each(static_cast<std::int64_t>(offsets.size()), FillStrided{stride, on_device(offsets)},
-           "strided_offsets");
+  for_each(std::ssize(offsets), FillStrided{stride, on_device(offsets)}, "strided_offsets");
 }
 
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
   const std::span b_values(b.data, static_cast<std::size_t>(b.rows * b.columns));
-  const Matrices matrices{on_device(std::span(a.data, a.row.empty() || a.column.empty() ? 0u : 1u)),
-                          on_device(a.row),
-                          on_device(a.column),
-                          on_device(b_values),
-                          on_device(c),
-                          b.rows,
-                          b.columns};
-  const auto elements = static_cast<std::int64_t>(c.size());
-  if (model.order == AccumulateOrder::tensor_core) return tensor_core_gemm(matrices, elements, model);
-  const std::int64_t all_terms = b.rows > 0 ? b.rows : 1;
-  const std::int64_t run = model.order == AccumulateOrder::chunked ? model.chunk : all_terms;
-  with_product_adds(model, [&]<typename Step>(const Step& step) {
-    for_each(elements, OrderedElement<Step>{matrices, model.order, run, step}, "gemm");
-  });
+  const std::span a_start(a.data, a.row.empty() || a.column.empty() ? 0u : 1u);
+  const Matrices matrices{.a = on_device(a_start),
+                          .a_row = on_device(a.row),
+                          .a_column = on_device(a.column),
+                          .b = on_device(b_values),
+                          .c = on_device(c),
+                          .rows = std::ssize(a.row),
+                          .depth = b.rows,
+                          .columns = b.columns};
+  if (c.empty()) return;
+  if (model.order == AccumulateOrder::tensor_core) return tensor_core_gemm(matrices, model);
+  if (model.order == AccumulateOrder::chunked) return ordered_gemm<AccumulateOrder::chunked>(matrices, model);
+  ordered_gemm<AccumulateOrder::sequential>(matrices, model);
 }
 
 }  // namespace halfscope::cuda
