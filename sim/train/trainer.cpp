@@ -1,10 +1,7 @@
 // The training loop's body.
 #include "sim/train/trainer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -38,18 +35,6 @@ Model make_model(const TrainConfig& config, const Dataset& dataset) {
              .embedding_size = config.embedding_size,
              .hidden_size = config.hidden_size,
              .dropout = static_cast<float>(config.dropout)});
-}
-
-double metadata_number(const SafetensorsFile& checkpoint, const std::string& key) {
-  const auto entry = checkpoint.metadata.find(key);
-  double value = 0;
-  if (entry == checkpoint.metadata.end()) throw RequestError("checkpoint: its metadata lacks '" + key + "'");
-  const std::string& text = entry->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    throw RequestError("checkpoint: metadata '" + key + "' is no number: '" + text + "'");
-  }
-  return value;
 }
 
 template <typename Value>
@@ -213,47 +198,6 @@ bool Trainer::weights_finite() const {
   const auto& parameters = model_.store->parameters;
   return std::all_of(parameters.begin(), parameters.end(),
                      [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
-}
-
-std::vector<ArrayReference> Trainer::all_arrays() {
-  std::vector<ArrayReference> arrays;
-  for (Parameter& parameter : model_.store->parameters)
-    arrays.push_back({"model." + parameter.name, &parameter.master});
-  for (Buffer& buffer : model_.store->buffers) arrays.push_back({"model." + buffer.name, &buffer.value});
-  for (ArrayReference& state : optimizer_->state())
-    arrays.push_back({"optimizer." + state.name, state.array});
-  return arrays;
-}
-
-SafetensorsFile Trainer::checkpoint() {
-  SafetensorsFile file;
-  for (const ArrayReference& entry : all_arrays())
-    file.tensors.push_back({entry.name, entry.array->to(Device::cpu)});
-  file.metadata = {{"step", fmt::format("{}", steps_done_)},
-                   {"optimizer_steps", fmt::format("{}", optimizer_->steps())}};
-  for (const ScalerNumber& number : scaler_->numbers()) {
-    file.metadata["scaler_" + number.name] = fmt::format("{}", *number.value);
-  }
-  return file;
-}
-
-void Trainer::restore(const SafetensorsFile& checkpoint) {
-  for (const ArrayReference& entry : all_arrays()) {
-    const auto stored = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
-                                     [&](const NamedArray& tensor) { return tensor.name == entry.name; });
-    if (stored == checkpoint.tensors.end())
-      throw RequestError("checkpoint: it lacks the tensor " + entry.name);
-    if (stored->array.shape() != entry.array->shape()) {
-      throw RequestError(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
-                                     to_string(stored->array.shape()), to_string(entry.array->shape())));
-    }
-    *entry.array = stored->array.to(device_);
-  }
-  steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
-  optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));
-  for (const ScalerNumber& number : scaler_->numbers()) {
-    *number.value = metadata_number(checkpoint, "scaler_" + number.name);
-  }
 }
 
 }  // namespace halfscope

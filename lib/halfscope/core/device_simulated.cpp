@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +16,9 @@ namespace halfscope {
 namespace {
 
 constexpr std::size_t capacity = std::size_t{16} << 30;  // addresses; pages are taken as they are touched
-constexpr std::size_t page = 4096;
+/// A huge page, where the system has them: access changes with every launch, and takes as long as there are
+/// pages.
+constexpr std::size_t page = std::size_t{2} << 20;
 constexpr std::size_t alignment = 256;
 
 constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
@@ -24,11 +27,14 @@ constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
 
 class Arena {
  public:
-  Arena()
-      : first_(static_cast<std::byte*>(
-            mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
-    if (static_cast<void*>(first_) == MAP_FAILED)
-      throw RunError("simulated device: no addresses for its memory");
+  Arena() {
+    void* const mapped =
+        mmap(nullptr, capacity + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw RunError("simulated device: no addresses for its memory");
+    void* aligned = mapped;
+    std::size_t space = capacity + page;
+    first_ = static_cast<std::byte*>(std::align(page, capacity, aligned, space));
+    (void)madvise(first_, capacity, MADV_HUGEPAGE);  // small pages do as well
   }
 
   void* take(std::size_t bytes) {
@@ -72,7 +78,7 @@ class Arena {
       throw RunError("simulated device: its memory cannot be protected");
   }
 
-  std::byte* first_;
+  std::byte* first_ = nullptr;
   std::size_t used_ = 0;
   int open_ = 0;
   std::unordered_map<std::size_t, std::vector<void*>> free_{};

@@ -27,9 +27,7 @@ struct Columns {
   std::span<float> values;
   std::int64_t first = 0, row = 0, matrix = 0;
 
-  operator ConstColumns() const {
-    return {values, first, row, matrix};
-  }  // NOLINT(google-explicit-constructor)
+  operator ConstColumns() const { return {values, first, row, matrix}; }
 };
 
 /// What two numbers make.

@@ -4,7 +4,7 @@
 
 #include <halfscope/core/memory.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/histogram_bins.hpp>
+#include <halfscope/kernel/counters.cuh>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
 
@@ -12,79 +12,6 @@ namespace halfscope::cuda {
 namespace {
 
 constexpr std::int64_t run = 16;  // elements of a thread
-
-HALFSCOPE_HD int leading_zeros(std::uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __clz(static_cast<int>(bits));
-#else
-  return __builtin_clz(bits);
-#endif
-}
-
-/// Behind the bins by exponent field stand those of FP32's subnormals by binade, and one for -0.
-constexpr std::uint32_t subnormal_bins = bins;
-constexpr std::uint32_t subnormal_binades = 23;
-constexpr std::uint32_t negative_zero_bin = subnormal_bins + classes * subnormal_binades;
-constexpr std::size_t histogram_bins = negative_zero_bin + 1;
-
-struct HistogramCounter {
-  OrderedEdges edges;
-
-  HALFSCOPE_HD void operator()(float x, float /*rounded*/, BlockBins to) const {
-    const std::uint32_t magnitude = magnitude_bits(x);
-    const std::uint32_t field = magnitude >> 23;
-    std::uint32_t bin = classes * field, fraction = magnitude & 0x7FFFFFu;
-    if (field == 0 && magnitude != 0) {
-      const int zeros = leading_zeros(magnitude);
-      bin = subnormal_bins + classes * static_cast<std::uint32_t>(31 - zeros);
-      fraction = magnitude << (zeros - 8) & 0x7FFFFFu;
-    }
-    to.count(bin + static_cast<std::uint32_t>(fraction_class(static_cast<std::int32_t>(fraction), edges)));
-    if (to_bits(x) == sign_bit) to.count(negative_zero_bin);
-  }
-  HALFSCOPE_HD void finish(BlockBins) const {}
-};
-
-enum TallyBin : std::uint32_t { zeros, nonfinite, flushed, subnormal, overflow, tally_bins };
-
-/// Counts for itself and adds to the bins at its end: most elements go into one of two of them.
-struct TallyCounter {
-  CastLimits limits;
-  std::uint32_t counts[tally_bins] = {};
-
-  HALFSCOPE_HD void operator()(float x, float /*rounded*/, BlockBins) {
-    const std::uint32_t magnitude = magnitude_bits(x);
-    counts[zeros] += magnitude == 0 ? 1u : 0u;
-    counts[nonfinite] += magnitude >= infinity_bits ? 1u : 0u;
-    counts[flushed] += magnitude != 0 && magnitude < limits.nonzero ? 1u : 0u;
-    counts[subnormal] += magnitude >= limits.nonzero && magnitude < limits.normal ? 1u : 0u;
-    counts[overflow] += magnitude >= limits.infinite && magnitude < infinity_bits ? 1u : 0u;
-  }
-  HALFSCOPE_HD void finish(BlockBins to) const {
-    for (std::uint32_t bin = 0; bin < tally_bins; ++bin) {
-      if (counts[bin] != 0) to.count(bin, counts[bin]);
-    }
-  }
-};
-
-struct ComparingCounter {
-  std::uint32_t min_normal;
-  std::uint32_t counts[tally_bins] = {};
-
-  HALFSCOPE_HD void operator()(float x, float after, BlockBins) {
-    const std::uint32_t exact = magnitude_bits(x), rounded = magnitude_bits(after);
-    counts[zeros] += exact == 0 ? 1u : 0u;
-    counts[nonfinite] += exact >= infinity_bits ? 1u : 0u;
-    counts[flushed] += exact != 0 && rounded == 0 ? 1u : 0u;
-    counts[subnormal] += rounded != 0 && rounded < min_normal ? 1u : 0u;
-    counts[overflow] += exact < infinity_bits && rounded >= infinity_bits ? 1u : 0u;
-  }
-  HALFSCOPE_HD void finish(BlockBins to) const {
-    for (std::uint32_t bin = 0; bin < tally_bins; ++bin) {
-      if (counts[bin] != 0) to.count(bin, counts[bin]);
-    }
-  }
-};
 
 /// What becomes of element i, and whether it is written.
 struct LeaveAsItIs {
@@ -175,27 +102,26 @@ Found count_and_round(std::span<float> values, const Counter& counter, const Qua
   const auto count = static_cast<std::int64_t>(values.size());
   const RoundingGrid grid = rounding_grid(quantizer);
   if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, bin_count);
+  const auto rounded = [&]<Rounding rounding>() {
+    return count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, bin_count);
+  };
   switch (quantizer.rounding) {
     case Rounding::nearest_away:
-      return count_and_round(count, source, counter, RoundElement<Rounding::nearest_away>{grid, stream},
-                             bin_count);
+      return rounded.template operator()<Rounding::nearest_away>();
     case Rounding::toward_zero:
-      return count_and_round(count, source, counter, RoundElement<Rounding::toward_zero>{grid, stream},
-                             bin_count);
+      return rounded.template operator()<Rounding::toward_zero>();
     case Rounding::up:
-      return count_and_round(count, source, counter, RoundElement<Rounding::up>{grid, stream}, bin_count);
+      return rounded.template operator()<Rounding::up>();
     case Rounding::down:
-      return count_and_round(count, source, counter, RoundElement<Rounding::down>{grid, stream}, bin_count);
+      return rounded.template operator()<Rounding::down>();
     case Rounding::to_odd:
-      return count_and_round(count, source, counter, RoundElement<Rounding::to_odd>{grid, stream}, bin_count);
+      return rounded.template operator()<Rounding::to_odd>();
     case Rounding::stochastic:
-      return count_and_round(count, source, counter, RoundElement<Rounding::stochastic>{grid, stream},
-                             bin_count);
+      return rounded.template operator()<Rounding::stochastic>();
     case Rounding::nearest_even:
       break;
   }
-  return count_and_round(count, source, counter, RoundElement<Rounding::nearest_even>{grid, stream},
-                         bin_count);
+  return rounded.template operator()<Rounding::nearest_even>();
 }
 
 void add_to(const Found& found, const OrderedEdges& edges, HistogramCounts& counts) {
