@@ -41,7 +41,7 @@ class Replay(WithFolder):
         trace = self.folder / "out/master-copy/fp16_mixed/seed0/metrics.jsonl"
         found = self.replay(trace, "all")
         listed = json.loads(self.run_ok("list", "scalers", "--json"))["scalers"]
-        self.assertEqual(list(found), [entry["name"] for entry in listed])
+        self.assertEqual(list(found), [entry["name"] for entry in listed if entry["name"] != "layerwise"])
         for entry in found.values():
             self.assertEqual(len(entry["scale_log2"]), 30)
             self.assertTrue(0 <= entry["flushed"] <= 1)
@@ -104,6 +104,7 @@ class Replay(WithFolder):
                 self.refuse("replay", self.trace(good, line), "--scaler", "dynamic", says=says)
         trace = self.trace(good)
         self.refuse("replay", trace, "--scaler", "dynamc", says=["dynamc", "did you mean 'dynamic'"])
+        self.refuse("replay", trace, "--scaler", "dynamic,layerwise", says=["layerwise", "inside the backward pass"])
         self.refuse("replay", trace, says=["--scaler"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "margin=2", says=["margin", "none of the scalers"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "steps=2", says=["scaler option", "steps"])

@@ -105,3 +105,28 @@ def test_missing_file_is_named(results: Path) -> None:
     (results / "master-copy/fp32/seed0/environment.json").unlink()
     with pytest.raises(ValueError, match=r"fp32/seed0/environment.json: no such file"):
         read_results(results)
+
+
+@pytest.mark.parametrize("key", ["unit", "metric", "arms"])
+def test_summary_of_an_older_version(results: Path, key: str) -> None:
+    path = results / "master-copy/summary.json"
+    write_json(path, {name: value for name, value in json.loads(path.read_text()).items() if name != key})
+    with pytest.raises(ValueError) as error:
+        read_results(results)
+    assert str(error.value) == f"{path}: it lacks '{key}'; an older version wrote it: run it again"
+
+
+def test_arm_of_an_older_version(results: Path) -> None:
+    path = results / "master-copy/summary.json"
+    summary = json.loads(path.read_text())
+    del summary["arms"][1]["lost_updates"]
+    write_json(path, summary)
+    with pytest.raises(ValueError, match="summary.json: it lacks 'lost_updates'"):
+        read_results(results)
+
+
+@pytest.mark.parametrize(("loss_scale", "scale"), [("none", 1.0), ("1024", 1024.0), ("dynamic", None), ("megatron", None)])
+def test_static_scale(results: Path, loss_scale: str, scale: float | None) -> None:
+    path = results / "master-copy/fp32/seed0/config.json"
+    write_json(path, json.loads(path.read_text()) | {"loss_scale": loss_scale})
+    assert read_experiment(results / "master-copy").runs["fp32"][0].static_scale == scale

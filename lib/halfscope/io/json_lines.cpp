@@ -9,20 +9,11 @@
 #include <cmath>
 #include <set>
 
-#include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
+#include <halfscope/io/json_refusals.hpp>
 
 namespace halfscope {
 namespace {
-
-constexpr std::size_t deepest_nesting = 64;
-
-/// nlohmann's message without its "[json.exception...] " tag; cut, for it quotes the token that it stopped
-/// at.
-std::string_view plain_message(std::string_view message) {
-  const auto end = message.find("] ");
-  return message.substr(end == std::string_view::npos ? 0 : end + 2, 200);
-}
 
 /// Reads the text once without storing it, and throws where it breaks a rule. (nlohmann's parser callbacks
 /// could do it in the one reading, but then each value costs a search through those before it.)
@@ -44,19 +35,16 @@ class StrictRules : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     if (keys_.back().insert(name).second) return true;
-    throw RequestError(fmt::format("{}: the key {} is given twice", where_, to_line(name.substr(0, 100))));
+    refuse_json_key(where_, name);
   }
 
   bool parse_error(std::size_t byte, const std::string&, const nlohmann::json::exception& error) override {
-    throw RequestError(
-        fmt::format("{}: byte {}: not valid JSON: {}", where_, byte, plain_message(error.what())));
+    refuse_json_syntax(where_, byte, error);
   }
 
  private:
   bool open() {
-    if (keys_.size() == deepest_nesting) {
-      throw RequestError(fmt::format("{}: JSON nested deeper than {}", where_, deepest_nesting));
-    }
+    if (keys_.size() == deepest_json) refuse_json_depth(where_);
     keys_.emplace_back();
     return true;
   }
@@ -69,21 +57,12 @@ class StrictRules : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::set<std::string>> keys_;  // of each object or array that is open; an array has none
 };
 
-template <typename Value>
-Value parse_strictly(std::string_view text, std::string_view where) {
-  StrictRules rules(where);
-  nlohmann::json::sax_parse(text, &rules);
-  return Value::parse(text);
-}
-
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
-  return parse_strictly<Json>(text, where);
-}
-
-nlohmann::json parse_sorted_json(std::string_view text, std::string_view where) {
-  return parse_strictly<nlohmann::json>(text, where);
+  StrictRules rules(where);
+  nlohmann::json::sax_parse(text, &rules);
+  return Json::parse(text);
 }
 
 Json read_json(const std::filesystem::path& path) {

@@ -16,9 +16,6 @@ using Json = nlohmann::ordered_json;
 /// malformed text, for a key that is given twice and for nesting deeper than 64.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view where);
 
-/// The same rules, with keys sorted and looked up in logarithmic time: for headers with very many keys.
-[[nodiscard]] nlohmann::json parse_sorted_json(std::string_view text, std::string_view where);
-
 /// The JSON value that the file holds. Throws RequestError with file and byte.
 [[nodiscard]] Json read_json(const std::filesystem::path& path);
 

@@ -7,9 +7,12 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json_members.hpp>
+#include <halfscope/io/json_refusals.hpp>
 #include <halfscope/io/refusal.hpp>
 
 namespace halfscope {
@@ -73,6 +76,16 @@ SafetensorsEntry parse_entry(const std::string& name, const nlohmann::json& valu
   return entry;
 }
 
+/// Sorts `entries` by name; throws where two have the same.
+void check_names(std::vector<SafetensorsEntry>& entries, std::string_view where) {
+  std::sort(entries.begin(), entries.end(),
+            [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
+  const auto repeated = std::adjacent_find(
+      entries.begin(), entries.end(),
+      [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name == b.name; });
+  if (repeated != entries.end()) refuse_json_key(where, repeated->name);
+}
+
 /// Sorts `entries` by their place in the data; throws unless they fill all `size` bytes of it, each byte
 /// once.
 void check_cover(std::vector<SafetensorsEntry>& entries, std::uint64_t size, std::string_view source) {
@@ -129,16 +142,18 @@ std::uint64_t safetensors_header_length(std::string_view first_bytes, std::uint6
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_size,
                                            std::string_view source) {
-  const auto json = parse_sorted_json(text, fmt::format("{}: header", source));
-  if (!json.is_object()) reject(source, "byte 8: the header is not a JSON object");
+  const std::string where = fmt::format("{}: header", source);
   SafetensorsHeader header;
-  for (const auto& [name, value] : json.items()) {
-    if (name == safetensors_metadata_key) {
-      header.metadata = parse_metadata(value, source);
-    } else {
-      header.tensors.push_back(parse_entry(name, value, source));
-    }
-  }
+  bool has_metadata = false;
+  const bool is_object =
+      read_json_members(text, where, [&](const std::string& name, const nlohmann::json& value) {
+        if (name != safetensors_metadata_key)
+          return header.tensors.push_back(parse_entry(name, value, source));
+        if (std::exchange(has_metadata, true)) refuse_json_key(where, name);
+        header.metadata = parse_metadata(value, source);
+      });
+  if (!is_object) reject(source, "byte 8: the header is not a JSON object");
+  check_names(header.tensors, where);
   check_cover(header.tensors, data_size, source);
   return header;
 }

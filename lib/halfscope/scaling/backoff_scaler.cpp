@@ -3,31 +3,19 @@
 
 namespace halfscope {
 
-BackoffScaler::BackoffScaler(const ScalerSettings& options)
-    : LossScaler(options.at("initial_scale")),
-      steps_(options),
-      growth_interval_(options.at("growth_interval")),
-      full_hysteresis_(option_or(options, "hysteresis", 1)),
-      refills_each_step_(option_or(options, "consecutive_hysteresis", 0) == 1),
-      hysteresis_(full_hysteresis_) {}
-
 void BackoffScaler::on_finite(const StepGradients& /*gradients*/) {
-  const bool grows = ++good_steps_ == growth_interval_;
+  const bool grows = ++state_.good_steps == state_.growth_interval;
   if (grows) {
-    scale_ = steps_.up(scale_);
-    good_steps_ = 0;
+    scale_ = state_.steps.up(scale_);
+    state_.good_steps = 0;
   }
-  if (grows || refills_each_step_) hysteresis_ = full_hysteresis_;
+  if (grows || state_.refills_each_step) state_.hysteresis = state_.full_hysteresis;
 }
 
 void BackoffScaler::on_overflow() {
-  good_steps_ = 0;
-  if (hysteresis_ > 0) --hysteresis_;
-  if (hysteresis_ == 0) scale_ = steps_.down(scale_);
-}
-
-std::vector<ScalerNumber> BackoffScaler::counters() {
-  return {{"good_steps", &good_steps_}, {"hysteresis", &hysteresis_}};
+  state_.good_steps = 0;
+  if (state_.hysteresis > 0) --state_.hysteresis;
+  if (state_.hysteresis == 0) scale_ = state_.steps.down(scale_);
 }
 
 }  // namespace halfscope

@@ -2,8 +2,7 @@
 // Backoff; with hysteresis, Megatron and Apex's update_scale_hysteresis. They differ in their constants.
 #pragma once
 
-#include <halfscope/scaling/loss_scaler.hpp>
-#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/backoff_state.hpp>
 
 namespace halfscope {
 
@@ -53,19 +52,16 @@ inline constexpr std::array apex_hysteresis_options{
 /// growth_interval steps without overflow the scale grows and the count of them begins again.
 class BackoffScaler final : public LossScaler {
  public:
-  explicit BackoffScaler(const ScalerSettings& options);
+  explicit BackoffScaler(const ScalerSettings& options)
+      : LossScaler(options.at("initial_scale")), state_(options) {}
   [[nodiscard]] GradientDetail needs() const override { return GradientDetail::finite; }
 
  private:
   void on_finite(const StepGradients& gradients) override;
   void on_overflow() override;
-  std::vector<ScalerNumber> counters() override;
+  std::vector<ScalerNumber> counters() override { return state_.counters(); }
 
-  ScaleSteps steps_;
-  double growth_interval_, full_hysteresis_;
-  bool refills_each_step_;
-  double good_steps_ = 0;
-  double hysteresis_;
+  BackoffState state_;
 };
 
 }  // namespace halfscope

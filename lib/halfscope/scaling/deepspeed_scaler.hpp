@@ -1,8 +1,7 @@
 // DeepSpeed's dynamic loss scaler, with either kind of hysteresis.
 #pragma once
 
-#include <halfscope/scaling/loss_scaler.hpp>
-#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/backoff_state.hpp>
 
 namespace halfscope {
 
@@ -29,19 +28,16 @@ inline constexpr std::array deepspeed_consecutive_options{ScalerOption{"initial_
 /// RunError, where DeepSpeed raises "already at minimum".
 class DeepSpeedScaler final : public LossScaler {
  public:
-  explicit DeepSpeedScaler(const ScalerSettings& options);
+  explicit DeepSpeedScaler(const ScalerSettings& options)
+      : LossScaler(options.at("initial_scale")), state_(options) {}
   [[nodiscard]] GradientDetail needs() const override { return GradientDetail::finite; }
 
  private:
   void on_finite(const StepGradients& gradients) override;
   void on_overflow() override;
-  std::vector<ScalerNumber> counters() override;
+  std::vector<ScalerNumber> counters() override { return state_.counters(); }
 
-  ScaleSteps steps_;
-  double growth_interval_, full_hysteresis_;
-  bool consecutive_;
-  double good_steps_ = 0;
-  double hysteresis_;
+  BackoffState state_;
 };
 
 }  // namespace halfscope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 FORMAT_VERSION = 1
@@ -29,6 +29,13 @@ def read_versioned_json(path: Path) -> dict:
     if found != FORMAT_VERSION:
         raise ValueError(f"{path}: format_version {found!r} found, {FORMAT_VERSION} expected")
     return value
+
+
+def require(value: dict, keys: Iterable[str], path: Path) -> None:
+    """Raises ValueError where `value`, out of `path`, lacks one of `keys`: an older version left it out."""
+    absent = [key for key in keys if key not in value]
+    if absent:
+        raise ValueError(f"{path}: it lacks {', '.join(map(repr, absent))}; an older version wrote it: run it again")
 
 
 def read_json_lines(path: Path) -> Iterator[dict]:

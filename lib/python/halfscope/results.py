@@ -11,7 +11,7 @@ from statistics import median
 import pandas as pd
 
 from halfscope.recorded_histogram import RecordedHistogram, from_record, merge
-from halfscope.records import read_json, read_json_lines, read_versioned_json
+from halfscope.records import read_json, read_json_lines, read_versioned_json, require
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,14 @@ class Run:
 
     @property
     def static_scale(self) -> float | None:
-        """The loss scale where it stays the same from the first step to the last; None where it is dynamic."""
+        """The loss scale where it stays the same from the first step to the last; None where a scaler moves it."""
         text = self.config.get("loss_scale", "none")
-        return None if text == "dynamic" else 1.0 if text == "none" else float(text)
+        if text == "none":
+            return 1.0
+        try:
+            return float(text)
+        except ValueError:
+            return None
 
     @cached_property
     def _metrics(self) -> list[dict]:
@@ -150,6 +155,9 @@ def read_experiment(folder: Path | str) -> Experiment:
     """The experiment in `folder`. Raises ValueError, naming the file, where a record is absent or unreadable."""
     folder = Path(folder)
     summary = read_versioned_json(folder / "summary.json")
+    require(summary, ("experiment", "title", "metric", "unit", "arms"), folder / "summary.json")
+    for line in summary["arms"]:
+        require(line, _ARM_KEYS, folder / "summary.json")
     runs: dict[str, list[Run]] = {}
     unfinished = []
     for line in summary["arms"]:
@@ -177,6 +185,9 @@ def _experiment_folders(folder: Path) -> Iterator[Path]:
         yield folder
     else:
         yield from (path.parent for path in sorted(folder.glob("*/summary.json")))
+
+
+_ARM_KEYS = ("arm", "seeds", "mean", "low", "high", "diverged", "values", "lost_updates")
 
 
 def _read_arm(line: dict) -> Arm:

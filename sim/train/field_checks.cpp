@@ -1,0 +1,75 @@
+// Texts looked up in their tables, or parsed.
+#include "sim/train/field_checks.hpp"
+
+#include <halfscope/core/array.hpp>
+#include <halfscope/kernel/gemm.hpp>
+
+#include "sim/data/datasets.hpp"
+#include "sim/models/models.hpp"
+#include "sim/optim/optimizers.hpp"
+#include "sim/train/parts.hpp"
+
+namespace halfscope {
+
+void any_text(const std::string& /*text*/) {}
+
+void check_device(const std::string& text) {
+  (void)parse_enum<Device>("device", text);
+}
+
+void check_schedule(const std::string& text) {
+  (void)parse_enum<Schedule>("schedule", text);
+}
+
+void check_model(const std::string& text) {
+  (void)find_in_table("model", text, model_table);
+}
+
+void check_dataset(const std::string& text) {
+  (void)find_in_table("dataset", text, datasets);
+}
+
+void check_optimizer(const std::string& text) {
+  (void)find_in_table("optimizer", text, optimizer_table);
+}
+
+void check_policy(const std::string& text) {
+  (void)find_in_table("policy", text, policy_table);
+}
+
+void check_trackers(const std::string& text) {
+  (void)make_trackers(text);
+}
+
+void check_roles(const std::string& text) {
+  (void)parse_roles(text);
+}
+
+void check_loss_scale(const std::string& text) {
+  (void)find_scaler(text);
+}
+
+void check_detail(const std::string& text) {
+  (void)parse_enum<GradientDetail>("detail", text);
+}
+
+void check_role(const std::string& text) {
+  if (!text.empty()) (void)parse_quantizer(text);
+}
+
+void check_optimizer_state(const std::string& text) {
+  check_role(text);
+  if (!text.empty() && parse_quantizer(text).rounding == Rounding::stochastic) {
+    throw RequestError("the update's arithmetic cannot be rounded stochastically; choose another rounding");
+  }
+}
+
+void check_products(const std::string& text) {
+  if (!text.empty()) check_product_model(parse_accumulate_model(text));
+}
+
+void check_reduce(const std::string& text) {
+  if (!text.empty()) check_reduction_model(parse_scoped_accumulate(text).model);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,28 @@
+// What the texts of a config's fields may be.
+#pragma once
+
+#include <string>
+
+namespace halfscope {
+
+/// Throws RequestError where the text cannot be a field's value. An empty text leaves a role, the products or
+/// the sums as the policy has them.
+using TextCheck = void (*)(const std::string& text);
+
+void any_text(const std::string& text);
+void check_device(const std::string& text);
+void check_schedule(const std::string& text);
+void check_model(const std::string& text);
+void check_dataset(const std::string& text);
+void check_optimizer(const std::string& text);
+void check_policy(const std::string& text);
+void check_trackers(const std::string& text);
+void check_roles(const std::string& text);
+void check_loss_scale(const std::string& text);
+void check_detail(const std::string& text);
+void check_role(const std::string& text);
+void check_optimizer_state(const std::string& text);
+void check_products(const std::string& text);
+void check_reduce(const std::string& text);
+
+}  // namespace halfscope
