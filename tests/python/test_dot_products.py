@@ -32,7 +32,8 @@ def test_the_generations_keep_different_bits() -> None:
 
 
 def test_what_fp32_cannot_hold_has_no_bits() -> None:
-    frame = dot_products.compare(np.float16([1, 2.0**-12]), np.float16([1, 2.0**-13]), models={"H100": "tensor_core(hopper)"})
+    a, b = np.float16([1, 2.0**-12]), np.float16([1, 2.0**-13])
+    frame = dot_products.compare(a, b, models={"H100": "tensor_core(hopper)"})
     assert frame["bits"].to_dict() == {"H100": "0x3f800000", "exact": "not in FP32"}
 
 
