@@ -1,6 +1,8 @@
 """Times the steps of a PyTorch model of 10 million parameters: alone, watched, and with hooks that call torch.histc.
 
 usage: bench_watch.py [ROUNDS]
+
+The last column compares processor time, which says something on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -53,8 +56,15 @@ CASES: dict[str, Watching] = {
 }
 
 
-def step_seconds(watching: Watching) -> float:
-    """Mean seconds of a step over STEPS steps: two of them watched where every tenth is."""
+class Cost(NamedTuple):
+    """Mean seconds of a step: by the clock, and of the processor."""
+
+    clock: float
+    processor: float
+
+
+def step_cost(watching: Watching) -> Cost:
+    """Over STEPS steps: two of them watched where every tenth is."""
     torch.manual_seed(0)
     layers = [part for i, o in zip(SIZES, SIZES[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
     model = nn.Sequential(*layers[:-1])
@@ -68,26 +78,32 @@ def step_seconds(watching: Watching) -> float:
 
     with watching(model, optimizer):
         step()  # the first is always watched, and the slowest
-        started = time.perf_counter()
+        clock, processor = time.perf_counter(), time.process_time()
         for _ in range(STEPS):
             step()
-        return (time.perf_counter() - started) / STEPS
+        return Cost((time.perf_counter() - clock) / STEPS, (time.process_time() - processor) / STEPS)
+
+
+def least(costs: list[Cost]) -> Cost:
+    return Cost(min(cost.clock for cost in costs), min(cost.processor for cost in costs))
 
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     parameters = sum((i + 1) * o for i, o in zip(SIZES, SIZES[1:]))
     print(f"{parameters:,} parameters, batch {BATCH}, Adam; {rounds} rounds in turn of {STEPS} steps")
-    print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9}")
+    print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9} {'processor':>10}")
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        seconds: dict[str, list[float]] = {name: [] for name in CASES}
+        costs: dict[str, list[Cost]] = {name: [] for name in CASES}
         for _ in range(rounds):
             for name, watching in CASES.items():
-                seconds[name].append(step_seconds(watching))
-        alone = min(seconds["alone"])
-        for name, values in seconds.items():
-            print(f"{threads:7}  {name:24} {1e3 * statistics.median(values):10.1f} {min(values) / alone:9.2f}", flush=True)
+                costs[name].append(step_cost(watching))
+        alone = least(costs["alone"])
+        for name, found in costs.items():
+            typical, own = statistics.median(cost.clock for cost in found), least(found)
+            ratios = f"{own.clock / alone.clock:9.2f} {own.processor / alone.processor:10.2f}"
+            print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {ratios}", flush=True)
 
 
 if __name__ == "__main__":

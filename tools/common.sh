@@ -96,14 +96,15 @@ install_package() {
   pip_install --no-build-isolation --no-deps "$@" --editable .
 }
 
-# A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package. NumPy
-# is the one that python3-torch was built for.
+# A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package. Its
+# NumPy has the major version that python3-torch was built for.
 torch_python="$root/build/torch/bin/python"
 need_torch_venv() {
   [[ -x "$torch_python" ]] || /usr/bin/python3 -m venv --system-site-packages "$root/build/torch"
-  local python="$torch_python" needed
+  local python="$torch_python" needed numpy
   mapfile -t needed < <(grep -vE '^(#|numpy=)' tools/requirements.txt)
-  pip_install "${needed[@]}"
+  numpy="$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__.split(".")[0])')"
+  pip_install "${needed[@]}" "numpy~=$numpy.0"
   install_package --config-settings=build-dir=build/torch/package
 }
 

@@ -18,7 +18,8 @@ INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--
 def first_example() -> str:
     """The README's first Python block that uses the package, and the one that goes on from there, but for a path."""
     text = (ROOT / "README.md").read_text()
-    blocks = [re.search(rf"```python\n({start}.*?)```", text, re.DOTALL) for start in ("import halfscope\n", "analysis = ")]
+    starts = ("import halfscope\n", "analysis = ")
+    blocks = [re.search(rf"```python\n({start}.*?)```", text, re.DOTALL) for start in starts]
     lines = "".join(block[1] for block in blocks).splitlines(keepends=True)
     return "".join(line for line in lines if '"results/...' not in line)
 

@@ -1,4 +1,4 @@
-"""halfscope.LossScaler and replay: the state machines by hand and beside replayed traces, frames, figures, bad traces."""
+"""halfscope.LossScaler and replay: state machines by hand and beside replayed traces, frames, figures, bad traces."""
 
 from __future__ import annotations
 

@@ -159,8 +159,10 @@ void bind_histogram(nb::module_& module) {
       .def("scaled", scaled, nb::arg("scale"), scaled_documentation)
       .def("binades", binades, nb::sig("def binades(self) -> numpy.ndarray"), binades_documentation)
       .def("to_pandas", to_pandas, nb::sig("def to_pandas(self) -> pandas.DataFrame"), pandas_documentation)
-      .def("record", record_of, record_documentation)
-      .def_static("from_record", histogram_of, nb::arg("record").none(), from_record_documentation)
+      .def("record", record_of, nb::sig("def record(self) -> dict[str, object]"), record_documentation)
+      .def_static("from_record", histogram_of, nb::arg("record").none(),
+                  nb::sig("def from_record(record: Mapping[str, object]) -> Histogram"),
+                  from_record_documentation)
       .def_prop_ro(
           "format", [](const Self& self) { return to_string(self.format()); },
           "At whose edges the counts were made.")

@@ -151,7 +151,8 @@ void bind_scalers(nb::module_& module) {
           [](NamedScaler* self, nb::handle name, const nb::kwargs& options) {
             new (self) NamedScaler(make_named_scaler(name_from(name), settings_of(options)));
           },
-          nb::arg("name").none(), nb::arg("options"))
+          nb::arg("name").none(), nb::arg("options"),
+          nb::sig("def __init__(self, name: str | float, **options: float) -> None"))
       .def_ro("name", &NamedScaler::name)
       .def_prop_ro(
           "scale", [](const NamedScaler& self) { return self.scaler->scale(); },
@@ -161,15 +162,16 @@ void bind_scalers(nb::module_& module) {
           "What `update` looks at: none, finite, max_abs or histogram.")
       .def_prop_ro(
           "options", [](const NamedScaler& self) { return to_dict(self.options); },
-          "Every option with its value.")
+          nb::for_getter(nb::sig("def options(self, /) -> dict[str, float]")), "Every option with its value.")
       .def("update", update, nb::kw_only(), nb::arg("finite") = nb::none(), nb::arg("max_abs") = nb::none(),
            nb::arg("histogram") = nb::none(), update_documentation)
-      .def("state", state, state_documentation)
+      .def("state", state, nb::sig("def state(self) -> dict[str, float]"), state_documentation)
       .def("load_state", load_state, nb::arg("state"), load_documentation)
       .def("__repr__", [](const NamedScaler& self) {
         return fmt::format("<LossScaler {}: scale {:g}>", self.name, self.scaler->scale());
       });
-  module.def("scaler_table", scaler_table_of, table_documentation);
+  module.def("scaler_table", scaler_table_of, nb::sig("def scaler_table() -> list[dict[str, object]]"),
+             table_documentation);
 }
 
 }  // namespace halfscope::python

@@ -60,7 +60,8 @@ def __getattr__(name: str) -> object:
     try:
         import_module("halfscope._core")
     except ImportError as error:
-        raise ImportError(f"halfscope.{name} is compiled, and was not: run 'pip install .' in the source tree") from error
+        words = "is compiled, and was not: run 'pip install .' in the source tree"
+        raise ImportError(f"halfscope.{name} {words}") from error
     return getattr(import_module(f"halfscope.{_MODULES.get(name, '_core')}"), name)
 
 

@@ -23,7 +23,8 @@ def dot_errors_by_length(errors: pd.DataFrame) -> Figure:
     terms = np.log2(errors.index.to_numpy())
     for machine in errors:
         shares = np.log2(np.maximum(errors[machine].to_numpy(), EXACT))
-        axes.plot(terms, shares, marker="o", markersize=3, linewidth=1.6, label=machine, **arm_style(list(errors), machine))
+        look = arm_style(list(errors), machine)
+        axes.plot(terms, shares, marker="o", markersize=3, linewidth=1.6, label=machine, **look)
     axes.set(xlabel="log2 of the number of terms", ylabel="log2 of the relative error", ylim=(np.log2(EXACT) - 0.5, 1))
     tidy(axes)
     legend_beside(figure)

@@ -1,4 +1,4 @@
-"""Loss scales over the steps of training: of scalers that were replayed side by side, and of the arms of an experiment."""
+"""Loss scales over the steps of training: of scalers that were replayed side by side, and of an experiment's arms."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def replayed_scales(replay: Replay) -> Figure:
     steps = np.array(replay.steps)
     for run in replay.runs:
         label = run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
-        _draw_scales(axes, steps[: len(run.scale_log2)], run.scale_log2, {**arm_style(names, run.scaler), "label": label})
-        _mark_overflows(axes, steps, run.scale_log2, np.isin(steps, run.overflow_steps), arm_style(names, run.scaler))
+        look = arm_style(names, run.scaler)
+        _draw_scales(axes, steps[: len(run.scale_log2)], run.scale_log2, {**look, "label": label})
+        _mark_overflows(axes, steps, run.scale_log2, np.isin(steps, run.overflow_steps), look)
     legend_beside(figure)
     note = "Crosses: steps that overflow. The gradients are taken to be the recorded ones but for their scale."
     headline(figure, f"Loss scales over {len(steps)} recorded steps", note)
@@ -44,7 +45,8 @@ def moving_scales(experiment: Experiment) -> Figure | None:
     for arm, run in moving.items():
         _draw_arm(axes, run, {**arm_style(list(moving), arm), "label": arm})
     legend_beside(figure)
-    headline(figure, "Loss scales that move while training", "Crosses: steps that were skipped. Of each arm, its first seed.")
+    note = "Crosses: steps that were skipped. Of each arm, its first seed."
+    headline(figure, "Loss scales that move while training", note)
     return figure
 
 

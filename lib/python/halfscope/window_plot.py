@@ -17,7 +17,7 @@ MOST = 40  # tensors that a figure shows: of more, those that ask the most
 
 
 def scale_windows(advice: ScaleAdvice) -> Figure:
-    """The scales that fit each tensor, log2, in the tensors' order; of more than 40, those with the narrowest windows."""
+    """The scales that fit each tensor, log2, in the tensors' order; of more than 40, those with narrow windows."""
     fits = _shown(advice)
     figure = new_figure(height=1.5 + 0.24 * max(len(fits), 3))
     axes = figure.subplots()
@@ -57,7 +57,8 @@ def _draw_window(axes: Axes, place: int, fit: TensorFit) -> None:
 def _draw_advice(axes: Axes, advice: ScaleAdvice) -> None:
     if advice.joint_window_log2:
         low, high = advice.joint_window_log2
-        axes.axvspan(low, high, color=GREEN, alpha=0.15, linewidth=0, zorder=0, label=f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$")
+        label = f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$"
+        axes.axvspan(low, high, color=GREEN, alpha=0.15, linewidth=0, zorder=0, label=label)
     best = advice.best_scale_log2
     if best is not None:
         words = "recommended" if advice.recommended_scale_log2 is not None else "fits the most"

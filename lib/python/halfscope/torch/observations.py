@@ -27,9 +27,9 @@ class Observations:
             known.merge(histogram)
 
     def unscaled(self, role: str) -> dict[str, Histogram]:
-        """By tensor, without the loss scale; one that is no power of two counts as the nearest."""
+        """By tensor, without the loss scale; one that is no power of two counts as the nearest. Not to be changed."""
         return {
-            tensor: found.scaled(power_of_two(1 / self.scales[kind, tensor]))
+            tensor: _without(self.scales[kind, tensor], found)
             for (kind, tensor), found in self.histograms.items()
             if kind == role
         }
@@ -71,6 +71,10 @@ class Observations:
 def power_of_two(scale: float) -> float:
     """The nearest power of two: binades cannot be shifted by a fraction."""
     return 2.0 ** round(log2(scale))
+
+
+def _without(scale: float, histogram: Histogram) -> Histogram:
+    return histogram if scale == 1 else histogram.scaled(power_of_two(1 / scale))
 
 
 def _counts(histogram: Histogram) -> dict:

@@ -26,7 +26,10 @@ class Totals:
         for role in ROLES:
             known = self._histograms[role]
             for tensor, histogram in seen.unscaled(role).items():
-                known.setdefault(tensor, Histogram()).merge(histogram)
+                if tensor in known:
+                    known[tensor].merge(histogram)
+                else:
+                    known[tensor] = histogram.scaled(1.0)
         for counters in seen.updates.values():
             self._nonzero += counters.nonzero
             self._lost += counters.lost

@@ -1,4 +1,4 @@
-"""The weights before and after an optimizer's step, in memory that is kept: a fresh copy costs more than counting it."""
+"""The weights before and after an optimizer's step, in memory that is kept: a fresh copy costs more than counting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halfscope.torch.tensors import on_host
 
 
 class Weights:
-    """Copies of the parameters that have a gradient, as float32, of float64 as float64; empty until the first `keep`."""
+    """Copies of the parameters that have a gradient, float32, of float64 float64; none until the first `keep`."""
 
     def __init__(self, parameters: dict[str, torch.nn.Parameter]) -> None:
         self._parameters = parameters

@@ -1,0 +1,122 @@
+"""What comes out of halfscope.torch.watch: advice, histograms, a trace to replay, TensorBoard's events."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytestmark = pytest.mark.torch
+
+import halfscope  # noqa: E402
+from halfscope.torch import watch  # noqa: E402
+from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train  # noqa: E402
+
+
+def test_advice_and_histograms() -> None:
+    model = Planted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        train(model, optimizer, 3)
+    found = watched.histograms("weight_gradient")
+    assert list(found) == ["first.weight", "second.weight"]
+    cast = found["second.weight"].what_if(1)
+    assert (cast.elements, cast.flushed, cast.subnormal) == (3 * ELEMENTS, 3 * 300, 3 * 650)
+    found["second.weight"].update(torch.ones(5))
+    assert watched.histograms("weight_gradient")["second.weight"].elements == 3 * ELEMENTS
+    assert watched.histograms("activation")["first"].max_abs == 1
+    assert watched.histogram("weight_gradient").elements == 2 * 3 * ELEMENTS
+    advice = watched.advise_scale(tolerance=0.01)
+    assert advice.joint_window_log2 == (6, 35) and len(advice.fits) == 4
+    assert watched.advise_scale(tolerance=0.4).joint_window_log2[0] == -4  # the tiny ones may go
+    with pytest.raises(ValueError, match="role 'weights'; give one of"):
+        watched.histograms("weights")
+
+
+def test_the_trace_can_be_replayed(tmp_path: Path) -> None:
+    model = Planted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    scaler = Scaler(1024.0)
+    with watch(model, 1, optimizer=optimizer, scaler=scaler, out=tmp_path / "mine") as watched:
+        train(model, optimizer, 5, scaler)
+    trace = watched.trace()
+    assert [line["scale"] for line in trace] == [1024.0] * 5
+    assert trace[0]["gradients"]["max_abs"] == SMALL * 1024 and trace[0]["gradients"]["finite"]
+    scalers = ["none", "1024", 2.0**36, "popart"]
+    found = halfscope.replay(trace, scalers)
+    assert found.to_dict() == halfscope.replay(tmp_path / "mine/watched/seed0/metrics.jsonl", scalers).to_dict()
+    assert [run.overflowed for run in found.runs[:3]] == [0, 0, 5]  # 2^-20 times 2^36 is 65536
+    assert found.runs[0].flushed == 300 / 950 and found.runs[1].flushed == 0
+
+
+def test_float64_models_are_counted_exactly() -> None:
+    """An update that float32 cannot tell from none, and gradients next to an edge of FP16."""
+    torch.manual_seed(0)
+    model = Scale().double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    gradient = torch.full((ELEMENTS,), 2.0**-40, dtype=torch.float64)
+    gradient[:400] = 2.0**-25 * (1 + 2.0**-50)  # becomes 2^-24, where 2^-25 becomes 0
+    with watch(model, 1, optimizer=optimizer) as watched:
+        (model(torch.ones(ELEMENTS, dtype=torch.float64)) * gradient).sum().backward()
+        optimizer.step()
+    found = watched.histograms("weight_gradient")["weight"].what_if(1)
+    assert (found.flushed, found.subnormal) == (600, 400)
+    assert watched.histograms("update_ratio")["weight"].nonzero == ELEMENTS
+    assert "lose 100.0 % of the updates" in watched.verdict()
+
+
+class Events:
+    """What `watch` needs of a SummaryWriter."""
+
+    def __init__(self) -> None:
+        self.histograms, self.scalars = {}, {}
+
+    def add_histogram_raw(self, tag: str, **about: object) -> None:
+        self.histograms[tag, about.pop("global_step")] = about
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        self.scalars[tag, step] = value
+
+    def flush(self) -> None:
+        self.flushed = True
+
+
+def test_tensorboard_gets_histograms_of_log2() -> None:
+    model, writer = Planted(), Events()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 2, optimizer=optimizer, tensorboard=writer):
+        train(model, optimizer, 3)
+    assert {step for _, step in writer.histograms} == {1, 2} and writer.flushed
+    found = writer.histograms["log2 weight_gradient/second.weight", 1]
+    assert (found["min"], found["max"], found["num"]) == (-30, -19, 950)
+    assert found["bucket_limits"] == list(range(-30, -18)) and found["bucket_counts"] == [0, 300, *[0] * 9, 650]
+    assert found["sum"] == 300 * -29.5 + 650 * -19.5
+    assert writer.scalars["flushed without loss scale/weight_gradient", 1] == 300 / 950
+    assert writer.scalars["loss scale, log2", 2] == 0
+
+
+def test_tensorboard_reads_what_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    model = Planted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer, tensorboard=tmp_path):
+        train(model, optimizer, 2)
+    events = EventAccumulator(str(tmp_path), size_guidance={"histograms": 0}).Reload()
+    (first, second) = events.Histograms("log2 weight_gradient/second.weight")
+    assert (first.step, second.step) == (1, 2)
+    value = first.histogram_value
+    assert (value.min, value.max, value.num, sum(value.bucket)) == (-30, -19, 950, 950)
+    assert [event.value for event in events.Scalars("loss scale, log2")] == [0, 0]
+
+
+def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "tensorboard" or "utils.tensorboard" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    model = Planted()
+    with pytest.raises(ImportError, match="tensorboard= needs the package tensorboard: pip install tensorboard"):
+        watch(model, 1, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), tensorboard=tmp_path)
