@@ -13,6 +13,7 @@
 #include <halfscope/stats/tensor_survey.hpp>
 
 #include "experiments/bench.hpp"
+#include "experiments/bench_cuda.hpp"
 #include "experiments/bench_training.hpp"
 
 namespace halfscope {
