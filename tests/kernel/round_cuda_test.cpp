@@ -9,7 +9,7 @@
 namespace halfscope {
 namespace {
 
-TEST_CASE("the device rounds as the host does", "[kernel][round][cuda]") {
+TEST_CASE("the device rounds as the host does", "[kernel][round][cuda][long]") {
   if (!has_device()) {
     WARN("skipped: this machine has no CUDA device");
     return;
