@@ -94,8 +94,7 @@ std::uint32_t cancelling_code(const CaptureSet& set, const Element& e, const Flo
     const double size = std::ldexp(1 + static_cast<double>(e.line % 7) * 0x1p-10, 2);
     return code_of(is_a && e.place == 1 ? -size : size, format);
   }
-  const int exponent =
-      is_a ? -9 - static_cast<int>(e.bits >> 12 & 3u) : -9 - static_cast<int>(e.bits >> 12 & 3u);
+  const int exponent = -9 - static_cast<int>(e.bits >> 12 & 3u);
   return code_of(std::ldexp(sign * significand, exponent), format);
 }
 
