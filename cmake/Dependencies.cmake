@@ -1,4 +1,14 @@
 # Everything halfscope links to comes from the system; nothing is downloaded.
+set(halfscope_fmt fmt::fmt)
+if(HALFSCOPE_STATIC)
+  # fmt as headers, for distributions have it as a shared library only.
+  set(halfscope_fmt fmt::fmt-header-only)
+  set(ZLIB_USE_STATIC_LIBS ON)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
+    OUTPUT_VARIABLE halfscope_gomp OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(OpenMP_gomp_LIBRARY "${halfscope_gomp}" CACHE FILEPATH "OpenMP's library")
+  add_link_options(-static-libstdc++ -static-libgcc -s)
+endif()
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 find_package(ZLIB REQUIRED)

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/core/array.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -15,12 +16,14 @@ struct BenchResult {
   std::string unit;
   double ratio = 0;  ///< its speed as a share of the other's
   std::string against;
+  std::string skipped{};  ///< why nothing was measured; empty where it was
 };
 
 struct BenchCase {
   std::string_view name;
   std::string_view summary;
   BenchResult (*run)();
+  Device device = Device::cpu;
 };
 
 /// Every case, in the order in which they run.

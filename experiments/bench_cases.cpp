@@ -13,6 +13,7 @@
 #include <halfscope/stats/tensor_survey.hpp>
 
 #include "experiments/bench.hpp"
+#include "experiments/bench_cuda.hpp"
 #include "experiments/bench_training.hpp"
 
 namespace halfscope {
@@ -168,6 +169,16 @@ constexpr std::array cases{
     BenchCase{"track_weight_gradients_gru", "gru_lm, batch 64, every weight gradient counted",
               bench_tracked_weight_gradients_of_words},
     BenchCase{"track_all_tensors_gru", "the same step, every tensor counted", bench_tracked_tensors_of_words},
+    BenchCase{"cuda_round_fp16", "on the device, 64 Mi floats, beside a copy of as many", bench_cuda_round,
+              Device::cuda},
+    BenchCase{"cuda_gemm_ordered", "4096 x 4096 x 4096, fp16, summed in order in fp32",
+              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f32); }, Device::cuda},
+    BenchCase{"cuda_gemm_ordered_bf16", "the same in bf16",
+              [] { return bench_cuda_ordered(StoredType::bf16, StoredType::f32); }, Device::cuda},
+    BenchCase{"cuda_gemm_ordered_in_fp16", "fp16 summed in fp16",
+              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f16); }, Device::cuda},
+    BenchCase{"cuda_gemm_fp16", "4096 x 4096 x 4096 by cuBLAS, beside its fp32", bench_cuda_cublas,
+              Device::cuda},
 };
 
 }  // namespace

@@ -34,6 +34,28 @@ class Bench(unittest.TestCase):
         self.assertEqual(lines[0].split(), ["case", "value", "unit", "ratio", "against"])
         self.assertEqual(lines[1].split()[0], "exp")
 
+    def test_cuda_cases_say_why_they_are_skipped(self):
+        result = bench("--device", "cuda", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = json.loads(result.stdout)["cases"]
+        self.assertIn("cuda_gemm_ordered", [case["name"] for case in cases])
+        for case in cases:
+            self.assertTrue(case["name"].startswith("cuda_"))
+            if "skipped" in case:
+                self.assertRegex(case["skipped"], "^(built without CUDA|no CUDA device: )")
+                self.assertIsNone(case["value"])
+                self.assertIsNone(case["ratio"])
+            else:
+                self.assertGreater(case["value"], 0)
+
+    def test_a_device_has_its_own_cases(self):
+        result = bench("--device", "tpu")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        table = bench("cuda_round_fp16").stdout.splitlines()
+        self.assertEqual(len(table), 2)
+        self.assertEqual(table[1].split()[0], "cuda_round_fp16")
+
     def test_unknown_name_is_refused_before_anything_runs(self):
         result = bench("round_fp16", "histogramm")
         self.assertEqual(result.returncode, 2)

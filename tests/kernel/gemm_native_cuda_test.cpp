@@ -5,11 +5,11 @@
 #include <halfscope/kernel/gemm_cublas.hpp>
 #include <halfscope/kernel/gemm_ordered.hpp>
 
-#include "tests/kernel/run_on_device.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_memory.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/native_matrices.hpp"
+#include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {
@@ -22,7 +22,7 @@ struct Types {
 };
 
 bool skipped() {
-  if (has_device()) return false;
+  if (can_use_device()) return false;
   WARN("skipped: this machine has no CUDA device");
   return true;
 }
@@ -80,7 +80,7 @@ void check_ordered(const NativeCase& c) {
   check(c, gemm_ordered, modelled_product(c, tensor_core_of_capability(device_capability())));
 }
 
-TEST_CASE("the ordered product on the device is the model's", "[gemm][ordered][cuda]") {
+TEST_CASE("the ordered product on the device is the model's", "[gemm][ordered][cuda][long]") {
   if (skipped()) return;
   for (const Types& types : types_of_device()) {
     for (const MatrixLayout a : {plain, transposed}) {
@@ -100,7 +100,19 @@ TEST_CASE("the ordered product on the device is the model's", "[gemm][ordered][c
   }
 }
 
-TEST_CASE("the ordered product on the device is the model's for every depth", "[gemm][ordered][cuda]") {
+TEST_CASE("the ordered product on the device is the model's at small sizes", "[gemm][ordered][cuda]") {
+  if (skipped()) return;
+  for (const Types& types : types_of_device()) {
+    for (const MatrixLayout a : {plain, transposed}) {
+      for (const MatrixLayout b : {plain, transposed}) {
+        for (const std::int64_t depth : {0, 1, 24, 33, 100})
+          check_ordered({131, depth, 37, a, b, types.input, types.sum, types.output, depth % 3});
+      }
+    }
+  }
+}
+
+TEST_CASE("the ordered product on the device is the model's for every depth", "[gemm][ordered][cuda][long]") {
   if (skipped()) return;
   std::vector<std::int64_t> depths{511, 512, 1000, 2049, 4095, 4096, 4097};
   for (std::int64_t depth = 0; depth <= 130; ++depth) depths.push_back(depth);
@@ -114,7 +126,8 @@ TEST_CASE("the ordered product on the device is the model's for every depth", "[
   }
 }
 
-TEST_CASE("the ordered product on the device is the model's where it is large", "[gemm][ordered][cuda]") {
+TEST_CASE("the ordered product on the device is the model's where it is large",
+          "[gemm][ordered][cuda][long]") {
   if (skipped()) return;
   check_ordered({257, 4097, 259, plain, plain, f16, f32, f16});
   check_ordered({1024, 1024, 1500, plain, transposed, f16, f32, f32});

@@ -133,7 +133,8 @@ TEST_CASE("every tile is some block's, once", "[gemm][ordered]") {
         const ordered::Origin at = ordered::block_origin(block, rows, columns);
         REQUIRE(at.row < rows);
         REQUIRE(at.column < columns);
-        ++seen.at(static_cast<std::size_t>(at.row / 128 * across + at.column / 128));
+        const std::int64_t tile = std::int64_t{at.row / 128} * across + at.column / 128;
+        ++seen.at(static_cast<std::size_t>(tile));
       }
       CHECK(seen == std::vector<int>(seen.size(), 1));
     }

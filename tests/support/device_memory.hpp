@@ -15,14 +15,15 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(std::span<const std::byte> bytes);
   template <typename T>
-  explicit DeviceMemory(const std::vector<T>& values) : DeviceMemory(std::as_bytes(std::span(values))) {}
+  explicit DeviceMemory(const std::vector<T>& values)
+      : DeviceMemory(std::as_bytes(std::span<const T>(values.data(), values.size()))) {}
 
   [[nodiscard]] void* data() const { return memory_.get(); }
   /// Waits for the device, then copies back.
   template <typename T>
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(size_ / sizeof(T));
-    read(std::as_writable_bytes(std::span(values)));
+    read(std::as_writable_bytes(std::span<T>(values.data(), values.size())));
     return values;
   }
 

@@ -1,10 +1,11 @@
-// The ordered product on the device: mma.sync, ldmatrix and cp.async under the block's body.
+// The ordered product on the device: ldmatrix, mma.sync and cp.async under the block's body.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <halfscope/kernel/gemm_ordered.hpp>
 #include <halfscope/kernel/gemm_ordered_block.cuh>
 #include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/mma_sync.cuh>
 
 namespace halfscope {
 namespace {
@@ -84,52 +85,12 @@ struct Device {
   template <typename V>
   __device__ void multiply_16(ordered::Sums<V>& sums, const std::uint32_t (&a)[4], std::uint32_t b0,
                               std::uint32_t b1) const {
-#if __CUDA_ARCH__ >= 800
-    auto& c = sums.of;
-    if constexpr (V::sum == StoredType::f16) {
-      asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-          : "+r"(c[0]), "+r"(c[1])
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    } else if constexpr (V::input == StoredType::f16) {
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    } else {
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    }
-#else
-    multiply_8(sums, a[0], a[1], b0);
-    multiply_8(sums, a[2], a[3], b1);
-#endif
+    ordered::mma_16(sums, a, b0, b1);
   }
-
   template <typename V>
   __device__ void multiply_8(ordered::Sums<V>& sums, std::uint32_t a0, std::uint32_t a1,
                              std::uint32_t b) const {
-    auto& c = sums.of;
-    if constexpr (V::sum == StoredType::f16) {
-      asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
-          : "+r"(c[0]), "+r"(c[1])
-          : "r"(a0), "r"(a1), "r"(b));
-    } else if constexpr (V::input == StoredType::f16) {
-      asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-          : "r"(a0), "r"(a1), "r"(b));
-    } else {
-#if __CUDA_ARCH__ >= 800
-      asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-          : "r"(a0), "r"(a1), "r"(b));
-#else
-      __trap();  // no bf16 before 8.0: the launch refuses it
-#endif
-    }
+    ordered::mma_8(sums, a0, a1, b);
   }
 
   template <StoredType output>

@@ -1,0 +1,164 @@
+// Runs captured sets with mma.sync and cuBLAS: a warp per tile, operands by the manual's fragment layout.
+#include <fstream>
+#include <regex>
+
+#include <halfscope/kernel/gemm_cublas.hpp>
+#include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/mma_sync.cuh>
+
+#include "tests/captures/capture_device.hpp"
+#include "tests/support/device_memory.hpp"
+
+namespace halfscope {
+namespace {
+
+template <StoredType input, StoredType sum>
+using Kind = ordered::Variant<input, sum, ordered::Along::depth, ordered::Along::depth>;
+
+#ifdef __CUDA_ARCH__
+/// Two neighbours along k, or of b two that are `stride` apart.
+__device__ std::uint32_t pair_at(const std::uint16_t* codes, std::int64_t at, std::int64_t stride) {
+  return codes[at] | static_cast<std::uint32_t>(codes[at + stride]) << 16;
+}
+#endif
+
+template <typename V, int terms>
+__global__ void mma_kernel(DeviceTiles tiles, int depth) {
+#ifdef __CUDA_ARCH__
+  constexpr bool wide = V::sum == StoredType::f32;
+  const std::int64_t tile = blockIdx.x;
+  const int row = static_cast<int>(threadIdx.x) / 4, pair = static_cast<int>(threadIdx.x) % 4 * 2;
+  const std::uint16_t* a = tiles.a + tile * 16 * depth;
+  const std::uint16_t* b = tiles.b + tile * depth * 8;
+  const std::uint32_t* c = tiles.c + tile * 128;
+  ordered::Sums<V> sums;
+  for (int i = 0; i < V::registers; ++i) {
+    if constexpr (wide) {
+      sums.of[i] = __uint_as_float(c[(row + i / 2 * 8) * 8 + pair + i % 2]);
+    } else {
+      sums.of[i] = c[(row + i * 8) * 8 + pair] | c[(row + i * 8) * 8 + pair + 1] << 16;
+    }
+  }
+  for (int k = pair; k < depth; k += terms) {
+    std::uint32_t left[4] = {}, right[2] = {};
+    for (int i = 0; i < terms / 4; ++i)
+      left[i] = pair_at(a, std::int64_t{row + i % 2 * 8} * depth + k + i / 2 * 8, 1);
+    for (int i = 0; i < terms / 8; ++i) right[i] = pair_at(b, std::int64_t{k + i * 8} * 8 + row, 8);
+    if constexpr (terms == 16) {
+      ordered::mma_16(sums, left, right[0], right[1]);
+    } else {
+      ordered::mma_8(sums, left[0], left[1], right[0]);
+    }
+  }
+  std::uint32_t* results = tiles.results + tile * 128;
+  for (int i = 0; i < 4; ++i) {
+    const int at = (row + i / 2 * 8) * 8 + pair + i % 2;
+    if constexpr (wide) {
+      results[at] = __float_as_uint(sums.of[i]);
+    } else {
+      results[at] = sums.of[i / 2] >> (i % 2 * 16) & 0xFFFFu;
+    }
+  }
+#endif
+}
+
+template <int terms>
+void launch_mma(const CaptureSet& set, const DeviceTiles& tiles) {
+  const auto blocks = static_cast<unsigned>(set.tiles);
+  constexpr auto f16 = StoredType::f16, f32 = StoredType::f32;
+  if (set.input == StoredType::bf16) {
+    mma_kernel<Kind<StoredType::bf16, f32>, terms><<<blocks, 32>>>(tiles, set.depth);
+  } else if (set.sum == f16) {
+    mma_kernel<Kind<f16, f16>, terms><<<blocks, 32>>>(tiles, set.depth);
+  } else {
+    mma_kernel<Kind<f16, f32>, terms><<<blocks, 32>>>(tiles, set.depth);
+  }
+  cuda::check(cudaGetLastError(), "capture: mma.sync");
+}
+
+/// By cuBLAS, whose results are then read as they are stored; of one tile.
+std::vector<std::uint32_t> run_cublas(const CaptureSet& set, const DeviceTiles& tiles) {
+  const TileExtents extents = extents_of(set.instruction);
+  const auto outputs = static_cast<std::size_t>(outputs_of(set));
+  const bool wide = set.sum == StoredType::f32;
+  const DeviceMemory c(std::vector<std::uint16_t>(outputs * (wide ? 2 : 1)));
+  gemm_cublas({.rows = extents.rows,
+               .depth = set.depth,
+               .columns = extents.columns,
+               .input = set.input,
+               .sum = set.sum,
+               .output = set.sum,
+               .a = {tiles.a, set.depth},
+               .b = {tiles.b, extents.columns},
+               .c = c.data(),
+               .c_stride = extents.columns},
+              nullptr);
+  if (wide) return c.read<std::uint32_t>();
+  const std::vector<std::uint16_t> codes = c.read<std::uint16_t>();
+  return {codes.begin(), codes.end()};
+}
+
+/// "13.0" of CUDA's 13000.
+std::string version_of(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> run_set(const CaptureSet& set) {
+  TileOperands all;
+  for (int tile = 0; tile < set.tiles; ++tile) {
+    const TileOperands operands = operands_of(set, tile);
+    all.a.insert(all.a.end(), operands.a.begin(), operands.a.end());
+    all.b.insert(all.b.end(), operands.b.begin(), operands.b.end());
+    all.c.insert(all.c.end(), operands.c.begin(), operands.c.end());
+  }
+  const DeviceMemory a(all.a), b(all.b), c(all.c), results(all.c);
+  const DeviceTiles tiles{
+      static_cast<const std::uint16_t*>(a.data()), static_cast<const std::uint16_t*>(b.data()),
+      static_cast<const std::uint32_t*>(c.data()), static_cast<std::uint32_t*>(results.data())};
+  switch (set.instruction) {
+    case CaptureInstruction::mma_m16n8k8:
+      launch_mma<8>(set, tiles);
+      break;
+    case CaptureInstruction::wgmma_m64n8k16:
+      launch_wgmma(set, tiles);
+      break;
+    case CaptureInstruction::cublas:
+      return run_cublas(set, tiles);
+    default:
+      launch_mma<16>(set, tiles);
+  }
+  return results.read<std::uint32_t>();
+}
+
+std::string obstacle_to(const CaptureSet& set) {
+  const ComputeCapability found = device_capability();
+  const bool is_wgmma = set.instruction == CaptureInstruction::wgmma_m64n8k16;
+  if (is_wgmma && (found.major != 9 || found.minor != 0))
+    return "wgmma is an instruction of compute capability 9.0";
+  return found.major < 8 ? "needs compute capability 8.0" : "";
+}
+
+std::string toolkit_version() {
+  return version_of(CUDART_VERSION);
+}
+
+CaptureOrigin capture_origin() {
+  cudaDeviceProp properties{};
+  int device = 0, driver = 0;
+  cuda::check(cudaGetDevice(&device), "capture: no CUDA device");
+  cuda::check(cudaGetDeviceProperties(&properties, device), "capture: cudaGetDeviceProperties");
+  cuda::check(cudaDriverGetVersion(&driver), "capture: cudaDriverGetVersion");
+  std::string version = "CUDA " + version_of(driver);
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  if (std::getline(file, line)) {
+    std::smatch match;
+    if (std::regex_search(line, match, std::regex(R"(\d{3}\.\d+(\.\d+)?)"))) version = match.str();
+  }
+  return {properties.name, std::to_string(properties.major) + "." + std::to_string(properties.minor), version,
+          toolkit_version()};
+}
+
+}  // namespace halfscope

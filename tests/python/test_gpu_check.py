@@ -1,0 +1,201 @@
+"""tools/gpu-check and tools/compare_runs.py: with a stand-in driver and stand-in programs, on machines without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DRIVER = """
+#include <string.h>
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDeviceGetCount(int* count) { *count = 1; return 0; }
+int cuDeviceGet(int* device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char* name, int size, int device) { (void)device; strncpy(name, "Stand-in GPU", size); return 0; }
+int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+int cuDeviceGetAttribute(int* value, int what, int device) { (void)device; *value = what == 75 ? 9 : 0; return 0; }
+"""
+
+HALFSCOPE = """
+case "$1" in
+  bench) echo '{"cases": [{"name": "cuda_x", "value": 2.0, "unit": "GB/s", "ratio": 0.9, "against": "copy"}]}' ;;
+  run)
+    while [ $# -gt 1 ]; do
+      [ "$1" != run ] || experiment="$2"; [ "$1" != --out ] || out="$2"; [ "$1" != --device ] || device="$2"; shift
+    done
+    mkdir -p "$out/$experiment/fp32/seed0"
+    loss=1; [ "$device" != "$odd_device" ] || loss=2
+    printf '{"step": 1, "loss": 3}\\n{"step": 2, "loss": %s}\\n' "$loss" >"$out/$experiment/fp32/seed0/metrics.jsonl" ;;
+esac
+"""
+
+
+def script(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{body}\n")
+    path.chmod(0o755)
+
+
+def gpu_check(*words: str | Path, **variables: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(ROOT / "tools/gpu-check"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables, cwd="/")
+
+
+class Bench:
+    """Stand-in programs in `folder`/build, and a stand-in driver that names one GPU."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("g++")
+        assert compiler, "a C compiler is part of what the build needs"
+        (folder / "driver.c").write_text(DRIVER)
+        library = folder / "driver/libcuda.so.1"
+        library.parent.mkdir()
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, folder / "driver.c"], check=True)
+        script(folder / "build/experiments/halfscope", HALFSCOPE)
+        script(folder / "build/tests/halfscope_cuda_tests", 'echo "All tests passed"')
+        capture = '[ "$1" = --toolkit ] && echo 13.0 || { touch "$2/x.capture"; echo "40 sets equal their model"; }'
+        script(folder / "build/tests/halfscope_capture", capture)
+        script(folder / "commands/compute-sanitizer", 'echo "========= ERROR SUMMARY: 0 errors"')
+
+    def check(self, *words: str, **variables: str) -> tuple[int, dict[str, dict], str]:
+        variables = {
+            "LD_LIBRARY_PATH": str(self.folder / "driver"), "PATH": f"{self.folder}/commands:{os.environ['PATH']}",
+            "odd_device": "none",
+        } | variables  # fmt: skip
+        done = gpu_check("--build", self.folder / "build", "--out", self.folder / "out", *words, **variables)
+        summary = self.folder / "out/summary.json"
+        record = json.loads(summary.read_text()) if summary.exists() else {"steps": []}
+        self.record = record
+        return done.returncode, {step["name"]: step for step in record["steps"]}, done.stderr
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_without_a_device_it_says_so_in_one_line(tmp_path: Path) -> None:
+    # No driver at all, and one that is told to show no device: the same answer.
+    done = gpu_check("--out", tmp_path / "out", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 4
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("gpu-check: no CUDA device: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_and_wrong_words() -> None:
+    assert "tools/gpu-check" in gpu_check("--help").stdout
+    for words, says in ((["--wrong"], "unknown option '--wrong'"), (["--steps", "test"], "there are tests, captures")):
+        done = gpu_check(*words)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and says in done.stderr
+
+
+def test_every_step_is_run_and_recorded(bench: Bench) -> None:
+    status, steps, errors = bench.check()
+    assert status == 0, errors
+    assert list(steps) == ["tests", "captures", "parity", "bench", "memcheck", "racecheck", "initcheck"]
+    assert {step["status"] for step in steps.values()} == {"passed"}
+    assert bench.record["device"] == bench.record["device"] | {"name": "Stand-in GPU", "capability": "9.0"}
+    assert bench.record["toolkit"] == "13.0" and bench.record["device"]["driver_cuda"] == "13.0"
+    out = bench.folder / "out"
+    assert (out / "captures/x.capture").exists() and (out / "bench.json").exists()
+    assert "All tests passed" in (out / "tests.log").read_text()
+    assert "0.90 of copy" in steps["bench"]["detail"]
+
+
+def test_a_failure_stops_no_other_step(bench: Bench) -> None:
+    script(bench.folder / "build/tests/halfscope_cuda_tests", "echo wrong bits; exit 1")
+    (bench.folder / "commands/compute-sanitizer").unlink()
+    status, steps, _ = bench.check(odd_device="cuda", PATH=f"{bench.folder}/commands:/usr/bin:/bin")
+    assert status == 1
+    assert steps["tests"]["status"] == "failed" and "status 1" in steps["tests"]["detail"]
+    assert "wrong bits" in (bench.folder / "out/tests.log").read_text()
+    assert steps["parity"]["status"] == "failed"
+    assert "master-copy: fp32/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
+    assert steps["captures"]["status"] == steps["bench"]["status"] == "passed"
+    if not list(Path("/usr/local").glob("cuda*/bin/compute-sanitizer")):
+        assert steps["memcheck"]["status"] == "skipped"
+
+
+def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:
+    script(bench.folder / "build/tests/halfscope_capture", '[ "$1" = --toolkit ] && exit; echo begun; exec sleep 600')
+    source = (ROOT / "tools/gpu-check").read_text().replace('("captures", 60,', '("captures", 1,')
+    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools")
+    (tools / "gpu-check").write_text(source)
+    command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
+    environment = os.environ | {"LD_LIBRARY_PATH": str(bench.folder / "driver")}
+    done = subprocess.run([*command, "--steps", "captures,bench"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1, done.stderr
+    steps = json.loads((bench.folder / "out/summary.json").read_text())["steps"]
+    assert [step["status"] for step in steps] == ["timed_out", "passed"]
+    assert steps[0]["seconds"] < 60
+
+
+def test_it_overwrites_only_its_own_results(bench: Bench) -> None:
+    assert bench.check("--steps", "tests")[0] == 0
+    assert bench.check("--steps", "bench")[0] == 0
+    (bench.folder / "out/summary.json").unlink()
+    status, _, errors = bench.check("--steps", "bench")
+    assert status == 2 and "something else" in errors
+
+
+def test_missing_programs_are_named(bench: Bench) -> None:
+    (bench.folder / "build/tests/halfscope_capture").unlink()
+    status, _, errors = bench.check()
+    assert status == 2 and "no program halfscope_capture" in errors and len(errors.splitlines()) == 1
+
+
+def compare(folder: Path, other: Path) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, ROOT / "tools/compare_runs.py", folder, other], capture_output=True, text=True)
+
+
+def write(folder: Path, lines: list[str], name: str = "metrics.jsonl") -> Path:
+    (folder / "arm/seed0").mkdir(parents=True, exist_ok=True)
+    (folder / "arm/seed0" / name).write_text("".join(line + "\n" for line in lines))
+    return folder
+
+
+RECORD = '{"step": 7, "tensors": [{"tensor": "fc1", "flushed": 4}], "loss": 0.5}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([RECORD, RECORD.replace("4}", "5}")], "line 2: step 7: tensors[0].flushed: 4 | 5"),
+        ([RECORD, RECORD.replace(', "loss": 0.5', "")], "line 2: step 7: loss: only in the first"),
+        ([RECORD, RECORD.replace("0.5", "0.50")], "line 2: step 7: written differently, the same values"),
+        ([RECORD], "line 2: "),
+        ([RECORD, RECORD, RECORD], "line 3: "),
+        ([RECORD, "{"], "line 2: "),
+    ],
+)
+def test_the_first_difference_is_described(tmp_path: Path, lines: list[str], says: str) -> None:
+    one, other = write(tmp_path / "a", [RECORD, RECORD]), write(tmp_path / "b", lines)
+    done = compare(one, other)
+    assert done.returncode == 1 and f"arm/seed0/metrics.jsonl: {says}" in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_the_same_bytes_are_the_same(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a", [RECORD]), write(tmp_path / "b", [RECORD])
+    write(one, [RECORD], "summary.jsonl")  # no record of a step: not compared
+    assert compare(one, other).returncode == 0
+    write(one, [RECORD], "histograms.jsonl")
+    done = compare(one, other)
+    assert done.returncode == 1 and "histograms.jsonl: only below" in done.stdout
+
+
+def test_nothing_to_compare_is_refused(tmp_path: Path) -> None:
+    one = write(tmp_path / "a", [RECORD])
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "missing"):
+        done = compare(one, folder)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1

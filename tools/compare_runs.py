@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Compares the records of two folders of results byte for byte, and shows the first record that differs.
+
+    tools/compare_runs.py FOLDER FOLDER
+
+Every metrics.jsonl and histograms.jsonl below them counts. Exit status 0: the same; 1: different; 2: nothing to compare.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+RECORDS = ("metrics.jsonl", "histograms.jsonl")
+
+
+class NothingToCompare(Exception):
+    """The folders do not hold records."""
+
+
+def record_files(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise NothingToCompare(f"{folder} is no folder")
+    files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.jsonl")) if path.name in RECORDS}
+    if not files:
+        raise NothingToCompare(f"{folder} holds no {' or '.join(RECORDS)}")
+    return files
+
+
+def first_different_value(one: object, other: object, where: str = "") -> str:
+    """Where two parsed records first differ, and both values: "tensors[3].flushed: 4 | 5"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key not in one or key not in other:
+                return f"{where}.{key}".lstrip(".") + f": only in the {'first' if key in one else 'second'}"
+            if one[key] != other[key]:
+                return first_different_value(one[key], other[key], f"{where}.{key}")
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return f"{where.lstrip('.')}: {len(one)} values | {len(other)} values"
+        for i, (x, y) in enumerate(zip(one, other)):
+            if x != y:
+                return first_different_value(x, y, f"{where}[{i}]")
+    return f"{where.lstrip('.') or 'the record'}: {json.dumps(one)} | {json.dumps(other)}"
+
+
+def describe_records(one: bytes, other: bytes) -> str:
+    """What differs between two lines that are not the same bytes."""
+    try:
+        first, second = json.loads(one), json.loads(other)
+    except ValueError:
+        return f"{one[:200]!r} | {other[:200]!r}"
+    site = ", ".join(f"{key} {first[key]}" for key in ("step", "tensor", "role") if isinstance(first, dict) and key in first)
+    difference = first_different_value(first, second) if first != second else "written differently, the same values"
+    return f"{site}: {difference}" if site else difference
+
+
+def first_difference(one: Path, other: Path) -> str | None:
+    """The first line that is not the same in two files, described; None where all bytes are."""
+    lines, others = one.read_bytes().split(b"\n"), other.read_bytes().split(b"\n")
+    for number, (x, y) in enumerate(zip(lines, others), 1):
+        if x != y:
+            return f"line {number}: {describe_records(x, y)}"
+    if len(lines) != len(others):
+        return f"{len(lines) - 1} lines | {len(others) - 1} lines"
+    return None
+
+
+def compare(folder: Path, other: Path) -> list[str]:
+    """One line per file that differs."""
+    files, others = record_files(folder), record_files(other)
+    problems = []
+    for name in sorted({*files, *others}):
+        if name not in files or name not in others:
+            problems.append(f"{name}: only below {folder if name in files else other}")
+            continue
+        difference = first_difference(files[name], others[name])
+        if difference:
+            problems.append(f"{name}: {difference}")
+    return problems
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2 or arguments[0].startswith("-"):
+        asked = arguments in (["-h"], ["--help"])
+        print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    folder, other = map(Path, arguments)
+    try:
+        problems = compare(folder, other)
+    except NothingToCompare as problem:
+        print(f"compare_runs.py: {problem}", file=sys.stderr)
+        return 2
+    print("\n".join(problems) if problems else f"{len(record_files(folder))} files of records: the same bytes")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
