@@ -126,7 +126,8 @@ TEST_CASE("the ordered product on the device is the model's for every depth", "[
   }
 }
 
-TEST_CASE("the ordered product on the device is the model's where it is large", "[gemm][ordered][cuda][long]") {
+TEST_CASE("the ordered product on the device is the model's where it is large",
+          "[gemm][ordered][cuda][long]") {
   if (skipped()) return;
   check_ordered({257, 4097, 259, plain, plain, f16, f32, f16});
   check_ordered({1024, 1024, 1500, plain, transposed, f16, f32, f32});
