@@ -3,7 +3,8 @@
 
     tools/compare_runs.py FOLDER FOLDER
 
-Every metrics.jsonl and histograms.jsonl below them counts. Exit status 0: the same; 1: different; 2: nothing to compare.
+Every metrics.jsonl and histograms.jsonl below them counts. Exit status 0: the same; 1: different; 2: nothing to
+compare.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def describe_records(one: bytes, other: bytes) -> str:
         first, second = json.loads(one), json.loads(other)
     except ValueError:
         return f"{one[:200]!r} | {other[:200]!r}"
-    site = ", ".join(f"{key} {first[key]}" for key in ("step", "tensor", "role") if isinstance(first, dict) and key in first)
+    known = first if isinstance(first, dict) else {}
+    site = ", ".join(f"{key} {known[key]}" for key in ("step", "tensor", "role") if key in known)
     difference = first_different_value(first, second) if first != second else "written differently, the same values"
     return f"{site}: {difference}" if site else difference
 

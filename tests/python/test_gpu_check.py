@@ -1,4 +1,4 @@
-"""tools/gpu-check and tools/compare_runs.py: with a stand-in driver and stand-in programs, on machines without a GPU."""
+"""tools/gpu-check and tools/compare_runs.py, with a stand-in driver and stand-in programs: no GPU is needed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Bench:
         script(folder / "build/tests/halfscope_cuda_tests", 'echo "All tests passed"')
         capture = '[ "$1" = --toolkit ] && echo 13.0 || { touch "$2/x.capture"; echo "40 sets equal their model"; }'
         script(folder / "build/tests/halfscope_capture", capture)
-        script(folder / "commands/compute-sanitizer", 'echo "========= ERROR SUMMARY: 0 errors"')
+        sanitizer = '"${@: -2:1}" "${@: -1}"; echo "========= ERROR SUMMARY: 0 errors"'
+        script(folder / "commands/compute-sanitizer", sanitizer)
 
     def check(self, *words: str, **variables: str) -> tuple[int, dict[str, dict], str]:
         variables = {
@@ -125,6 +126,13 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
         assert steps["memcheck"]["status"] == "skipped"
 
 
+def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:
+    script(bench.folder / "build/tests/halfscope_cuda_tests", 'echo "skipped: this machine has no CUDA device"')
+    status, steps, _ = bench.check("--steps", "tests,memcheck")
+    assert status == 1
+    assert [steps[name]["status"] for name in ("tests", "memcheck")] == ["failed", "failed"]
+
+
 def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:
     script(bench.folder / "build/tests/halfscope_capture", '[ "$1" = --toolkit ] && exit; echo begun; exec sleep 600')
     source = (ROOT / "tools/gpu-check").read_text().replace('("captures", 60,', '("captures", 1,')
@@ -154,7 +162,8 @@ def test_missing_programs_are_named(bench: Bench) -> None:
 
 
 def compare(folder: Path, other: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, ROOT / "tools/compare_runs.py", folder, other], capture_output=True, text=True)
+    command = [sys.executable, ROOT / "tools/compare_runs.py", folder, other]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def write(folder: Path, lines: list[str], name: str = "metrics.jsonl") -> Path:
