@@ -63,11 +63,11 @@ class SurveyPass {
   void add_tile(std::span<const float> values);
   void end_block();
 
-  FloatFormat format_;
   EnergyHistogram found_;
   CosineSums block_;
-  std::int64_t in_block_ = 0;
   CosineTotals totals_;
+  std::int64_t in_block_ = 0;
+  FloatFormat format_;
 };
 
 }  // namespace halfscope
