@@ -67,8 +67,9 @@ inline constexpr std::string_view safetensors_metadata_key = "__metadata__";  //
 [[nodiscard]] std::uint64_t safetensors_header_length(std::string_view first_bytes, std::uint64_t file_size,
                                                       std::string_view source);
 
-/// Parses the header's `text`. Throws RequestError unless every dtype is known and the tensors fill the
-/// `data_size` bytes that follow the header without gap, overlap or rest.
+/// Parses the header's `text`, in memory that is a few times its size at most: a tensor or the metadata may
+/// have most_member_values values (json_members.hpp). Throws RequestError unless every dtype is known and the
+/// tensors fill the `data_size` bytes that follow the header without gap, overlap or rest.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_size,
                                                          std::string_view source);
 
