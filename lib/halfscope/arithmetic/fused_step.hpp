@@ -12,9 +12,9 @@ namespace halfscope::detail {
 
 /// (-1)^negative * significand * 2^(exponent - fraction bits): subnormal numbers keep the smallest exponent.
 struct Decoded {
-  bool negative = false;
   std::int64_t significand = 0;
   int exponent = 0;
+  bool negative = false;
 };
 
 [[nodiscard]] HALFSCOPE_HD constexpr int larger(int x, int y) {
@@ -31,11 +31,11 @@ struct Decoded {
   const int kept = larger(exponent, format.min_exponent());
   const int shift = smaller(23 - format.mantissa_bits + kept - exponent, 31);
   const std::uint32_t significand = (fraction | (field != 0 ? 0x800000u : 0u)) >> shift;
-  return {(to_bits(x) & sign_bit) != 0, significand, kept};
+  return {significand, kept, (to_bits(x) & sign_bit) != 0};
 }
 
 [[nodiscard]] HALFSCOPE_HD Decoded multiply(const Decoded& x, const Decoded& y) {
-  return {x.negative != y.negative, x.significand * y.significand, x.exponent + y.exponent};
+  return {x.significand * y.significand, x.exponent + y.exponent, x.negative != y.negative};
 }
 
 /// The one NaN of a tensor core, as a float.
