@@ -122,7 +122,7 @@ TEST_CASE("the effect of updates is added up in lanes and tiles", "[stats]") {
 }
 
 TEST_CASE("the sum of squares is the same on the device", "[kernel][cuda]") {
-  for (const std::size_t size : {0, 1, 7, 8, 31, 128, 1000, 257 * 259}) {
+  for (const std::size_t size : std::array<std::size_t, 8>{0, 1, 7, 8, 31, 128, 1000, 257 * 259}) {
     check_counts({uniform_floats(static_cast<std::size_t>(size), -3, 3, 1)},
                  [](const Spans& s) { return sum_of_squares(s[0]); });
   }

@@ -90,7 +90,7 @@ std::vector<float> modelled_product(const NativeCase& c, const TensorCore& core)
     const auto row = strided_offsets(c.rows, c.depth), column = strided_offsets(c.depth, 1);
     const AccumulateModel model{
         .format = format_of(c.input), .order = AccumulateOrder::tensor_core, .core = core};
-    gemm({a.data(), row, column}, {b.data(), c.depth, c.columns}, result, model);
+    gemm({a.data(), row.values(), column.values()}, {b.data(), c.depth, c.columns}, result, model);
     for (float& x : result) x = round(x, {.format = format_of(c.output)});
     return result;
   }

@@ -31,7 +31,7 @@ TensorSurvey survey_codes(const CodeCounts& counts, StoredType type, const Float
   const auto most = static_cast<std::uint64_t>(*std::max_element(times.begin(), times.end()));
   TensorSurvey survey(format);
   std::vector<float> chosen;
-  for (int digit = 0; digit < std::bit_width(most); ++digit) {
+  for (int digit = 0; digit < static_cast<int>(std::bit_width(most)); ++digit) {
     chosen.clear();
     for (std::size_t code = 0; code < numbers.size(); ++code) {
       if (((times[code] >> digit) & 1) != 0) chosen.push_back(numbers[code]);
