@@ -60,7 +60,8 @@ class Bench:
         library.parent.mkdir()
         subprocess.run([compiler, "-shared", "-fPIC", "-o", library, folder / "driver.c"], check=True)
         script(folder / "build/experiments/halfscope", HALFSCOPE)
-        script(folder / "build/tests/halfscope_cuda_tests", 'echo "All tests passed"')
+        for tests in ("halfscope_cuda_tests", "sim_tests"):
+            script(folder / f"build/tests/{tests}", 'echo "All tests passed"')
         capture = '[ "$1" = --toolkit ] && echo 13.0 || { touch "$2/x.capture"; echo "40 sets equal their model"; }'
         script(folder / "build/tests/halfscope_capture", capture)
         sanitizer = '"${@: -2:1}" "${@: -1}"; echo "========= ERROR SUMMARY: 0 errors"'
@@ -94,7 +95,7 @@ def test_without_a_device_it_says_so_in_one_line(tmp_path: Path) -> None:
 
 def test_help_and_wrong_words() -> None:
     assert "tools/gpu-check" in gpu_check("--help").stdout
-    for words, says in ((["--wrong"], "unknown option '--wrong'"), (["--steps", "test"], "there are tests, captures")):
+    for words, says in ((["--wrong"], "unknown option '--wrong'"), (["--steps", "test"], "there are tests, layers")):
         done = gpu_check(*words)
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and says in done.stderr
 
@@ -102,7 +103,7 @@ def test_help_and_wrong_words() -> None:
 def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
-    assert list(steps) == ["tests", "captures", "parity", "bench", "memcheck", "racecheck", "initcheck"]
+    assert list(steps) == ["tests", "layers", "captures", "parity", "bench", "memcheck", "racecheck", "initcheck"]
     assert {step["status"] for step in steps.values()} == {"passed"}
     assert bench.record["device"] == bench.record["device"] | {"name": "Stand-in GPU", "capability": "9.0"}
     assert bench.record["toolkit"] == "13.0" and bench.record["device"]["driver_cuda"] == "13.0"
@@ -127,10 +128,11 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
 
 
 def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:
-    script(bench.folder / "build/tests/halfscope_cuda_tests", 'echo "skipped: this machine has no CUDA device"')
-    status, steps, _ = bench.check("--steps", "tests,memcheck")
+    for program in ("halfscope_cuda_tests", "sim_tests"):
+        script(bench.folder / f"build/tests/{program}", 'echo "skipped: this machine has no CUDA device"')
+    status, steps, _ = bench.check("--steps", "tests,layers,memcheck")
     assert status == 1
-    assert [steps[name]["status"] for name in ("tests", "memcheck")] == ["failed", "failed"]
+    assert [step["status"] for step in steps.values()] == ["failed"] * 3
 
 
 def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:

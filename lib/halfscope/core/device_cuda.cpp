@@ -23,6 +23,7 @@ std::string obstacle() {
   if (status == cudaErrorInsufficientDriver) {
     int driver = 0;
     (void)cudaDriverGetVersion(&driver);
+    if (driver == 0) return "this machine has no NVIDIA driver; use --device cpu";
     return fmt::format("the driver supports CUDA {}, this build needs {}; update the driver",
                        version_text(driver), version_text(CUDART_VERSION));
   }
