@@ -12,8 +12,6 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t sizes[] = {0, 1, 31, 257 * 259};
-
 /// Any floats, those at which `format` rounds in another way among them, and many that it flushes.
 std::vector<float> any_floats(const FloatFormat& format, std::size_t size) {
   std::vector<float> values = boundary_floats(format);
@@ -48,7 +46,7 @@ TEST_CASE("casts are counted alike on the device", "[stats][cuda]") {
       }
     }
   }
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : twin_sizes) {
     for (const Quantizer& quantizer : {Quantizer{}, Quantizer{fp16}, Quantizer{fp16, Rounding::stochastic}}) {
       check_counts({any_floats(fp16, size)}, [&](const Spans& s) {
         const CastCounts counts = round_and_count(s[0], quantizer, CastDetail::histogram, stream);
@@ -80,7 +78,7 @@ TEST_CASE("histograms are counted alike on the device", "[stats][cuda]") {
 }
 
 TEST_CASE("lost updates and update ratios are counted alike on the device", "[stats][cuda]") {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : twin_sizes) {
     const std::vector<float> weights = uniform_floats(size, -1, 1, 1);
     std::vector<float> updates = uniform_floats(size, -1, 1, 2);
     for (std::size_t i = 0; i < size; ++i) updates[i] *= i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e-4f : 1e5f;

@@ -17,17 +17,6 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t sizes[] = {0, 1, 31, 257 * 259};
-
-/// Any floats, special values among them.
-std::vector<float> mixed(std::size_t size) {
-  std::vector<float> values = boundary_floats(fp16);
-  values.resize(std::min(values.size(), size / 2));
-  const std::vector<float> random = random_floats(size - values.size());
-  values.insert(values.end(), random.begin(), random.end());
-  return values;
-}
-
 std::vector<float> small(std::size_t size, std::uint64_t seed) {
   return uniform_floats(size, -2, 2, seed);
 }
@@ -41,10 +30,10 @@ TEST_CASE("twins of the optimizers", "[kernel][update][cuda]") {
                       .correction2 = 0.002997f,
                       .epsilon = 1e-8f};
   for (const Quantizer& state : {Quantizer{}, Quantizer{fp16}, Quantizer{bf16, Rounding::toward_zero}}) {
-    for (const std::size_t size : sizes) {
-      check_twins({mixed(size), small(size, 1), small(size, 2)},
+    for (const std::size_t size : twin_sizes) {
+      check_twins({mixed_floats(size), small(size, 1), small(size, 2)},
                   [&](const Spans& s) { sgd_update(s[0], sgd, state, s[1], s[2]); });
-      check_twins({mixed(size), small(size, 1), uniform_floats(size, 0, 2, 2), small(size, 3)},
+      check_twins({mixed_floats(size), small(size, 1), uniform_floats(size, 0, 2, 2), small(size, 3)},
                   [&](const Spans& s) { adam_update(s[0], adam, state, s[1], s[2], s[3]); });
     }
   }
@@ -53,9 +42,9 @@ TEST_CASE("twins of the optimizers", "[kernel][update][cuda]") {
 TEST_CASE("twins of max pooling", "[kernel][max_pool][cuda]") {
   for (const ImageShape shape : {ImageShape{0, 2, 2, 1}, {1, 2, 2, 1}, {2, 4, 6, 5}, {3, 32, 34, 17}}) {
     const auto size = static_cast<std::size_t>(shape.batch * shape.height * shape.width * shape.channels);
-    std::vector<float> x = mixed(size);
+    std::vector<float> x = mixed_floats(size);
     for (std::size_t i = 0; i < size; i += 3) x[i] = 1;  // equal ones
-    check_twins({x, mixed(size / 4), mixed(size / 4), mixed(size)}, [&](const Spans& s) {
+    check_twins({x, mixed_floats(size / 4), mixed_floats(size / 4), mixed_floats(size)}, [&](const Spans& s) {
       Memory<std::uint8_t> winner(s[1].size());
       max_pool_2x2(s[0], shape, s[1], winner.values());
       max_pool_2x2_gradient(s[2], shape, winner.values(), s[3]);
@@ -67,26 +56,26 @@ TEST_CASE("twins of columns", "[kernel][columns][cuda]") {
   const auto combinations = {Combination::sum, Combination::difference, Combination::product,
                              Combination::tanh_gradient, Combination::sigmoid_gradient};
   for (const Combination combination : combinations) {
-    for (const std::size_t size : sizes) {
-      check_twins({mixed(size), small(size, 1), small(size, 2)},
+    for (const std::size_t size : twin_sizes) {
+      check_twins({mixed_floats(size), small(size, 1), small(size, 2)},
                   [&](const Spans& s) { combine(combination, s[0], s[1], s[2]); });
     }
     // Columns 2 to 4 of 9, of 3 and of 7, in place.
-    check_twins({mixed(40 * 9), small(40 * 3, 1)}, [&](const Spans& s) {
+    check_twins({mixed_floats(40 * 9), small(40 * 3, 1)}, [&](const Spans& s) {
       combine(combination, {40, 3}, {s[0], 2, 9}, {s[1], 0, 3}, {s[0], 2, 9});
     });
   }
   for (const auto function : {Elementary::exp, Elementary::log, Elementary::tanh, Elementary::erf,
                               Elementary::rsqrt, Elementary::sigmoid}) {
-    check_twins({mixed(300 * 9), small(300 * 5, 1)}, [&](const Spans& s) {
+    check_twins({mixed_floats(300 * 9), small(300 * 5, 1)}, [&](const Spans& s) {
       apply(function, {300, 5}, {s[0], 3, 9}, {s[1], 0, 5});
     });
   }
   // Two matrices of 50 rows, the last 4 of 6 columns; then one row for all rows.
-  check_twins({mixed(2 * 50 * 6), small(2 * 50 * 4, 1)}, [](const Spans& s) {
+  check_twins({mixed_floats(2 * 50 * 6), small(2 * 50 * 4, 1)}, [](const Spans& s) {
     copy_columns({50, 4, 2}, {s[0], 2, 6, 300}, {s[1], 0, 4, 200});
   });
-  check_twins({mixed(6), small(300, 1)}, [](const Spans& s) {
+  check_twins({mixed_floats(6), small(300, 1)}, [](const Spans& s) {
     copy_columns({50, 3, 2}, {.values = s[0], .matrix = 3}, {.values = s[1], .row = 3, .matrix = 150});
   });
 }
@@ -112,12 +101,12 @@ TEST_CASE("twins of layer normalisation", "[kernel][layer_norm][cuda]") {
        {std::pair<std::size_t, std::size_t>{0, 3}, {1, 1}, {31, 7}, {257, 259}}) {
     const std::size_t size = rows * features;
     check_twins({uniform_floats(size, 0, 3, 1)}, [](const Spans& s) { invert_deviation(1e-5f, s[0]); });
-    check_twins({small(rows, 1), small(rows, 2), mixed(size)},
+    check_twins({small(rows, 1), small(rows, 2), mixed_floats(size)},
                 [](const Spans& s) { normalise_rows(s[0], s[1], s[2]); });
-    check_twins({mixed(size), small(features, 1), small(features, 2), small(size, 3)},
+    check_twins({mixed_floats(size), small(features, 1), small(features, 2), small(size, 3)},
                 [](const Spans& s) { scale_and_shift(s[0], s[1], s[2], s[3]); });
-    check_twins({small(features, 1), mixed(size)}, [](const Spans& s) { scale_columns(s[0], s[1]); });
-    check_twins({small(size, 1), small(rows, 2), small(rows, 3), small(rows, 4), mixed(size)},
+    check_twins({small(features, 1), mixed_floats(size)}, [](const Spans& s) { scale_columns(s[0], s[1]); });
+    check_twins({small(size, 1), small(rows, 2), small(rows, 3), small(rows, 4), mixed_floats(size)},
                 [](const Spans& s) {
                   normalise_rows_gradient({s[0], s[1], s[2], s[3]}, s[4]);
                 });
@@ -131,9 +120,9 @@ TEST_CASE("twins of embedding", "[kernel][embedding][cuda]") {
     for (std::size_t p = 0; p < positions; ++p)
       taken[p] =
           static_cast<std::int32_t>(RandomStream{1}.bits(p) % (rows - 1));  // the last row is never taken
-    check_twins({mixed(rows * features), small(positions * features, 1)},
+    check_twins({mixed_floats(rows * features), small(positions * features, 1)},
                 [&](const Spans& s) { gather_rows(s[0], RowIndex(taken, rows), s[1]); });
-    check_twins({mixed(positions * features), small(rows * features, 1)},
+    check_twins({mixed_floats(positions * features), small(rows * features, 1)},
                 [&](const Spans& s) { sum_rows(s[0], RowIndex(taken, rows), s[1]); });
   }
   const std::vector<std::int32_t> wrong{0, rows};
@@ -146,9 +135,9 @@ TEST_CASE("twins of upsampling", "[kernel][upsample][cuda]") {
       const auto small_size =
           static_cast<std::size_t>(shape.batch * shape.height * shape.width * shape.channels);
       const std::size_t large = small_size * static_cast<std::size_t>(factor * factor);
-      check_twins({mixed(small_size), small(large, 1)},
+      check_twins({mixed_floats(small_size), small(large, 1)},
                   [&](const Spans& s) { upsample(s[0], shape, factor, s[1]); });
-      check_twins({mixed(large), small(small_size, 1)},
+      check_twins({mixed_floats(large), small(small_size, 1)},
                   [&](const Spans& s) { upsample_gradient(s[0], shape, factor, s[1]); });
     }
   }
@@ -156,14 +145,14 @@ TEST_CASE("twins of upsampling", "[kernel][upsample][cuda]") {
 
 TEST_CASE("twins of dropout", "[kernel][dropout][cuda]") {
   const RandomStream stream{.seed = 0x123456789ABCDEF, .step = 17, .site = 4};
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : twin_sizes) {
     check_twins({small(size, 1)}, [&](const Spans& s) { dropout_factors(stream, 0.3f, s[0]); });
   }
 }
 
 TEST_CASE("twins of element-wise losses", "[kernel][losses][cuda]") {
-  for (const std::size_t size : sizes) {
-    check_twins({mixed(size), uniform_floats(size, 0, 1, 1), small(size, 2), small(size, 3)},
+  for (const std::size_t size : twin_sizes) {
+    check_twins({mixed_floats(size), uniform_floats(size, 0, 1, 1), small(size, 2), small(size, 3)},
                 [](const Spans& s) {
                   sigmoid_losses(s[0], s[1], s[2]);
                   sigmoid_losses_gradient(s[0], s[1], 0.37f, s[3]);
@@ -173,7 +162,7 @@ TEST_CASE("twins of element-wise losses", "[kernel][losses][cuda]") {
   for (const std::size_t count : {0u, 1u, 31u, 900u}) {
     std::vector<std::int64_t> rows(count);
     for (std::size_t i = 0; i < count; ++i) rows[i] = static_cast<std::int64_t>(i * 7 % 1000);
-    check_twins({small(1000 * columns, 1), mixed(count * columns), small(count * columns, 2),
+    check_twins({small(1000 * columns, 1), mixed_floats(count * columns), small(count * columns, 2),
                  small(1000 * columns, 3)},
                 [&](const Spans& s) {
                   const auto there = Memory<std::int64_t>::from(rows);

@@ -11,35 +11,24 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t sizes[] = {0, 1, 31, 257 * 259};
-
-/// Any floats, special values among them.
-std::vector<float> mixed(std::size_t size) {
-  std::vector<float> values = boundary_floats(fp16);
-  values.resize(std::min(values.size(), size / 2));
-  const std::vector<float> random = random_floats(size - values.size());
-  values.insert(values.end(), random.begin(), random.end());
-  return values;
-}
-
 TEST_CASE("element-wise twins", "[kernel][elementwise][cuda]") {
-  for (const std::size_t size : sizes) {
-    check_twins({mixed(size), mixed(size)}, [](const Spans& s) { relu(s[0], s[1]); });
-    check_twins({mixed(size), random_floats(size)}, [](const Spans& s) { relu_gradient(s[0], s[1]); });
-    check_twins({mixed(size), random_floats(size)}, [](const Spans& s) { add(s[0], s[1]); });
-    check_twins({mixed(size), mixed(size)}, [](const Spans& s) { scale(s[0], 0.3f, s[1]); });
-    check_twins({mixed(7), mixed(7 * size)}, [](const Spans& s) { add_to_rows(s[0], s[1]); });
-    check_twins({mixed(3 * size), mixed(3 * size)},
+  for (const std::size_t size : twin_sizes) {
+    check_twins({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { relu(s[0], s[1]); });
+    check_twins({mixed_floats(size), random_floats(size)}, [](const Spans& s) { relu_gradient(s[0], s[1]); });
+    check_twins({mixed_floats(size), random_floats(size)}, [](const Spans& s) { add(s[0], s[1]); });
+    check_twins({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { scale(s[0], 0.3f, s[1]); });
+    check_twins({mixed_floats(7), mixed_floats(7 * size)}, [](const Spans& s) { add_to_rows(s[0], s[1]); });
+    check_twins({mixed_floats(3 * size), mixed_floats(3 * size)},
                 [&](const Spans& s) { transpose(s[0], 3, static_cast<std::int64_t>(size), s[1]); });
   }
-  check_twins({mixed(2 * 5 * 7 * 3), mixed(2 * 9 * 11 * 3)}, [](const Spans& s) {
+  check_twins({mixed_floats(2 * 5 * 7 * 3), mixed_floats(2 * 9 * 11 * 3)}, [](const Spans& s) {
     pad_images(s[0], {2, 5, 7, 3}, 2, s[1]);
   });
 }
 
 TEST_CASE("the largest magnitude of a twin", "[kernel][elementwise][cuda]") {
-  for (const std::size_t size : sizes) {
-    for (const auto& values : {mixed(size), std::vector<float>(size, -0.25f)}) {
+  for (const std::size_t size : twin_sizes) {
+    for (const auto& values : {mixed_floats(size), std::vector<float>(size, -0.25f)}) {
       std::vector<float> result(2);
       check_twins({values, result}, [](const Spans& s) {
         const float largest = largest_magnitude(s[0]);

@@ -7,6 +7,8 @@
 #include <halfscope/core/array.hpp>
 #include <halfscope/format/bits.hpp>
 
+#include "tests/support/formats.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -34,6 +36,14 @@ bool can_use_device() {
   } catch (const RunError&) {
     return false;
   }
+}
+
+std::vector<float> mixed_floats(std::size_t size) {
+  std::vector<float> values = boundary_floats(fp16);
+  values.resize(std::min(values.size(), size / 2));
+  const std::vector<float> random = random_floats(size - values.size());
+  values.insert(values.end(), random.begin(), random.end());
+  return values;
 }
 
 std::vector<std::vector<float>> run_on(Device device, const std::vector<std::vector<float>>& arrays,

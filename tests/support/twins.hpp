@@ -15,6 +15,12 @@ namespace halfscope {
 /// Whether Device::cuda can be used, with the simulated device where the build has no CUDA.
 [[nodiscard]] bool can_use_device();
 
+/// None, one, no whole vector, and more than a block of threads.
+inline constexpr std::size_t twin_sizes[] = {0, 1, 31, 257 * 259};
+
+/// Any floats, special values among them.
+[[nodiscard]] std::vector<float> mixed_floats(std::size_t size);
+
 using Spans = std::vector<std::span<float>>;
 
 /// The arrays after `operation` has worked on copies of `arrays` on `device`, each with 16 sentinels before
