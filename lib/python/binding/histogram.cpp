@@ -150,7 +150,9 @@ void bind_histogram(nb::module_& module) {
           },
           nb::arg("array").none(), nb::kw_only(), nb::arg("format") = "fp16")
       .def("update", update, nb::arg("array").none(), update_documentation)
-      .def("merge", &Self::merge, nb::arg("other"), merge_documentation)
+      .def(
+          "merge", [](Self& self, const Self& other) { self.merge(other); }, nb::arg("other"),
+          merge_documentation)
       .def(
           "what_if",
           [](const Self& self, double scale) { return what_if(self, exponent_of(scale, "what_if")); },
