@@ -49,7 +49,10 @@ def told(scaler: LossScaler, step: int) -> dict:
     return about | ({"max_abs": largest} if scaler.name == "openseq2seq_logmax" else {})
 
 
-@pytest.mark.parametrize("name", ["none", "1024", *halfscope.list_scalers().index[1:]])
+REPLAYED = [name for name, row in halfscope.list_scalers().iterrows() if row["replays"]]
+
+
+@pytest.mark.parametrize("name", ["none", "1024", *REPLAYED[1:]])
 def test_updates_go_where_a_replay_goes(name: str) -> None:
     """Told of the gradients times its own scale, a scaler does what the replay of the trace says."""
     expected = replay(trace(80), [name]).runs[0]
@@ -182,4 +185,10 @@ def test_what_replay_refuses(call, error: type, message: str) -> None:
 def test_all_leaves_out_what_needs_histograms() -> None:
     with pytest.warns(UserWarning, match="leaving out popart: the trace has no histograms"):
         found = replay([GOOD], "all")
-    assert len(found.runs) == len(halfscope.list_scalers()) - 1
+    assert len(found.runs) == len(REPLAYED) - 1
+
+
+def test_what_no_trace_holds_is_not_replayed() -> None:
+    assert set(halfscope.list_scalers().index) - set(REPLAYED) == {"layerwise"}
+    with pytest.raises(ValueError, match="layerwise cannot be replayed"):
+        replay([GOOD], "layerwise")

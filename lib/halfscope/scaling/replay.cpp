@@ -32,8 +32,7 @@ ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
   if (!scaler.layerwise()) return;
   throw RequestError(
       "layerwise cannot be replayed: it chooses its scales inside the backward pass, from the gradient and "
-      "the "
-      "weights of each layer, which a trace does not hold; train with it, --set scaler=layerwise");
+      "the weights of each layer, which a trace does not hold; train with it, --set scaler=layerwise");
 }
 
 void ScalerReplay::step(const TraceStep& step) {

@@ -39,7 +39,9 @@ Raises ValueError where what the scaler looks at (see `needs`) is not given; Run
 run.)doc";
 
 constexpr const char* table_documentation =
-    "The loss scalers by name: a summary, what they look at, and their options with the defaults.";
+    "The loss scalers by name: a summary, what they look at, whether a trace can be replayed through them, "
+    "and "
+    "their options with the defaults.";
 
 constexpr const char* state_documentation = "All that it remembers, by name.";
 constexpr const char* load_documentation =
@@ -114,6 +116,7 @@ nb::list scaler_table_of() {
     row["scaler"] = entry.name;
     row["summary"] = entry.summary;
     row["needs"] = name_of(scaler.scaler->needs());
+    row["replays"] = !scaler.scaler->layerwise();
     row["options"] = to_dict(scaler.options);
     table.append(row);
   }

@@ -59,7 +59,7 @@ def compare(a: np.ndarray, b: np.ndarray, start: float = 0.0, models: dict[str, 
     for name, model in (GENERATIONS if models is None else models).items():
         result = dot(a, b, accumulate=model, start=start)
         rows.append([name, model, result, _bits(result), result - truth])
-    rows.append(["exact", "", truth, _bits(truth) if np.float32(truth) == truth else "not in FP32", 0.0])
+    rows.append(["exact", "", truth, _bits(truth) if float(np.float32(truth)) == truth else "not in FP32", 0.0])
     return pd.DataFrame(rows, columns=["machine", "model", "result", "bits", "error"]).set_index("machine")
 
 

@@ -112,7 +112,11 @@ def replay(
 
 
 def list_scalers() -> pd.DataFrame:
-    """The loss scalers by name: summary, needs (what of the gradients they look at), options with their defaults."""
+    """The loss scalers by name.
+
+    Columns: summary; needs, what of the gradients they look at; replays, whether a trace holds what they look at;
+    options with their defaults.
+    """
     return frame(_core.scaler_table()).set_index("scaler")
 
 
@@ -121,7 +125,7 @@ Contestants = list[tuple[_core.LossScaler, _core.ScalerReplay]]
 
 def _names(scalers: str | float | Iterable[str | float]) -> list[str | float]:
     if isinstance(scalers, str) and scalers == "all":
-        return [entry["scaler"] for entry in _core.scaler_table()]
+        return [entry["scaler"] for entry in _core.scaler_table() if entry["replays"]]
     return [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
 
 
