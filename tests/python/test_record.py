@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,24 @@ def test_what_is_no_record_is_refused_and_nothing_written(tmp_path: Path, capsys
     assert main([str(tmp_path / "nothing"), str(tmp_path / "kept")]) == 2
     assert "no results here" in capsys.readouterr().err
     assert not (tmp_path / "kept").exists()
+
+
+def table_rows(text: str) -> list[str]:
+    """The lines of the tables of arms in `text`, without what aligns their columns."""
+    rows, inside = [], False
+    for line in text.splitlines():
+        inside = line.startswith("    arm ") or (inside and line.startswith("    "))
+        if inside:
+            rows.append(re.sub(r" {2,}", " | ", line.strip()))
+    return rows
+
+
+def test_every_figure_of_the_readme_is_a_recorded_one() -> None:
+    reports = RECORDED.glob("*/*/report.txt")
+    recorded = {re.sub(r" {2,}", " | ", line.strip()) for path in reports for line in path.read_text().splitlines()}
+    rows = table_rows((ROOT / "README.md").read_text())
+    assert len(rows) > 30
+    assert [row for row in rows if row not in recorded] == []
 
 
 def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:
