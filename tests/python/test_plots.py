@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from halfscope import plots
 from halfscope.results import Experiment, read_experiment
-from synthetic import ArmPlan, bell, histogram_record, write_json_lines, write_results
+from synthetic import ArmPlan, bell, histogram_record, write_json, write_json_lines, write_results
 from synthetic_scales import SWEEP, write_scale_results
 
 SEEDS, OBSERVED = 3, 2  # runs per arm; steps with histograms
@@ -184,3 +185,18 @@ def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
 
 def test_scoreboard_writes_as_many_digits_as_the_metric_has(tmp_path: Path) -> None:
     assert texts(plots.scoreboard(read_experiment(write_scale_results(tmp_path))).axes[0])[:2] == ["0.530", "0.120"]
+
+
+def test_a_scoreboard_has_axes_for_each_metric(tmp_path: Path) -> None:
+    plans = [ArmPlan("detector_fp32", final=0.95), ArmPlan("detector_fp16", final=0.97),
+             ArmPlan("language_fp32", final=291.9), ArmPlan("language_fp16", final=None, diverges_at=3)]  # fmt: skip
+    folder = write_results(tmp_path, plans, seeds=1, steps=10, name="two-tasks")
+    for config in folder.glob("*/seed0/config.json"):
+        model = "ssd" if config.parents[1].name.startswith("detector") else "gru_lm"
+        write_json(config, json.loads(config.read_text()) | {"model": model})
+    summary = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "summary.json", summary | {"metric": "AP50 / perplexity", "unit": ""})
+    detector, language = plots.scoreboard(read_experiment(folder)).axes
+    assert (detector.get_xlabel(), language.get_xlabel()) == ("AP50", "perplexity")
+    assert texts(detector) == ["0.950", "0.970"] and texts(language) == ["291.9"]
+    assert [label.get_text() for label in detector.get_yticklabels()] == ["detector_fp32", "detector_fp16"]

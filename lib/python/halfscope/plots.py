@@ -13,7 +13,7 @@ from halfscope.heatmap_plot import flushed_map
 from halfscope.prediction_plot import predicted_and_counted
 from halfscope.ratio_plot import ratio_histogram, update_ratio_histogram
 from halfscope.replay_plot import replayed_scales, moving_scales
-from halfscope.results import Arm, Experiment, Run
+from halfscope.results import Arm, Experiment, JudgedArms, Run
 from halfscope.scale_plot import scale_curve, scale_window
 from halfscope.scaled_gradient_plot import scaled_gradient_histogram
 from halfscope.style import FEW, arm_style, legend_beside, new_figure, tidy
@@ -42,25 +42,37 @@ __all__ = [
 
 
 def scoreboard(experiment: Experiment) -> Figure:
-    """The metric of every arm: a point per seed, the mean and its 95 % interval. Many arms stand closer together."""
+    """The metric of every arm: a point per seed, the mean and its 95 % interval. Many arms stand closer together.
+
+    An experiment whose metric is named "ONE / OTHER" judges each of its models by one: each has axes of its own.
+    """
     many = len(experiment.arms) > FEW
-    figure = new_figure(height=0.9 + (0.3 if many else 0.5) * len(experiment.arms))
-    axes = figure.subplots()
+    panels = experiment.metrics
+    figure = new_figure(height=0.9 + (0.3 if many else 0.5) * len(experiment.arms) + 0.6 * (len(panels) - 1))
+    heights = [len(panel.arms) for panel in panels]
+    all_axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    for axes, panel in zip(all_axes, panels):
+        _draw_scores(axes, experiment, panel, many)
+    tidy(all_axes[0], "Result: seeds (dots), mean (diamond), 95 % interval (bar)")
+    for axes in all_axes:
+        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    return figure
+
+
+def _draw_scores(axes: Axes, experiment: Experiment, panel: JudgedArms, many: bool) -> None:
     names = [arm.name for arm in experiment.arms]
-    for place, arm in enumerate(experiment.arms):
+    for place, arm in enumerate(panel.arms):
         _draw_score(axes, place, arm, arm_style(names, arm.name)["color"])
         if arm.mean is not None:
             look = {"size": 7} if many else {}
-            label, above = f"{arm.mean:.{experiment.digits}f}", (0, 5 if many else 7)
+            label, above = f"{arm.mean:.{panel.digits}f}", (0, 5 if many else 7)
             axes.annotate(label, (arm.mean, place), above, textcoords="offset points", ha="center", **look)
-    axes.set_yticks(range(len(names)), [_score_label(arm, " " if many else "\n") for arm in experiment.arms])
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(panel.arms)), [_score_label(arm, " " if many else "\n") for arm in panel.arms])
+    axes.set_ylim(len(panel.arms) - 0.4, -0.6)
     axes.margins(x=0.12)
     better = "  (\N{LEFTWARDS ARROW} lower is better)" if experiment.lower_is_better else ""
-    axes.set_xlabel(experiment.metric_label + better)
-    tidy(axes, "Result: seeds (dots), mean (diamond), 95 % interval (bar)")
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    return figure
+    axes.set_xlabel(panel.label + better)
+    tidy(axes)
 
 
 def lost_updates(experiment: Experiment) -> Figure:

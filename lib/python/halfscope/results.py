@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -105,6 +105,22 @@ class Run:
 
 
 @dataclass(frozen=True)
+class JudgedArms:
+    """Arms that are judged by one metric: its label, with the unit, and the decimals that it is written with."""
+
+    label: str
+    arms: tuple[Arm, ...]
+    digits: int
+
+
+def _digits(unit: str, arms: Sequence[Arm]) -> int:
+    means = [abs(arm.mean) for arm in arms if arm.mean is not None]
+    if unit == "%":
+        return 2
+    return 1 if means and median(means) >= 10 else 3
+
+
+@dataclass(frozen=True)
 class Experiment:
     """The arms of one experiment side by side, and their finished runs."""
 
@@ -135,10 +151,20 @@ class Experiment:
     @property
     def digits(self) -> int:
         """Decimals that the metric is written with: 81.25 %, a perplexity of 313.3, a loss of 0.347."""
-        means = [abs(arm.mean) for arm in self.arms if arm.mean is not None]
-        if self.summary["unit"] == "%":
-            return 2
-        return 1 if means and median(means) >= 10 else 3
+        return _digits(self.summary["unit"], self.arms)
+
+    @property
+    def metrics(self) -> list[JudgedArms]:
+        """The arms by what they are judged by: all together, unless the metric is named "ONE / OTHER" and they are of as
+        many models."""
+        labels, unit = self.metric_label.split(" / "), self.summary["unit"]
+        by_model: dict[str, list[Arm]] = {}
+        for arm in self.arms:
+            runs = self.runs.get(arm.name, [])
+            by_model.setdefault(runs[0].config.get("model", "") if runs else "", []).append(arm)
+        if len(labels) == 1 or len(labels) != len(by_model):
+            return [JudgedArms(self.metric_label, self.arms, self.digits)]
+        return [JudgedArms(label, tuple(arms), _digits(unit, arms)) for label, arms in zip(labels, by_model.values())]
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:
