@@ -18,12 +18,8 @@ void DeviceMemory::read(std::span<std::byte> to) const {
 }
 
 ComputeCapability device_capability() {
-  int device = 0;
-  ComputeCapability found;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&found.major, cudaDevAttrComputeCapabilityMajor, device), "capability");
-  cuda::check(cudaDeviceGetAttribute(&found.minor, cudaDevAttrComputeCapabilityMinor, device), "capability");
-  return found;
+  const int capability = cuda::compute_capability();
+  return {capability / 10, capability % 10};
 }
 
 }  // namespace halfscope

@@ -29,14 +29,10 @@ std::string obstacle() {
   }
   if (status != cudaSuccess || devices == 0)
     return fmt::format("no CUDA device ({}); use --device cpu", cudaGetErrorString(status));
-  int device = 0, major = 0, minor = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-              "compute capability");
-  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-              "compute capability");
-  if (10 * major + minor < least_compute_capability) {
-    return fmt::format("the CUDA device has compute capability {}.{}; at least 7.5 is needed", major, minor);
+  const int capability = cuda::compute_capability();
+  if (capability < least_compute_capability) {
+    return fmt::format("the CUDA device has compute capability {}.{}; at least 7.5 is needed",
+                       capability / 10, capability % 10);
   }
   return {};
 }
@@ -102,6 +98,14 @@ cudaStream_t stream() {
     return std::unique_ptr<CUstream_st, DestroyStream>(created);
   }();
   return own.get();
+}
+
+int compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "compute capability");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "compute capability");
+  return 10 * major + minor;
 }
 
 }  // namespace cuda

@@ -153,14 +153,8 @@ void launch_layouts(const DeviceProduct& p, cudaStream_t stream) {
 }
 
 ComputeCapability capability_of_device() {
-  int device = 0;
-  ComputeCapability found;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&found.major, cudaDevAttrComputeCapabilityMajor, device),
-              "cudaDeviceGetAttribute");
-  cuda::check(cudaDeviceGetAttribute(&found.minor, cudaDevAttrComputeCapabilityMinor, device),
-              "cudaDeviceGetAttribute");
-  return found;
+  const int capability = cuda::compute_capability();
+  return {capability / 10, capability % 10};
 }
 
 }  // namespace
