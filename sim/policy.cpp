@@ -3,6 +3,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 namespace halfscope {
 
 std::string to_string(const ScopedAccumulate& scoped) {
@@ -20,17 +22,29 @@ AccumulateModel PrecisionPolicy::reductions_in(std::string_view layer) const {
   return applies ? reductions.model : ScopedAccumulate{}.model;
 }
 
+AccumulateModel default_products(const PrecisionPolicy& policy) {
+  constexpr std::array multiplied{Role::weight, Role::activation, Role::activation_gradient};
+  for (const FloatFormat& format : {fp16, bf16}) {
+    const auto has_format = [&](Role role) { return policy.quantizer(role).format == format; };
+    if (!std::all_of(multiplied.begin(), multiplied.end(), has_format)) continue;
+    return {.format = format, .order = AccumulateOrder::tensor_core, .core = {TensorCoreGeneration::hopper}};
+  }
+  return {};
+}
+
 PrecisionPolicy fp32_policy() {
   return {};
 }
 
 PrecisionPolicy fp16_mixed_policy() {
   const Quantizer half{.format = fp16};
-  return fp32_policy()
-      .with(Role::weight, half)
-      .with(Role::activation, half)
-      .with(Role::activation_gradient, half)
-      .with(Role::weight_gradient, half);
+  PrecisionPolicy policy = fp32_policy()
+                               .with(Role::weight, half)
+                               .with(Role::activation, half)
+                               .with(Role::activation_gradient, half)
+                               .with(Role::weight_gradient, half);
+  policy.products = default_products(policy);
+  return policy;
 }
 
 PrecisionPolicy fp16_no_master_policy() {

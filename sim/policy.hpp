@@ -39,6 +39,11 @@ struct PrecisionPolicy {
   [[nodiscard]] AccumulateModel reductions_in(std::string_view layer) const;
 };
 
+/// How matrix products add up where nobody says: as an H100 or H200 does, `tensor_core(hopper)` of FP16 or
+/// BF16, where weights, activations and activation gradients, whose numbers are multiplied, all have that
+/// format, so that a result says which hardware it speaks for; else in FP32, one term after the other.
+[[nodiscard]] AccumulateModel default_products(const PrecisionPolicy& policy);
+
 struct NamedPolicy {
   std::string_view name;
   std::string_view summary;

@@ -95,7 +95,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("master_weight", c.master_weight, check_role, "of the copy that is updated");
   visit("optimizer_state", c.optimizer_state, check_optimizer_state,
         "of moments and the update's arithmetic");
-  visit("accumulate", c.accumulate, check_products, "how matrix products add up");
+  visit("accumulate", c.accumulate, check_products, "how matrix products add up; empty: by the formats");
   visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
@@ -188,7 +188,8 @@ PrecisionPolicy resolve_policy(const TrainConfig& config) {
     const std::string& text = config.*fields[role];
     if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
   }
-  if (!config.accumulate.empty()) policy.products = parse_accumulate_model(config.accumulate);
+  policy.products =
+      config.accumulate.empty() ? default_products(policy) : parse_accumulate_model(config.accumulate);
   if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
   return policy;
 }

@@ -49,7 +49,7 @@ struct TrainConfig {
   std::string weight_gradient{};
   std::string master_weight{};
   std::string optimizer_state{};
-  std::string accumulate{};  ///< products: sequential, chunked or tensor_core, as "tensor_core(hopper)"
+  std::string accumulate{};  ///< products: sequential, fused, chunked or tensor_core, as "tensor_core(volta)"
   std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
   double loss_weight = 1;
   std::string loss_scale = "none";

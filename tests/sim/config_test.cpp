@@ -81,6 +81,21 @@ TEST_CASE("roles and sums override the policy", "[config]") {
   CHECK(to_string(policy.reductions_in("bn2")) == "fp32_chunked(256)");
 }
 
+TEST_CASE("products add up as an H100 does where what is multiplied has one 16-bit format", "[config]") {
+  const auto products = [](const TrainConfig& config) { return get_field(resolved(config), "accumulate"); };
+  for (const char* policy : {"fp16_mixed", "fp16_no_master", "fp16_pure"}) {
+    CHECK(products({.policy = policy}) == "tensor_core(hopper)");
+  }
+  CHECK(products({.policy = "fp32"}) == "fp32_sequential");
+  CHECK(products({.policy = "fp32", .weight = "fp16"}) == "fp32_sequential");
+  CHECK(products({.policy = "fp16_mixed", .activation_gradient = "bf16"}) == "fp32_sequential");
+  CHECK(products({.policy = "fp16_mixed", .weight_gradient = "fp32"}) == "tensor_core(hopper)");
+  CHECK(products({.policy = "fp16_mixed", .accumulate = "fp32_sequential"}) == "fp32_sequential");
+  TrainConfig bfloat{.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"};
+  CHECK(products(bfloat) == "bf16_tensor_core(hopper)");
+  CHECK(fp16_mixed_policy().products == resolve_policy({.policy = "fp16_mixed"}).products);
+}
+
 TEST_CASE("the cosine schedule starts at the full rate and passes half of it in the middle", "[config]") {
   const TrainConfig cosine{.steps = 100, .learning_rate = 2, .schedule = "cosine"};
   CHECK(learning_rate(cosine, 0) == 2.0);
