@@ -28,29 +28,33 @@ std::string verdict(const ExperimentSummary& summary) {
 }  // namespace
 
 Experiment make_batchnorm_reduction() {
-  const auto half = [](std::string sums) {
-    return Settings{{"policy", "fp16_mixed"}, {"loss_scale", "128"}, {"reduce", std::move(sums) + "@bn*"}};
+  const auto half = [](std::string sums, std::string scale = "128") {
+    return Settings{
+        {"policy", "fp16_mixed"}, {"loss_scale", std::move(scale)}, {"reduce", std::move(sums) + "@bn*"}};
   };
-  return {.name = "batchnorm-reduction",
-          .summary = "batch norm statistics summed in FP32, FP16 sequentially, FP16 pairwise",
-          .paper = paper_statement,
-          .settings = {{"model", "cnn_bn"},
-                       {"dataset", "fashion_mnist"},
-                       {"steps", "200"},
-                       {"batch", "64"},
-                       {"optimizer", "sgd"},
-                       {"momentum", "0.9"},
-                       {"learning_rate", "0.05"},
-                       {"schedule", "constant"},
-                       {"batch_norm_epsilon", "1e-4"}},
-          .gpu_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
-          .varied = "reduce",
-          .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
-                   {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},
-                   {"fp16_sequential", "FP16 tensors, FP16 sums one term after the other",
-                    half("fp16_sequential")},
-                   {"fp16_pairwise", "FP16 tensors, FP16 sums as a binary tree", half("fp16_pairwise")}},
-          .verdict = verdict};
+  return {
+      .name = "batchnorm-reduction",
+      .summary = "batch norm statistics summed in FP32, FP16 sequentially, FP16 pairwise",
+      .paper = paper_statement,
+      .settings = {{"model", "cnn_bn"},
+                   {"dataset", "fashion_mnist"},
+                   {"steps", "200"},
+                   {"batch", "64"},
+                   {"optimizer", "sgd"},
+                   {"momentum", "0.9"},
+                   {"learning_rate", "0.05"},
+                   {"schedule", "constant"},
+                   {"batch_norm_epsilon", "1e-4"}},
+      .gpu_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
+      .varied = "reduce",
+      .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
+               {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},
+               {"fp16_sequential", "FP16 tensors, FP16 sums one term after the other",
+                half("fp16_sequential")},
+               {"fp16_pairwise", "FP16 tensors, FP16 sums as a binary tree", half("fp16_pairwise")},
+               {"fp32_sums_s1", "FP16 tensors, FP32 sums, no loss scaling", half("fp32_chunked(256)", "1")}},
+      .quick_arms = {"fp32", "fp32_sums", "fp16_sequential", "fp16_pairwise"},
+      .verdict = verdict};
 }
 
 }  // namespace halfscope

@@ -38,18 +38,22 @@ Settings detection_settings() {
           {"evaluate_every", "50"}};
 }
 
+Settings detection_gpu_settings() {
+  return {{"canvas", "512"}, {"batch", "64"}, {"loss_weight", "1"}, {"evaluate_every", "0"}};
+}
+
 Experiment make_detection_loss_scale() {
   return {.name = "detection-loss-scale",
           .summary = "loss scales for a single-shot detector: AP50 over scenes of Fashion-MNIST items",
           .paper = paper_statement,
           .metric = {.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3},
           .settings = detection_settings(),
-          // 64 images of 61,440 anchors: the 3.9 million positions that 1/256 of 15,360 stands for.
-          .gpu_settings = {{"canvas", "512"}, {"batch", "64"}, {"loss_weight", "1"}},
+          .gpu_settings = detection_gpu_settings(),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),
                    static_scale_arm(1024), static_scale_arm(32768), dynamic_scale_arm()},
+          .gpu_arms = {"fp32", "fp16_s1", "fp16_s8", "fp16_dynamic"},
           .verdict = verdict};
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "experiments/language_model.hpp"
@@ -20,6 +21,9 @@ constexpr const char* paper_statement =
 /// How many times the batch's own positions the loss is averaged over.
 constexpr std::array doses{1, 16, 64, 256};
 constexpr int positions_of_a_batch = 64 * 32;
+/// On a GPU a batch really has so many times the positions; beyond that the logits are too many for one
+/// product.
+constexpr int largest_real_dose = 64;
 /// Harm: the perplexity of FP16 is this many times FP32's.
 constexpr double harm = 1.05;
 
@@ -48,13 +52,18 @@ std::vector<Arm> arms() {
   std::vector<Arm> arms;
   for (const int dose : doses) {
     const std::string weight = fmt::format("{}", 1.0 / dose);
+    const int sequences = std::min(dose, largest_real_dose);
+    const Settings on_gpu{{"batch", fmt::format("{}", 64 * sequences)},
+                          {"loss_weight", fmt::format("{}", 1.0 * sequences / dose)}};
     const std::string positions = fmt::format("loss averaged over {} positions", dose * positions_of_a_batch);
     arms.push_back({arm_name("fp32", dose),
                     "everything in FP32, " + positions,
-                    {{"policy", "fp32"}, {"loss_weight", weight}}});
+                    {{"policy", "fp32"}, {"loss_weight", weight}},
+                    on_gpu});
     arms.push_back({arm_name("fp16_s1", dose),
                     "FP16 tensors, FP32 master weights, no loss scaling, " + positions,
-                    {{"policy", "fp16_mixed"}, {"loss_scale", "1"}, {"loss_weight", weight}}});
+                    {{"policy", "fp16_mixed"}, {"loss_scale", "1"}, {"loss_weight", weight}},
+                    on_gpu});
   }
   return arms;
 }

@@ -19,6 +19,7 @@ struct Arm {
   std::string name;
   std::string summary;
   Settings settings;
+  Settings gpu_settings{};  ///< what differs at the scale of a GPU, over the experiment's
 };
 
 /// An arm's results over its seeds. `mean`, `low` and `high` (a 95 % interval, from two seeds on) are over
@@ -37,6 +38,7 @@ struct ArmSummary {
   std::optional<double> final_scale_log2{};      ///< mean
   std::optional<double> first_at_final_scale{};  ///< the first step that had the final scale, mean
   std::optional<double> seconds_per_step{};      ///< median
+  std::optional<double> peak_device_bytes{};     ///< the most of any seed; empty where none says
   std::vector<std::string> overflows{};  ///< in words, a line per step, of the first seed that had any
 };
 
@@ -104,13 +106,15 @@ struct Experiment {
   std::string paper;  ///< what "Mixed Precision Training" reports, and where
   ReportedMetric metric{};
   Settings settings;        ///< of every arm
-  Settings gpu_settings{};  ///< what differs at the scale of a GPU; empty: it has none
+  Settings gpu_settings{};  ///< what differs at the scale of a GPU, over the arms' own
   std::string varied;       ///< the key that the arms differ in; it cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
   /// What --quick runs; empty: all arms.
   std::vector<std::string> quick_arms{};
+  /// What --scale gpu runs: FP32, mixed precision, and what does harm; empty: all arms.
+  std::vector<std::string> gpu_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;

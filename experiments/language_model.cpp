@@ -44,22 +44,23 @@ Settings large_batch_language_model_settings() {
   return settings;
 }
 
+Settings language_model_gpu_settings(std::int64_t batch) {
+  return {{"vocabulary", "12831"},    {"sequence_length", "64"}, {"batch", std::to_string(batch)},
+          {"embedding_size", "1024"}, {"hidden_size", "1024"},   {"loss_weight", "1"}};
+}
+
 Experiment make_language_model_loss_scale() {
   return {.name = "language-model-loss-scale",
           .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",
           .paper = paper_statement,
           .metric = test_perplexity(),
           .settings = large_batch_language_model_settings(),
-          .gpu_settings = {{"vocabulary", "12831"},
-                           {"sequence_length", "64"},
-                           {"batch", "2048"},  // 131,072 positions
-                           {"embedding_size", "1024"},
-                           {"hidden_size", "1024"},
-                           {"loss_weight", "1"}},
+          .gpu_settings = language_model_gpu_settings(2048),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
                    dynamic_scale_arm()},
+          .gpu_arms = {"fp32", "fp16_s1", "fp16_s128", "fp16_dynamic"},
           .verdict = verdict};
 }
 

@@ -29,15 +29,34 @@ Json entries(const Table& table) {
   return list;
 }
 
+/// As the arm's own settings or the experiment's have it.
+std::string dataset_of(const Experiment& experiment, const Arm& arm) {
+  TrainConfig config;
+  for (const Settings& settings : {experiment.settings, arm.settings}) {
+    for (const auto& [key, value] : settings) {
+      if (key == "dataset") set_field(config, key, value);
+    }
+  }
+  return config.dataset;
+}
+
 Json experiments() {
   Json list = Json::array();
   for (const Experiment& experiment : experiment_table()) {
     Json arms = Json::array();
-    for (const Arm& arm : experiment.arms) arms.push_back({{"name", arm.name}, {"summary", arm.summary}});
+    for (const Arm& arm : experiment.arms) {
+      arms.push_back(
+          {{"name", arm.name}, {"summary", arm.summary}, {"dataset", dataset_of(experiment, arm)}});
+    }
+    Json gpu_arms = experiment.gpu_arms;
+    if (gpu_arms.empty()) {
+      for (const Arm& arm : experiment.arms) gpu_arms.push_back(arm.name);
+    }
     list.push_back({{"name", experiment.name},
                     {"summary", experiment.summary},
                     {"paper", experiment.paper},
-                    {"arms", arms}});
+                    {"arms", arms},
+                    {"gpu_arms", gpu_arms}});
   }
   return list;
 }

@@ -35,7 +35,8 @@ Json arm_json(const ArmSummary& arm) {
           {"final_scale_log2", json_or_null(arm.final_scale_log2)},
           {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
           {"overflows", arm.overflows},
-          {"seconds_per_step", json_or_null(arm.seconds_per_step)}};
+          {"seconds_per_step", json_or_null(arm.seconds_per_step)},
+          {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
 }
 
 Json prediction_json(const UnderflowPrediction& entry) {
@@ -46,6 +47,12 @@ Json prediction_json(const UnderflowPrediction& entry) {
 
 std::string cell(const std::optional<double>& value, const std::string& format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+/// Whether a column for the device's memory has something to say.
+bool knows_memory(const ExperimentSummary& summary) {
+  return std::any_of(summary.arms.begin(), summary.arms.end(),
+                     [](const ArmSummary& arm) { return arm.peak_device_bytes.has_value(); });
 }
 
 std::vector<std::string> arm_row(const Experiment& experiment, const ArmSummary& arm) {
@@ -204,6 +211,13 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
     rows[0].insert(rows[0].end(), {"last skip", "log2 final scale", "first at it"});
   }
   for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
+  if (knows_memory(summary)) {
+    rows[0].push_back("peak MiB");
+    for (std::size_t i = 0; i < summary.arms.size(); ++i) {
+      const auto& bytes = summary.arms[i].peak_device_bytes;
+      rows[i + 1].push_back(cell(bytes ? std::optional(*bytes / (1 << 20)) : bytes, "{:.0f}"));
+    }
+  }
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
   return fmt::format("{}: {}\n\n{}{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name,

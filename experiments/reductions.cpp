@@ -71,8 +71,10 @@ Experiment make_reductions() {
                        {"momentum", "0.9"},
                        {"learning_rate", "0.05"},
                        {"schedule", "cosine"}},
+          .gpu_settings = {{"batch", "512"}},
           .varied = "accumulate",
           .arms = make_arms(),
+          .gpu_arms = {"fp32", "fp32_sequential", "tensor_core_hopper", "fp16_sequential"},
           .accumulation = accumulation_table,
           .verdict = verdict};
 }

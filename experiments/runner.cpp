@@ -30,7 +30,7 @@ struct Request {
   const Experiment& experiment;
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
-  Settings scale;     ///< what the scale changes
+  RunScale scale;
   Settings settings;  ///< what the user does
 };
 
@@ -40,15 +40,13 @@ const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},         
                               {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
                               {"observe_every", "2"},   {"checkpoint_every", "2"}};
 
-Settings scale_settings(const Experiment& experiment, RunScale scale) {
+/// What the scale changes in an arm.
+Settings scale_settings(const Experiment& experiment, const Arm& arm, RunScale scale) {
   if (scale == RunScale::cpu) return {};
   if (scale == RunScale::smoke) return smoke_settings;
-  if (!experiment.gpu_settings.empty()) return experiment.gpu_settings;
-  std::string names;
-  for (const Experiment& other : experiment_table()) {
-    if (!other.gpu_settings.empty()) names += (names.empty() ? "" : ", ") + other.name;
-  }
-  throw RequestError(fmt::format("{} has no sizes for --scale gpu; these have: {}", experiment.name, names));
+  Settings settings = experiment.gpu_settings;
+  settings.insert(settings.end(), arm.gpu_settings.begin(), arm.gpu_settings.end());
+  return settings;
 }
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
@@ -69,6 +67,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
   for (const std::string& name : request.arms) {
     arms.push_back(find_in_table("arm of " + experiment.name, name, experiment.arms).name);
   }
+  if (arms.empty() && request.scale == RunScale::gpu) arms = experiment.gpu_arms;
   if (arms.empty() && request.quick) arms = experiment.quick_arms;
   if (arms.empty()) {
     for (const Arm& arm : experiment.arms) arms.push_back(arm.name);
@@ -78,11 +77,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
 
 Request settle(const RunRequest& request) {
   const Experiment& experiment = find_in_table("experiment", request.experiment, experiment_table());
-  Request settled{experiment,
-                  arms_of(request, experiment),
-                  seeds_of(request),
-                  scale_settings(experiment, request.scale),
-                  {}};
+  Request settled{experiment, arms_of(request, experiment), seeds_of(request), request.scale, {}};
   if (!request.config.empty()) {
     SettingsFile file = read_settings_file(request.config);
     if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
@@ -99,7 +94,8 @@ Request settle(const RunRequest& request) {
 
 TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t seed) {
   TrainConfig config;
-  for (const Settings& settings : {request.experiment.settings, arm.settings, request.scale}) {
+  const Settings of_scale = scale_settings(request.experiment, arm, request.scale);
+  for (const Settings& settings : {request.experiment.settings, arm.settings, of_scale}) {
     for (const auto& [key, value] : settings) set_field(config, key, value);
   }
   const std::string fixed = get_field(config, request.experiment.varied);

@@ -27,10 +27,12 @@ struct Task {
   std::string_view name;
   std::string_view summary;
   Settings (*settings)();
+  Settings (*gpu_settings)();
 };
 constexpr std::array tasks{
-    Task{"detector", "single-shot detector (AP50)", detection_settings},
-    Task{"language_model", "GRU language model (test perplexity)", large_batch_language_model_settings}};
+    Task{"detector", "single-shot detector (AP50)", detection_settings, detection_gpu_settings},
+    Task{"language_model", "GRU language model (test perplexity)", large_batch_language_model_settings,
+         [] { return language_model_gpu_settings(2048); }}};
 
 std::string arm_name(const Task& task, std::string_view scaler) {
   return fmt::format("{}_{}", task.name, scaler);
@@ -137,8 +139,8 @@ Experiment make_scaler_comparison() {
       settings.insert(
           settings.end(),
           {{"policy", std::string(policy)}, {"loss_scale", std::string(scaler)}, {"evaluate_every", "0"}});
-      experiment.arms.push_back(
-          {arm_name(task, name), fmt::format("{}; {}", task.summary, words), std::move(settings)});
+      experiment.arms.push_back({arm_name(task, name), fmt::format("{}; {}", task.summary, words),
+                                 std::move(settings), task.gpu_settings()});
     };
     add("fp32", "FP32", "fp32", "none");
     for (const ScalerEntry& scaler : scaler_table) {
@@ -147,6 +149,7 @@ Experiment make_scaler_comparison() {
     for (const std::string_view name : {std::string_view("fp32"), usual, ours}) {
       experiment.quick_arms.push_back(arm_name(task, name));
     }
+    experiment.gpu_arms = experiment.quick_arms;
   }
   return experiment;
 }

@@ -22,8 +22,8 @@ std::string verdict(const ExperimentSummary& summary) {
          against_baseline(summary, "fp16_sums", "fp32") + ".";
 }
 
-Settings half(std::string sums) {
-  return {{"policy", "fp16_mixed"}, {"loss_scale", "1024"}, {"reduce", std::move(sums) + "@loss"}};
+Settings half(std::string sums, std::string scale = "1024") {
+  return {{"policy", "fp16_mixed"}, {"loss_scale", std::move(scale)}, {"reduce", std::move(sums) + "@loss"}};
 }
 
 }  // namespace
@@ -41,15 +41,13 @@ Experiment make_softmax_reduction() {
       .paper = paper_statement,
       .metric = test_perplexity(),
       .settings = std::move(settings),
-      .gpu_settings = {{"vocabulary", "12831"},
-                       {"sequence_length", "64"},
-                       {"batch", "512"},
-                       {"embedding_size", "1024"},
-                       {"hidden_size", "1024"}},
+      .gpu_settings = language_model_gpu_settings(512),
       .varied = "reduce",
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},
-               {"fp16_sums", "FP16 tensors, FP16 sums one term after the other", half("fp16_sequential")}},
+               {"fp16_sums", "FP16 tensors, FP16 sums one term after the other", half("fp16_sequential")},
+               {"fp32_sums_s1", "FP16 tensors, FP32 sums, no loss scaling", half("fp32_chunked(256)", "1")}},
+      .quick_arms = {"fp32", "fp32_sums", "fp16_sums"},
       .verdict = verdict};
 }
 

@@ -118,6 +118,9 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
     std::sort(times.begin(), times.end());
     arm.seconds_per_step = times[times.size() / 2];
   }
+  for (const double bytes : numbers(runs, "peak_device_bytes")) {
+    arm.peak_device_bytes = std::max(arm.peak_device_bytes.value_or(0), bytes);
+  }
   return arm;
 }
 

@@ -24,7 +24,8 @@ struct DatasetEntry {
 inline constexpr std::array datasets{
     DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
                  fashion_mnist_folder, open_fashion_mnist},
-    DatasetEntry{"detection_scenes", "3,000 + 200 scenes of 1 to 3 Fashion-MNIST items, with their boxes",
+    DatasetEntry{"detection_scenes",
+                 "3,000 + 200 scenes of Fashion-MNIST items, 1 to 3 on 64x64 pixels, with their boxes",
                  fashion_mnist_folder, open_detection_scenes},
     DatasetEntry{"segmentation_scenes", "the same scenes with a class for each pixel", fashion_mnist_folder,
                  open_segmentation_scenes},

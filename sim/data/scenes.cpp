@@ -11,8 +11,9 @@
 namespace halfscope {
 namespace {
 
-constexpr std::int64_t smallest_item = 20, largest_item = 36, most_items = 3, largest_overlap = 4;
-constexpr int placement_attempts = 30;
+constexpr std::int64_t smallest_item = 20, largest_item = 36, largest_overlap = 4;
+/// Of a canvas of this side, and in proportion to its area of a larger one.
+constexpr std::int64_t usual_canvas = 64, most_items = 3, placement_attempts = 30;
 constexpr float noise_deviation = 0.05f, label_threshold = 0.15f, input_gain = 2.0f;
 
 struct PlacedItem {
@@ -52,6 +53,11 @@ Sample sample(std::int64_t i, std::int64_t from, std::int64_t to) {
   const float inside = std::clamp(at, 0.0f, static_cast<float>(from - 1));
   const auto low = static_cast<std::int64_t>(inside);
   return {low, std::min(low + 1, from - 1), inside - static_cast<float>(low)};
+}
+
+/// How many times a canvas holds the usual one, at least once.
+std::int64_t crowd(std::int64_t canvas) {
+  return std::max<std::int64_t>(1, canvas * canvas / (usual_canvas * usual_canvas));
 }
 
 struct ItemShape {
@@ -126,8 +132,8 @@ Scenes::Layout Scenes::layout(Split split, std::int64_t index) const {
   const std::int64_t image = source.images.shape[1] * source.images.shape[2];
   Draws draws{{.step = static_cast<std::uint32_t>(index), .site = site("layout", split)}};
   Layout scene{index, {}};
-  const std::int64_t wanted = 1 + draws.below(most_items);
-  for (int attempt = 0; attempt < placement_attempts; ++attempt) {
+  const std::int64_t wanted = crowd(canvas_) * (1 + draws.below(most_items));
+  for (std::int64_t attempt = 0; attempt < crowd(canvas_) * placement_attempts; ++attempt) {
     const std::int64_t example = draws.below(source.labels.shape[0]);
     const std::int64_t side = smallest_item + draws.below(largest_item - smallest_item + 1);
     const std::int64_t top = draws.below(canvas_ - side + 1), left = draws.below(canvas_ - side + 1);

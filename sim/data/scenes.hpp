@@ -9,8 +9,9 @@
 
 namespace halfscope {
 
-/// 1 to 3 items per scene, each scaled (bilinearly) to a square of 20 to 36 pixels, that overlap by at most 4
-/// pixels in one direction; where they do, the brighter one shows. Normal noise of deviation 0.05 is added to
+/// 1 to 3 items per scene, and as many times that as the canvas holds one of 64 by 64: 64 to 192 at 512 by
+/// 512. Each is scaled (bilinearly) to a square of 20 to 36 pixels; they overlap by at most 4 pixels in one
+/// direction, and where they do, the brighter one shows. Normal noise of deviation 0.05 is added to
 /// brightnesses of 0 to 1, and the sum is doubled. Train scenes show items of the training set, test scenes
 /// of the test set. A scene is a function of its split and index alone: the same for every run and arm.
 class Scenes {

@@ -10,27 +10,37 @@
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/gemm.hpp>
 #include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/spread.hpp>
 
 namespace halfscope {
 namespace {
 
+/// Patches of a square, their middles `stride` pixels apart from the first pixel on.
+struct PatchGrid {
+  std::int64_t kernel_size;
+  std::int64_t stride = 1;
+
+  [[nodiscard]] std::int64_t count(std::int64_t pixels) const { return (pixels + stride - 1) / stride; }
+};
+
 /// Where the patches of zero-padded images lie: patch p's element k is images[position[p] + element[k]].
 struct PatchOffsets {
-  Memory<std::int32_t> position;  // (batch * height * width)
+  Memory<std::int32_t> position;  // (batch * patches down * patches across)
   Memory<std::int32_t> element;   // (size * size * channels)
 };
 
-PatchOffsets compute_offsets(const ImageShape& shape, std::int64_t kernel_size) {
-  const std::int64_t border = kernel_size / 2;
+PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
+  const std::int64_t kernel_size = grid.kernel_size, border = kernel_size / 2;
   const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
   (void)strided_offsets(1, shape.batch * padded_image);  // throws where offsets do not fit
   std::vector<std::int32_t> position, element;
-  position.reserve(static_cast<std::size_t>(shape.batch * shape.height * shape.width));
+  position.reserve(
+      static_cast<std::size_t>(shape.batch * grid.count(shape.height) * grid.count(shape.width)));
   for (std::int64_t n = 0; n < shape.batch; ++n) {
-    for (std::int64_t y = 0; y < shape.height; ++y) {
+    for (std::int64_t y = 0; y < shape.height; y += grid.stride) {
       const std::int64_t row = n * padded_image + y * padded_row;
-      for (std::int64_t i = 0; i < shape.width; ++i) {
+      for (std::int64_t i = 0; i < shape.width; i += grid.stride) {
         position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
       }
     }
@@ -45,15 +55,16 @@ PatchOffsets compute_offsets(const ImageShape& shape, std::int64_t kernel_size) 
 
 /// The same every step, so they are computed once per device and shape; the network's own thread is the only
 /// caller.
-std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, std::int64_t kernel_size) {
-  using Key = std::tuple<Device, std::array<std::int64_t, 5>>;
+std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, const PatchGrid& grid) {
+  using Key = std::tuple<Device, std::array<std::int64_t, 6>>;
   constexpr std::size_t most_kept = 64;
   thread_local std::map<Key, std::shared_ptr<const PatchOffsets>> kept;
-  const Key key{active_device(), {shape.batch, shape.height, shape.width, shape.channels, kernel_size}};
+  const Key key{active_device(),
+                {shape.batch, shape.height, shape.width, shape.channels, grid.kernel_size, grid.stride}};
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   if (kept.size() == most_kept) kept.clear();
-  return kept[key] = std::make_shared<const PatchOffsets>(compute_offsets(shape, kernel_size));
+  return kept[key] = std::make_shared<const PatchOffsets>(compute_offsets(shape, grid));
 }
 
 struct Patches {
@@ -61,9 +72,9 @@ struct Patches {
   std::shared_ptr<const PatchOffsets> offsets;
 };
 
-Patches patches_of(const Array& x, const ImageShape& shape, std::int64_t kernel_size) {
-  const std::int64_t border = kernel_size / 2;
-  auto offsets = offsets_of(shape, kernel_size);
+Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& grid) {
+  const std::int64_t border = grid.kernel_size / 2;
+  auto offsets = offsets_of(shape, grid);
   Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels});
   pad_images(x.values(), shape, border, images.values());
   return {std::move(images), std::move(offsets)};
@@ -84,6 +95,14 @@ Array turned(const Array& weight) {
   return result;
 }
 
+/// The gradient of an output with a stride as one without: zeros stand where no patch has its middle.
+Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
+  if (stride == 1) return gradient;
+  Array result({shape.batch, shape.height, shape.width, shape.channels});
+  spread(gradient.values(), shape, stride, result.values());
+  return result;
+}
+
 /// The convolution of `patches` with a weight (size, size, channels, out).
 Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
   Array y(std::move(output));
@@ -94,7 +113,9 @@ Array convolve(const Patches& patches, const Array& weight, Shape output, const 
   return y;
 }
 
-void check(const std::string& name, const Shape& x, const Shape& weight) {
+void check(const std::string& name, const Shape& x, const Shape& weight, std::int64_t stride) {
+  if (stride < 1)
+    throw RequestError("layer " + name + ": stride " + std::to_string(stride) + "; give 1 or more");
   const bool fits = weight.size() == 4 && weight[0] == weight[1] && weight[0] % 2 == 1 && x.size() == 4 &&
                     x[3] == weight[2];
   if (fits) return;
@@ -127,27 +148,30 @@ void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters) {
   const TensorRef w = tape.parameter(parameters.weight);
   const Shape& shape = tape.value(x).shape();
-  check(name, shape, tape.value(w).shape());
+  check(name, shape, tape.value(w).shape(), parameters.stride);
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
-  const std::int64_t size = tape.value(w).extent(0), out = tape.value(w).extent(3);
-  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, size));
+  const PatchGrid grid{tape.value(w).extent(0), parameters.stride};
+  const Shape output{images.batch, grid.count(images.height), grid.count(images.width),
+                     tape.value(w).extent(3)};
+  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, grid));
   const AccumulateModel model = tape.policy().products;
-  Array y = convolve(*patches, tape.value(w), {images.batch, images.height, images.width, out}, model);
+  Array y = convolve(*patches, tape.value(w), output, model);
   std::optional<TensorRef> bias;
   if (parameters.bias != nullptr) bias = add_bias(tape, name, *parameters.bias, y);
 
-  const auto backward = [x, w, bias, images, model, patches](Tape& t, Array gradient) {
-    const std::int64_t kernel_size = t.value(w).extent(0), channels = t.value(w).extent(3);
+  const auto backward = [x, w, bias, images, grid, model, patches](Tape& t, Array gradient) {
+    const std::int64_t channels = t.value(w).extent(3);
     if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
     const PatchOffsets& offsets = *patches->offsets;
     gemm({patches->images.data(), offsets.element.values(), offsets.position.values()},
-         {gradient.data(), images.batch * images.height * images.width, channels}, weight_gradient.values(),
-         model);
+         {gradient.data(), static_cast<std::int64_t>(offsets.position.size()), channels},
+         weight_gradient.values(), model);
     t.add_gradient(w, std::move(weight_gradient));
     if (!t.needs_gradient(x)) return;
     const ImageShape of_gradient{images.batch, images.height, images.width, channels};
-    t.add_gradient(x, convolve(patches_of(gradient, of_gradient, kernel_size), turned(t.value(w)),
+    gradient = spread_out(std::move(gradient), of_gradient, grid.stride);
+    t.add_gradient(x, convolve(patches_of(gradient, of_gradient, {grid.kernel_size}), turned(t.value(w)),
                                t.value(x).shape(), model));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

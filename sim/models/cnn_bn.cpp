@@ -1,51 +1,31 @@
 // Builds the convolutional classifier.
 #include "sim/models/cnn_bn.hpp"
 
-#include "sim/layers/batch_norm.hpp"
-#include "sim/layers/conv2d.hpp"
 #include "sim/layers/linear.hpp"
 #include "sim/layers/max_pool.hpp"
 #include "sim/layers/relu.hpp"
 #include "sim/layers/softmax_cross_entropy.hpp"
 #include "sim/models/accuracy.hpp"
-#include "sim/models/initial.hpp"
+#include "sim/models/dense_layer.hpp"
+#include "sim/models/normalised_convolution.hpp"
 
 namespace halfscope {
 namespace {
 
 struct ConvBlock {
   std::string index;
-  Parameter& weight;
-  BatchNormParameters norm;
+  NormalisedConvolution layers;
 };
 
 ConvBlock add_conv_block(ParameterStore& store, const ModelSpec& spec, std::string index, std::int64_t in,
                          std::int64_t out) {
-  const std::string conv = "conv" + index, bn = "bn" + index;
-  Parameter& weight = store.add(
-      conv + ".weight", normal_weights({3, 3, in, out}, he_deviation(9 * in), spec.seed, conv + ".weight"));
-  return {std::move(index),
-          weight,
-          {.gamma = store.add(bn + ".gamma", constant_weights({out}, 1)),
-           .beta = store.add(bn + ".beta", constant_weights({out}, 0)),
-           .running_mean = store.add_buffer(bn + ".running_mean", constant_weights({out}, 0)),
-           .running_variance = store.add_buffer(bn + ".running_variance", constant_weights({out}, 1)),
-           .epsilon = spec.batch_norm_epsilon}};
+  NormalisedConvolutionSpec layers{"conv" + index, "bn" + index, 3, in, out};
+  return {std::move(index), add_normalised_convolution(store, spec, layers)};
 }
 
 TensorRef conv_block(Tape& tape, TensorRef x, const ConvBlock& block) {
-  x = conv2d(tape, "conv" + block.index, x, {block.weight});
-  x = batch_norm(tape, "bn" + block.index, x, block.norm);
-  x = relu(tape, "relu" + block.index, x);
+  x = relu(tape, "relu" + block.index, convolve(tape, x, block.layers));
   return max_pool(tape, "pool" + block.index, x);
-}
-
-LinearParameters add_linear(ParameterStore& store, const ModelSpec& spec, const std::string& name,
-                            Shape shape, float gain) {
-  const std::int64_t in = shape[0], out = shape[1];
-  Parameter& weight = store.add(name + ".weight", normal_weights(std::move(shape), gain * he_deviation(in),
-                                                                 spec.seed, name + ".weight"));
-  return {weight, store.add(name + ".bias", constant_weights({out}, 0))};
 }
 
 }  // namespace
@@ -64,8 +44,8 @@ Model make_cnn_bn(const ModelSpec& spec) {
   ParameterStore& store = *model.store;
   const ConvBlock first = add_conv_block(store, spec, "1", spec.example_shape.at(2), 16);
   const ConvBlock second = add_conv_block(store, spec, "2", 16, 32);
-  const LinearParameters hidden = add_linear(store, spec, "fc1", {height / 4 * (width / 4) * 32, 128}, 1.0f);
-  const LinearParameters output = add_linear(store, spec, "fc2", {128, spec.class_count}, 0.5f);
+  const LinearParameters hidden = add_dense_layer(store, spec, {"fc1", height / 4 * (width / 4) * 32, 128});
+  const LinearParameters output = add_dense_layer(store, spec, {"fc2", 128, spec.class_count, 0.5f});
 
   model.forward = [first, second, hidden, output](Tape& tape, const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));

@@ -70,7 +70,7 @@ class Results(WithFolder):
         self.assertEqual(reports[0], json.loads((self.folder / "out/master-copy/summary.json").read_text()))
         self.assertEqual((reports[0]["experiment"], reports[0]["metric"]), ("master-copy", "test accuracy"))
         arms = {arm["arm"]: arm for arm in reports[0]["arms"]}
-        self.assertEqual(list(arms), ARMS)
+        self.assertEqual(list(arms), [*ARMS, "fp16_s1"])
         self.assertEqual(arms["fp16_pure"]["diverged"], 2)
         self.assertIsNone(arms["fp16_pure"]["mean"])
         fp32 = arms["fp32"]
@@ -80,6 +80,18 @@ class Results(WithFolder):
         text = self.run_ok("report", self.folder / "out")
         self.assertIn("verdict:", text)
         self.assertIn("fp16_pure diverged in 2 of 2 seeds", text)
+
+    def test_memory_of_the_device_is_reported_where_runs_say_it(self):
+        self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))
+        self.assertNotIn("peak MiB", self.run_ok("report", self.folder / "out"))
+        for seed, mebibytes in ((0, 300), (1, 700)):
+            path = self.folder / f"out/master-copy/fp16_mixed/seed{seed}/summary.json"
+            path.write_text(json.dumps({**json.loads(path.read_text()), "peak_device_bytes": mebibytes * 2**20}))
+        table = [line.split() for line in self.run_ok("report", self.folder / "out").splitlines()]
+        self.assertEqual(next(line for line in table if line[:1] == ["arm"])[-2:], ["peak", "MiB"])
+        self.assertEqual({line[0]: line[-1] for line in table if line and line[0].startswith("fp")}, {"fp32": "-", "fp16_mixed": "700"})
+        arms = json.loads(self.run_ok("report", self.folder / "out", "--json"))["arms"]
+        self.assertEqual([arm["peak_device_bytes"] for arm in arms], [None, 700 * 2**20])
 
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))

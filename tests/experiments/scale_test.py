@@ -31,7 +31,6 @@ class Scale(WithFolder):
     def test_sizes_of_a_gpu(self):
         words = ("run", "batchnorm-reduction", "--data", self.data, "--out", self.folder / "out")
         self.refuse(*words, "--scale", "gpu", says=["1024", "96"])  # images in a batch, images in all
-        self.refuse("run", "dose", "--scale", "gpu", says=["dose", "--scale gpu", "detection-loss-scale"])
         self.refuse(*words, "--scale", "hueg", says=["unknown scale 'hueg'", "gpu"])
         self.assertFalse((self.folder / "out").exists())
 

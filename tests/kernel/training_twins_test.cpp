@@ -6,6 +6,7 @@
 #include <halfscope/kernel/layer_norm.hpp>
 #include <halfscope/kernel/losses.hpp>
 #include <halfscope/kernel/max_pool.hpp>
+#include <halfscope/kernel/spread.hpp>
 #include <halfscope/kernel/update.hpp>
 #include <halfscope/kernel/upsample.hpp>
 
@@ -139,6 +140,26 @@ TEST_CASE("twins of upsampling", "[kernel][upsample][cuda]") {
                   [&](const Spans& s) { upsample(s[0], shape, factor, s[1]); });
       check_twins({mixed_floats(large), small(small_size, 1)},
                   [&](const Spans& s) { upsample_gradient(s[0], shape, factor, s[1]); });
+    }
+  }
+}
+
+TEST_CASE("spread puts zeros between pixels", "[kernel][spread][cuda]") {
+  const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8};  // (1, 2, 2, 2)
+  std::vector<float> y(24, -1);                        // (1, 3, 4, 2)
+  spread(x, {1, 3, 4, 2}, 2, y);
+  CHECK(y == std::vector<float>{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6, 0, 0, 7, 8, 0, 0});
+  CHECK_THROWS_AS(spread(x, {1, 3, 4, 2}, 3, y), RequestError);
+  CHECK_THROWS_AS(spread(x, {1, 3, 4, 2}, 0, y), RequestError);
+  for (const ImageShape shape : {ImageShape{0, 2, 2, 1}, {1, 1, 1, 1}, {2, 3, 5, 7}, {3, 32, 34, 17}}) {
+    for (const std::int64_t spacing : {1, 2, 3, 40}) {
+      const auto few = [&](std::int64_t pixels) { return (pixels + spacing - 1) / spacing; };
+      const auto numbers = [&](std::int64_t pixels) {
+        return static_cast<std::size_t>(shape.batch * pixels * shape.channels);
+      };
+      check_twins({mixed_floats(numbers(few(shape.height) * few(shape.width))),
+                   small(numbers(shape.height * shape.width), 1)},
+                  [&](const Spans& s) { spread(s[0], shape, spacing, s[1]); });
     }
   }
 }

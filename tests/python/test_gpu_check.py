@@ -137,9 +137,11 @@ def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:
 
 def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:
     script(bench.folder / "build/tests/halfscope_capture", '[ "$1" = --toolkit ] && exit; echo begun; exec sleep 600')
-    source = (ROOT / "tools/gpu-check").read_text().replace('("captures", 60,', '("captures", 1,')
-    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools")
-    (tools / "gpu-check").write_text(source)
+    source = (ROOT / "tools/gpu_steps.py").read_text()
+    assert '("captures", 60,' in source
+    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools", ignore=shutil.ignore_patterns("__pycache__"))
+    (tools / "gpu_steps.py").write_text(source.replace('("captures", 60,', '("captures", 1,'))
+    (bench.folder / "tree/lib").symlink_to(ROOT / "lib")
     command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
     environment = os.environ | {"LD_LIBRARY_PATH": str(bench.folder / "driver")}
     done = subprocess.run([*command, "--steps", "captures,bench"], capture_output=True, text=True, env=environment)

@@ -13,6 +13,7 @@ from nbclient import NotebookClient
 from halfscope import locate
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_results
+from synthetic_record import GPU_REPORT, write_record
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -77,14 +78,18 @@ def test_computes_nothing(notebook: nbformat.NotebookNode) -> None:
 
 @pytest.mark.parametrize("name", RUN_ON)
 def test_runs_from_a_clean_kernel(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fixture, figures = RUN_ON[name]
     experiment: Experiment = request.getfixturevalue(fixture)
     monkeypatch.setenv("HALFSCOPE_RESULTS", str(experiment.folder.parent))
+    write_record(tmp_path, "a-gpu", GPU_REPORT, experiment=experiment.name)
+    monkeypatch.setenv("HALFSCOPE_RECORDED", str(tmp_path))
     outputs = execute(ROOT / "notebooks" / f"{name}.ipynb", monkeypatch)
     assert figures_in(outputs) == figures
     assert experiment.summary["verdict"] in outputs[-1]["data"]["text/plain"]
+    recorded = outputs[-2]["data"]["text/html"]
+    assert "test accuracy %, a-gpu" in recorded and "70.12 (69.00 .. 71.24)" in recorded
 
 
 @pytest.mark.torch

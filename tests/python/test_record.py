@@ -8,21 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.record import main, record_results
+from halfscope.record import folder_size, main, record_results
+from halfscope.recorded import read_table
+from halfscope.recorded_readme import BEGIN, END, readme_section
 from synthetic import write_json, write_json_lines, write_results
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "experiments/recorded"
 
 
-def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path) -> None:
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Stands in for halfscope: prints which folder it was to report on."""
+    path = tmp_path / "program"
+    path.write_text('#!/bin/sh\necho "$1 of $(basename "$2")"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path, program: Path) -> None:
     experiment = write_results(tmp_path / "results", seeds=2)
     (experiment / "fp32/seed0/checkpoint").mkdir()
     histograms = experiment / "fp32/seed1/histograms.jsonl"
     lines = [json.loads(line) for line in histograms.read_text().splitlines()]
     write_json_lines(histograms, [*lines, {**lines[0], "step": lines[0]["step"] + 1}])
-    assert record_results(tmp_path / "results", tmp_path / "kept") == ["master-copy"]
+    assert record_results(tmp_path / "results", tmp_path / "kept", program) == ["master-copy"]
     kept = tmp_path / "kept/master-copy"
+    assert (kept / "report.txt").read_text() == "report of master-copy\n"
+    assert folder_size(kept) == sum(len(path.read_bytes()) for path in kept.rglob("*.*"))
     assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
     run = kept / "fp32/seed1"
     assert sorted(path.name for path in run.iterdir()) == [
@@ -35,27 +48,30 @@ def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path) -> None:
     assert not (kept / "fp32/seed0/checkpoint").exists()
 
 
-def test_recording_again_replaces_what_was_recorded(tmp_path: Path) -> None:
+def test_recording_again_replaces_what_was_recorded(tmp_path: Path, program: Path) -> None:
     write_results(tmp_path / "results", seeds=2)
-    record_results(tmp_path / "results", tmp_path / "kept")
+    record_results(tmp_path / "results", tmp_path / "kept", program)
     write_results(tmp_path / "other", seeds=1)
-    record_results(tmp_path / "other", tmp_path / "kept")
+    write_results(tmp_path / "other", seeds=1, name="not-asked-for")
+    record_results(tmp_path / "other", tmp_path / "kept", program, names=["master-copy"])
     assert not (tmp_path / "kept/master-copy/fp32/seed1").exists()
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["master-copy"]
 
 
-def test_what_is_no_record_is_refused_and_nothing_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_record_is_refused_and_nothing_written(
+    tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     experiment = write_results(tmp_path / "results", seeds=1)
     run = experiment / "fp16_mixed/seed0"
     (run / "status").write_text("RUNNING\n")
-    assert main([str(tmp_path / "results"), str(tmp_path / "kept")]) == 2
+    assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "fp16_mixed/seed0: RUNNING" in capsys.readouterr().err
     (run / "status").write_text("DONE\n")
     environment = json.loads((run / "environment.json").read_text())
     write_json(run / "environment.json", {**environment, "git_revision": "another"})
-    assert main([str(tmp_path / "results"), str(tmp_path / "kept")]) == 2
+    assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "git_revision" in capsys.readouterr().err
-    assert main([str(tmp_path / "nothing"), str(tmp_path / "kept")]) == 2
+    assert main([str(tmp_path / "nothing"), str(tmp_path / "kept"), str(program)]) == 2
     assert "no results here" in capsys.readouterr().err
     assert not (tmp_path / "kept").exists()
 
@@ -73,9 +89,23 @@ def table_rows(text: str) -> list[str]:
 def test_every_figure_of_the_readme_is_a_recorded_one() -> None:
     reports = RECORDED.glob("*/*/report.txt")
     recorded = {re.sub(r" {2,}", " | ", line.strip()) for path in reports for line in path.read_text().splitlines()}
-    rows = table_rows((ROOT / "README.md").read_text())
+    text = (ROOT / "README.md").read_text()
+    written, made = text.partition(BEGIN)[0] + text.partition(END)[2], text.partition(BEGIN)[2].partition(END)[0]
+    rows = table_rows(written)
     assert len(rows) > 30
     assert [row for row in rows if row not in recorded] == []
+    assert made.strip() == readme_section(RECORDED)  # whose cells are those of the recorded tables
+
+
+@pytest.mark.parametrize("report", sorted(RECORDED.glob("*/*/report.txt")), ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_every_recorded_table_is_of_its_summary(report: Path) -> None:
+    arms = json.loads((report.parent / "summary.json").read_text())["arms"]
+    table = read_table(report)
+    assert list(table.rows) == [arm["arm"] for arm in arms]
+    for arm in arms:
+        cell = table.rows[arm["arm"]][table.metric]
+        expected = "-" if arm["mean"] is None else f"{arm['mean']:.{len(cell.partition('.')[2])}f}"
+        assert (cell, table.rows[arm["arm"]]["seeds"]) == (expected, str(arm["seeds"]))
 
 
 def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:

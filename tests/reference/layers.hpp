@@ -24,15 +24,16 @@ inline std::vector<double> linear(const Array& x, const Array& weight, const Arr
   return y;
 }
 
-/// Stride 1, zero border; x (batch, height, width, in), weight (size, size, in, out), bias (out) or null.
-inline std::vector<double> conv2d(const Array& x, const Array& weight, const Array* bias = nullptr) {
+/// Zero border; x (batch, height, width, in), weight (size, size, in, out), bias (out) or null.
+inline std::vector<double> conv2d(const Array& x, const Array& weight, const Array* bias = nullptr,
+                                  std::int64_t stride = 1) {
   const std::int64_t size = weight.extent(0);
   const std::int64_t batch = x.extent(0), height = x.extent(1), width = x.extent(2), in = x.extent(3),
                      out = weight.extent(3);
   std::vector<double> y;
   for (std::int64_t n = 0; n < batch; ++n) {
-    for (std::int64_t r = 0; r < height; ++r) {
-      for (std::int64_t c = 0; c < width; ++c) {
+    for (std::int64_t r = 0; r < height; r += stride) {
+      for (std::int64_t c = 0; c < width; c += stride) {
         for (std::int64_t o = 0; o < out; ++o) {
           double sum = bias == nullptr ? 0 : static_cast<double>((*bias)[static_cast<std::size_t>(o)]);
           for (std::int64_t kr = 0; kr < size; ++kr) {

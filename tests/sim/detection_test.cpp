@@ -104,6 +104,46 @@ TEST_CASE("anchors match the box that they overlap most, and every box gets its 
   CHECK(match_anchors({}, boxes).empty());
 }
 
+/// Every anchor with every box.
+std::vector<std::int32_t> naive_match(std::span<const Box> anchors, std::span<const Box> boxes) {
+  std::vector<std::int32_t> match(anchors.size(), unmatched);
+  for (std::size_t a = 0; a < anchors.size(); ++a) {
+    float most = 0;
+    for (std::size_t b = 0; b < boxes.size(); ++b) {
+      const float share = intersection_over_union(anchors[a], boxes[b]);
+      if (share >= 0.5f && share > most) {
+        most = share;
+        match[a] = static_cast<std::int32_t>(b);
+      }
+    }
+  }
+  for (std::size_t b = 0; b < boxes.size(); ++b) {
+    const auto share = [&](const Box& anchor) { return intersection_over_union(anchor, boxes[b]); };
+    const auto best = std::max_element(anchors.begin(), anchors.end(), [&](const Box& one, const Box& other) {
+      return share(one) < share(other);
+    });
+    if (best != anchors.end() && share(*best) > 0) {
+      match[static_cast<std::size_t>(best - anchors.begin())] = static_cast<std::int32_t>(b);
+    }
+  }
+  return match;
+}
+
+TEST_CASE("anchors of a large canvas match as every anchor with every box does", "[detection]") {
+  const std::vector<Box> anchors =
+      make_anchors(std::array{AnchorGrid{40, 48, 4, {20, 24, 28}}, AnchorGrid{20, 24, 8, {24, 30, 36}}});
+  const std::vector<float> u = uniform_floats(3 * 60, 0, 1, 5);
+  std::vector<Box> boxes;
+  for (std::size_t i = 0; i < 60; ++i) {
+    const float side = 20 + 16 * u[3 * i], top = 180 * u[3 * i + 1] - 10, left = 210 * u[3 * i + 2] - 10;
+    boxes.push_back(box(top, left, top + side, left + side));
+  }
+  for (const std::size_t count : {0u, 1u, 60u}) {
+    const auto some = std::span(boxes).first(count);
+    CHECK(match_anchors(anchors, some) == naive_match(anchors, some));
+  }
+}
+
 TEST_CASE("targets follow the boxes of their image", "[detection]") {
   const std::vector<Box> anchors{box(0, 0, 4, 4), box(8, 8, 12, 12)};
   const std::vector<Box> boxes{in_image(box(8, 8, 12, 12), 0, 6), in_image(box(0, 0, 4, 4), 2, 0),

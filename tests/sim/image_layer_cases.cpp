@@ -5,6 +5,7 @@
 #include "sim/layers/conv2d.hpp"
 #include "sim/layers/global_average_pool.hpp"
 #include "sim/layers/predictions.hpp"
+#include "sim/layers/residual.hpp"
 #include "sim/layers/sigmoid_cross_entropy.hpp"
 #include "sim/layers/smooth_l1.hpp"
 #include "sim/layers/total_loss.hpp"
@@ -18,18 +19,19 @@ namespace {
 
 void nothing(ParameterStore& /*store*/) {}
 
-LayerCase convolution(std::string name, Shape input, Shape weight) {
+LayerCase convolution(std::string name, Shape input, Shape weight, std::int64_t stride = 1) {
   const std::int64_t out = weight[3];
-  return {
-      std::move(name), std::move(input),
-      [weight, out](ParameterStore& s) {
-        s.add("w", uniform_array(weight, -1, 1, 2));
-        s.add("b", uniform_array({out}, -1, 1, 3));
-      },
-      [](Tape& t, TensorRef x, ParameterStore& s) {
-        return conv2d(t, "y", x, {parameter(s, 1), &parameter(s, 2)});
-      },
-      [](const ParameterStore& s) { return reference::conv2d(master(s, 0), master(s, 1), &master(s, 2)); }};
+  return {std::move(name), std::move(input),
+          [weight, out](ParameterStore& s) {
+            s.add("w", uniform_array(weight, -1, 1, 2));
+            s.add("b", uniform_array({out}, -1, 1, 3));
+          },
+          [stride](Tape& t, TensorRef x, ParameterStore& s) {
+            return conv2d(t, "y", x, {.weight = parameter(s, 1), .bias = &parameter(s, 2), .stride = stride});
+          },
+          [stride](const ParameterStore& s) {
+            return reference::conv2d(master(s, 0), master(s, 1), &master(s, 2), stride);
+          }};
 }
 
 /// Rows 4 and 0 of six have targets; differences up to 4, so that both branches are taken.
@@ -140,6 +142,30 @@ std::vector<LayerCase> shapes() {
              return concat_channels(t, "y", x, t.parameter(parameter(s, 1)));
            },
            [](const ParameterStore& s) { return side_by_side(master(s, 0), master(s, 1)); }},
+          {"add_residual",
+           {2, 3, 1, 2},
+           [](ParameterStore& s) {
+             s.add("shortcut", uniform_array({2, 3, 1, 2}, -1, 1, 2));
+           },
+           [](Tape& t, TensorRef x, ParameterStore& s) {
+             return add_residual(t, "y", x, t.parameter(parameter(s, 1)));
+           },
+           [](const ParameterStore& s) {
+             std::vector<double> y;
+             for (std::size_t i = 0; i < 12; ++i) {
+               y.push_back(static_cast<double>(master(s, 0)[i]) + static_cast<double>(master(s, 1)[i]));
+             }
+             return y;
+           }},
+          {"add_residual of a tensor and itself",
+           {3, 2},
+           nothing,
+           [](Tape& t, TensorRef x, ParameterStore&) { return add_residual(t, "y", x, x); },
+           [](const ParameterStore& s) {
+             std::vector<double> y;
+             for (const float x : master(s, 0).values()) y.push_back(2 * static_cast<double>(x));
+             return y;
+           }},
           {"gather_predictions",
            {2, 2, 1, 8},
            [](ParameterStore& s) {
@@ -162,7 +188,13 @@ std::vector<LayerCase> shapes() {
 std::vector<LayerCase> image_layer_cases() {
   std::vector<LayerCase> cases{convolution("conv2d with bias", {2, 4, 3, 2}, {3, 3, 2, 3}),
                                convolution("conv2d 1x1", {2, 3, 2, 3}, {1, 1, 3, 4}),
-                               convolution("conv2d 5x5", {1, 4, 6, 2}, {5, 5, 2, 3})};
+                               convolution("conv2d 5x5", {1, 4, 6, 2}, {5, 5, 2, 3}),
+                               convolution("conv2d stride 2", {2, 4, 6, 2}, {3, 3, 2, 3}, 2),
+                               convolution("conv2d stride 2, odd sides", {2, 5, 7, 2}, {3, 3, 2, 3}, 2),
+                               convolution("conv2d 1x1 stride 2", {2, 5, 4, 3}, {1, 1, 3, 4}, 2),
+                               convolution("conv2d 7x7 stride 2", {1, 9, 8, 2}, {7, 7, 2, 3}, 2),
+                               convolution("conv2d 3x3 stride 4", {1, 9, 7, 2}, {3, 3, 2, 2}, 4),
+                               convolution("conv2d stride above the sides", {2, 2, 3, 2}, {3, 3, 2, 2}, 5)};
   for (auto& group : {losses(), shapes()}) cases.insert(cases.end(), group.begin(), group.end());
   return cases;
 }

@@ -6,6 +6,7 @@
 #include "sim/layers/conv2d.hpp"
 #include "sim/layers/global_average_pool.hpp"
 #include "sim/layers/predictions.hpp"
+#include "sim/layers/residual.hpp"
 #include "sim/layers/sigmoid_cross_entropy.hpp"
 #include "sim/layers/smooth_l1.hpp"
 #include "sim/layers/total_loss.hpp"
@@ -37,6 +38,45 @@ TEST_CASE("a convolution and its bias round once", "[image_layers]") {
   const TensorRef y = conv2d(bench.tape, "y", x, {weight, &bias});
   // Rounded twice it would be 1: 1 + 2^-11 is a tie, and so is the next sum.
   CHECK(bench.tape.value(y)[0] == 1 + 0x1p-10f);
+}
+
+TEST_CASE("a stride keeps every so-manieth output of the convolution without", "[image_layers]") {
+  Bench bench(fp16_mixed_policy());
+  Parameter& weight = bench.store.add("w", uniform_array({3, 3, 4, 5}, -1, 1, 1));
+  const TensorRef x = bench.tape.input("x", uniform_array({2, 7, 8, 4}, -1, 1, 2));
+  const Array all = bench.tape.value(conv2d(bench.tape, "all", x, {weight})).clone();
+  for (const std::int64_t stride : {2, 3, 9}) {
+    const Array y =
+        bench.tape.value(conv2d(bench.tape, "y", x, {.weight = weight, .stride = stride})).clone();
+    const std::int64_t height = (6 + stride) / stride, width = (7 + stride) / stride;
+    REQUIRE(y.shape() == Shape{2, height, width, 5});
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.size()); ++i) {
+      const std::int64_t pixel = i / 5, image = pixel / width / height;
+      const std::int64_t row = pixel / width % height * stride, column = pixel % width * stride;
+      CHECK(y[static_cast<std::size_t>(i)] ==
+            all[static_cast<std::size_t>(((image * 7 + row) * 8 + column) * 5 + i % 5)]);
+    }
+  }
+}
+
+TEST_CASE("a residual sum rounds once and hands both sides the same gradient", "[image_layers]") {
+  Bench bench(fp16_mixed_policy());
+  Parameter& branch = bench.store.add("b", Array::from({3}, {1, 1, 65504}));
+  Parameter& shortcut = bench.store.add("s", Array::from({3}, {0x1p-11f, 0x3p-11f, 16}));
+  Tape& t = bench.tape;
+  const TensorRef y = add_residual(t, "y", t.parameter(branch), t.parameter(shortcut));
+  CHECK(t.value(y)[0] == 1);            // a tie, to even
+  CHECK(t.value(y)[1] == 1 + 0x1p-9f);  // a tie, to even
+  CHECK(std::isinf(t.value(y)[2]));
+  const auto backward = [y](Tape& tape, const Array&) {
+    tape.add_gradient(y, Array::from({3}, {1, -2, 0x1p-24f}));
+  };
+  t.backward(t.record({.name = "o", .value = Array::zeros({}), .rounds = Rounds::no, .backward = backward}),
+             1);
+  for (const Parameter* p : {&branch, &shortcut}) {
+    CHECK(std::vector<float>(p->gradient.data(), p->gradient.data() + 3) ==
+          std::vector<float>{1, -2, 0x1p-24f});
+  }
 }
 
 TEST_CASE("sigmoid cross entropy is finite for any logit", "[image_layers]") {
@@ -86,6 +126,8 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
     check_says(message_of<RequestError>(call), parts);
   };
   says([&] { (void)conv2d(t, "c", image, {even}); }, {"layer c", "(1, 4, 4, 3)", "(2, 2, 3, 4)"});
+  says([&] { (void)conv2d(t, "c", image, {.weight = weight, .stride = 0}); },
+       {"layer c", "stride 0", "1 or more"});
   says([&] { (void)conv2d(t, "c", image, {weight, &bias}); }, {"layer c", "bias (3)", "(1, 4, 4, 4)"});
   says(
       [&] {
@@ -109,6 +151,7 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
       {"layer b", "(4, 6)", "(6, 4)"});
   says([&] { (void)upsample_nearest(t, "u", flat, 2); }, {"layer u", "(6, 4)", "by 2"});
   says([&] { (void)upsample_nearest(t, "u", image, 0); }, {"layer u", "by 0", "1 or more"});
+  says([&] { (void)add_residual(t, "a", flat, image); }, {"layer a", "(6, 4)", "(1, 4, 4, 3)"});
   says([&] { (void)concat_channels(t, "k", flat, image); }, {"layer k", "(6, 4)", "(1, 4, 4, 3)"});
   says([&] { (void)global_average_pool(t, "g", flat); }, {"layer g", "(6, 4)"});
   says([&] { (void)total_loss(t, "l", std::array{flat}); }, {"layer l", "scalar", "(6, 4)"});

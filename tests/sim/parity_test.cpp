@@ -125,6 +125,10 @@ TEST_CASE("what overflows is found alike on the CPU and on the device", "[parity
   check_parity(config, PlantedDataset{3, 1e30f}, culprit);
 }
 
+TEST_CASE("a residual network trains alike on the CPU and on the device", "[parity][cuda]") {
+  check_parity(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
+}
+
 TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda]") {
   check_parity(watched({.model = "ssd", .policy = "fp16_mixed"}), Corners{});
 }

@@ -100,6 +100,28 @@ TEST_CASE("boxes are as the recipe says", "[scenes]") {
                        [](const Box& a, const Box& b) { return a.example < b.example; }));
 }
 
+TEST_CASE("a larger canvas holds as many more items", "[scenes]") {
+  const TemporaryFolder folder;
+  put_items(folder);
+  const auto boxes_at = [&](std::int64_t canvas) {
+    return open_dataset("detection_scenes", {.data = folder.path(), .canvas = canvas})
+        ->batch(Split::train, range(60))
+        .boxes;
+  };
+  const double usual = static_cast<double>(boxes_at(64).size());
+  for (const std::int64_t times : {2, 4}) {
+    const std::vector<Box> boxes = boxes_at(64 * times);
+    // As dense as the usual one: somewhat denser, since fewer items are at an edge.
+    CHECK(static_cast<double>(boxes.size()) > 0.95 * usual * static_cast<double>(times * times));
+    CHECK(static_cast<double>(boxes.size()) < 1.25 * usual * static_cast<double>(times * times));
+    for (std::int32_t n = 0; n < 60; ++n) {
+      const auto count =
+          std::count_if(boxes.begin(), boxes.end(), [&](const Box& b) { return b.example == n; });
+      CHECK((count >= times * times && count <= 3 * times * times));
+    }
+  }
+}
+
 TEST_CASE("pixel labels are the class of what is brighter than 0.15", "[scenes]") {
   const TemporaryFolder folder;
   put_items(folder);

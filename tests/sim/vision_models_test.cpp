@@ -5,6 +5,7 @@
 #include "sim/models/models.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/corners.hpp"
+#include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -43,6 +44,15 @@ TEST_CASE("the segmentation finds squares, in FP32 and FP16", "[vision]") {
   }
 }
 
+TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[vision]") {
+  for (const char* policy : {"fp32", "fp16_mixed"}) {
+    INFO(policy);
+    TrainConfig config = small_config("resnet18_narrow", policy);
+    config.loss_scale = "1024";
+    CHECK(train(config, SmallDataset()).metric > 90);
+  }
+}
+
 TEST_CASE("a detector trains on images whose anchors match nothing", "[vision]") {
   for (const Show show : {Show::nothing, Show::far_boxes}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
@@ -70,13 +80,49 @@ TEST_CASE("the detector's loss divides by all anchors, matched or not", "[vision
   CHECK(with < without + 1);
 }
 
+std::size_t weights(const Model& model) {
+  std::size_t count = 0;
+  for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
+  return count;
+}
+
+TEST_CASE("ResNet-18 has the published parameters", "[vision]") {
+  // 11,689,512 with ImageNet's stem of 7x7; ours is 3x3.
+  const std::size_t imagenet = 11'689'512, stem = 7 * 7 * 3 * 64, small_stem = 3 * 3 * 3 * 64;
+  CHECK(weights(make_resnet18({.example_shape = {32, 32, 3}, .class_count = 1000})) ==
+        imagenet - stem + small_stem);
+  // By layers: a stem, four convolutions per stage, three of its width, and projections between the stages.
+  std::size_t narrow = 9 * 8 + 2 * 8, in = 8;
+  for (const std::size_t width : {8u, 16u, 32u, 64u}) {
+    narrow += 9 * (in * width + 3 * width * width) + 4 * 2 * width;
+    if (in != width) narrow += in * width + 2 * width;
+    in = width;
+  }
+  CHECK(weights(make_narrow_resnet18({.example_shape = {28, 28, 1}, .class_count = 10})) ==
+        narrow + 64 * 10 + 10);
+}
+
+TEST_CASE("ResNet-18 takes images of any size, and nothing else", "[vision]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}}) {
+    INFO(to_string(shape));
+    const Model model = make_narrow_resnet18({.example_shape = shape, .class_count = 10});
+    Tape tape(caster, Phase::training);
+    Batch batch{.inputs = Array::zeros({2, shape[0], shape[1], shape[2]}), .labels = {3, 9}};
+    const BatchOutcome outcome = model.forward(tape, batch);
+    CHECK(tape.value(outcome.predictions.at(0)).shape() == Shape{2, 10});
+    CHECK(tape.value(outcome.loss).item() == Approx(std::log(10.0)));  // zeros in: every class alike
+  }
+  for (const Shape& shape : {Shape{28, 28}, Shape{0, 28, 1}}) {
+    check_says(
+        message_of<RequestError>([&] { (void)make_resnet18({.example_shape = shape, .class_count = 10}); }),
+        {"model resnet18", to_string(shape)});
+  }
+}
+
 TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
   const ModelSpec spec{.example_shape = {64, 64, 1}, .class_count = 10};
-  const auto weights = [](const Model& model) {
-    std::size_t count = 0;
-    for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
-    return count;
-  };
   CHECK(weights(make_ssd(spec)) ==
         9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 2 * 64 * 45) + 16 + 32 + 64 + 64 + 90);
   ModelSpec pixels = spec;

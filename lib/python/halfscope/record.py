@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from halfscope.records import read_json, read_json_lines
@@ -16,13 +18,15 @@ from halfscope.records import read_json, read_json_lines
 RUN_FILES = ("config.json", "environment.json", "summary.json")
 
 
-def record_results(results: Path, destination: Path) -> list[str]:
-    """Copies every experiment of the folder `results` into `destination`, which then holds nothing else of them.
+def record_results(results: Path, destination: Path, program: Path, names: Sequence[str] = ()) -> list[str]:
+    """Copies the experiments `names` (none: all) of the folder `results` into `destination`, which then holds nothing else
+    of them, and writes the table of each as `program`, halfscope itself, prints it.
 
     Returns the experiments' names. ValueError where there are none, where a run is not DONE, or where two runs were made
     on different machines or by different revisions: a record speaks for one of each. Nothing is written then.
     """
-    experiments = sorted(path.parent for path in results.glob("*/summary.json"))
+    found = sorted(path.parent for path in results.glob("*/summary.json"))
+    experiments = [folder for folder in found if not names or folder.name in names]
     if not experiments:
         raise ValueError(f"{results}: no results here; give the folder that halfscope run wrote to")
     _require_one_environment(results, experiments)
@@ -31,9 +35,22 @@ def record_results(results: Path, destination: Path) -> list[str]:
         with tempfile.TemporaryDirectory(dir=destination) as folder:
             made = Path(folder) / "made"
             _record_experiment(experiment, made)
+            (made / "report.txt").write_text(_report(program, experiment), encoding="utf-8")
             shutil.rmtree(destination / experiment.name, ignore_errors=True)
             made.rename(destination / experiment.name)
     return [experiment.name for experiment in experiments]
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of all files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _report(program: Path, experiment: Path) -> str:
+    done = subprocess.run([program, "report", experiment], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip())
+    return done.stdout
 
 
 def _runs(experiment: Path) -> list[Path]:
@@ -77,11 +94,11 @@ def _ends(path: Path) -> list[dict]:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 2:
-        print("usage: python -m halfscope.record RESULTS DESTINATION", file=sys.stderr)
+    if len(arguments) != 3:
+        print("usage: python -m halfscope.record RESULTS DESTINATION PROGRAM", file=sys.stderr)
         return 2
     try:
-        for name in record_results(Path(arguments[0]), Path(arguments[1])):
+        for name in record_results(*map(Path, arguments)):
             print(name)
     except ValueError as error:
         print(error, file=sys.stderr)

@@ -1,0 +1,24 @@
+// Forward and backward of a residual sum.
+#include "sim/layers/residual.hpp"
+
+#include <halfscope/kernel/elementwise.hpp>
+
+namespace halfscope {
+
+TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut) {
+  const Array &first = tape.value(branch), &second = tape.value(shortcut);
+  if (first.shape() != second.shape()) {
+    throw RequestError("layer " + name + ": the branch " + to_string(first.shape()) + " and the shortcut " +
+                       to_string(second.shape()) + " differ in shape");
+  }
+  Array y = first.clone();
+  add(second.values(), y.values());
+
+  const auto backward = [branch, shortcut](Tape& t, Array gradient) {
+    t.add_gradient(branch, gradient.clone(), Rounds::no);
+    t.add_gradient(shortcut, std::move(gradient), Rounds::no);
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,32 @@
+// A convolution without bias and the batch norm behind it.
+#pragma once
+
+#include "sim/layers/batch_norm.hpp"
+#include "sim/layers/conv2d.hpp"
+#include "sim/models/model.hpp"
+
+namespace halfscope {
+
+/// Both layers and the names under which they are recorded.
+struct NormalisedConvolution {
+  std::string convolution_name, norm_name;
+  Conv2dParameters convolution;
+  BatchNormParameters norm;
+};
+
+/// What `add_normalised_convolution` makes: He initialisation, gamma 1 and beta 0.
+struct NormalisedConvolutionSpec {
+  std::string convolution_name, norm_name;
+  std::int64_t size = 3;  ///< of the kernel
+  std::int64_t in = 0, out = 0;
+  std::int64_t stride = 1;
+};
+
+/// Adds the weight, NORM.gamma, NORM.beta and the running statistics to `store`; the weight is a function of
+/// the model's seed and its name.
+[[nodiscard]] NormalisedConvolution add_normalised_convolution(ParameterStore& store, const ModelSpec& model,
+                                                               const NormalisedConvolutionSpec& spec);
+
+TensorRef convolve(Tape& tape, TensorRef x, const NormalisedConvolution& layers);
+
+}  // namespace halfscope

@@ -1,0 +1,97 @@
+"""Recorded tables of several devices: in the README and in notebooks, by themselves where a folder is there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from halfscope import recorded_readme
+from halfscope.recorded import read_table, read_tables, recorded_devices
+from halfscope.recorded_frame import beside
+from halfscope.recorded_readme import BEGIN, END, NOTHING, readme_section, update_readme
+from synthetic_record import CPU_REPORT, GPU_REPORT, write_record
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    write_record(tmp_path / "recorded", "cpu", CPU_REPORT)
+    write_record(tmp_path / "recorded", "a-gpu", GPU_REPORT)
+    write_record(tmp_path / "recorded", "cpu", CPU_REPORT, experiment="two")
+    return tmp_path / "recorded"
+
+
+def test_a_table_is_what_its_file_says(recorded: Path) -> None:
+    table = read_table(recorded / "cpu/one/report.txt")
+    assert (table.device, table.experiment, table.metric) == ("cpu", "one", "test accuracy %")
+    assert list(table.rows) == ["fp32", "fp16_pure"]
+    assert [table.outcome(arm) for arm in ("fp32", "fp16_pure", "absent")] == ["59.72", "diverged 1 of 1", ""]
+    gpu = read_table(recorded / "a-gpu/one/report.txt")
+    assert gpu.outcome("fp16_mixed") == "70.02 (68.90 .. 71.14) diverged 1 of 3"
+    assert gpu.cell("fp32", "peak MiB") == "2048"
+
+
+def test_a_file_without_a_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / "report.txt").write_text("nothing\n")
+    with pytest.raises(ValueError, match="report.txt: no table of arms"):
+        read_table(tmp_path / "report.txt")
+
+
+def test_the_cpu_stands_first(recorded: Path) -> None:
+    assert recorded_devices(recorded) == ["cpu", "a-gpu"]
+    assert [table.device for table in read_tables(recorded, "one")] == ["cpu", "a-gpu"]
+    assert [table.device for table in read_tables(recorded, "two")] == ["cpu"]
+
+
+def test_the_readme_shows_what_a_gpu_gave_beside_the_cpu_and_the_paper(recorded: Path) -> None:
+    lines = readme_section(recorded).splitlines()
+    assert lines[-4:] == [
+        "    arm                     cpu                                   a-gpu  ms/step, a-gpu  peak MiB, a-gpu",
+        "    fp32                  59.72                  70.12 (69.00 .. 71.24)             1.5             2048",
+        "    fp16_mixed                -  70.02 (68.90 .. 71.14) diverged 1 of 3             0.7             1024",
+        "    fp16_pure   diverged 1 of 1                                       -               -                -",
+    ]
+    assert lines[-6] == (
+        "**one** (test accuracy %; `experiments/recorded/cpu/one/report.txt`, `experiments/recorded/a-gpu/one/report.txt`). "
+        "Paper: Section 3.1: FP32 is matched."
+    )
+    assert "**two**" not in "\n".join(lines)
+
+
+def test_without_a_gpu_the_readme_says_so(recorded: Path) -> None:
+    shutil.rmtree(recorded / "a-gpu")
+    assert readme_section(recorded) == NOTHING
+    assert "no figures" in NOTHING and "tools/gpu-check --results" in NOTHING
+
+
+def test_the_readme_is_changed_between_two_comments_only(recorded: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\n\nold\n\n{END}\nafter\n")
+    update_readme(readme, recorded)
+    text = readme.read_text()
+    assert text == f"before\n{BEGIN}\n\n{readme_section(recorded)}\n\n{END}\nafter\n"
+    update_readme(readme, recorded)
+    assert readme.read_text() == text
+    readme.write_text("no comments")
+    with pytest.raises(ValueError, match="it lacks the comments"):
+        update_readme(readme, recorded)
+
+
+def test_the_module_rewrites_the_trees_readme(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
+    monkeypatch.setattr(recorded_readme, "ROOT", tmp_path)
+    monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
+    assert recorded_readme.main() == 0
+    assert "70.12" in (tmp_path / "README.md").read_text()
+
+
+def test_notebooks_get_a_column_for_every_device(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = beside("one", recorded)
+    assert list(frame.columns) == [
+        "test accuracy %, cpu", "test accuracy %, a-gpu", "ms/step, a-gpu", "peak MiB, a-gpu",
+    ]  # fmt: skip
+    assert frame.loc["fp32"].tolist() == ["59.72", "70.12 (69.00 .. 71.24)", "1.5", "2048"]
+    assert frame.loc["fp16_pure"].tolist() == ["diverged 1 of 1", "", "", ""]
+    monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
+    assert beside("two").columns.tolist() == ["test accuracy %, cpu"]
+    assert beside("three").empty

@@ -1,0 +1,108 @@
+"""Which runs `gpu-check --results` makes: the arms of every experiment at the size of a GPU, and their commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import gpu_programs
+
+TEXT_DATASETS = ("kjv_text",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call of --results was asked for."""
+
+    program: Path
+    device: str  # cuda or cpu
+    scale: str
+    out: Path
+    record: Path
+    seconds: float
+    seeds: int = 3
+    experiments: tuple[str, ...] = ()  # empty: all
+    images: Path | None = None  # None: where Debian's packages put them
+    text: Path | None = None
+    settings: tuple[str, ...] = ()  # KEY=VALUE
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment and its arms by the kind of data that they train on."""
+
+    name: str
+    arms: tuple[str, ...]
+    text_arms: tuple[str, ...]
+    seeds: int
+
+    def runs(self, out: Path) -> list[Path]:
+        return [out / self.name / arm / f"seed{seed}" for seed in range(self.seeds) for arm in self.arms]
+
+    def left(self, out: Path) -> list[Path]:
+        """Runs that are not finished."""
+        return [run for run in self.runs(out) if not is_done(run)]
+
+    def is_finished(self, out: Path) -> bool:
+        """Whether all runs are done and the summary has them."""
+        summary = out / self.name / "summary.json"
+        if self.left(out) or not summary.exists():
+            return False
+        seeds = {line["arm"]: line["seeds"] for line in json.loads(summary.read_text(encoding="utf-8"))["arms"]}
+        return all(seeds.get(arm, 0) >= self.seeds for arm in self.arms)
+
+
+def is_done(run: Path) -> bool:
+    status = run / "status"
+    return status.exists() and status.read_text(encoding="utf-8").startswith("DONE")
+
+
+def read_plans(request: Request) -> list[Plan]:
+    listed = json.loads(_output(request, "list", "experiments", "--json"))["experiments"]
+    known = [entry["name"] for entry in listed]
+    for name in request.experiments:
+        if name not in known:
+            gpu_programs.stop(f"no experiment '{name}'; there are {', '.join(known)}")
+    plans = []
+    for entry in listed:
+        if request.experiments and entry["name"] not in request.experiments:
+            continue
+        arms = tuple(entry["gpu_arms"])
+        kinds = {arm["name"]: arm["dataset"] for arm in entry["arms"]}
+        text_arms = tuple(arm for arm in arms if kinds[arm] in TEXT_DATASETS)
+        plans.append(Plan(entry["name"], arms, text_arms, request.seeds))
+    return plans
+
+
+def _output(request: Request, *words: str) -> str:
+    done = subprocess.run([str(request.program), *words], capture_output=True, text=True, env=gpu_programs.environment())
+    if done.returncode != 0:
+        gpu_programs.stop(f"halfscope {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def link_data(request: Request) -> None:
+    """Data that are not the packages', under fixed names in the folder of results: configs hold no path of this machine."""
+    for name, path in (("images", request.images), ("text.txt", request.text)):
+        link = request.out / "data" / name
+        if path is None:
+            continue
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.resolve())
+
+
+def commands(request: Request, plan: Plan) -> list[list[str]]:
+    """One for arms that train on images, one for those that train on text; the last one writes the summary of both."""
+    image_arms = tuple(arm for arm in plan.arms if arm not in plan.text_arms)
+    found = []
+    for arms, given, name in ((image_arms, request.images, "data/images"), (plan.text_arms, request.text, "data/text.txt")):
+        if not arms:
+            continue
+        command = [str(request.program), "run", plan.name, "--scale", request.scale, "--device", request.device]
+        command += ["--arms", ",".join(arms), "--seeds", str(plan.seeds), "--out", ".", "--resume"]
+        command += [word for setting in request.settings for word in ("--set", setting)]
+        found.append([*command, *(["--data", name] if given else [])])
+    return found

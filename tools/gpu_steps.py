@@ -1,0 +1,189 @@
+"""The steps of gpu-check: what each runs, how long at most, and how what became of it is recorded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import compare_runs
+import gpu_device
+import gpu_programs
+import parity_data
+
+BUDGET = 470  # seconds in all
+PROGRAMS = ("halfscope", "halfscope_cuda_tests", "sim_tests", "halfscope_capture")
+# Experiment, the arms that are run twice, and the made-up data.
+PARITY = (
+    ("master-copy", "fp32,fp16_mixed,fp16_no_master,fp16_pure", "images"),
+    ("detection-loss-scale", "fp32,fp16_s8", "images"),
+    ("language-model-loss-scale", "fp32,fp16_s128,fp16_dynamic", "text.txt"),
+)
+
+
+class Failed(Exception):
+    """A step did not pass; says why."""
+
+
+class Skipped(Exception):
+    """A step has nothing to run on this machine; says why."""
+
+
+@dataclass
+class Check:
+    """The programs, the folder of results, and what the steps came to."""
+
+    programs: dict[str, Path]
+    out: Path
+    started: float = field(default_factory=time.monotonic)
+    steps: list[dict] = field(default_factory=list)
+    deadline: float = 0.0
+
+    def left(self) -> float:
+        return self.started + BUDGET - time.monotonic()
+
+    def run(self, log: str, *command: str | Path, into: Path | None = None) -> str:
+        """Runs a program to its end or the step's, keeps its output in `log`; gives stdout back. Raises Failed."""
+        limit = max(self.deadline - time.monotonic(), 0.1)
+        with (self.out / f"{log}.log").open("a", encoding="utf-8") as file:
+            file.write(f"$ {' '.join(map(str, command))}\n")
+            file.flush()
+            try:
+                done = subprocess.run(
+                    [str(word) for word in command], stdout=subprocess.PIPE, stderr=file, text=True, timeout=limit,
+                    env=gpu_programs.environment(), cwd=into or self.out,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired as stopped:
+                output = stopped.stdout or b""
+                file.write(output.decode(errors="replace") if isinstance(output, bytes) else output)
+                raise
+            file.write(done.stdout)
+        if done.returncode != 0:
+            raise Failed(f"{Path(command[0]).name} ended with status {done.returncode}; see {log}.log")
+        return done.stdout
+
+
+def see_device(output: str) -> str:
+    """A test that sees no device passes, skipped; here there is one, so that something is wrong."""
+    if "has no CUDA device" in output:
+        raise Failed("the tests saw no device: is the driver too old for the toolkit they were built with?")
+    return output
+
+
+def run_tests(check: Check) -> str:
+    output = check.run("tests", check.programs["halfscope_cuda_tests"], "--durations", "yes")
+    return see_device(output).strip().splitlines()[-1]
+
+
+def run_layers(check: Check) -> str:
+    """Layers and short training runs on both devices, in memory: where bits differ it names the layer."""
+    output = check.run("layers", check.programs["sim_tests"], "[cuda]", "--durations", "yes")
+    return see_device(output).strip().splitlines()[-1]
+
+
+def run_captures(check: Check) -> str:
+    folder = check.out / "captures"
+    folder.mkdir()
+    return check.run("captures", check.programs["halfscope_capture"], "--out", folder).strip().splitlines()[-1]
+
+
+def run_parity(check: Check) -> str:
+    data = check.out / "parity"
+    parity_data.write_images(data / "images")
+    parity_data.write_text(data / "text.txt")
+    problems = []
+    for experiment, arms, source in PARITY:
+        for device in ("cpu", "cuda"):
+            options = ["--quick", "--arms", arms, "--set", "steps=50", "--data", data / source, "--device", device]
+            check.run("parity", check.programs["halfscope"], "run", experiment, *options, "--out", data / device)
+        try:
+            differences = compare_runs.compare(data / "cpu" / experiment, data / "cuda" / experiment)
+        except compare_runs.NothingToCompare as problem:
+            differences = [str(problem)]
+        problems += [f"{experiment}: {difference}" for difference in differences]
+    if problems:
+        (check.out / "parity-differences.txt").write_text("\n".join(problems) + "\n", encoding="utf-8")
+        raise Failed(f"{len(problems)} files differ; first: {problems[0]}")
+    return f"{len(PARITY)} experiments: the same bytes on both devices"
+
+
+def run_bench(check: Check) -> str:
+    text = check.run("bench", check.programs["halfscope"], "bench", "--device", "cuda", "--json")
+    (check.out / "bench.json").write_text(text, encoding="utf-8")
+    cases = json.loads(text)["cases"]
+    skipped = [case["name"] for case in cases if case.get("skipped")]
+    if skipped:
+        raise Failed(f"not measured: {', '.join(skipped)}")
+    return "; ".join(f"{case['name']} {case['value']:.4g} {case['unit']}, {case['ratio']:.2f} of {case['against']}"
+                     for case in cases)  # fmt: skip
+
+
+def run_sanitizer(check: Check, tool: str) -> str:
+    sanitizer = gpu_device.find_program("compute-sanitizer")
+    if sanitizer is None:
+        raise Skipped("compute-sanitizer is not on this machine")
+    tests = check.programs["halfscope_cuda_tests"]
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "9", tests, "[cuda]~[long]"]
+    output = see_device(check.run(tool, *command))
+    return next((line.strip("= ") for line in reversed(output.splitlines()) if "ERROR SUMMARY" in line), "no errors")
+
+
+# Name, seconds at most, and what is run.
+STEPS = (
+    ("tests", 100, run_tests),
+    ("layers", 60, run_layers),
+    ("captures", 60, run_captures),
+    ("parity", 120, run_parity),
+    ("bench", 60, run_bench),
+    ("memcheck", 60, lambda check: run_sanitizer(check, "memcheck")),
+    ("racecheck", 60, lambda check: run_sanitizer(check, "racecheck")),
+    ("initcheck", 60, lambda check: run_sanitizer(check, "initcheck")),
+)
+
+
+def run_step(check: Check, name: str, limit: float, body) -> None:
+    started = time.monotonic()
+    check.deadline = started + min(limit, check.left())
+    try:
+        if check.left() <= 1:
+            raise Skipped("no time was left")
+        status, detail = "passed", body(check)
+    except Skipped as reason:
+        status, detail = "skipped", str(reason)
+    except subprocess.TimeoutExpired:
+        status, detail = "timed_out", f"stopped after {time.monotonic() - started:.0f} s; see {name}.log"
+    except Exception as problem:  # noqa: BLE001: whatever it is, the other steps still run
+        status, detail = "failed", str(problem) or type(problem).__name__
+    seconds = round(time.monotonic() - started, 1)
+    check.steps.append({"name": name, "status": status, "seconds": seconds, "detail": detail})
+    print(f"{name:<10} {status:<9} {seconds:6.1f} s  {detail}", flush=True)
+
+
+def summarise(check: Check, device: gpu_device.CudaDevice) -> None:
+    summary = {
+        "device": device.as_json(), "toolkit": gpu_programs.toolkit(check.programs["halfscope_capture"]),
+        "revision": gpu_programs.revision(), "seconds": round(time.monotonic() - check.started, 1), "steps": check.steps,
+    }  # fmt: skip
+    temporary = check.out / "summary.json.new"
+    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(check.out / "summary.json")
+
+
+def chosen_steps(names: str | None) -> list:
+    known = [name for name, _, _ in STEPS]
+    wanted = names.split(",") if names else known
+    for name in wanted:
+        if name not in known:
+            gpu_programs.stop(f"no step '{name}'; there are {', '.join(known)}")
+    return [step for step in STEPS if step[0] in wanted]
+
+
+def run_steps(check: Check, device: gpu_device.CudaDevice, steps: list) -> int:
+    """The exit status: 1 where a step did not pass."""
+    summarise(check, device)
+    for name, limit, body in steps:
+        run_step(check, name, limit, body)
+        summarise(check, device)
+    return 1 if any(step["status"] in ("failed", "timed_out") for step in check.steps) else 0
