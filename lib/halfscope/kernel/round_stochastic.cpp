@@ -74,10 +74,25 @@ HALFSCOPE_HD Longs odd_lanes(Longs a, Longs b) {
 }
 #endif
 
+constexpr int rounds = 10;
+
+/// The keys of Philox's rounds, all lanes alike: whole vectors from memory cost no operation.
+struct Keys {
+  Longs first[rounds], second[rounds];
+};
+Keys keys_of(std::uint64_t seed) {
+  Keys keys;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    keys.first[round] = Longs{} + ((seed + round * 0x9E3779B9u) & 0xFFFFFFFFu);
+    keys.second[round] = Longs{} + (((seed >> 32) + round * 0xBB67AE85u) & 0xFFFFFFFFu);
+  }
+  return keys;
+}
+
 /// The words of a tile's Philox blocks from `first` on, in order, as RandomStream::block gives them, the
 /// lower half of each before the upper. A lane holds a word in its low half; what the high half holds never
 /// reaches a result.
-void draw(const RandomStream& stream, std::uint64_t first, std::uint16_t* out) {
+void draw(const RandomStream& stream, const Keys& keys, std::uint64_t first, std::uint16_t* out) {
   const Longs multiplier0 = Longs{} + 0xD2511F53u, multiplier1 = Longs{} + 0xCD9E8D57u;
   Longs order{};  // even_lanes and odd_lanes put the blocks into their own order in the end
   for (std::size_t lane = 0; lane < blocks; ++lane) order[lane] = lane % 2 * (blocks / 2) + lane / 2;
@@ -88,14 +103,14 @@ void draw(const RandomStream& stream, std::uint64_t first, std::uint16_t* out) {
     c2[v] = Longs{} + stream.step;
     c3[v] = Longs{} + stream.site;
   }
-  Longs key0 = Longs{} + (stream.seed & 0xFFFFFFFFu), key1 = Longs{} + (stream.seed >> 32);
-  for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+#pragma GCC unroll 10
+  for (int round = 0; round < rounds; ++round) {
     for (std::size_t v = 0; v < vectors; ++v) {
       const Longs product0 = multiply_low_halves(c0[v], multiplier0);
       const Longs product1 = multiply_low_halves(c2[v], multiplier1);
-      c0[v] = (product1 >> 32) ^ c1[v] ^ key0;
+      c0[v] = (product1 >> 32) ^ c1[v] ^ keys.first[round];
       c1[v] = product1;
-      c2[v] = (product0 >> 32) ^ c3[v] ^ key1;
+      c2[v] = (product0 >> 32) ^ c3[v] ^ keys.second[round];
       c3[v] = product0;
     }
   }
@@ -154,20 +169,22 @@ HALFSCOPE_HD __m512 round_vector(__m512 x, __m512i random, const StochasticGrid&
 }
 
 /// Of FP16, in floats: x and the random part of a step are added, cut off to 24 bits, and cut off again by
-/// the processor's conversion, which has FP16's subnormals.
+/// adding 2^13 of the binade, whose last place is a step. A sum that has reached the next binade is less than
+/// a step beyond its start, so that the step of x's binade will do.
 HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
   const __m512i sign = _mm512_set1_epi32(static_cast<int>(sign_bit));
   const __m512i infinity = _mm512_set1_epi32(static_cast<int>(infinity_bits));
   const __m512i magnitude = _mm512_maskz_andnot_epi32(all, sign, _mm512_castps_si512(x));
   const __m512i binade = _mm512_maskz_max_epi32(all, _mm512_maskz_and_epi32(all, magnitude, infinity),
                                                 _mm512_set1_epi32(113 << 23));  // 2^-14 at least
-  // (random + 1/2) / 2^16 of a step, which is 2^-10 of the binade.
-  const __m512 part = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(all, random), _mm512_set1_ps(0x1p-26f),
-                                      _mm512_set1_ps(0x1p-27f));
+  // (random + 1/2) / 2^16 of a step, which is 2^-10 of the binade; 2^23 + random is a float of these bits.
+  const __m512 shifted = _mm512_castsi512_ps(_mm512_or_si512(random, _mm512_set1_epi32(0x4B000000)));
+  const __m512 part = _mm512_fmadd_ps(shifted, _mm512_set1_ps(0x1p-26f), _mm512_set1_ps(0x1p-27f - 0x1p-3f));
   constexpr int cut = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
-  const __m512 sum = _mm512_maskz_add_round_ps(all, _mm512_castsi512_ps(magnitude),
-                                               _mm512_mul_ps(part, _mm512_castsi512_ps(binade)), cut);
-  __m512i result = _mm512_castps_si512(_mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtps_ph(all, sum, cut)));
+  const __m512 step = _mm512_castsi512_ps(binade), to_magic = _mm512_set1_ps(0x1p13f);
+  const __m512 sum = _mm512_fmadd_round_ps(part, step, _mm512_castsi512_ps(magnitude), cut);
+  const __m512 cut_off = _mm512_fmadd_round_ps(step, to_magic, sum, cut);
+  __m512i result = _mm512_castps_si512(_mm512_fnmadd_ps(step, to_magic, cut_off));
   const __mmask16 over = _mm512_cmp_ps_mask(sum, _mm512_set1_ps(65536), _CMP_GE_OQ);
   result = _mm512_mask_mov_epi32(result, over, infinity);
   constexpr int result_or_sign_of_x = 0xF8;  // A | (B & C)
@@ -181,13 +198,14 @@ HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
 template <typename Round>
 HALFSCOPE_HD void round_vectors(const float* in, float* out, std::size_t count, const std::uint16_t* random,
                                 Round round) {
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const auto here = static_cast<__mmask16>(count - i < lanes ? (1u << (count - i)) - 1u : 0xFFFFu);
+  const auto bits = [&](std::size_t i) {
     __m256i halves;
     std::memcpy(&halves, random + i, sizeof halves);
-    const __m512 x = _mm512_maskz_loadu_ps(here, in + i);
-    _mm512_mask_storeu_ps(out + i, here, round(x, _mm512_maskz_cvtepu16_epi32(all, halves)));
-  }
+    return _mm512_maskz_cvtepu16_epi32(all, halves);
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(out + i, round(load(in + i), bits(i)));
+  if (i < count) store_some(out + i, round(load_some(in + i, count - i), bits(i)), count - i);
 }
 
 bool is_fp16(const RoundingGrid& grid) {
@@ -223,9 +241,10 @@ template <>
 void round_stochastic_isa<target_isa>(const float* in, float* out, std::size_t count, const Quantizer& q,
                                       const RandomStream& stream) {
   const RoundingGrid grid = rounding_grid(q);
+  const Keys keys = keys_of(stream.seed);
   alignas(64) std::uint16_t random[tile];
   for (std::size_t start = 0; start < count; start += tile) {
-    draw(stream, start / 8, random);
+    draw(stream, keys, start / 8, random);
     round_tile(in + start, out + start, count - start < tile ? count - start : tile, random, grid);
   }
 }
