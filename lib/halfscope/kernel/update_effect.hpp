@@ -39,6 +39,11 @@ inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 3
 namespace cuda {
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);
-}
+
+/// Queues it. `numbers`, zeros on the device, become the two counts and the bits of the two sums.
+inline constexpr std::size_t update_effect_numbers = 4;
+void queue_update_effect(std::span<const float> weights, std::span<const float> updates,
+                         const WeightStorage& storage, std::span<std::int64_t> numbers);
+}  // namespace cuda
 
 }  // namespace halfscope

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from math import log2
 
+import numpy as np
+import torch
+
 from halfscope import Histogram, UpdateCounters
+from halfscope.torch.counting import Waiting, counting_of, update_counters
 
 HALF_LIMIT = 65520  # from here on FP16 rounds to infinity
 
@@ -17,6 +22,33 @@ class Observations:
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
     updates: dict[str, UpdateCounters] = field(default_factory=dict)  # by parameter
+    _waiting: Waiting = field(default_factory=Waiting)
+
+    def count(self, role: str, tensor: str, elements: torch.Tensor, scale: float = 1.0) -> None:
+        self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
+
+    def count_update(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
+        """Which of the updates FP16 would lose, and how large they are beside the weights."""
+        counting = counting_of(weights)
+        found = counting.updates(weights, update)
+        if isinstance(found, torch.Tensor):
+            self._waiting.add(found, partial(self._add_update, parameter, weights.numel()))
+        else:
+            self.updates[parameter] = found
+        self._add_counted("update_ratio", parameter, counting.ratios(weights, update), 1.0)
+
+    def finish(self) -> None:
+        """Fetches what was counted on devices: until then it is not among the histograms and updates."""
+        self._waiting.finish()
+
+    def _add_counted(self, role: str, tensor: str, found: Histogram | torch.Tensor, scale: float) -> None:
+        if isinstance(found, torch.Tensor):
+            self._waiting.add(found, lambda bins: self.add(role, tensor, Histogram.from_bins(bins), scale))
+        else:
+            self.add(role, tensor, found, scale)
+
+    def _add_update(self, parameter: str, elements: int, numbers: np.ndarray) -> None:
+        self.updates[parameter] = update_counters(numbers, elements)
 
     def add(self, role: str, tensor: str, histogram: Histogram, scale: float = 1.0) -> None:
         known = self.histograms.get((role, tensor))

@@ -6,25 +6,29 @@ from collections.abc import Iterator
 
 import torch
 
-from halfscope.torch.tensors import on_host
+from halfscope.torch.counting import where_counted
 
 
 class Weights:
-    """Copies of the parameters that have a gradient, float32, of float64 float64; none until the first `keep`."""
+    """Copies of the parameters that have a gradient, where these are counted; none until the first `keep`.
+
+    float32, and float64 of float64.
+    """
 
     def __init__(self, parameters: dict[str, torch.nn.Parameter]) -> None:
         self._parameters = parameters
         self._copies: dict[str, torch.Tensor] = {}
         self._moved: list[str] = []
-        self._differences: dict[torch.dtype, torch.Tensor] = {}
+        self._differences: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
     def keep(self) -> None:
         """Copies the weights as they are, before a step."""
         self._moved = [name for name, parameter in self._parameters.items() if parameter.grad is not None]
         for name in self._moved:
-            weights = on_host(self._parameters[name])
-            if name not in self._copies:
-                self._copies[name] = torch.empty(weights.shape, dtype=_at_least_float32(weights))
+            weights = where_counted(self._parameters[name])
+            known = self._copies.get(name)
+            if known is None or known.device != weights.device:
+                self._copies[name] = torch.empty(weights.shape, dtype=_at_least_float32(weights), device=weights.device)
             self._copies[name].copy_(weights)
 
     def moved(self) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
@@ -32,12 +36,13 @@ class Weights:
         for name in self._moved:
             before = self._copies[name]
             update = self._difference(before)
-            yield name, before, torch.sub(on_host(self._parameters[name]).to(before.dtype), before, out=update)
+            yield name, before, torch.sub(where_counted(self._parameters[name]).to(before.dtype), before, out=update)
 
     def _difference(self, like: torch.Tensor) -> torch.Tensor:
-        known = self._differences.get(like.dtype)
+        kind = (like.dtype, like.device)
+        known = self._differences.get(kind)
         if known is None or known.numel() < like.numel():
-            known = self._differences[like.dtype] = torch.empty(like.numel(), dtype=like.dtype)
+            known = self._differences[kind] = torch.empty(like.numel(), dtype=like.dtype, device=like.device)
         return known[: like.numel()].view(like.shape)
 
 
