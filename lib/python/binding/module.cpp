@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
   python::bind_updates(module);
   python::bind_advice(module);
   python::bind_device(module);
+  python::bind_memory(module);
   python::bind_scalers(module);
   python::bind_replay(module);
 }

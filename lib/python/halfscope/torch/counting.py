@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from halfscope import Histogram, UpdateCounters, lost_updates, update_ratios
-from halfscope._core import can_count_on_gpu
+from halfscope._core import can_count_on_gpu, count_floats
 from halfscope.torch import binning, queueing
 from halfscope.torch.tensors import dense, on_host
 
@@ -25,7 +25,28 @@ class Counting(NamedTuple):
     ratios: Callable[[torch.Tensor, torch.Tensor], Histogram | torch.Tensor]
 
 
-ON_HOST = Counting(lambda tensor: Histogram(on_host(tensor)), lost_updates, update_ratios)
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether it lies in CPU memory as contiguous float32, which is counted by its address."""
+    return (
+        tensor.is_cpu
+        and tensor.dtype is torch.float32
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and countings["cpu"] is ON_HOST
+    )
+
+
+def region(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where a plain tensor lies, as `count_floats` and `KeptWeights` take it; valid as long as the tensor."""
+    return tensor.data_ptr(), tensor.numel()
+
+
+def _histogram(tensor: torch.Tensor) -> Histogram:
+    return count_floats([region(tensor)])[0] if is_plain(tensor) else Histogram(on_host(tensor))
+
+
+ON_HOST = Counting(_histogram, lost_updates, update_ratios)
 BY_PYTORCH = Counting(lambda tensor: binning.histogram_bins(dense(tensor)), binning.update_effect, binning.ratio_bins)
 BY_KERNELS = Counting(lambda tensor: queueing.histogram_bins(dense(tensor)), queueing.update_effect, queueing.ratio_bins)
 

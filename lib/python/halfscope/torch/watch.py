@@ -203,16 +203,14 @@ class Watch:
         result = step(*arguments, **options)
         self._stepped = True
         if self._seen is not None:
-            for name, weights, update in self._weights.moved():
-                self._seen.count_update(name, weights, update)
+            self._weights.count_updates(self._seen)
         if self._scaler is None:
             self._end_step(1.0)
         return result
 
     def _count_weight_gradients(self) -> None:
-        for name, parameter in self._parameters.items():
-            if parameter.grad is not None:
-                self._seen.count("weight_gradient", name, parameter.grad)
+        gradients = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
+        self._seen.count_all("weight_gradient", gradients)
 
     def _update_scale(self, update, *arguments, **options):
         """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
