@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 import halfscope  # noqa: E402
+from halfscope import _core  # noqa: E402
 from halfscope.torch import watch  # noqa: E402
+from halfscope.torch.counting import region  # noqa: E402
 from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train  # noqa: E402
 
 
@@ -120,3 +123,39 @@ def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.M
     model = Planted()
     with pytest.raises(ImportError, match="tensorboard= needs the package tensorboard: pip install tensorboard"):
         watch(model, 1, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), tensorboard=tmp_path)
+
+
+@pytest.mark.parametrize("size", [1, 31, 1024, 257 * 259])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_moved_weights_are_counted_as_their_difference(size: int, threads: int) -> None:
+    """Every float32 as a weight and as an update, in one pass beside the three that the package offers."""
+    random = np.random.default_rng(size)
+    before, after = (torch.from_numpy(random.integers(0, 1 << 32, size, dtype=np.uint32).view(np.float32)) for _ in "ab")
+    after[::2] = before[::2] * (1 + 1e-3 * torch.randn(len(after[::2])))
+    after[::7] = before[::7]
+    kept = _core.KeptWeights()
+    _core.set_thread_count(threads)
+    kept.keep([region(before), region(after)])
+    (found, unmoved) = kept.moved([region(after), region(after)])
+    update = after - before
+    expected = halfscope.lost_updates(before, update)
+    names = ("elements", "nonzero", "lost", "applied_over_intended")
+    assert [getattr(found.counters, name) for name in names] == [getattr(expected, name) for name in names]
+    assert found.ratios == halfscope.update_ratios(before, update)
+    assert unmoved.ratios.nonzero == 0 and unmoved.counters.elements == size
+    assert _core.count_floats([region(update), region(before)]) == [halfscope.Histogram(update), halfscope.Histogram(before)]
+
+
+def test_an_optimizer_may_put_other_weights_in_the_place_of_its_own() -> None:
+    class Replacing(torch.optim.SGD):
+        def step(self, closure=None) -> None:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.data = (parameter.data - 0.5).repeat(2)[::2]  # no longer contiguous
+
+    model = Planted()
+    optimizer = Replacing(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        train(model, optimizer, 1)
+    ratios = watched.histograms("update_ratio")["second.weight"]
+    assert (ratios.elements, ratios.nonzero, ratios.max_abs) == (ELEMENTS, ELEMENTS, 0.5)

@@ -35,6 +35,20 @@ class DeviceScope {
   Device previous_;
 };
 
+/// For the life of the object, what this thread queues goes to a stream of its caller's: `stream` is a
+/// cudaStream_t as a number, of the GPU `gpu`. On the simulated device, and without CUDA, it changes nothing.
+class StreamScope {
+ public:
+  StreamScope(int gpu, std::uintptr_t stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  int previous_gpu_ = 0;
+  std::optional<std::uintptr_t> previous_{};
+};
+
 /// The device that Device::cuda stands for.
 struct DeviceDescription {
   std::string name;            ///< "NVIDIA H200"

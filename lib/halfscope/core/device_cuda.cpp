@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include <halfscope/core/device.hpp>
 #include <halfscope/core/device_cuda.cuh>
@@ -57,6 +58,9 @@ const std::string& device_obstacle() {
   return found;
 }
 
+/// Where a StreamScope sends what this thread queues; nothing where there is none: 0 is a stream too.
+thread_local constinit std::optional<std::uintptr_t> callers_stream;
+
 struct DestroyStream {
   void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
 };
@@ -82,6 +86,18 @@ void synchronize_device() {
 SimulatedDevice::SimulatedDevice() = default;
 SimulatedDevice::~SimulatedDevice() = default;
 
+StreamScope::StreamScope(int gpu, std::uintptr_t stream) : previous_(callers_stream) {
+  device_memory::require_device();
+  cuda::check(cudaGetDevice(&previous_gpu_), "cudaGetDevice");
+  cuda::check(cudaSetDevice(gpu), "cudaSetDevice");
+  callers_stream = stream;
+}
+
+StreamScope::~StreamScope() {
+  callers_stream = previous_;
+  (void)cudaSetDevice(previous_gpu_);
+}
+
 namespace cuda {
 
 void check(cudaError_t status, const char* what, std::source_location where) {
@@ -92,6 +108,8 @@ void check(cudaError_t status, const char* what, std::source_location where) {
 }
 
 cudaStream_t stream() {
+  if (callers_stream)
+    return reinterpret_cast<cudaStream_t>(*callers_stream);  // NOLINT(performance-no-int-to-ptr)
   thread_local const std::unique_ptr<CUstream_st, DestroyStream> own = [] {
     cudaStream_t created = nullptr;
     check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreate");

@@ -102,6 +102,9 @@ SimulatedDevice::~SimulatedDevice() {
   --simulations;
 }
 
+StreamScope::StreamScope(int /*gpu*/, std::uintptr_t /*stream*/) {}
+StreamScope::~StreamScope() = default;
+
 std::optional<DeviceDescription> describe_cuda_device() {
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 
 #include <halfscope/core/memory.hpp>
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/binned_histogram.hpp>
 #include <halfscope/kernel/counters.cuh>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
@@ -74,24 +75,26 @@ struct CountedRound {
   }
 };
 
-/// Counts of bins, and the largest finite magnitude.
-struct Found {
-  std::vector<std::int64_t> counts;
-  float max_abs = 0;
-};
+/// Counts of bins, and last the bits of the largest finite magnitude.
+using Found = std::vector<std::int64_t>;
+
+/// Queues the counting of `count` elements into `totals` on the device, the largest magnitude in the last of
+/// them.
+template <typename Source, typename Counter, typename Round>
+void queue_count(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
+                 std::span<std::int64_t> totals) {
+  auto* const largest = reinterpret_cast<std::uint32_t*>(&on_device(totals)[totals.size() - 1]);
+  count_each((count + run - 1) / run, totals.first(totals.size() - 1),
+             CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
+}
 
 /// The counts of `count` elements, which come to the host with the largest magnitude in one copy.
 template <typename Source, typename Counter, typename Round>
 Found count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
                       std::size_t bin_count) {
   auto memory = Memory<std::int64_t>::zeros(bin_count + 1);
-  const std::span<std::int64_t> totals = memory.values().first(bin_count);
-  auto* const largest = reinterpret_cast<std::uint32_t*>(memory.data() + bin_count);
-  count_each((count + run - 1) / run, totals,
-             CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
-  Found found{memory.to_host(), 0};
-  found.max_abs = from_bits(static_cast<std::uint32_t>(found.counts.back()));
-  return found;
+  queue_count(count, source, counter, round, memory.values());
+  return memory.to_host();
 }
 
 /// The same with the rounding of `quantizer`; an identity does not round at all.
@@ -124,34 +127,21 @@ Found count_and_round(std::span<float> values, const Counter& counter, const Qua
   return rounded.template operator()<Rounding::nearest_even>();
 }
 
-void add_to(const Found& found, const OrderedEdges& edges, HistogramCounts& counts) {
-  const Extremes everything{.negative_zeros = 0, .max_finite = 0, .first_field = 0, .last_field = 255};
-  add_bins(found.counts.data(), everything, edges, counts);
-  for (std::uint32_t binade = 0; binade < subnormal_binades; ++binade) {
-    for (std::uint32_t c = 0; c < classes; ++c) {
-      add_to_binade(counts.binades.data()[binade], c, found.counts[subnormal_bins + classes * binade + c],
-                    edges);
-    }
-  }
-  counts.negative_zeros += found.counts[negative_zero_bin];
-  counts.max_abs = std::max(counts.max_abs, found.max_abs);
-}
-
 void add_to(const Found& found, CastTally& tally) {
-  tally.zeros += found.counts[zeros];
-  tally.nonfinite += found.counts[nonfinite];
-  tally.flushed += found.counts[flushed];
-  tally.subnormal += found.counts[subnormal];
-  tally.overflow += found.counts[overflow];
-  tally.max_abs = std::max(tally.max_abs, found.max_abs);
+  tally.zeros += found[zeros];
+  tally.nonfinite += found[nonfinite];
+  tally.flushed += found[flushed];
+  tally.subnormal += found[subnormal];
+  tally.overflow += found[overflow];
+  tally.max_abs = std::max(tally.max_abs, from_bits(static_cast<std::uint32_t>(found.back())));
 }
 
 }  // namespace
 
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
                           HistogramCounts& counts) {
-  const OrderedEdges ordered(edges);
-  add_to(count_and_round(values, HistogramCounter{ordered}, quantizer, {}, histogram_bins), ordered, counts);
+  const HistogramCounter counter{OrderedEdges(edges)};
+  add_bins_to(counts, count_and_round(values, counter, quantizer, {}, binned::max_abs), edges);
 }
 
 void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
@@ -165,11 +155,21 @@ void round_and_compare(std::span<float> values, const Quantizer& quantizer, cons
   add_to(count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, tally_bins), tally);
 }
 
+void queue_histogram(std::span<const float> values, std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  queue_count(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
+              HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+}
+
+void queue_ratio_histogram(std::span<const float> weights, std::span<const float> updates,
+                           std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  queue_count(static_cast<std::int64_t>(weights.size()), RatiosOf{on_device(weights), on_device(updates)},
+              HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+}
+
 void histogram(std::span<const float> values, HistogramCounts& counts, const BinadeEdges& edges) {
-  const OrderedEdges ordered(edges);
-  add_to(count_and_round(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
-                         HistogramCounter{ordered}, LeaveAsItIs{}, histogram_bins),
-         ordered, counts);
+  auto bins = Memory<std::int64_t>::zeros(binned::size);
+  queue_histogram(values, bins.values(), edges);
+  add_bins_to(counts, bins.to_host(), edges);
 }
 
 void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
@@ -180,11 +180,9 @@ void tally_cast(std::span<const float> values, const CastLimits& limits, CastTal
 
 void ratio_histogram(std::span<const float> weights, std::span<const float> updates, const BinadeEdges& edges,
                      HistogramCounts& counts) {
-  const OrderedEdges ordered(edges);
-  add_to(count_and_round(static_cast<std::int64_t>(weights.size()),
-                         RatiosOf{on_device(weights), on_device(updates)}, HistogramCounter{ordered},
-                         LeaveAsItIs{}, histogram_bins),
-         ordered, counts);
+  auto bins = Memory<std::int64_t>::zeros(binned::size);
+  queue_ratio_histogram(weights, updates, bins.values(), edges);
+  add_bins_to(counts, bins.to_host(), edges);
 }
 
 }  // namespace halfscope::cuda

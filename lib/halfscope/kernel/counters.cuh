@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/binned_histogram.hpp>
 #include <halfscope/kernel/cast_tally.hpp>
 #include <halfscope/kernel/histogram_bins.hpp>
 #include <halfscope/kernel/launch.cuh>
@@ -19,12 +20,7 @@ HALFSCOPE_HD int leading_zeros(std::uint32_t bits) {
 #endif
 }
 
-/// Behind the bins by exponent field stand those of FP32's subnormals by binade, and one for -0.
-constexpr std::uint32_t subnormal_bins = bins;
-constexpr std::uint32_t subnormal_binades = 23;
-constexpr std::uint32_t negative_zero_bin = subnormal_bins + classes * subnormal_binades;
-constexpr std::size_t histogram_bins = negative_zero_bin + 1;
-
+/// Fills the bins of kernel/binned_histogram.hpp.
 struct HistogramCounter {
   OrderedEdges edges;
 
@@ -34,11 +30,11 @@ struct HistogramCounter {
     std::uint32_t bin = classes * field, fraction = magnitude & 0x7FFFFFu;
     if (field == 0 && magnitude != 0) {
       const int zeros = leading_zeros(magnitude);
-      bin = subnormal_bins + classes * static_cast<std::uint32_t>(31 - zeros);
+      bin = static_cast<std::uint32_t>(binned::subnormals) + classes * static_cast<std::uint32_t>(31 - zeros);
       fraction = magnitude << (zeros - 8) & 0x7FFFFFu;
     }
     to.count(bin + static_cast<std::uint32_t>(fraction_class(static_cast<std::int32_t>(fraction), edges)));
-    if (to_bits(x) == sign_bit) to.count(negative_zero_bin);
+    if (to_bits(x) == sign_bit) to.count(static_cast<std::uint32_t>(binned::negative_zeros));
   }
   HALFSCOPE_HD void finish(BlockBins) const {}
 };

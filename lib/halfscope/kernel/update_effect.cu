@@ -8,7 +8,7 @@
 namespace halfscope::cuda {
 namespace {
 
-enum Bin : std::uint32_t { nonzero, lost, bin_count };
+enum Number : std::uint32_t { nonzero, lost, counts, applied = counts, intended };
 
 struct Sums {
   double applied, intended;
@@ -60,27 +60,45 @@ struct AddTile {
   }
 };
 
+/// One thread, for the order of the sum.
+struct AddAll {
+  const Sums* tiles;
+  std::int64_t count;
+  std::int64_t* numbers;
+  HALFSCOPE_HD void operator()(std::int64_t) const {
+    Sums total{};
+    for (std::int64_t tile = 0; tile < count; ++tile) {
+      total.applied += tiles[tile].applied;
+      total.intended += tiles[tile].intended;
+    }
+    numbers[applied] = __builtin_bit_cast(std::int64_t, total.applied);
+    numbers[intended] = __builtin_bit_cast(std::int64_t, total.intended);
+  }
+};
+
 }  // namespace
+
+void queue_update_effect(std::span<const float> weights, std::span<const float> updates,
+                         const WeightStorage& storage, std::span<std::int64_t> numbers) {
+  const auto count = static_cast<std::int64_t>(weights.size());
+  const std::int64_t tiles = (count + update_effect_tile - 1) / update_effect_tile;
+  Memory<Sums> lane_sums(static_cast<std::size_t>(tiles * update_effect_lanes));
+  Memory<Sums> tile_sums(static_cast<std::size_t>(tiles));
+  count_each(tiles * update_effect_lanes, numbers.first(counts),
+             AddLane{on_device(weights), on_device(updates), count, storage, on_device(lane_sums.values())},
+             "update_effect");
+  const std::span<const Sums> lanes = lane_sums.values(), all = tile_sums.values();
+  for_each(tiles, AddTile{on_device(lanes), on_device(tile_sums.values())}, "update_effect");
+  for_each(1, AddAll{on_device(all), tiles, on_device(numbers)}, "update_effect");
+}
 
 UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                            const WeightStorage& storage) {
-  const auto count = static_cast<std::int64_t>(weights.size());
-  const std::int64_t tiles = (count + update_effect_tile - 1) / update_effect_tile;
-  auto bins = Memory<std::int64_t>::zeros(bin_count);
-  Memory<Sums> lane_sums(static_cast<std::size_t>(tiles * update_effect_lanes));
-  Memory<Sums> tile_sums(static_cast<std::size_t>(tiles));
-  count_each(tiles * update_effect_lanes, bins.values(),
-             AddLane{on_device(weights), on_device(updates), count, storage, on_device(lane_sums.values())},
-             "update_effect");
-  const std::span<const Sums> lanes = lane_sums.values();
-  for_each(tiles, AddTile{on_device(lanes), on_device(tile_sums.values())}, "update_effect");
-  const std::vector<std::int64_t> counts = bins.to_host();
-  UpdateEffect total{.nonzero = counts[nonzero], .lost = counts[lost]};
-  for (const Sums& tile : tile_sums.to_host()) {
-    total.applied += tile.applied;
-    total.intended += tile.intended;
-  }
-  return total;
+  auto numbers = Memory<std::int64_t>::zeros(update_effect_numbers);
+  queue_update_effect(weights, updates, storage, numbers.values());
+  const std::vector<std::int64_t> found = numbers.to_host();
+  return {found[nonzero], found[lost], __builtin_bit_cast(double, found[applied]),
+          __builtin_bit_cast(double, found[intended])};
 }
 
 }  // namespace halfscope::cuda

@@ -35,10 +35,29 @@ inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 3
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);
 
-/// The same of arrays on the device, which the above calls where that is the active one.
+/// The same of each tile, on this thread and in CPU memory; the first of them is tile `first` of its array.
+/// Throws RequestError where there are not as many tiles as the arrays have.
+void update_effects(std::span<const float> weights, std::span<const float> updates,
+                    const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles);
+
+/// Adds what one array or tile did to what those before it did.
+constexpr UpdateEffect& operator+=(UpdateEffect& total, const UpdateEffect& next) {
+  total.nonzero += next.nonzero;
+  total.lost += next.lost;
+  total.applied += next.applied;
+  total.intended += next.intended;
+  return total;
+}
+
+/// The same of arrays on the device, which `update_effect` calls where that is the active one.
 namespace cuda {
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);
-}
+
+/// Queues it. `numbers`, zeros on the device, become the two counts and the bits of the two sums.
+inline constexpr std::size_t update_effect_numbers = 4;
+void queue_update_effect(std::span<const float> weights, std::span<const float> updates,
+                         const WeightStorage& storage, std::span<std::int64_t> numbers);
+}  // namespace cuda
 
 }  // namespace halfscope

@@ -2,6 +2,9 @@
 #include <halfscope/stats/exponent_histogram.hpp>
 
 #include <algorithm>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
 
 namespace halfscope {
 
@@ -38,6 +41,19 @@ std::int64_t ExponentHistogram::nonzero() const {
 
 std::int64_t ExponentHistogram::elements() const {
   return nonzero() + zeros() + infinities() + nans();
+}
+
+void add_in_threads(ExponentHistogram& histogram, std::span<const float> values) {
+  constexpr std::size_t least = std::size_t{1} << 16;  // elements worth a thread
+  const std::size_t parts = std::min(static_cast<std::size_t>(thread_count()), values.size() / least);
+  if (parts < 2 || active_device() == Device::cuda) return histogram.add(values);
+  std::vector<ExponentHistogram> found(parts, ExponentHistogram(histogram.format()));
+  parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
+    const auto part = static_cast<std::size_t>(index);
+    const std::size_t first = values.size() * part / parts, end = values.size() * (part + 1) / parts;
+    found[part].add(values.subspan(first, end - first));
+  });
+  for (const ExponentHistogram& part : found) histogram.merge(part);
 }
 
 }  // namespace halfscope

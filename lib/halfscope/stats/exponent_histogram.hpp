@@ -53,4 +53,7 @@ class ExponentHistogram {
   HistogramCounts counts_;
 };
 
+/// `histogram.add(values)`, in as many threads as there are where the array is large.
+void add_in_threads(ExponentHistogram& histogram, std::span<const float> values);
+
 }  // namespace halfscope

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/counted_round.hpp>
 #include <halfscope/kernel/update_effect.hpp>
 #include <halfscope/kernel/update_tally.hpp>
@@ -19,6 +21,18 @@ void require_same_size(const UpdateEvent& event) {
   throw RequestError("update_loss: " + std::string(event.site.tensor) + " has " +
                      std::to_string(event.before.size()) + " weights and " +
                      std::to_string(event.update.size()) + " updates; give as many of one as of the other");
+}
+
+/// Of one thread.
+void add_ratios(std::span<const float> weights, std::span<const float> updates, HistogramCounts& counts) {
+  std::array<float, ratio_tile> buffer;
+  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
+    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
+    const std::size_t without =
+        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
+    histogram(ratios, counts);
+    counts.zeros -= static_cast<std::int64_t>(without);
+  }
 }
 
 class UpdateLoss final : public Tracker {
@@ -51,20 +65,23 @@ UpdateCounters count_lost_updates(const UpdateEvent& event) {
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
-  HistogramCounts counts;
   if (active_device() == Device::cuda) {
+    HistogramCounts counts;
     cuda::ratio_histogram(weights, updates, binade_edges(fp16), counts);
     return ExponentHistogram(counts);
   }
-  std::vector<float> buffer(std::min(weights.size(), ratio_tile));
-  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
-    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
-    const std::size_t without =
-        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
-    histogram(ratios, counts);
-    counts.zeros -= static_cast<std::int64_t>(without);
-  }
-  return ExponentHistogram(counts);
+  const std::size_t parts =
+      std::clamp<std::size_t>(weights.size() / (2 * ratio_tile), 1, static_cast<std::size_t>(thread_count()));
+  std::vector<HistogramCounts> counts(parts);
+  parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
+    const auto part = static_cast<std::size_t>(index);
+    const std::size_t first = weights.size() * part / parts;
+    const std::size_t count = weights.size() * (part + 1) / parts - first;
+    add_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part]);
+  });
+  ExponentHistogram total;
+  for (const HistogramCounts& part : counts) total.merge(ExponentHistogram(part));
+  return total;
 }
 
 std::unique_ptr<Tracker> make_update_loss(const TrackerOptions& /*options*/) {

@@ -11,6 +11,8 @@ void bind_histogram(nanobind::module_& module);
 void bind_dot(nanobind::module_& module);
 void bind_updates(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
+void bind_device(nanobind::module_& module);
+void bind_memory(nanobind::module_& module);
 void bind_scalers(nanobind::module_& module);
 void bind_replay(nanobind::module_& module);
 

@@ -6,6 +6,9 @@
 
 #include <array>
 #include <cstring>
+#include <halfscope/core/error.hpp>
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/gather.hpp>
 #include <halfscope/kernel/widen.hpp>
 #include <string>
 
@@ -28,10 +31,15 @@ std::string name_of(nb::dlpack::dtype type) {
                      type.code < kinds.size() ? kinds[type.code] : "unknown type of bits: ", type.bits);
 }
 
+/// A PyTorch tensor that takes part in a gradient hands out its elements only when asked to forget that.
+nb::object without_gradient(nb::handle source) {
+  const bool recorded =
+      nb::bool_(nb::getattr(source, "requires_grad", nb::bool_(false))) && nb::hasattr(source, "detach");
+  return recorded ? source.attr("detach")() : nb::borrow(source);
+}
+
 Dlpack import_array(nb::handle source, std::string_view argument) {
-  // A PyTorch tensor that takes part in a gradient hands out its elements only when asked to forget that.
-  const bool recorded = nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach");
-  const nb::object array = recorded ? source.attr("detach")() : nb::borrow(source);
+  const nb::object array = without_gradient(source);
   Dlpack imported;
   if (nb::ndarray_check(array) && nb::try_cast(array, imported)) return imported;
   throw nb::type_error(
@@ -57,13 +65,25 @@ StoredType element_of(const Dlpack& array, std::string_view argument, Float64 wi
           .c_str());
 }
 
-void require_host_memory(const Dlpack& array, std::string_view argument) {
+bool in_host_memory(const Dlpack& array) {
   const int device = array.device_type();
-  if (device == nb::device::cpu::value || device == nb::device::cuda_host::value) return;
+  return device == nb::device::cpu::value || device == nb::device::cuda_host::value;
+}
+
+void require_reachable(const Dlpack& array, std::string_view argument, Where where) {
+  if (in_host_memory(array)) return;
+  const int device = array.device_type();
+  const bool cuda = device == nb::device::cuda::value || device == nb::device::cuda_managed::value;
+  if (cuda && where == Where::anywhere && describe_cuda_device()) return;
   throw nb::value_error(
       fmt::format("{}: an array in the memory of a device (DLPack device {}); bring it to the CPU first",
                   argument, device)
           .c_str());
+}
+
+/// The same array once more, now with the promise that `stream` sees what was queued for it before.
+Dlpack import_for_stream(nb::handle source, std::uintptr_t stream) {
+  return nb::cast<Dlpack>(without_gradient(source).attr("__dlpack__")(nb::arg("stream") = stream));
 }
 
 bool is_contiguous(const Dlpack& array) {
@@ -108,28 +128,66 @@ std::vector<std::byte> gather(const Dlpack& array, std::size_t width) {
   return width == 2 ? gather<2>(array) : width == 4 ? gather<4>(array) : gather<8>(array);
 }
 
+void widen_in_threads(StoredType type, const std::byte* in, std::span<float> out) {
+  constexpr std::int64_t grain = 1 << 16;
+  parallel_for_ranges(static_cast<std::int64_t>(out.size()), grain,
+                      [&](std::int64_t first, std::int64_t count) noexcept {
+                        const auto start = static_cast<std::size_t>(first);
+                        widen(type, in + start * bytes_per_element(type),
+                              out.subspan(start, static_cast<std::size_t>(count)));
+                      });
+}
+
 std::vector<float> read(const Dlpack& array, StoredType type) {
   std::vector<float> values(array.size());
   if (is_contiguous(array)) {
-    widen(type, static_cast<const std::byte*>(array.data()), values);
+    widen_in_threads(type, static_cast<const std::byte*>(array.data()), values);
   } else {
-    widen(type, gather(array, bytes_per_element(type)).data(), values);
+    widen_in_threads(type, gather(array, bytes_per_element(type)).data(), values);
   }
   return values;
 }
 
 }  // namespace
 
-Floats::Floats(nb::handle array, std::string_view argument, Float64 wide)
+Floats::Floats(nb::handle array, std::string_view argument, Float64 wide, Where where, std::uintptr_t stream)
     : array_(import_array(array, argument)) {
   const StoredType type = element_of(array_, argument, wide);
-  require_host_memory(array_, argument);
-  if (type == StoredType::f32 && is_contiguous(array_)) {
+  require_reachable(array_, argument, where);
+  if (!in_host_memory(array_)) {
+    array_ = import_for_stream(array, stream);
+    on_device_.emplace(array_.device_id(), stream);
+    read_on_device(type);
+  } else if (type == StoredType::f32 && is_contiguous(array_)) {
     values_ = {static_cast<const float*>(array_.data()), array_.size()};
   } else {
     copy_ = read(array_, type);
     values_ = copy_;
   }
+}
+
+void Floats::read_on_device(StoredType type) {
+  if (type == StoredType::f32 && is_contiguous(array_)) {
+    values_ = {static_cast<const float*>(array_.data()), array_.size()};
+    return;
+  }
+  if (array_.ndim() > StridedArray::most_axes)
+    throw RequestError(
+        fmt::format("an array of {} axes; give at most {}", array_.ndim(), StridedArray::most_axes));
+  StridedArray strided{
+      .data = static_cast<const std::byte*>(array_.data()), .type = type, .axes = array_.ndim()};
+  for (std::size_t axis = 0; axis < array_.ndim(); ++axis) {
+    strided.extents.at(axis) = static_cast<std::int64_t>(array_.shape(axis));
+    strided.strides.at(axis) = array_.stride(axis);
+  }
+  device_copy_ = Memory<float>(array_.size());
+  cuda::gather(strided, device_copy_.values());
+  values_ = device_copy_.values();
+}
+
+void require_same_device(const Floats& one, const Floats& other, std::string_view function) {
+  if (one.device() != other.device())
+    throw RequestError(fmt::format("{}: one array is on a GPU, the other is not", function));
 }
 
 std::vector<std::size_t> Floats::shape() const {

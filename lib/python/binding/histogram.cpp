@@ -27,10 +27,10 @@ format: what `what_if` and `window` are about, "fp16" unless said otherwise; any
 
 constexpr const char* update_documentation = R"doc(Adds the elements of `array`, of any shape.
 
-float32, float16, bfloat16 or float64 in CPU memory. float64 is rounded to odd first, which leaves every count and
+float32, float16, bfloat16 or float64 in CPU memory, and in a GPU's where the package was built with CUDA. float64 is rounded to odd first, which leaves every count and
 what-if of a format with at most 22 significand bits exact; beyond float32's range it counts as its largest or
 smallest number, not as infinite or zero. Raises TypeError for other types and what is no array, ValueError for an
-array in a GPU's memory.)doc";
+array in a GPU's memory that is out of reach.)doc";
 
 constexpr const char* what_if_documentation =
     R"doc(What a cast to the histogram's format would do to the elements times `scale`: exact counts.
@@ -65,6 +65,12 @@ constexpr const char* from_record_documentation =
 max_abs is 0 where the record does not have it. Raises ValueError where a key is missing or the lists do not fit
 together.)doc";
 
+constexpr const char* from_bins_documentation =
+    R"doc(A histogram of FP16 from bins that were counted elsewhere, such as on a GPU: int64, one axis, in CPU memory.
+
+What each bin counts says kernel/binned_histogram.hpp. Raises ValueError for another number of bins, and for negative
+ones.)doc";
+
 constexpr const char* pandas_documentation =
     R"doc(The counts as a data frame: a row per binade, from the first to the last that holds anything.
 
@@ -77,9 +83,9 @@ constexpr const char* binades_documentation =
 Columns: all; exactly 2^e; those that round to 2^(e+1) with 11 significant bits; the same with 10.)doc";
 
 void update(ExponentHistogram& histogram, nb::handle array) {
-  const Floats input(array, "Histogram.update", Float64::rounded_to_odd);
+  const Floats input(array, "Histogram.update", Float64::rounded_to_odd, Where::anywhere);
   const nb::gil_scoped_release release;
-  histogram.add(input.values());
+  add_in_threads(histogram, input.values());
 }
 
 /// log2 of a scale that must be a power of two.
@@ -165,6 +171,8 @@ void bind_histogram(nb::module_& module) {
       .def_static("from_record", histogram_of, nb::arg("record").none(),
                   nb::sig("def from_record(record: Mapping[str, object]) -> Histogram"),
                   from_record_documentation)
+      .def_static("from_bins", histogram_of_bins, nb::arg("bins"),
+                  nb::sig("def from_bins(bins: numpy.ndarray) -> Histogram"), from_bins_documentation)
       .def_prop_ro(
           "format", [](const Self& self) { return to_string(self.format()); },
           "At whose edges the counts were made.")

@@ -5,7 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <halfscope/core/error.hpp>
+#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/binned_histogram.hpp>
 #include <utility>
 
 namespace halfscope::python {
@@ -93,6 +96,17 @@ ExponentHistogram histogram_of(nb::handle record) {
   if (PyMapping_HasKeyString(record.ptr(), "max_abs") != 0) {
     counts.max_abs = member<float>(record, "max_abs", "a number");
   }
+  return ExponentHistogram(counts);
+}
+
+ExponentHistogram histogram_of_bins(const Bins& bins) {
+  const std::span<const std::int64_t> numbers(bins.data(), bins.size());
+  if (std::ranges::any_of(numbers, [](std::int64_t count) { return count < 0; }))
+    throw RequestError("histogram bins: a count is negative");
+  if (!numbers.empty() && numbers.back() >= infinity_bits)
+    throw RequestError("histogram bins: max_abs is not finite");
+  HistogramCounts counts;
+  add_bins_to(counts, numbers, binade_edges(fp16));
   return ExponentHistogram(counts);
 }
 

@@ -2,15 +2,22 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope::python {
+
+using Bins =
+    nanobind::ndarray<const std::int64_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 
 /// The binades from the first to the last that hold anything, and what is in no binade.
 [[nodiscard]] nanobind::dict record_of(const ExponentHistogram& histogram);
 
 /// Throws RequestError where a key is missing or is not what `record_of` writes.
 [[nodiscard]] ExponentHistogram histogram_of(nanobind::handle record);
+
+/// From the bins of kernel/binned_histogram.hpp. Throws RequestError where they cannot be that.
+[[nodiscard]] ExponentHistogram histogram_of_bins(const Bins& bins);
 
 }  // namespace halfscope::python

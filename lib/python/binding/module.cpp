@@ -1,5 +1,6 @@
 // The module halfscope._core: errors as Python knows them, and everything that is bound.
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/parallel.hpp>
 
 #include "binding/bindings.hpp"
 
@@ -19,12 +20,18 @@ void translate(const std::exception_ptr& error, void*) {
 NB_MODULE(_core, module) {
   namespace python = halfscope::python;
   nanobind::register_exception_translator(translate);
+  module.def(
+      "set_thread_count", halfscope::set_thread_count, nanobind::arg("threads"),
+      "In how many threads large arrays are counted, 1 unless said otherwise; no result depends on it.\n\n"
+      "Raises ValueError for less than 1.");
   python::bind_round(module);
   python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_dot(module);
   python::bind_updates(module);
   python::bind_advice(module);
+  python::bind_device(module);
+  python::bind_memory(module);
   python::bind_scalers(module);
   python::bind_replay(module);
 }

@@ -12,19 +12,38 @@ namespace {
 
 constexpr const char* documentation = R"doc(Rounds every element to a format.
 
-array: any shape, float32, float16 or bfloat16; NumPy, PyTorch (CPU), JAX (CPU), or what speaks DLPack.
+array: any shape, float32, float16 or bfloat16; NumPy, PyTorch, JAX (CPU), or what speaks DLPack. A CUDA tensor of
+PyTorch where the package was built with CUDA.
 quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero".
 seed, step: which random numbers stochastic rounding draws; the same ones give the same bits.
 
 Returns a float32 array of the same shape and framework, which holds the numbers of any format exactly.
 Raises TypeError for float64 (rounding twice is not rounding), integers and what is no array; ValueError for an
-unknown quantizer and for arrays in a GPU's memory.)doc";
+unknown quantizer and for arrays in a GPU's memory that is out of reach.)doc";
+
+/// Into a tensor that PyTorch makes, since it knows when its memory is free again.
+nb::object round_on_gpu(const Floats& input, const Quantizer& quantizer, const RandomStream& stream,
+                        nb::handle like) {
+  const auto module = nb::cast<std::string>(nb::str(like.type().attr("__module__")));
+  if (!module.starts_with("torch"))
+    throw RequestError("round: on a GPU only tensors of PyTorch; bring the array to the CPU first");
+  const nb::module_ torch = nb::module_::import_("torch");
+  nb::object rounded = torch.attr("empty")(like.attr("shape"), nb::arg("dtype") = torch.attr("float32"),
+                                           nb::arg("device") = like.attr("device"));
+  const nb::object capsule = rounded.attr("__dlpack__")(nb::arg("stream") = default_stream);
+  const auto output = nb::cast<nb::ndarray<float, nb::device::cuda>>(capsule);
+  const nb::gil_scoped_release release;
+  round(input.values(), {output.data(), output.size()}, quantizer, stream);
+  synchronize_device();
+  return rounded;
+}
 
 nb::object round_array(nb::handle array, const std::string& quantizer, std::uint64_t seed,
                        std::uint32_t step) {
   const Quantizer parsed = parse_quantizer(quantizer);
-  const Floats input(array, "round");
+  const Floats input(array, "round", Float64::refused, Where::anywhere);
   const std::span<const float> values = input.values();
+  if (input.device() == Device::cuda) return round_on_gpu(input, parsed, {.seed = seed, .step = step}, array);
   auto rounded = std::make_unique_for_overwrite<float[]>(values.size());
   {
     const nb::gil_scoped_release release;

@@ -28,8 +28,10 @@ struct Pair {
   Floats weights, updates;
 
   Pair(nb::handle first, nb::handle second)
-      : weights(first, "weights", Float64::rounded_to_odd),
-        updates(second, "updates", Float64::rounded_to_odd) {}
+      : weights(first, "weights", Float64::rounded_to_odd, Where::anywhere),
+        updates(second, "updates", Float64::rounded_to_odd, Where::anywhere) {
+    require_same_device(weights, updates, "updates");
+  }
   [[nodiscard]] UpdateEvent event(const Quantizer& quantizer) const {
     return {.site = {.tensor = "weights"},
             .quantizer = quantizer,
@@ -58,6 +60,18 @@ ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
 
 void bind_updates(nb::module_& module) {
   nb::class_<UpdateCounters>(module, "UpdateCounters", "What became of the updates of one parameter.")
+      .def(
+          "__init__",
+          [](UpdateCounters* self, std::int64_t elements, std::int64_t nonzero, std::int64_t lost,
+             double applied_over_intended) {
+            new (self) UpdateCounters{.tensor = "weights",
+                                      .elements = elements,
+                                      .nonzero = nonzero,
+                                      .lost = lost,
+                                      .applied_over_intended = applied_over_intended};
+          },
+          nb::kw_only(), nb::arg("elements"), nb::arg("nonzero"), nb::arg("lost"),
+          nb::arg("applied_over_intended") = 1.0, "From counts that were made elsewhere, such as on a GPU.")
       .def_ro("elements", &UpdateCounters::elements)
       .def_ro("nonzero", &UpdateCounters::nonzero, "updates that are not zero")
       .def_ro("lost", &UpdateCounters::lost, "of those, the ones that change nothing")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import log2
 
+import numpy as np
+import torch
+
 from halfscope import Histogram, UpdateCounters
+from halfscope._core import count_floats
+from halfscope.torch.counting import Waiting, counting_of, is_plain, region, update_counters
 
 HALF_LIMIT = 65520  # from here on FP16 rounds to infinity
 
@@ -17,6 +24,41 @@ class Observations:
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
     updates: dict[str, UpdateCounters] = field(default_factory=dict)  # by parameter
+    _waiting: Waiting = field(default_factory=Waiting)
+
+    def count(self, role: str, tensor: str, elements: torch.Tensor, scale: float = 1.0) -> None:
+        self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
+
+    def count_all(self, role: str, tensors: dict[str, torch.Tensor]) -> None:
+        plain = {name: tensor for name, tensor in tensors.items() if is_plain(tensor)}
+        for name, found in zip(plain, count_floats(list(map(region, plain.values())))):
+            self.add(role, name, found)
+        for name, tensor in tensors.items():
+            if name not in plain:
+                self.count(role, name, tensor)
+
+    def count_update(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
+        """Which of the updates FP16 would lose, and how large they are beside the weights."""
+        counting = counting_of(weights)
+        found = counting.updates(weights, update)
+        if isinstance(found, torch.Tensor):
+            self._waiting.add(found, partial(self._add_update, parameter, weights.numel()))
+        else:
+            self.updates[parameter] = found
+        self._add_counted("update_ratio", parameter, counting.ratios(weights, update), 1.0)
+
+    def finish(self) -> None:
+        """Fetches what was counted on devices: until then it is not among the histograms and updates."""
+        self._waiting.finish()
+
+    def _add_counted(self, role: str, tensor: str, found: Histogram | torch.Tensor, scale: float) -> None:
+        if isinstance(found, torch.Tensor):
+            self._waiting.add(found, lambda bins: self.add(role, tensor, Histogram.from_bins(bins), scale))
+        else:
+            self.add(role, tensor, found, scale)
+
+    def _add_update(self, parameter: str, elements: int, numbers: np.ndarray) -> None:
+        self.updates[parameter] = update_counters(numbers, elements)
 
     def add(self, role: str, tensor: str, histogram: Histogram, scale: float = 1.0) -> None:
         known = self.histograms.get((role, tensor))
@@ -28,11 +70,16 @@ class Observations:
 
     def unscaled(self, role: str) -> dict[str, Histogram]:
         """By tensor, without the loss scale; one that is no power of two counts as the nearest. Not to be changed."""
-        return {
-            tensor: _without(self.scales[kind, tensor], found)
-            for (kind, tensor), found in self.histograms.items()
-            if kind == role
-        }
+        return {tensor: self._without_scale((kind, tensor)) for kind, tensor in self.histograms if kind == role}
+
+    def all_unscaled(self) -> Iterator[tuple[tuple[str, str], Histogram]]:
+        """The same by role and tensor."""
+        for key in self.histograms:
+            yield key, self._without_scale(key)
+
+    def _without_scale(self, key: tuple[str, str]) -> Histogram:
+        scale, found = self.scales[key], self.histograms[key]
+        return found if scale == 1 else found.scaled(power_of_two(1 / scale))
 
     def histogram_records(self, step: int) -> list[dict]:
         """Lines of histograms.jsonl."""
@@ -71,10 +118,6 @@ class Observations:
 def power_of_two(scale: float) -> float:
     """The nearest power of two: binades cannot be shifted by a fraction."""
     return 2.0 ** round(log2(scale))
-
-
-def _without(scale: float, histogram: Histogram) -> Histogram:
-    return histogram if scale == 1 else histogram.scaled(power_of_two(1 / scale))
 
 
 def _counts(histogram: Histogram) -> dict:

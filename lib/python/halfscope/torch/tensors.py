@@ -7,24 +7,23 @@ from fnmatch import fnmatchcase
 
 import torch
 
-from halfscope import Histogram
-
 COUNTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements in CPU memory, in a type that can be counted; no copy where they are there already.
+    """As `dense`, in CPU memory; no copy where the elements are there already."""
+    return dense(tensor).cpu()
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in a type that can be counted.
 
     Types of 8 bits become float32, which holds their numbers; float64 stays and is counted exactly.
     """
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    return tensor.to(device="cpu", dtype=tensor.dtype if tensor.dtype in COUNTED else torch.float32)
-
-
-def histogram_of(tensor: torch.Tensor) -> Histogram:
-    return Histogram(on_host(tensor))
+    return tensor if tensor.dtype in COUNTED else tensor.float()
 
 
 def floating(output: object) -> Iterator[torch.Tensor]:

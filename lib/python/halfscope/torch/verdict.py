@@ -23,13 +23,12 @@ class Totals:
 
     def add(self, seen: Observations) -> None:
         self._steps += 1
-        for role in ROLES:
+        for (role, tensor), histogram in seen.all_unscaled():
             known = self._histograms[role]
-            for tensor, histogram in seen.unscaled(role).items():
-                if tensor in known:
-                    known[tensor].merge(histogram)
-                else:
-                    known[tensor] = histogram.scaled(1.0)
+            if tensor in known:
+                known[tensor].merge(histogram)
+            else:
+                known[tensor] = histogram.scaled(1.0)
         for counters in seen.updates.values():
             self._nonzero += counters.nonzero
             self._lost += counters.lost

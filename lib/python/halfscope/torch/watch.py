@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
-from halfscope import Histogram, ScaleAdvice, advise_scale, lost_updates, update_ratios
+from halfscope import Histogram, ScaleAdvice, advise_scale
 from halfscope.loss_scales import GRADIENTS
+from halfscope._core import set_thread_count
 from halfscope.torch.board import Board
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
-from halfscope.torch.tensors import Choice, floating, histogram_of
+from halfscope.torch.tensors import Choice, floating
 from halfscope.torch.verdict import ROLES, Totals
 from halfscope.torch.weights import Weights
 from halfscope.torch.wrapping import wrap_method
@@ -76,12 +78,17 @@ class Watch:
             raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
         self._weights = Weights(self._parameters)
         self._done = 0
-        self._seen = Observations() if self._observes() else None
+        self._seen: Observations | None = None
+        self._known_scale: float | None = None
         self._stepped = False
         self._totals = Totals()
         self._trace: list[str] = []  # as text, which takes a tenth of the memory
         self._loss: float | None = None
-        self._hook()
+        self._layer_hooks: list[RemovableHandle] = []
+        self._hooks = [wrap_method(optimizer, "step", self._step)]
+        if scaler is not None:
+            self._hooks.append(wrap_method(scaler, "update", self._update_scale))
+        self._begin_step()
         if self._folder:
             self._folder.begin({"every": every, "loss_scale": "none" if scaler is None else "dynamic"})
 
@@ -135,6 +142,7 @@ class Watch:
         for remove in self._hooks:
             remove()
         self._hooks = []
+        self._unhook_layers()
         if self._folder:
             self._folder.finish(self._done, self.verdict())
         if self._board:
@@ -150,28 +158,40 @@ class Watch:
         """Whether the step that begins now is watched."""
         return self._done == 0 or (self._done + 1) % self._every == 0
 
-    def _hook(self) -> None:
-        self._hooks: list[Callable[[], None]] = [
-            layer.register_forward_hook(partial(self._after_forward, name)).remove
-            for name, layer in self._layers.items()
-        ]
-        self._hooks.append(wrap_method(self._optimizer, "step", self._step))
-        if self._scaler is not None:
-            self._hooks.append(wrap_method(self._scaler, "update", self._update_scale))
+    def _begin_step(self) -> None:
+        self._seen = Observations() if self._observes() else None
+        self._stepped, self._loss, self._known_scale = False, None, None
+        if self._seen is None:
+            self._unhook_layers()
+            return
+        set_thread_count(torch.get_num_threads())
+        if not self._layer_hooks:
+            self._layer_hooks = [
+                layer.register_forward_hook(partial(self._after_forward, name)) for name, layer in self._layers.items()
+            ]
+
+    def _unhook_layers(self) -> None:
+        """A hook costs a layer its short way to `forward`: no layer has one in a step that is not watched."""
+        for hook in self._layer_hooks:
+            hook.remove()
+        self._layer_hooks = []
 
     def _scale(self) -> float:
-        return 1.0 if self._scaler is None else float(self._scaler.get_scale())
+        """Of this step."""
+        if self._known_scale is None:
+            self._known_scale = 1.0 if self._scaler is None else float(self._scaler.get_scale())
+        return self._known_scale
 
     def _after_forward(self, name: str, _module: object, _inputs: object, output: object) -> None:
         if self._seen is None or not torch.is_grad_enabled():
             return
         for tensor in floating(output):
-            self._seen.add("activation", name, histogram_of(tensor))
+            self._seen.count("activation", name, tensor)
             if tensor.requires_grad:
                 tensor.register_hook(partial(self._after_backward, self._seen, name, self._scale()))
 
     def _after_backward(self, seen: Observations, name: str, scale: float, gradient: torch.Tensor) -> None:
-        seen.add("activation_gradient", name, histogram_of(gradient), scale)
+        seen.count("activation_gradient", name, gradient, scale)
 
     def _step(self, step, *arguments, **options):
         """The optimizer's step, with a look at gradients and weights before it, and at the weights after it."""
@@ -183,17 +203,14 @@ class Watch:
         result = step(*arguments, **options)
         self._stepped = True
         if self._seen is not None:
-            for name, weights, update in self._weights.moved():
-                self._seen.updates[name] = lost_updates(weights, update)
-                self._seen.add("update_ratio", name, update_ratios(weights, update))
+            self._weights.count_updates(self._seen)
         if self._scaler is None:
             self._end_step(1.0)
         return result
 
     def _count_weight_gradients(self) -> None:
-        for name, parameter in self._parameters.items():
-            if parameter.grad is not None:
-                self._seen.add("weight_gradient", name, histogram_of(parameter.grad))
+        gradients = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
+        self._seen.count_all("weight_gradient", gradients)
 
     def _update_scale(self, update, *arguments, **options):
         """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
@@ -201,19 +218,28 @@ class Watch:
             return update(*arguments, **options)
         if self._seen is not None and not self._stepped:
             self._count_weight_gradients()
-        scale = self._scale()
+        scale = self._scale() if self._records() else 1.0  # asking waits for a GPU
         result = update(*arguments, **options)
         self._end_step(scale)
         return result
 
     def _end_step(self, scale: float) -> None:
         self._done += 1
+        if self._records():
+            self._record_step(scale)
+        self._begin_step()
+
+    def _records(self) -> bool:
+        return self._folder is not None or self._seen is not None
+
+    def _record_step(self, scale: float) -> None:
         rates = [group["lr"] for group in self._optimizer.param_groups]
         record = {
             "step": self._done, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
             "learning_rate": float(rates[0]),
         }  # fmt: skip
         if self._seen is not None:
+            self._seen.finish()
             record["gradients"] = self._seen.gradient_record(scale)
             self._totals.add(self._seen)
             self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
@@ -221,5 +247,3 @@ class Watch:
                 self._board.add(self._done, scale, self._seen)
         if self._folder:
             self._folder.add(record, self._seen)
-        self._seen = Observations() if self._observes() else None
-        self._stepped, self._loss = False, None

@@ -1,0 +1,105 @@
+// Counting of floats by address: what halfscope.torch.watch does with the many small tensors of a model,
+// where asking each for its DLPack capsule would take longer than counting it.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/stats/moved_weights.hpp>
+
+#include "binding/bindings.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr const char* floats_documentation =
+    R"doc(The histograms of arrays of float32 in CPU memory, each an address and a number of elements.
+
+Whoever calls it vouches for what is there; `Histogram` checks.)doc";
+
+constexpr const char* kept_documentation =
+    "Copies of float32 arrays in CPU memory, and what became of these; addresses as count_floats has them.";
+
+/// Of the caller's memory.
+using Region = std::pair<std::uintptr_t, std::size_t>;
+using Regions = std::vector<Region>;
+
+std::span<const float> floats_of(const Region& region) {
+  return {reinterpret_cast<const float*>(region.first), region.second};  // NOLINT(performance-no-int-to-ptr)
+}
+
+std::vector<ExponentHistogram> count_floats(const Regions& regions) {
+  const nb::gil_scoped_release release;
+  std::vector<ExponentHistogram> found(regions.size());
+  for (std::size_t i = 0; i < regions.size(); ++i) add_in_threads(found[i], floats_of(regions[i]));
+  return found;
+}
+
+class KeptWeights {
+ public:
+  KeptWeights() = default;
+  ~KeptWeights() = default;
+  KeptWeights(const KeptWeights&) = delete;  // std::vector would say that its elements can be copied
+  KeptWeights& operator=(const KeptWeights&) = delete;
+
+  void keep(const Regions& regions) {
+    const nb::gil_scoped_release release;
+    copies_.resize(regions.size());
+    for (std::size_t i = 0; i < regions.size(); ++i) copies_[i].fill(floats_of(regions[i]));
+  }
+
+  [[nodiscard]] std::vector<MovedWeights> moved(const Regions& regions) const {
+    const nb::gil_scoped_release release;
+    if (regions.size() != copies_.size())
+      throw RequestError("KeptWeights.moved: other arrays than were kept");
+    std::vector<MovedWeights> found;
+    for (std::size_t i = 0; i < regions.size(); ++i)
+      found.push_back(count_moved_weights(copies_[i].values(), floats_of(regions[i])));
+    return found;
+  }
+
+ private:
+  /// Memory that is not zeroed first and that grows to what is needed.
+  class Copy {
+   public:
+    void fill(std::span<const float> values) {
+      if (values.size() > capacity_) {
+        memory_ = std::make_unique_for_overwrite<float[]>(values.size());
+        capacity_ = values.size();
+      }
+      size_ = values.size();
+      constexpr std::int64_t grain = 1 << 18;
+      parallel_for_ranges(static_cast<std::int64_t>(size_), grain,
+                          [&](std::int64_t first, std::int64_t count) noexcept {
+                            std::copy_n(values.data() + first, count, memory_.get() + first);
+                          });
+    }
+    [[nodiscard]] std::span<const float> values() const { return {memory_.get(), size_}; }
+
+   private:
+    std::unique_ptr<float[]> memory_;
+    std::size_t size_ = 0, capacity_ = 0;
+  };
+
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+void bind_memory(nb::module_& module) {
+  module.def("count_floats", count_floats, nb::arg("arrays"), floats_documentation);
+  nb::class_<MovedWeights>(module, "MovedWeights", "What a step did to the weights of one array.")
+      .def_ro("counters", &MovedWeights::counters, "what FP16 would lose, as lost_updates")
+      .def_ro("ratios", &MovedWeights::ratios, "as update_ratios");
+  nb::class_<KeptWeights>(module, "KeptWeights", kept_documentation)
+      .def(nb::init<>())
+      .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
+      .def("moved", &KeptWeights::moved, nb::arg("arrays"),
+           "What became of each since, in the same order; the arrays are as long as they were.");
+}
+
+}  // namespace halfscope::python

@@ -1,0 +1,95 @@
+"""Where tensors are counted: on the host by the compiled module, on a GPU where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from halfscope import Histogram, UpdateCounters, lost_updates, update_ratios
+from halfscope._core import can_count_on_gpu, count_floats
+from halfscope.torch import binning, queueing
+from halfscope.torch.tensors import dense, on_host
+
+
+class Counting(NamedTuple):
+    """What counts a tensor; weights and their updates; and the ratios of the two.
+
+    Each returns its result, or int64 numbers of one axis on the tensor's device, of which `Waiting` makes it later.
+    """
+
+    histogram: Callable[[torch.Tensor], Histogram | torch.Tensor]
+    updates: Callable[[torch.Tensor, torch.Tensor], UpdateCounters | torch.Tensor]
+    ratios: Callable[[torch.Tensor, torch.Tensor], Histogram | torch.Tensor]
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether it lies in CPU memory as contiguous float32, which is counted by its address."""
+    return (
+        tensor.is_cpu
+        and tensor.dtype is torch.float32
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and countings["cpu"] is ON_HOST
+    )
+
+
+def region(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where a plain tensor lies, as `count_floats` and `KeptWeights` take it; valid as long as the tensor."""
+    return tensor.data_ptr(), tensor.numel()
+
+
+def _histogram(tensor: torch.Tensor) -> Histogram:
+    return count_floats([region(tensor)])[0] if is_plain(tensor) else Histogram(on_host(tensor))
+
+
+ON_HOST = Counting(_histogram, lost_updates, update_ratios)
+BY_PYTORCH = Counting(lambda tensor: binning.histogram_bins(dense(tensor)), binning.update_effect, binning.ratio_bins)
+BY_KERNELS = Counting(lambda tensor: queueing.histogram_bins(dense(tensor)), queueing.update_effect, queueing.ratio_bins)
+
+# By type of device, as far as it is known yet; a tensor of any other one is brought to the host.
+countings = {"cpu": ON_HOST}
+
+
+def counting_of(tensor: torch.Tensor) -> Counting:
+    kind = tensor.device.type
+    if kind == "cuda" and kind not in countings:
+        countings[kind] = BY_KERNELS if can_count_on_gpu() else BY_PYTORCH
+    return countings.get(kind, ON_HOST)
+
+
+def where_counted(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in a type that can be counted, in the memory in which they are."""
+    return on_host(tensor) if counting_of(tensor) is ON_HOST else dense(tensor)
+
+
+class Waiting:
+    """Numbers that are still on devices, and what is to be made of them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[torch.device, list[torch.Tensor]] = {}
+        self._uses: dict[torch.device, list[Callable[[np.ndarray], None]]] = {}
+
+    def add(self, numbers: torch.Tensor, use: Callable[[np.ndarray], None]) -> None:
+        """`use` will get `numbers` in host memory."""
+        self._numbers.setdefault(numbers.device, []).append(numbers)
+        self._uses.setdefault(numbers.device, []).append(use)
+
+    def finish(self) -> None:
+        """One copy from each device."""
+        for device, parts in self._numbers.items():
+            ends = np.cumsum([part.numel() for part in parts])
+            for use, numbers in zip(self._uses[device], np.split(torch.cat(parts).cpu().numpy(), ends[:-1])):
+                use(numbers)
+        self._numbers, self._uses = {}, {}
+
+
+def update_counters(numbers: np.ndarray, elements: int) -> UpdateCounters:
+    """Of what `binning.update_effect` returns."""
+    nonzero, lost = (int(number) for number in numbers[:2])
+    applied, intended = numbers[2:].view(np.float64)
+    ratio = float(applied / intended) if intended > 0 else 1.0
+    return UpdateCounters(elements=elements, nonzero=nonzero, lost=lost, applied_over_intended=ratio)
