@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch
 import halfscope  # noqa: E402
 from halfscope.drawings import draw  # noqa: E402
 from halfscope.results import read_experiment  # noqa: E402
-from halfscope.torch import watch  # noqa: E402
+from halfscope.torch import counting, watch  # noqa: E402
 from planted import ELEMENTS, Planted, Scale, Scaler, records, train  # noqa: E402
 
 
@@ -142,3 +142,55 @@ def test_arrays_of_pytorch() -> None:
     for unreadable in (torch.empty(2, device="meta"), torch.ones(2).to_sparse()):
         with pytest.raises((TypeError, ValueError)):
             halfscope.round(unreadable, "fp16")
+
+
+def test_steps_that_are_not_watched_have_no_hooks() -> None:
+    model = Planted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, 3, optimizer=optimizer) as watched:
+        for step in range(1, 8):
+            hooked = {bool(module._forward_hooks) for module in (model.first, model.second)}
+            assert hooked == {step in (1, 3, 6)}
+            train(model, optimizer, 1)
+    assert watched.histogram("activation").elements == 3 * 2 * ELEMENTS
+
+
+class Odd(torch.nn.Module):
+    """Parameters of every kind: sparse gradients, none, no axis, no element, transposed, half and double precision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 3, sparse=True)
+        self.scalar = torch.nn.Parameter(torch.tensor(2.0))
+        self.empty = torch.nn.Parameter(torch.empty(0, 4))
+        self.transposed = torch.nn.Parameter(torch.ones(3, 5).t())
+        self.narrow = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+        self.wide = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
+        self.unused = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, indices: torch.Tensor) -> torch.Tensor:
+        rows = self.table(indices) * self.scalar * self.narrow * self.wide
+        return (rows @ self.transposed.t().double()).sum() + self.empty.sum()
+
+
+@pytest.mark.parametrize("way", ["ON_HOST", "BY_PYTORCH"])
+def test_parameters_of_every_kind(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(counting.countings, "cpu", getattr(counting, way))
+    torch.manual_seed(0)
+    model = Odd()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        model(torch.tensor([1, 4, 4])).backward()
+        gradients = {name: p.grad.to_dense() for name, p in model.named_parameters() if p.grad is not None}
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        optimizer.step()
+    assert watched.histograms("weight_gradient") == {
+        name: halfscope.Histogram(gradient) for name, gradient in gradients.items()
+    }
+    assert set(gradients) == {"table.weight", "scalar", "empty", "transposed", "narrow", "wide"}
+    after = dict(model.named_parameters())
+    for name, found in watched.histograms("update_ratio").items():
+        wide = torch.float64 if before[name].dtype is torch.float64 else torch.float32
+        weights = before[name].to(wide)
+        assert found == halfscope.update_ratios(weights, after[name].detach().to(wide) - weights)
+    assert watched.histograms("weight_gradient")["table.weight"].zeros == 8 * 3
