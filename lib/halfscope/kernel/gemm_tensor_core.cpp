@@ -141,11 +141,11 @@ class Kernel {
     Part least[strip_rows];
     for (Part& part : least) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
     for (std::size_t w = 0; w < words; ++w) {
-      Part b_w;
+      Words b_w;
       std::memcpy(&b_w, b + w * lanes, sizeof b_w);
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < strip_rows; ++i) {
-        const Part sum = b_w + reinterpret_cast<Part>(all_lanes(a[i * word_stride + w]));
+        const Part sum = reinterpret_cast<Part>(b_w + as_words(all_lanes(a[i * word_stride + w])));
         least[i] = least[i] < sum ? least[i] : sum;
       }
     }

@@ -33,6 +33,7 @@ HALFSCOPE_HD Floats truncate_to_float(Ints total) {
 /// most of a zero.
 struct Fp16Scales : Fp16Parts {
   static constexpr std::int32_t most = 126;  ///< beyond it all products are zeros
+  static constexpr bool has_exceptions = false;
 
   template <std::size_t q>
   HALFSCOPE_HD static Ints of_products(Words least) {
@@ -52,6 +53,7 @@ struct Fp16Scales : Fp16Parts {
 /// Of any format: lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
 struct WideScales : WideParts {
   static constexpr std::int32_t most = 0xFFFF;
+  static constexpr bool has_exceptions = true;
   /// Between them, scaled numbers are normal floats or too small to count.
   static constexpr std::int32_t lowest = -95, highest = 115, no_product = 500;
 
@@ -81,9 +83,14 @@ struct StepOperands {
 
 using Strip = Floats[strip_rows];
 
+HALFSCOPE_HD void copy_strip(const Strip& from, Strip& to) {
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < strip_rows; ++i) to[i] = from[i];
+}
+
 /// The step by its definition, lane by lane. `scale` is that of a and c.
-[[gnu::noinline]] void defined_step(const StepOperands& operands, const TensorCoreStep& step, float scale,
-                                    Strip& c) {
+[[gnu::noinline]] void define_step(const StepOperands& operands, const TensorCoreStep& step, float scale,
+                                   Strip& c) {
   float a[64], b[64];
   for (std::size_t i = 0; i < strip_rows; ++i) {
     for (std::size_t k = 0; k < operands.terms; ++k) a[k] = operands.a[i * value_stride + k] / scale;
@@ -94,15 +101,23 @@ using Strip = Floats[strip_rows];
   }
 }
 
+/// The same on a copy: sums whose address is never taken stay in registers.
+HALFSCOPE_HD void defined_step(const StepOperands& operands, const TensorCoreStep& step, float scale,
+                               Strip& c) {
+  Strip in_memory;
+  copy_strip(c, in_memory);
+  define_step(operands, step, scale, in_memory);
+  copy_strip(in_memory, c);
+}
+
 /// Whether the true sum of 16 products and a number may differ from `sum`: of less than 17 * 2^27, at a
 /// multiple of 2^32 from it.
 HALFSCOPE_HD bool any_wrapped(const Ints (&sum)[strip_rows]) {
-  constexpr std::uint32_t smallest = 0x7C000000;
-  bool any = false;
-  for (std::size_t i = 0; i < strip_rows; ++i)
-    for (std::size_t n = 0; n < lanes; ++n)
-      any |= static_cast<std::uint32_t>(sum[i][n]) + smallest > 2 * smallest;
-  return any;
+  constexpr std::int32_t smallest = 0x7C000000;
+  Ints wrapped{};
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < strip_rows; ++i) wrapped |= (sum[i] > smallest) | (sum[i] < -smallest);
+  return any_negative(wrapped);
 }
 
 /// c[i] + the products of the step; products[i] is what their exponents allow. Products are exact floats, and
@@ -117,19 +132,28 @@ HALFSCOPE_HD void add_step(const StepOperands& operands, const Ints* products, c
     scale[i] = Scales::with_sum(products[i], c[i], step.fraction_bits, exceptional);
     sum[i] = __builtin_convertvector(Scales::up(c[i], scale[i]), Ints);
   }
-  for (std::size_t k = 0; k < operands.terms; ++k) {
+  const auto add_products_of = [&](std::size_t k) {
     const Floats b = load(operands.b + k * lanes);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < strip_rows; ++i) {
-      const Floats product = all_lanes(operands.a[i * value_stride + k]) * b;
+      const float* a = operands.a + i * value_stride + k;
+      const Floats product = most_products <= 8 ? times_lanes(a, b) : all_lanes(*a) * b;
       sum[i] =
           as_ints(as_words(sum[i]) + as_words(__builtin_convertvector(Scales::up(product, scale[i]), Ints)));
     }
+  };
+  if (most_products <= 8 && operands.terms == most_products) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < most_products; ++k) add_products_of(k);
+  } else {
+    for (std::size_t k = 0; k < operands.terms; ++k) add_products_of(k);
   }
-  Ints large{};
-  for (std::size_t i = 0; most_products > 8 && i < strip_rows; ++i)
-    large |= sum[i] ^ as_ints(as_words(sum[i]) + as_words(sum[i]));
-  if (any_negative(exceptional | large) && (any_negative(exceptional) || any_wrapped(sum)))
+  if constexpr (most_products > 8) {
+    Ints large{};
+    for (const Ints& x : sum) large |= as_ints(as_words(x) + 0x40000000u);
+    if (any_negative(large) && any_wrapped(sum)) return defined_step(operands, step, Scales::scale, c);
+  }
+  if (Scales::has_exceptions && any_negative(exceptional))
     return defined_step(operands, step, Scales::scale, c);
   for (std::size_t i = 0; i < strip_rows; ++i) c[i] = Scales::down(truncate_to_float(sum[i]), scale[i]);
 }
