@@ -81,13 +81,17 @@ TEST_CASE("the cosine of numbers that rounding changes comes out of their codes"
   CHECK(*found.cosine() > 0.98);
 }
 
-TEST_CASE("codes are counted the same in any pieces, on any number of tables", "[code_survey]") {
+TEST_CASE("codes are counted the same in any pieces, without their sign but that of -0", "[code_survey]") {
   for (const StoredType type : few_codes) {
     const std::size_t width = bytes_per_element(type);
     const std::vector<std::uint32_t> codes = all_codes_and(77'777);
     const std::vector<std::byte> bytes = stored(codes, type);
-    std::vector<std::int64_t> expected(std::size_t{1} << (8 * width));
-    for (const std::uint32_t code : codes) ++expected[code % expected.size()];
+    const std::size_t negative_zero = std::size_t{1} << (8 * width - 1);
+    std::vector<std::int64_t> expected(negative_zero + 1);
+    for (const std::uint32_t word : codes) {
+      const std::size_t code = word % (2 * negative_zero);
+      ++expected[code == negative_zero ? code : code % negative_zero];
+    }
     CodeCounts pieces(width), rest(width);
     std::size_t done = 0, piece = 1;
     while (done < codes.size()) {

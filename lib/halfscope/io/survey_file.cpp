@@ -25,7 +25,6 @@ PartFound survey_part(const TensorFile& file, const TensorPart& part, const Floa
     CodeCounts codes(bytes_per_element(tensor.type));
     file.read_stored(part.tensor, part.first, part.count,
                      [&](std::span<const std::byte> piece) { codes.add(piece); });
-    codes.settle();
     return codes;
   }
   SurveyPass pass(format);
@@ -43,8 +42,10 @@ class WholeTensor {
     auto& codes = std::get<CodeCounts>(part);
     codes_ ? codes_->merge(codes) : static_cast<void>(codes_ = std::move(codes));
   }
-  [[nodiscard]] TensorSurvey survey() const {
-    return codes_ ? survey_codes(*codes_, type_, survey_.histogram().format()) : survey_;
+  [[nodiscard]] TensorSurvey survey() {
+    if (!codes_) return survey_;
+    codes_->settle();
+    return survey_codes(*codes_, type_, survey_.histogram().format());
   }
 
  private:

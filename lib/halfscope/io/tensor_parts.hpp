@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -42,12 +43,14 @@ void work_through(std::span<const TensorPart> parts, Work&& work, Take&& take) {
     const auto batch = parts.subspan(start, std::min(at_a_time, parts.size() - start));
     std::vector<std::optional<Result>> results(batch.size());
     std::vector<std::exception_ptr> errors(batch.size());
-    parallel_for(static_cast<std::int64_t>(batch.size()), [&](std::int64_t i) noexcept {
-      const auto at = static_cast<std::size_t>(i);
-      try {
-        results[at] = work(batch[at]);
-      } catch (...) {
-        errors[at] = std::current_exception();
+    std::atomic<std::size_t> next = 0;  // the threads end together, however fast each of them is
+    parallel_for(thread_count(), [&](std::int64_t /*thread*/) noexcept {
+      for (std::size_t at = next++; at < batch.size(); at = next++) {
+        try {
+          results[at] = work(batch[at]);
+        } catch (...) {
+          errors[at] = std::current_exception();
+        }
       }
     });
     for (std::size_t i = 0; i < batch.size(); ++i) {

@@ -1,67 +1,66 @@
-// Several tables of 32-bit counts, which are emptied into 64 bits before they can wrap.
+// The loops that count codes, compiled once per instruction set.
 #include <halfscope/kernel/code_counts.hpp>
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace halfscope {
 namespace {
 
-constexpr std::size_t step = std::size_t{1} << 24;  // bytes between two looks at how full the tables are
+constexpr std::size_t tile = 1024;  // words: few enough for 16-bit sums, and for the innermost cache
 
-/// Two tables of 65,536 fit the second cache beside each other; those of 256 codes cost nothing.
+/// How many of `count` codes are those of -0.
 template <typename Code>
-constexpr std::size_t tables = sizeof(Code) == 1 ? 8 : 2;
-template <typename Code>
-constexpr std::size_t codes = std::size_t{1} << (8 * sizeof(Code));
-
-template <typename Code>
-void count_codes(std::span<const std::byte> elements, std::uint32_t* counts) {
-  constexpr std::size_t word_codes = sizeof(std::uint64_t) / sizeof(Code);
-  std::size_t i = 0;
-  for (; i + sizeof(std::uint64_t) <= elements.size(); i += sizeof(std::uint64_t)) {
-    std::uint64_t word;  // one load for several codes
-    std::memcpy(&word, elements.data() + i, sizeof word);
-    for (std::size_t j = 0; j < word_codes; ++j) {
-      const auto code = static_cast<Code>(word >> (8 * sizeof(Code) * j));
-      ++counts[j % tables<Code> * codes<Code> + code];
-    }
-  }
-  for (; i < elements.size(); i += sizeof(Code)) {
+std::uint16_t count_negative_zeros(const std::byte* codes, std::size_t count) {
+  constexpr auto negative_zero = static_cast<Code>(Code{1} << (8 * sizeof(Code) - 1));
+  std::uint16_t found = 0;
+#pragma omp simd reduction(+ : found)
+  for (std::size_t i = 0; i < count; ++i) {
     Code code;
-    std::memcpy(&code, elements.data() + i, sizeof code);
-    ++counts[code];
+    std::memcpy(&code, codes + i * sizeof code, sizeof code);
+    found = static_cast<std::uint16_t>(found + (code == negative_zero ? 1 : 0));
   }
+  return found;
+}
+
+/// Where in the table each word is counted.
+void find_places(const std::byte* words, std::size_t count, std::uint16_t signs, std::uint16_t* out) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t word;
+    std::memcpy(&word, words + i * sizeof word, sizeof word);
+    const auto magnitude = static_cast<std::uint16_t>(word & ~signs);
+    const auto zero = static_cast<std::uint16_t>(WordPlaces::magnitudes + i % WordPlaces::zeros);
+    out[i] = magnitude == 0 ? zero : magnitude;
+  }
+}
+
+void count_places(const std::uint16_t* places, std::size_t count, std::uint32_t* counts) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    std::uint64_t four;  // one load for all of them
+    std::memcpy(&four, places + i, sizeof four);
+    for (std::size_t j = 0; j < 4; ++j) ++counts[(four >> (16 * j)) & 0xFFFF];
+  }
+  for (; i < count; ++i) ++counts[places[i]];
 }
 
 }  // namespace
 
-CodeCounts::CodeCounts(std::size_t bytes) : bytes_(bytes), totals_(std::size_t{1} << (8 * bytes)) {}
-
-void CodeCounts::add(std::span<const std::byte> elements) {
-  const std::size_t number = bytes_ == 1 ? tables<std::uint8_t> : tables<std::uint16_t>;
-  for (; !elements.empty(); elements = elements.subspan(std::min(step, elements.size()))) {
-    const auto here = elements.first(std::min(step, elements.size()));
-    if (most_ + here.size() > std::numeric_limits<std::uint32_t>::max()) settle();
-    most_ += here.size();
-    tables_.resize(number * totals_.size());
-    bytes_ == 1 ? count_codes<std::uint8_t>(here, tables_.data())
-                : count_codes<std::uint16_t>(here, tables_.data());
+template <>
+std::uint32_t count_words_isa<target_isa>(const std::byte* words, std::size_t count, std::size_t width,
+                                          std::uint32_t* counts) {
+  const std::uint16_t signs = width == 1 ? 0x8080 : 0x8000;
+  std::uint32_t negative_zeros = 0;
+  std::uint16_t places[tile];
+  for (std::size_t start = 0; start < count; start += tile) {
+    const std::size_t here = count - start < tile ? count - start : tile;
+    const std::byte* const from = words + 2 * start;
+    negative_zeros += width == 1 ? count_negative_zeros<std::uint8_t>(from, 2 * here)
+                                 : count_negative_zeros<std::uint16_t>(from, here);
+    find_places(from, here, signs, places);
+    count_places(places, here, counts);
   }
-}
-
-void CodeCounts::merge(const CodeCounts& other) {
-  for (std::size_t code = 0; code < totals_.size(); ++code) totals_[code] += other.totals_[code];
-  for (std::size_t i = 0; i < other.tables_.size(); ++i) totals_[i % totals_.size()] += other.tables_[i];
-}
-
-void CodeCounts::settle() {
-  for (std::size_t i = 0; i < tables_.size(); i += totals_.size()) {
-    for (std::size_t code = 0; code < totals_.size(); ++code) totals_[code] += tables_[i + code];
-  }
-  tables_ = {};
-  most_ = 0;
+  return negative_zeros;
 }
 
 }  // namespace halfscope

@@ -23,17 +23,19 @@ void add_tile(const std::uint16_t* bin, const std::uint32_t* square, std::size_t
   constexpr std::size_t tables = EnergyTables::tables;
   std::size_t i = 0;
   for (; i + tables <= count; i += tables) {
-    for (std::size_t j = 0; j < tables; ++j) t.sums[j][bin[i + j]] += one_number + square[i + j];
+    for (std::size_t j = 0; j < tables; ++j) t.sums[bin[i + j]][j] += one_number + square[i + j];
   }
-  for (; i < count; ++i) t.sums[0][bin[i]] += one_number + square[i];
+  for (; i < count; ++i) t.sums[bin[i]][0] += one_number + square[i];
 }
 
 /// Whether there are subnormals in the tables; they are taken out.
 bool take_subnormals(EnergyTables& t) {
   std::uint64_t seen = 0;
-  for (auto& table : t.sums) {
-    seen |= table[plain] | table[past_first] | table[past_both];
-    table[plain] = table[past_first] = table[past_both] = 0;
+  for (const FractionClass bin : {plain, past_first, past_both}) {
+    for (std::uint64_t& sum : t.sums[bin]) {
+      seen |= sum;
+      sum = 0;
+    }
   }
   return seen != 0;
 }

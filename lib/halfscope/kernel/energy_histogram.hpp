@@ -23,10 +23,11 @@ using BinadeEnergies = std::array<BinadeEnergy, highest_binade - lowest_binade +
 /// Tables that take numbers in before they are added to the counts: a bin's sum holds how many in its upper
 /// 16 bits, and their squares in the lower 48.
 struct EnergyTables {
-  static constexpr std::size_t tables = 4;  ///< so that no sum waits for the one before
+  static constexpr std::size_t tables = 8;  ///< so that no sum waits for the one before
   static constexpr std::size_t bins = 1024;
 
-  alignas(64) std::uint64_t sums[tables][bins] = {};
+  /// A bin's sums fill a line of the cache: one table after the other would put all of them in one set of it.
+  alignas(64) std::uint64_t sums[bins][tables] = {};
   std::uint32_t most = 0;  ///< numbers that a table may hold by now
   std::uint32_t negative_zeros = 0;
   std::int32_t max_finite = 0;  ///< the magnitude's bits

@@ -28,16 +28,17 @@ void settle(EnergyHistogram& found) {
   const OrderedEdges edges(found.edges);
   std::array<std::int64_t, bins> counts{};
   for (std::size_t bin = 0; bin < bins; ++bin) {
-    const auto binade = static_cast<int>(bin / classes) - 127 - lowest_binade;
-    const bool normal = bin / classes != 0 && bin / classes != 255;
-    for (const auto& table : found.tables.sums) {
-      counts[bin] += static_cast<std::int64_t>(table[bin] >> 48);
-      if (!normal) continue;
-      const std::uint64_t squares = table[bin] & ((std::uint64_t{1} << 48) - 1);
-      BinadeEnergy& energy = found.energies.at(static_cast<std::size_t>(binade));
-      energy.all += squares;
-      if (bin % classes >= edges.ts_class) energy.ts += squares;
+    std::uint64_t squares = 0;  // of eight sums below 2^48
+    for (const std::uint64_t sum : found.tables.sums[bin]) {
+      counts[bin] += static_cast<std::int64_t>(sum >> 48);
+      squares += sum & ((std::uint64_t{1} << 48) - 1);
     }
+    const bool normal = bin / classes != 0 && bin / classes != 255;
+    if (!normal || counts[bin] == 0) continue;
+    const auto binade = static_cast<int>(bin / classes) - 127 - lowest_binade;
+    BinadeEnergy& energy = found.energies.at(static_cast<std::size_t>(binade));
+    energy.all += squares;
+    if (bin % classes >= edges.ts_class) energy.ts += squares;
   }
   const Extremes seen{found.tables.negative_zeros, found.tables.max_finite, 0, 255};
   add_bins(counts.data(), seen, edges, found.counts);

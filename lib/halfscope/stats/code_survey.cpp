@@ -30,14 +30,15 @@ TensorSurvey survey_codes(const CodeCounts& counts, StoredType type, const Float
   const std::vector<float> numbers = numbers_of(type, times.size());
   const auto most = static_cast<std::uint64_t>(*std::max_element(times.begin(), times.end()));
   TensorSurvey survey(format);
-  std::vector<float> chosen;
+  std::vector<float> chosen(numbers.size());
   for (int digit = 0; digit < static_cast<int>(std::bit_width(most)); ++digit) {
-    chosen.clear();
+    std::size_t count = 0;
     for (std::size_t code = 0; code < numbers.size(); ++code) {
-      if (((times[code] >> digit) & 1) != 0) chosen.push_back(numbers[code]);
+      chosen[count] = numbers[code];  // kept or written over: a branch would be guessed wrong half the time
+      count += static_cast<std::size_t>((times[code] >> digit) & 1);
     }
     SurveyPass pass(format);
-    pass.add(chosen);
+    pass.add(std::span(chosen).first(count));
     survey.merge(pass.survey(), std::int64_t{1} << digit);
   }
   return survey;
