@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -92,6 +93,7 @@ Arena& arena() {
 }
 
 int simulations = 0;
+std::atomic<std::int64_t> waits = 0;  // as there would be on a device
 
 }  // namespace
 
@@ -105,7 +107,9 @@ SimulatedDevice::~SimulatedDevice() {
 std::optional<DeviceDescription> describe_cuda_device() {
   return std::nullopt;
 }
-void synchronize_device() {}
+void synchronize_device() {
+  ++waits;
+}
 
 namespace device_memory {
 
@@ -141,6 +145,11 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
     throw RunError("simulated device: a copy takes host memory for the device's, or the other way round");
   }
   std::memcpy(to, from, bytes);
+  if (direction == Direction::to_host) ++waits;
+}
+
+std::int64_t host_waits() {
+  return waits;
 }
 
 void fill_zero(void* memory, std::size_t bytes) {

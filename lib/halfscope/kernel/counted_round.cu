@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t run = 16;  // elements of a thread
 
+static_assert(histogram_counters == histogram_bins + 1 && tally_counters == tally_bins + 1);
+
 /// What becomes of element i, and whether it is written.
 struct LeaveAsItIs {
   static constexpr bool writes = false;
@@ -74,36 +76,25 @@ struct CountedRound {
   }
 };
 
-/// Counts of bins, and the largest finite magnitude.
-struct Found {
-  std::vector<std::int64_t> counts;
-  float max_abs = 0;
-};
-
-/// The counts of `count` elements, which come to the host with the largest magnitude in one copy.
+/// Queues the counting of `count` elements into `counters`, of which the last holds the largest magnitude.
 template <typename Source, typename Counter, typename Round>
-Found count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
-                      std::size_t bin_count) {
-  auto memory = Memory<std::int64_t>::zeros(bin_count + 1);
-  const std::span<std::int64_t> totals = memory.values().first(bin_count);
-  auto* const largest = reinterpret_cast<std::uint32_t*>(memory.data() + bin_count);
-  count_each((count + run - 1) / run, totals,
+void count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
+                     std::span<std::int64_t> counters) {
+  auto* const largest = reinterpret_cast<std::uint32_t*>(on_device(counters) + counters.size() - 1);
+  count_each((count + run - 1) / run, counters.first(counters.size() - 1),
              CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
-  Found found{memory.to_host(), 0};
-  found.max_abs = from_bits(static_cast<std::uint32_t>(found.counts.back()));
-  return found;
 }
 
 /// The same with the rounding of `quantizer`; an identity does not round at all.
 template <typename Counter>
-Found count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
-                      const RandomStream& stream, std::size_t bin_count) {
+void count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
+                     const RandomStream& stream, std::span<std::int64_t> counters) {
   const ValuesOf<float> source{on_device(values)};
   const auto count = static_cast<std::int64_t>(values.size());
   const RoundingGrid grid = rounding_grid(quantizer);
-  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, bin_count);
+  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, counters);
   const auto rounded = [&]<Rounding rounding>() {
-    return count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, bin_count);
+    count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, counters);
   };
   switch (quantizer.rounding) {
     case Rounding::nearest_away:
@@ -121,70 +112,82 @@ Found count_and_round(std::span<float> values, const Counter& counter, const Qua
     case Rounding::nearest_even:
       break;
   }
-  return rounded.template operator()<Rounding::nearest_even>();
+  rounded.template operator()<Rounding::nearest_even>();
 }
 
-void add_to(const Found& found, const OrderedEdges& edges, HistogramCounts& counts) {
-  const Extremes everything{.negative_zeros = 0, .max_finite = 0, .first_field = 0, .last_field = 255};
-  add_bins(found.counts.data(), everything, edges, counts);
-  for (std::uint32_t binade = 0; binade < subnormal_binades; ++binade) {
-    for (std::uint32_t c = 0; c < classes; ++c) {
-      add_to_binade(counts.binades.data()[binade], c, found.counts[subnormal_bins + classes * binade + c],
-                    edges);
-    }
-  }
-  counts.negative_zeros += found.counts[negative_zero_bin];
-  counts.max_abs = std::max(counts.max_abs, found.max_abs);
+/// Counts the elements of `source` and waits for what comes of it.
+template <typename Source, typename Counter>
+std::vector<std::int64_t> count_now(std::int64_t count, const Source& source, const Counter& counter,
+                                    std::size_t counter_count) {
+  auto counters = Memory<std::int64_t>::zeros(counter_count);
+  count_and_round(count, source, counter, LeaveAsItIs{}, counters.values());
+  return counters.to_host();
 }
 
-void add_to(const Found& found, CastTally& tally) {
-  tally.zeros += found.counts[zeros];
-  tally.nonfinite += found.counts[nonfinite];
-  tally.flushed += found.counts[flushed];
-  tally.subnormal += found.counts[subnormal];
-  tally.overflow += found.counts[overflow];
-  tally.max_abs = std::max(tally.max_abs, found.max_abs);
+float largest_of(std::span<const std::int64_t> counters) {
+  return from_bits(static_cast<std::uint32_t>(counters.back()));
 }
 
 }  // namespace
 
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
-                          HistogramCounts& counts) {
-  const OrderedEdges ordered(edges);
-  add_to(count_and_round(values, HistogramCounter{ordered}, quantizer, {}, histogram_bins), ordered, counts);
+                          std::span<std::int64_t> counters) {
+  count_and_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, {}, counters);
 }
 
 void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
-                      CastTally& tally) {
-  add_to(count_and_round(values, TallyCounter{limits}, quantizer, {}, tally_bins), tally);
+                      std::span<std::int64_t> counters) {
+  count_and_round(values, TallyCounter{limits}, quantizer, {}, counters);
 }
 
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
-                       CastTally& tally) {
+                       std::span<std::int64_t> counters) {
   const std::uint32_t min_normal = rounding_grid(quantizer).min_normal_field << 23;
-  add_to(count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, tally_bins), tally);
+  count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, counters);
 }
 
 void histogram(std::span<const float> values, HistogramCounts& counts, const BinadeEdges& edges) {
-  const OrderedEdges ordered(edges);
-  add_to(count_and_round(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
-                         HistogramCounter{ordered}, LeaveAsItIs{}, histogram_bins),
-         ordered, counts);
+  const ValuesOf<const float> source{on_device(values)};
+  add_histogram(
+      count_now(std::ssize(values), source, HistogramCounter{OrderedEdges(edges)}, histogram_counters), edges,
+      counts);
 }
 
 void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
-  add_to(count_and_round(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
-                         TallyCounter{limits}, LeaveAsItIs{}, tally_bins),
-         tally);
+  const ValuesOf<const float> source{on_device(values)};
+  add_tally(count_now(std::ssize(values), source, TallyCounter{limits}, tally_counters), tally);
 }
 
 void ratio_histogram(std::span<const float> weights, std::span<const float> updates, const BinadeEdges& edges,
                      HistogramCounts& counts) {
+  const RatiosOf source{on_device(weights), on_device(updates)};
+  add_histogram(
+      count_now(std::ssize(weights), source, HistogramCounter{OrderedEdges(edges)}, histogram_counters),
+      edges, counts);
+}
+
+void add_histogram(std::span<const std::int64_t> counters, const BinadeEdges& edges,
+                   HistogramCounts& counts) {
   const OrderedEdges ordered(edges);
-  add_to(count_and_round(static_cast<std::int64_t>(weights.size()),
-                         RatiosOf{on_device(weights), on_device(updates)}, HistogramCounter{ordered},
-                         LeaveAsItIs{}, histogram_bins),
-         ordered, counts);
+  const Extremes everything{.negative_zeros = 0, .max_finite = 0, .first_field = 0, .last_field = 255};
+  add_bins(counters.data(), everything, ordered, counts);
+  for (std::uint32_t binade = 0; binade < subnormal_binades; ++binade) {
+    for (std::uint32_t c = 0; c < classes; ++c) {
+      add_to_binade(counts.binades.data()[binade], c, counters[subnormal_bins + classes * binade + c],
+                    ordered);
+    }
+  }
+  counts.negative_zeros += counters[negative_zero_bin];
+  counts.max_abs = std::max(counts.max_abs, largest_of(counters));
+}
+
+void add_tally(std::span<const std::int64_t> counters, CastTally& tally) {
+  tally.zeros += counters[zeros];
+  tally.nonfinite += counters[nonfinite];
+  tally.flushed += counters[flushed];
+  tally.subnormal += counters[subnormal];
+  tally.overflow += counters[overflow];
+  tally.max_abs = std::max(tally.max_abs, largest_of(counters));
 }
 
 }  // namespace halfscope::cuda

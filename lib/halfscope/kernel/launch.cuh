@@ -29,10 +29,11 @@ template <typename T>
   return values.data();
 }
 
-/// *to = max(*to, value), whichever threads do it in whatever order.
+/// *to = max(*to, value), whichever threads do it in whatever order. Most find a larger value there already:
+/// to read it takes less than to wait for one another.
 HALFSCOPE_HD void atomic_max(std::uint32_t* to, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
-  atomicMax(to, value);
+  if (*static_cast<volatile std::uint32_t*>(to) < value) atomicMax(to, value);
 #else
   *to = std::max(*to, value);
 #endif

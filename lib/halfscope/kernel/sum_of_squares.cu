@@ -11,7 +11,13 @@ constexpr std::int64_t lanes = sum_of_squares_lanes;
 struct AddLane {
   const float* values;
   std::int64_t count;
+  float factor;
   double* sums;
+
+  [[nodiscard]] HALFSCOPE_HD double square(float value) const {
+    const double x{value * factor};
+    return x * x;
+  }
 
   HALFSCOPE_HD void operator()(std::int64_t lane) const {
     constexpr int ahead = 16;
@@ -20,20 +26,22 @@ struct AddLane {
     for (; i + (ahead - 1) * lanes < count; i += ahead * lanes) {
       float next[ahead];
       for (int k = 0; k < ahead; ++k) next[k] = values[i + k * lanes];
-      for (int k = 0; k < ahead; ++k) sum += double{next[k]} * double{next[k]};
+      for (int k = 0; k < ahead; ++k) sum += square(next[k]);
     }
-    for (; i < count; i += lanes) sum += double{values[i]} * double{values[i]};
+    for (; i < count; i += lanes) sum += square(values[i]);
     sums[lane] = sum;
   }
 };
 
 }  // namespace
 
+void queue_sum_of_squares(std::span<const float> values, float factor, std::span<double> sums) {
+  for_each(lanes, AddLane{on_device(values), std::ssize(values), factor, on_device(sums)}, "sum_of_squares");
+}
+
 double sum_of_squares(std::span<const float> values) {
   Memory<double> sums(lanes);
-  for_each(lanes,
-           AddLane{on_device(values), static_cast<std::int64_t>(values.size()), on_device(sums.values())},
-           "sum_of_squares");
+  queue_sum_of_squares(values, 1, sums.values());
   double sum = 0;
   for (const double lane : sums.to_host()) sum += lane;
   return sum;
