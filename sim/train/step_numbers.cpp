@@ -38,14 +38,13 @@ StepNumbers read_from_device(Caster& caster, const Array& loss, const ParameterS
   const auto squares =
       readback.take<double>(measure.norm_after ? sum_of_squares_lanes * store.parameters.size() : 0);
   copy_values(loss.values(), readback.device_values(loss_slot));
-  std::size_t first = 0;
+  std::vector<std::span<const float>> gradients;
   for (const Parameter& parameter : store.parameters) {
-    const std::span<const float> gradient = parameter.gradient.values();
-    if (measure.largest) cuda::queue_largest_magnitude(gradient, readback.device_values(largest));
-    if (!measure.norm_after) continue;
-    cuda::queue_sum_of_squares(gradient, *measure.norm_after,
-                               readback.device_values(squares).subspan(first, sum_of_squares_lanes));
-    first += sum_of_squares_lanes;
+    gradients.push_back(parameter.gradient.values());
+    if (measure.largest) cuda::queue_largest_magnitude(gradients.back(), readback.device_values(largest));
+  }
+  if (measure.norm_after) {
+    cuda::queue_sums_of_squares(gradients, *measure.norm_after, readback.device_values(squares));
   }
   caster.collect();
   return {.loss = readback.values(loss_slot)[0],

@@ -39,14 +39,18 @@ std::string obstacle() {
   return {};
 }
 
-/// Freed memory stays in the pool: the next step asks for the same sizes.
-void keep_freed_memory() {
+cudaMemPool_t memory_pool() {
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   cudaMemPool_t pool = nullptr;
   cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "memory pool");
+  return pool;
+}
+
+/// Freed memory stays in the pool: the next step asks for the same sizes.
+void keep_freed_memory() {
   std::uint64_t all = UINT64_MAX;
-  cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+  cuda::check(cudaMemPoolSetAttribute(memory_pool(), cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
 }
 
 /// Once per process.
@@ -194,6 +198,12 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
   }
   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copy");
   if (direction != Direction::within_device) synchronize_device();
+}
+
+std::int64_t peak_bytes() {
+  std::uint64_t bytes = 0;
+  cuda::check(cudaMemPoolGetAttribute(memory_pool(), cudaMemPoolAttrUsedMemHigh, &bytes), "memory pool");
+  return static_cast<std::int64_t>(bytes);
 }
 
 std::int64_t host_waits() {

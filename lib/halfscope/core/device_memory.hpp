@@ -20,6 +20,9 @@ enum class Direction : std::uint8_t { to_device, to_host, within_device };
 void copy(void* to, const void* from, std::size_t bytes, Direction direction);
 void fill_zero(void* memory, std::size_t bytes);
 
+/// The most that was allocated at a time, since the process began.
+[[nodiscard]] std::int64_t peak_bytes();
+
 /// How often any thread has waited for the device.
 [[nodiscard]] std::int64_t host_waits();
 

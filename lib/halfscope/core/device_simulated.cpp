@@ -68,6 +68,11 @@ class Arena {
     if (--open_ == 0) protect(PROT_NONE);
   }
 
+  [[nodiscard]] std::size_t used() {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+
   [[nodiscard]] bool holds(const void* memory) const {
     const auto* byte = static_cast<const std::byte*>(memory);
     return byte >= first_ && byte < first_ + capacity;
@@ -146,6 +151,11 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
   }
   std::memcpy(to, from, bytes);
   if (direction == Direction::to_host) ++waits;
+}
+
+/// What is released is kept for its size alone, so that the arena has grown to this.
+std::int64_t peak_bytes() {
+  return static_cast<std::int64_t>(arena().used());
 }
 
 std::int64_t host_waits() {

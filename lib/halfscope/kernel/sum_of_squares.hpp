@@ -16,8 +16,10 @@ inline constexpr std::size_t sum_of_squares_lanes = 8;
 /// `sum_of_squares` of an array on the device, which it calls where that is the active one.
 namespace cuda {
 [[nodiscard]] double sum_of_squares(std::span<const float> values);
-/// Without waiting: the eight `sums` of the values times `factor`, each product rounded.
-void queue_sum_of_squares(std::span<const float> values, float factor, std::span<double> sums);
+/// Without waiting, of all arrays at a time: sums (arrays, lanes) of the values times `factor`, each product
+/// rounded.
+void queue_sums_of_squares(std::span<const std::span<const float>> arrays, float factor,
+                           std::span<double> sums);
 }  // namespace cuda
 
 }  // namespace halfscope
