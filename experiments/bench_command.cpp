@@ -61,6 +61,18 @@ std::string to_line(const BenchCase& entry, const BenchResult& result) {
                      result.ratio, result.against);
 }
 
+/// Where the case's device cannot be used it says why, as everything that asks for the device does.
+BenchResult measure(const BenchCase& entry) {
+  try {
+    const DeviceScope usable(entry.device);
+  } catch (const std::exception& missing) {
+    BenchResult result;
+    result.skipped = missing.what();
+    return result;
+  }
+  return entry.run();
+}
+
 void run(const Options& options) {
   const std::vector<BenchCase> cases = chosen(options);
   set_thread_count(1);
@@ -69,7 +81,7 @@ void run(const Options& options) {
     std::cout << fmt::format("{:<26} {:>8} {:<8} {:>7}  {}\n", "case", "value", "unit", "ratio", "against");
   }
   for (const BenchCase& entry : cases) {
-    const BenchResult result = entry.run();
+    const BenchResult result = measure(entry);
     if (options.json) {
       list.push_back(to_json(entry, result));
     } else {

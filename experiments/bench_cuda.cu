@@ -2,7 +2,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,10 +12,12 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/apply_update.hpp>
 #include <halfscope/kernel/gemm_cublas.hpp>
 #include <halfscope/kernel/gemm_ordered.hpp>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
+#include <halfscope/stats/cast_counts.hpp>
 
 #include "experiments/bench_cuda.hpp"
 
@@ -72,21 +76,6 @@ Times device_times(const std::function<void()>& ours, const std::function<void()
   return {median(our_times), median(other_times)};
 }
 
-/// Why nothing can be measured; empty where it can.
-std::string missing_device() {
-  int devices = 0;
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status == cudaSuccess && devices > 0) return {};
-  return std::string("no CUDA device: ") +
-         (status == cudaSuccess ? "the driver sees none" : cudaGetErrorString(status));
-}
-
-BenchResult skipped(std::string why) {
-  BenchResult result;
-  result.skipped = std::move(why);
-  return result;
-}
-
 constexpr std::int64_t size = 4096;
 constexpr double teraflop = 2e-12 * size * size * size;
 
@@ -119,28 +108,97 @@ struct Operands {
   Bytes a, b, c;
 };
 
+constexpr std::size_t pass_elements = std::size_t{1} << 26;
+
+/// Of the magnitudes of gradients, with a few that FP16 flushes.
+Memory<float> random_floats(std::uint64_t seed) {
+  const RandomStream stream{.seed = seed};
+  std::vector<float> values(pass_elements);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float x = 2 * stream.uniform(i) - 1;
+    values[i] = x * x * x * 0.01f;
+  }
+  return Memory<float>::from(values);
+}
+
+/// A pass and how many bytes it moves for each element.
+struct TimedPass {
+  std::function<void()> run;
+  std::size_t bytes;
+};
+
+BenchResult against_copy(const TimedPass& pass) {
+  const std::size_t bytes = pass.bytes / 2 * pass_elements;  // read once, written once
+  const Bytes from = allocate(bytes), to = allocate(bytes);
+  void* const out = const_cast<std::byte*>(to.data());
+  const Times times = device_times(pass.run, [&] {
+    cuda::check(cudaMemcpyAsync(out, from.data(), bytes, cudaMemcpyDeviceToDevice, cuda::stream()),
+                "bench: copy on the device");
+  });
+  return {1e-9 * static_cast<double>(2 * bytes) / times.ours, "GB/s", times.others / times.ours,
+          "device copy"};
+}
+
+BenchResult bench_round() {
+  const Memory<float> in = random_floats(1);
+  Memory<float> out(pass_elements);
+  return against_copy({[&] { round(in.values(), out.values(), {.format = fp16}); }, 8});
+}
+
+BenchResult bench_cast(CastDetail detail) {
+  Memory<float> values = random_floats(1);
+  Readback readback;
+  QueuedCast cast({.format = fp16}, detail, readback);
+  return against_copy({[&] { cast.round_and_count(values.values(), {}, readback); }, 8});
+}
+
+BenchResult bench_histogram() {
+  Memory<float> values = random_floats(1);
+  Readback readback;
+  QueuedCast cast({}, CastDetail::histogram, readback);
+  return against_copy({[&] { cast.round_and_count(values.values(), {}, readback); }, 4});
+}
+
+/// The step of Adam; where it is watched, as an update of weights that FP16 would store.
+BenchResult bench_adam(std::optional<WeightStorage> watched) {
+  const Memory<float> gradient = random_floats(1);
+  Memory<float> weights = random_floats(2), first = random_floats(3),
+                second = Memory<float>::zeros(pass_elements);
+  Readback readback;
+  const auto largest = readback.take<std::uint32_t>(1);
+  const auto counters = readback.take<std::int64_t>(cuda::watch_counters);
+  const auto sums = readback.take<cuda::UpdateSums>(cuda::watch_tiles(pass_elements));
+  cuda::AppliedUpdate update{.gradient = gradient.values(),
+                             .unscale = 0.5f,
+                             .weights = weights.values(),
+                             .largest = readback.device_values(largest)};
+  if (watched) update.watch = {*watched, readback.device_values(counters), readback.device_values(sums)};
+  const AdamStep step{.learning_rate = 1e-4f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+  return against_copy({[&] { cuda::apply_adam(update, step, {}, first.values(), second.values()); }, 28});
+}
+
 }  // namespace
 
-BenchResult bench_cuda_round() {
-  if (std::string why = missing_device(); !why.empty()) return skipped(std::move(why));
-  constexpr std::size_t count = std::size_t{1} << 26;
-  const RandomStream stream{.seed = 1};
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = 2 * stream.uniform(i) - 1;
+BenchResult bench_cuda_pass(DevicePass pass) {
   const DeviceScope scope(Device::cuda);
-  const auto in = Memory<float>::from(values);
-  Memory<float> out(count);
-  const Times times = device_times([&] { round(in.values(), out.values(), {.format = fp16}); },
-                                   [&] {
-                                     cuda::check(cudaMemcpyAsync(out.data(), in.data(), count * sizeof(float),
-                                                                 cudaMemcpyDeviceToDevice, cuda::stream()),
-                                                 "bench: copy on the device");
-                                   });
-  return {8e-9 * count / times.ours, "GB/s", times.others / times.ours, "device copy"};
+  switch (pass) {
+    case DevicePass::round:
+      return bench_round();
+    case DevicePass::cast:
+      return bench_cast(CastDetail::counters);
+    case DevicePass::cast_histogram:
+      return bench_cast(CastDetail::histogram);
+    case DevicePass::histogram:
+      return bench_histogram();
+    case DevicePass::adam:
+      return bench_adam({});
+    case DevicePass::adam_watched:
+      return bench_adam(WeightStorage{{.format = fp16}, {.format = fp16}, {}});
+  }
+  return {};
 }
 
 BenchResult bench_cuda_ordered(StoredType input, StoredType sum) {
-  if (std::string why = missing_device(); !why.empty()) return skipped(std::move(why));
   const Operands operands({.input = input, .sum = sum, .output = input});
   const Times times = device_times([&] { gemm_ordered(operands.product, cuda::stream()); },
                                    [&] { gemm_cublas(operands.product, cuda::stream()); });
@@ -148,7 +206,6 @@ BenchResult bench_cuda_ordered(StoredType input, StoredType sum) {
 }
 
 BenchResult bench_cuda_cublas() {
-  if (std::string why = missing_device(); !why.empty()) return skipped(std::move(why));
   const Operands half({.output = StoredType::f16}), single({.input = StoredType::f32});
   const Times times = device_times([&] { gemm_cublas(half.product, cuda::stream()); },
                                    [&] { gemm_cublas(single.product, cuda::stream()); });

@@ -73,10 +73,17 @@ TrainConfig language_model() {
 /// Seconds of timing: an overhead of a few per cent needs many steps to stand out from the machine's noise.
 constexpr double tracking_time = 4;
 
-BenchResult tracked(TrainConfig config, const Dataset& dataset, const std::string& roles) {
+/// What trackers watch.
+struct Watch {
+  std::string trackers = "gradient_underflow";
+  std::string roles;
+};
+
+BenchResult tracked(TrainConfig config, const Dataset& dataset, const Watch& watch) {
+  config.trackers = "none";
   Trainer plain(config, dataset);
-  config.trackers = "gradient_underflow";
-  config.observe_roles = roles;
+  config.trackers = watch.trackers;
+  config.observe_roles = watch.roles;
   config.observe_every = 1;
   Trainer watched(config, dataset);
   const auto step = [](Trainer& trainer) {
@@ -85,6 +92,16 @@ BenchResult tracked(TrainConfig config, const Dataset& dataset, const std::strin
   };
   const Times times = time_in_turn([&] { step(watched); }, [&] { step(plain); }, tracking_time);
   return {100 * (times.ours / times.others - 1), "% more", times.others / times.ours, "the step untracked"};
+}
+
+/// Trains with real 16-bit numbers, where this build can.
+TrainConfig on_device(TrainConfig config) {
+  config.device = "cuda";
+  config.batch = 512;
+  for (const FieldDescription& field : describe_fields()) {
+    if (field.name == "execution") set_field(config, "execution", "native");
+  }
+  return config;
 }
 
 }  // namespace
@@ -99,19 +116,29 @@ BenchResult bench_training_step() {
 }
 
 BenchResult bench_tracked_weight_gradients() {
-  return tracked(mixed_precision(), images(), "weight_gradient");
+  return tracked(mixed_precision(), images(), {.roles = "weight_gradient"});
 }
 
 BenchResult bench_tracked_tensors() {
-  return tracked(mixed_precision(), images(), "all");
+  return tracked(mixed_precision(), images(), {.roles = "all"});
 }
 
 BenchResult bench_tracked_weight_gradients_of_words() {
-  return tracked(language_model(), NoiseWords(), "weight_gradient");
+  return tracked(language_model(), NoiseWords(), {.roles = "weight_gradient"});
 }
 
 BenchResult bench_tracked_tensors_of_words() {
-  return tracked(language_model(), NoiseWords(), "all");
+  return tracked(language_model(), NoiseWords(), {.roles = "all"});
+}
+
+BenchResult bench_cuda_tracked_images() {
+  return tracked(on_device(mixed_precision()), images(), {"all", "all"});
+}
+
+BenchResult bench_cuda_tracked_words() {
+  TrainConfig config = on_device(language_model());
+  config.embedding_size = config.hidden_size = 512;
+  return tracked(config, NoiseWords(), {"all", "all"});
 }
 
 }  // namespace halfscope

@@ -16,4 +16,8 @@ namespace halfscope {
 [[nodiscard]] BenchResult bench_tracked_weight_gradients_of_words();
 [[nodiscard]] BenchResult bench_tracked_tensors_of_words();
 
+/// What all trackers add to a step on the device that each of them watches, of larger networks.
+[[nodiscard]] BenchResult bench_cuda_tracked_images();
+[[nodiscard]] BenchResult bench_cuda_tracked_words();
+
 }  // namespace halfscope

@@ -1,27 +1,27 @@
-// In a build without CUDA there is nothing to time on a device.
+// In a build without CUDA there is nothing to time on a device, and no device either.
+#include <halfscope/core/error.hpp>
+
 #include "experiments/bench_cuda.hpp"
 
 namespace halfscope {
 namespace {
 
-BenchResult not_built() {
-  BenchResult result;
-  result.skipped = "built without CUDA";
-  return result;
+[[noreturn]] void refuse() {
+  throw RequestError("bench: built without CUDA");
 }
 
 }  // namespace
 
-BenchResult bench_cuda_round() {
-  return not_built();
+BenchResult bench_cuda_pass(DevicePass) {
+  refuse();
 }
 
 BenchResult bench_cuda_ordered(StoredType, StoredType) {
-  return not_built();
+  refuse();
 }
 
 BenchResult bench_cuda_cublas() {
-  return not_built();
+  refuse();
 }
 
 }  // namespace halfscope

@@ -49,31 +49,37 @@ RandomStream Caster::random_stream(std::string_view name) const {
   return {seed_, static_cast<std::uint32_t>(context_.step), site_hash(name.data(), name.size())};
 }
 
+RandomStream Caster::cast_stream(const Site& where) const {
+  return {seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
+}
+
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
-  const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
-  const bool adds_up = role == Role::weight_gradient && context_.weight_gradients != nullptr;
-  const CastDetail detail = adds_up ? CastDetail::histogram : watched(role);
+  const CastDetail detail = adds_up(role) ? CastDetail::histogram : watched(role);
   if (detail == CastDetail::none) {
-    if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
+    if (!quantizer.is_identity()) round_in_place(values, quantizer, cast_stream(where));
     return;
   }
-  const bool carries = adds_up && carried_scale_ != 1;
+  if (tells_later()) return cast_later(values, where, detail);
+  const bool carries = adds_up(role) && carried_scale_ != 1;
   if (carries) count_weight_gradients(values);
-  const CastCounts counts = round_and_count(values, quantizer, detail, stream);
-  if (adds_up && !carries) context_.weight_gradients->merge(*counts.before);
-  if (!observed()) return;
-  const CastEvent event{where, quantizer, counts, values};
+  const CastCounts counts = round_and_count(values, quantizer, detail, cast_stream(where));
+  if (adds_up(role) && !carries) context_.weight_gradients->merge(*counts.before);
+  if (observed()) tell_cast({where, quantizer, counts, values});
+}
+
+void Caster::tell_cast(const CastEvent& event) const {
   for (const auto& tracker : *trackers_) {
-    if (tracker->watches_casts(role) != CastDetail::none) tracker->on_cast(event, *context_.observations);
+    if (tracker->watches_casts(event.site.role) != CastDetail::none)
+      tracker->on_cast(event, *context_.observations);
   }
 }
 
 void Caster::count_weight_gradients(std::span<const float> values) {
-  std::vector<float> unscaled(values.size());
-  scale(values, static_cast<float>(1 / carried_scale_), unscaled);
-  context_.weight_gradients->add(unscaled);
+  Array unscaled({std::ssize(values)});
+  scale(values, static_cast<float>(1 / carried_scale_), unscaled.values());
+  context_.weight_gradients->add(unscaled.values());
 }
 
 CastDetail Caster::watched(Role role) const {
@@ -88,20 +94,32 @@ bool Caster::watches_reductions() const {
                                    [](const auto& tracker) { return tracker->watches_reductions(); });
 }
 
-void Caster::observe_update(std::string_view tensor, const Array& before, const Array& update) {
-  if (!observed()) return;
+Quantizer Caster::weight_format() const {
   // With an FP32 master copy the question is what a copy in the forward weights' format would have lost; an
   // FP32 run is asked what FP16 would have.
   Quantizer stored = policy_.quantizer(Role::master_weight);
   if (stored.is_identity()) stored = policy_.quantizer(Role::weight);
-  if (stored.is_identity()) stored = {.format = fp16};
-  const UpdateEvent event{site(tensor, Role::master_weight), stored, before.values(), update.values()};
+  return stored.is_identity() ? Quantizer{.format = fp16} : stored;
+}
+
+void Caster::observe_update(std::string_view tensor, const Array& before, const Array& update) {
+  if (!observed()) return;
+  const UpdateEvent event{site(tensor, Role::master_weight), weight_format(), before.values(),
+                          update.values()};
   for (const auto& tracker : *trackers_) tracker->on_update(event, *context_.observations);
 }
 
-void Caster::observe_reduction(std::string_view tensor, const ReductionCounters& counters) {
-  if (!watches_reductions()) return;
-  const ReductionEvent event{site(tensor, Role::activation), counters};
+void Caster::sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
+                         std::span<float> sums) {
+  if (!watches_reductions()) return column_sums(terms, model, sums);
+  const Site where = site(tensor, Role::activation);
+  if (tells_later()) {
+    const auto tallies = readback_.take<ColumnTally>(sums.size());
+    cuda::tallied_column_sums(terms, model, sums, readback_.device_values(tallies));
+    pending_.push_back({std::string(tensor), where, {}, PendingReduction{tallies, terms.rows}});
+    return;
+  }
+  const ReductionEvent event{where, counted_column_sums(terms, model, sums)};
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *context_.observations);
 }
 

@@ -9,9 +9,12 @@
 
 #include <halfscope/core/array.hpp>
 #include <halfscope/core/random.hpp>
+#include <halfscope/kernel/apply_update.hpp>
+#include <halfscope/kernel/reduce.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 #include <halfscope/stats/tracker.hpp>
 
+#include "sim/pending_event.hpp"
 #include "sim/policy.hpp"
 
 namespace halfscope {
@@ -34,17 +37,18 @@ class Caster {
   Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
       : policy_(std::move(policy)), seed_(seed), trackers_(&trackers) {}
 
+  /// What the step before has left uncollected is dropped.
   void begin_step(const StepContext& context) {
     context_ = context;
     carried_scale_ = 1;
+    pending_.clear();
+    readback_.forget();
   }
   void begin_pass(Pass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
   [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }
   /// What the gradients that follow carry besides the loss scale, a power of two.
   void carry(double scale) { carried_scale_ = scale; }
-  /// Whether a tracker wants this step's reductions counted.
-  [[nodiscard]] bool watches_reductions() const;
 
   /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
   void cast(Array& array, std::string_view tensor, Role role) { cast(array.values(), tensor, role); }
@@ -55,12 +59,37 @@ class Caster {
   [[nodiscard]] RandomStream random_stream(std::string_view name) const;
   /// Tells the trackers of an update that is about to be added to the stored weights `before`.
   void observe_update(std::string_view tensor, const Array& before, const Array& update);
-  void observe_reduction(std::string_view tensor, const ReductionCounters& counters);
+  /// `column_sums`, of which the trackers hear where they watch reductions.
+  void sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
+                   std::span<float> sums);
+
+  /// Whether the trackers are told at `collect` of what is counted on the active device.
+  [[nodiscard]] bool tells_later() const;
+  /// Where the update of `elements` weights is to be counted as it is made; none where nobody watches it. For
+  /// a device whose trackers are told later.
+  [[nodiscard]] std::optional<cuda::UpdateWatch> watch_update(std::string_view tensor, std::size_t elements);
+  /// What the device has counted in this step, and what others let it leave there.
+  [[nodiscard]] Readback& readback() { return readback_; }
+  /// Waits for the device once, reads back what it has counted since the last time and tells the trackers.
+  void collect();
 
  private:
   [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
   /// The most that any tracker wants to know of a cast of `role` in this step.
   [[nodiscard]] CastDetail watched(Role role) const;
+  [[nodiscard]] Telling telling() const;
+  [[nodiscard]] bool watches_reductions() const;
+  /// Whether the casts of `role` are added to the step's weight gradients.
+  [[nodiscard]] bool adds_up(Role role) const {
+    return role == Role::weight_gradient && context_.weight_gradients != nullptr;
+  }
+  [[nodiscard]] RandomStream cast_stream(const Site& site) const;
+  /// The format in which an update of this step might get lost.
+  [[nodiscard]] Quantizer weight_format() const;
+  /// The cast of values on the device, counted there.
+  void cast_later(std::span<float> values, const Site& where, CastDetail detail);
+  void tell(const PendingEvent& event) const;
+  void tell_cast(const CastEvent& event) const;
   /// Adds them as the backward pass will hand them out, without what they carry.
   void count_weight_gradients(std::span<const float> values);
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
@@ -70,6 +99,8 @@ class Caster {
   TrackerList* trackers_;
   StepContext context_;
   double carried_scale_ = 1;
+  Readback readback_{};
+  std::vector<PendingEvent> pending_{};  ///< in the order in which they happened
 };
 
 }  // namespace halfscope

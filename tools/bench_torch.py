@@ -21,115 +21,54 @@ REPETITIONS = 5
 
 @dataclass
 class Network:
-    """A network that both train: PyTorch's step, and the experiment and arms that are halfscope's."""
+    """The experiment and arms that train the network of this name in tools/torch_networks.py."""
 
-    torch_step: Callable[[], Callable[[], None]]
     experiment: str
     arms: tuple[str, ...]
     steps: int
     batch: int = BATCH
 
 
-def torch_cnn() -> Callable[[], None]:
-    """Forward, backward and Adam, on images that are in memory already."""
-    import torch
-    from torch import nn
-
-    network = nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10),
-    )  # fmt: skip
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-5)
-    images = torch.randn(60_000, 1, 28, 28)
-    labels = torch.randint(10, (60_000,))
-
-    def step() -> None:
-        chosen = torch.randint(60_000, (BATCH,))
-        loss = nn.functional.cross_entropy(network(images[chosen]), labels[chosen])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
-def torch_detector() -> Callable[[], None]:
-    """Forward, backward and Adam, on scenes and matched anchors that are in memory already."""
-    import torch
-    from torch import nn
-
-    canvas, anchors, classes = 64, 960, 11
-    sizes = ((1, 16), (16, 32), (32, 64), (64, 64))
-    body = [nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU()) for i, o in sizes]
-    heads = [nn.Conv2d(64, 3 * (classes + 4), 3, padding=1) for _ in range(2)]
-    parameters = [p for module in (*body, *heads) for p in module.parameters()]
-    optimizer = torch.optim.Adam(parameters, lr=2e-3)
-    scenes = torch.randn(3000, 1, canvas, canvas)
-    labels = torch.randint(classes, (3000, anchors)) * (torch.rand(3000, anchors) < 0.02)
-    offsets = torch.randn(3000, anchors, 4)
-    pool = nn.functional.max_pool2d
-
-    def step() -> None:
-        chosen = torch.randint(3000, (16,))
-        fine = body[2](pool(body[1](pool(body[0](scenes[chosen]), 2)), 2))
-        maps = (heads[0](fine), heads[1](body[3](pool(fine, 2))))
-        rows = torch.cat([m.permute(0, 2, 3, 1).reshape(16, -1, classes + 4) for m in maps], dim=1)
-        target, matched = labels[chosen], labels[chosen] > 0
-        loss = nn.functional.cross_entropy(rows[..., :classes].flatten(0, 1), target.flatten(), reduction="sum")
-        found, wanted = rows[..., classes:][matched], offsets[chosen][matched]
-        loss = (loss + nn.functional.smooth_l1_loss(found, wanted, reduction="sum")) / target.numel() / 256
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
-def torch_language_model() -> Callable[[], None]:
-    """Forward, backward, clipping and Adam, on windows of a text that is in memory already."""
-    import torch
-    from torch import nn
-
-    vocabulary, size, window = 4096, 64, 32
-    table, cell, output = nn.Embedding(vocabulary, size), nn.GRU(size, size), nn.Linear(size, vocabulary)
-    parameters = [*table.parameters(), *cell.parameters(), *output.parameters()]
-    optimizer = torch.optim.Adam(parameters, lr=3e-3)
-    text = torch.randint(vocabulary, (900_000,))
-
-    def step() -> None:
-        first = torch.randint(len(text) - window, (BATCH,))
-        positions = first + torch.arange(window)[:, None]
-        logits = output(cell(table(text[positions]))[0])
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), text[positions + 1].flatten()) / 256
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-
-    return step
-
-
 NETWORKS = {
-    "cnn": Network(torch_cnn, "master-copy", ("fp32", "fp16_mixed"), 200),
-    "detector": Network(torch_detector, "detection-loss-scale", ("fp32", "fp16_s8"), 60, batch=16),
-    "language-model": Network(torch_language_model, "language-model-loss-scale", ("fp32", "fp16_s1024"), 30),
+    "cnn": Network("master-copy", ("fp32", "fp16_mixed"), 200),
+    "detector": Network("detection-loss-scale", ("fp32", "fp16_s8"), 60, batch=16),
+    "language-model": Network("language-model-loss-scale", ("fp32", "fp16_s1024"), 30),
 }
 
 
-def torch_step_seconds(network: Network, threads: int) -> float:
+def torch_step(name: str) -> Callable[[], None]:
+    """Forward, backward, clipping where the network has it, and Adam."""
+    import torch
+    import torch_networks
+
+    training = torch_networks.NETWORKS[name](torch_networks.Sizes(batch=NETWORKS[name].batch))
+    optimizer = training.optimizer()
+    parameters = list(training.module.parameters())
+
+    def step() -> None:
+        loss = training.loss()
+        optimizer.zero_grad()
+        loss.backward()
+        if training.clip_norm:
+            torch.nn.utils.clip_grad_norm_(parameters, training.clip_norm)
+        optimizer.step()
+
+    return step
+
+
+def torch_step_seconds(name: str, threads: int) -> float:
     """Mean seconds of a step."""
     import torch
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    step = network.torch_step()
+    step, steps = torch_step(name), NETWORKS[name].steps
     for _ in range(WARM_UP):
         step()
     started = time.perf_counter()
-    for _ in range(network.steps):
+    for _ in range(steps):
         step()
-    return (time.perf_counter() - started) / network.steps
+    return (time.perf_counter() - started) / steps
 
 
 def halfscope_step_seconds(program: str, network: Network, arm: str, threads: int) -> float:
@@ -169,7 +108,7 @@ def compare(program: str, name: str, threads: int) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--torch"]:
-        print(torch_step_seconds(NETWORKS[sys.argv[2]], int(sys.argv[3])))
+        print(torch_step_seconds(sys.argv[2], int(sys.argv[3])))
         return
     names = sys.argv[2:] or list(NETWORKS)
     if len(sys.argv) < 2 or not set(names) <= set(NETWORKS):

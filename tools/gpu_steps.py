@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +122,36 @@ def run_bench(check: Check) -> str:
                      for case in cases)  # fmt: skip
 
 
+def python_with_torch(check: Check) -> str:
+    """An interpreter whose PyTorch sees the device. Raises Skipped."""
+    question = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"
+    seen = False
+    for python in dict.fromkeys((sys.executable, shutil.which("python3"), "/usr/bin/python3")):
+        if python is None or not Path(python).exists():
+            continue
+        limit = max(check.deadline - time.monotonic(), 0.1)
+        status = subprocess.run([python, "-c", question], capture_output=True, timeout=limit).returncode
+        if status == 0:
+            return python
+        seen = seen or status == 3
+    raise Skipped("PyTorch sees no CUDA device" if seen else "no Python here has PyTorch")
+
+
+def run_torch(check: Check) -> str:
+    """Native steps beside PyTorch's autocast and GradScaler, in torch.json."""
+    python = python_with_torch(check)
+    out = check.out / "torch.json"
+    script = gpu_programs.ROOT / "tools/bench_amp.py"
+    check.run("torch", python, script, "--halfscope", check.programs["halfscope"], "--out", out)
+    networks = json.loads(out.read_text(encoding="utf-8"))["networks"]
+    failed = [f"{network['name']}: {network['halfscope']['failed']}" for network in networks
+              if "failed" in network["halfscope"]]  # fmt: skip
+    if failed:
+        raise Failed("; ".join(failed))
+    return "; ".join(f"{network['name']}: {ratio:.2f} times as fast as PyTorch, {side}"
+                     for network in networks for side, ratio in network["times_faster"].items())  # fmt: skip
+
+
 def run_sanitizer(check: Check, tool: str) -> str:
     sanitizer = gpu_device.find_program("compute-sanitizer")
     if sanitizer is None:
@@ -136,7 +168,8 @@ STEPS = (
     ("layers", 60, run_layers),
     ("captures", 60, run_captures),
     ("parity", 120, run_parity),
-    ("bench", 60, run_bench),
+    ("bench", 90, run_bench),
+    ("torch", 150, run_torch),
     ("memcheck", 60, lambda check: run_sanitizer(check, "memcheck")),
     ("racecheck", 60, lambda check: run_sanitizer(check, "racecheck")),
     ("initcheck", 60, lambda check: run_sanitizer(check, "initcheck")),

@@ -11,20 +11,9 @@ namespace {
 /// (batch, channels): the sums over the positions of each image.
 Array position_sums(Caster& caster, const std::string& name, const Array& x) {
   const std::int64_t positions = x.extent(1) * x.extent(2), channels = x.extent(3);
-  const AccumulateModel model = caster.policy().reductions_in(name);
   Array sums({x.extent(0), channels});
-  ReductionCounters counters;
-  for (std::int64_t n = 0; n < x.extent(0); ++n) {
-    const ColumnTerms terms{.x = x.data() + n * positions * channels, .rows = positions, .columns = channels};
-    const auto image =
-        sums.values().subspan(static_cast<std::size_t>(n * channels), static_cast<std::size_t>(channels));
-    if (caster.watches_reductions()) {
-      counters.merge(counted_column_sums(terms, model, image));
-    } else {
-      column_sums(terms, model, image);
-    }
-  }
-  caster.observe_reduction(name + ".mean", counters);
+  const ColumnTerms terms{.x = x.data(), .rows = positions, .columns = channels, .matrices = x.extent(0)};
+  caster.sum_columns(name + ".mean", terms, caster.policy().reductions_in(name), sums.values());
   return sums;
 }
 

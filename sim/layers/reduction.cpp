@@ -7,12 +7,7 @@ namespace halfscope {
 
 Array reduce(Caster& caster, const std::string& layer, const std::string& tensor, const ColumnTerms& terms) {
   Array sums({terms.columns});
-  const AccumulateModel model = caster.policy().reductions_in(layer);
-  if (caster.watches_reductions()) {
-    caster.observe_reduction(layer + "." + tensor, counted_column_sums(terms, model, sums.values()));
-  } else {
-    column_sums(terms, model, sums.values());
-  }
+  caster.sum_columns(layer + "." + tensor, terms, caster.policy().reductions_in(layer), sums.values());
   return sums;
 }
 

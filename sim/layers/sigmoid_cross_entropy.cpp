@@ -16,16 +16,16 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   const float count = static_cast<float>(x.size());
   Array losses(x.shape());
   sigmoid_losses(x.values(), kept->values(), losses.values());
-  const float loss = sum_of(losses.values(), ScopedAccumulate{}.model) / count;
+  Array loss(Shape{});
+  divided_sum(losses.values(), count, ScopedAccumulate{}.model, loss.values());
 
   const auto backward = [logits, count, kept](Tape& t, Array gradient) {
     Array x_gradient(kept->shape());
-    sigmoid_losses_gradient(t.value(logits).values(), kept->values(), gradient.item() / count,
+    sigmoid_losses_gradient(t.value(logits).values(), kept->values(), {gradient.values(), count},
                             x_gradient.values());
     t.add_gradient(logits, std::move(x_gradient));
   };
-  return tape.record(
-      {.name = name, .value = Array::from({}, {loss}), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

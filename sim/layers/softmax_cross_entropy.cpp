@@ -16,15 +16,15 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
                         tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
                         probability->values(), row_loss.values());
   const float rows = static_cast<float>(labels.size());
-  const float loss = sum_of(row_loss.values(), fp32_sums) / rows;
+  Array loss(Shape{});
+  divided_sum(row_loss.values(), rows, fp32_sums, loss.values());
 
   const auto backward = [logits, rows, probability, target = std::vector(labels.begin(), labels.end())](
                             Tape& t, Array gradient) {
-    softmax_cross_entropy_gradient(target, gradient.item() / rows, probability->values());
+    softmax_cross_entropy_gradient(target, {gradient.values(), rows}, probability->values());
     t.add_gradient(logits, std::move(*probability));
   };
-  return tape.record(
-      {.name = name, .value = Array::from({}, {loss}), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

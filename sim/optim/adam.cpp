@@ -24,6 +24,9 @@ class Adam final : public Optimizer {
     adam_update(gradient.values(), step_, options_.state, slot(0, index).values(), slot(1, index).values(),
                 update.values());
   }
+  void apply(std::size_t index, const cuda::AppliedUpdate& update) override {
+    cuda::apply_adam(update, step_, options_.state, slot(0, index).values(), slot(1, index).values());
+  }
 
  private:
   void prepare(double learning_rate) override {

@@ -14,10 +14,13 @@ double gradient_norm(const ParameterStore& store) {
   return std::sqrt(sum);
 }
 
+float clip_factor(double norm, double largest_norm) {
+  return norm <= largest_norm ? 1.0f : static_cast<float>(largest_norm / norm);
+}
+
 void clip_gradients(ParameterStore& store, double largest_norm) {
-  const double norm = gradient_norm(store);
-  if (norm <= largest_norm) return;
-  const auto factor = static_cast<float>(largest_norm / norm);
+  const float factor = clip_factor(gradient_norm(store), largest_norm);
+  if (factor == 1) return;
   for (Parameter& parameter : store.parameters) {
     scale(parameter.gradient.values(), factor, parameter.gradient.values());
   }

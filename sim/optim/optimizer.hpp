@@ -9,6 +9,7 @@
 
 #include <halfscope/core/array.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/apply_update.hpp>
 
 #include "sim/parameter.hpp"
 
@@ -35,6 +36,9 @@ class Optimizer {
   void begin_step(double learning_rate);
   /// The update of the parameter at `index` from its unscaled `gradient`; to be added to the weights.
   virtual void compute(std::size_t index, const Array& gradient, Array& update) = 0;
+
+  /// The same on the device, where the update is added at once: see AppliedUpdate.
+  virtual void apply(std::size_t index, const cuda::AppliedUpdate& update) = 0;
 
   /// Every array of state, "SLOT.PARAMETER".
   [[nodiscard]] std::vector<ArrayReference> state();

@@ -14,6 +14,9 @@ class Sgd final : public Optimizer {
   void compute(std::size_t index, const Array& gradient, Array& update) override {
     sgd_update(gradient.values(), step_, options_.state, slot(0, index).values(), update.values());
   }
+  void apply(std::size_t index, const cuda::AppliedUpdate& update) override {
+    cuda::apply_sgd(update, step_, options_.state, slot(0, index).values());
+  }
 
  private:
   void prepare(double learning_rate) override {

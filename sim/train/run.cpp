@@ -6,6 +6,8 @@
 #include <deque>
 #include <map>
 
+#include <halfscope/core/device_memory.hpp>
+
 #include "sim/train/lint.hpp"
 #include "sim/train/overflow_record.hpp"
 
@@ -133,6 +135,7 @@ class Run {
     for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
+    if (config_.device == name_of(Device::cuda)) json["device_peak_bytes"] = device_memory::peak_bytes();
     return json;
   }
 

@@ -5,11 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/models/models.hpp"
-#include "sim/optim/clip.hpp"
 
 namespace halfscope {
 namespace {
@@ -94,10 +92,8 @@ StepRecord Trainer::step() {
   Tape tape(caster_, Phase::training);
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
   const BatchOutcome outcome = model_.forward(tape, batch);
-  record.loss = tape.value(outcome.loss).item();
   tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
-
-  if (record.gradients) look_at_gradients(*record.gradients);
+  const StepNumbers numbers = look_at_gradients(tape.value(outcome.loss), record);
   if (is_due(config_.shadow_every, record.step)) {
     record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
                            [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
@@ -105,21 +101,23 @@ StepRecord Trainer::step() {
   record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
   const bool finite = !record.gradients || record.gradients->finite;
   if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batch);
-  if (!record.skipped) update_weights(record.scale, record.learning_rate);
-  record.diverged = !weights_finite();
+  const bool holds =
+      record.skipped ? weights_finite() : update_weights(numbers, record.scale, record.learning_rate);
+  record.diverged = !holds;
   if (finite && record.diverged && !overflow_trackers_.empty()) record.overflow = look_at_update(context);
   ++steps_done_;
   return record;
 }
 
-void Trainer::look_at_gradients(GradientRecord& record) const {
-  float largest = 0;  // of bits, so that a NaN is the largest
-  for (const Parameter& parameter : model_.store->parameters) {
-    const float here = largest_magnitude(parameter.gradient.values());
-    if (magnitude_bits(here) > magnitude_bits(largest)) largest = here;
-  }
-  record.finite = std::isfinite(largest);
-  if (detail_ >= GradientDetail::max_abs) record.max_abs = largest;
+StepNumbers Trainer::look_at_gradients(const Array& loss, StepRecord& record) {
+  GradientMeasure measure{.largest = record.gradients.has_value()};
+  if (config_.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
+  const StepNumbers numbers = read_numbers(caster_, loss, *model_.store, measure);
+  record.loss = numbers.loss;
+  if (!record.gradients) return numbers;
+  record.gradients->finite = std::isfinite(numbers.largest);
+  if (detail_ >= GradientDetail::max_abs) record.gradients->max_abs = numbers.largest;
+  return numbers;
 }
 
 void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
@@ -128,6 +126,7 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
   Tape tape(caster, Phase::training);
   const TensorRef loss = model_.forward(tape, batch).loss;
   tape.backward(loss, static_cast<float>(loss_scale * config_.loss_weight));
+  caster.collect();
   for (std::size_t i = 0; i < running_statistics.size(); ++i) {
     model_.store->buffers[i].value = std::move(running_statistics[i]);
   }
@@ -149,29 +148,16 @@ StepObservations Trainer::look_at_update(const StepContext& context) {
   Caster caster(fp32_policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
   caster.begin_step({context.step, 1, &seen, Pass::update});
   for (Parameter& parameter : model_.store->parameters) {
+    for (const float factor : {factors_.unscale, factors_.clip}) {
+      if (factor != 1.0f) scale(parameter.gradient.values(), factor, parameter.gradient.values());
+    }
     caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
   }
   for (Parameter& parameter : model_.store->parameters) {
     caster.cast(parameter.master, parameter.name, Role::master_weight);
   }
+  caster.collect();
   return seen;
-}
-
-void Trainer::update_weights(double loss_scale, double rate) {
-  optimizer_->begin_step(rate);
-  const auto unscale = static_cast<float>(1 / loss_scale);
-  for (Parameter& parameter : model_.store->parameters) {
-    if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
-  }
-  if (config_.clip_norm > 0) clip_gradients(*model_.store, config_.clip_norm);
-  for (std::size_t i = 0; i < model_.store->parameters.size(); ++i) {
-    Parameter& parameter = model_.store->parameters[i];
-    Array update(parameter.master.shape());
-    optimizer_->compute(i, parameter.gradient, update);
-    caster_.observe_update(parameter.name, parameter.master, update);
-    add(update.values(), parameter.master.values());
-    caster_.cast(parameter.master, parameter.name, Role::master_weight);
-  }
 }
 
 Evaluation Trainer::evaluate() {
@@ -191,13 +177,6 @@ Evaluation Trainer::evaluate() {
     total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
   }
   return {total.loss / static_cast<double>(size), metric->value()};
-}
-
-bool Trainer::weights_finite() const {
-  const DeviceScope scope(device_);
-  const auto& parameters = model_.store->parameters;
-  return std::all_of(parameters.begin(), parameters.end(),
-                     [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
 }
 
 }  // namespace halfscope

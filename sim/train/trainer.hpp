@@ -11,6 +11,7 @@
 #include "sim/train/config.hpp"
 #include "sim/train/parts.hpp"
 #include "sim/train/shadow.hpp"
+#include "sim/train/step_numbers.hpp"
 
 namespace halfscope {
 
@@ -41,6 +42,12 @@ struct Evaluation {
   double metric = 0;  ///< the model's own
 };
 
+/// What gradients are multiplied by before they make an update, one after the other.
+struct GradientFactors {
+  float unscale = 1;
+  float clip = 1;
+};
+
 class Trainer {
  public:
   /// Throws RequestError where the config asks for something that is not there. `dataset` outlives the
@@ -59,8 +66,15 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
-  void look_at_gradients(GradientRecord& record) const;
-  void update_weights(double scale, double rate);
+  /// The gradients' part of the record, and what the trackers saw of forward and backward.
+  StepNumbers look_at_gradients(const Array& loss, StepRecord& record);
+  /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
+  /// whether the weights are finite after it.
+  bool update_weights(const StepNumbers& numbers, double scale, double rate);
+  /// The same with a kernel for each operation, on either device.
+  void update_in_passes(float unscale);
+  /// The same on the device, a kernel for each parameter; nothing is waited for but the trackers' counts.
+  bool update_in_one_pass(const GradientFactors& factors);
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batch.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.
@@ -84,7 +98,8 @@ class Trainer {
   Model model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> scaler_;
-  GradientDetail detail_;  ///< of the gradients: what the scaler needs and the records want
+  GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
+  GradientDetail detail_;      ///< of the gradients: what the scaler needs and the records want
   Sampler sampler_;
   std::int64_t steps_done_ = 0;
 };

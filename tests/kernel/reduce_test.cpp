@@ -90,6 +90,28 @@ TEST_CASE("column_sums gives the same bits with two threads", "[reduce][threads]
   }
 }
 
+TEST_CASE("several matrices are summed as each by itself", "[reduce]") {
+  const Problem problem = make_problem(600, 20);
+  for (const auto& entry : reduction_models()) {
+    const AccumulateModel model = parse_accumulate_model(entry.name);
+    ColumnTerms terms = terms_of(problem, Term::product);
+    terms.rows = 200;
+    terms.matrices = 3;
+    std::vector<float> together(60), alone(60);
+    const ReductionCounters counted = counted_column_sums(terms, model, together);
+    terms.matrices = 1;
+    ReductionCounters merged;
+    for (std::size_t m = 0; m < 3; ++m) {
+      merged.merge(counted_column_sums(terms, model, std::span(alone).subspan(20 * m, 20)));
+      terms.x += 200 * 20;
+      terms.y += 200 * 20;
+    }
+    CHECK(together == alone);
+    CHECK(counted == merged);
+    CHECK(counted.reductions == 60);
+  }
+}
+
 TEST_CASE("an FP16 sum of ones stagnates at 2048", "[reduce][known]") {
   const std::vector<float> ones(5000, 1.0f);
   const ColumnTerms terms{.x = ones.data(), .rows = 5000, .columns = 1};

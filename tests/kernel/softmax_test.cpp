@@ -104,7 +104,8 @@ TEST_CASE("a row with an infinity or a NaN is NaN, the others are not touched", 
 
 TEST_CASE("softmax's gradient is the probability less one at the label, times the factor", "[softmax]") {
   std::vector<float> p{0.25f, 0.75f, 0.5f, 0.5f};
-  softmax_cross_entropy_gradient(std::vector<std::int32_t>{1, 0}, 8.0f, p);
+  const std::vector<float> numerator{24};
+  softmax_cross_entropy_gradient(std::vector<std::int32_t>{1, 0}, {numerator, 3}, p);
   CHECK(p == std::vector<float>{2.0f, -2.0f, -4.0f, 4.0f});
 }
 

@@ -65,6 +65,24 @@ TEST_CASE("twins of column sums", "[kernel][reduce][cuda]") {
   }
 }
 
+TEST_CASE("twins of column sums of several matrices", "[kernel][reduce][cuda]") {
+  constexpr std::int64_t matrices = 5, rows = 70, columns = 7;
+  const std::vector<float> sums(matrices * columns), counters(6);
+  for (const AccumulateModel& model : sum_models()) {
+    for (const Term term : {Term::value, Term::squared_deviation, Term::product}) {
+      INFO(to_string(model));
+      check_twins({terms(matrices * rows * columns, 5), terms(matrices * rows * columns, 6),
+                   terms(columns, 7), sums, sums, counters},
+                  [&](const Spans& s) {
+                    const ColumnTerms all{term, s[0].data(), s[1].data(), s[2].data(),
+                                          rows, columns,     matrices};
+                    column_sums(all, model, s[3]);
+                    write(as_floats(counted_column_sums(all, model, s[4])), s[5]);
+                  });
+    }
+  }
+}
+
 TEST_CASE("twins of softmax and its gradient", "[kernel][softmax][cuda]") {
   for (const auto& [rows, classes] : {std::pair{1, 1}, {31, 2}, {7, 31}, {37, 700}}) {
     const auto cells = static_cast<std::size_t>(rows * classes);
@@ -76,11 +94,11 @@ TEST_CASE("twins of softmax and its gradient", "[kernel][softmax][cuda]") {
       INFO(to_string(model) << ", " << rows << " rows of " << classes);
       for (const auto& logits :
            {uniform_floats(cells, -3, 3, 5), special, std::vector<float>(cells, -0.0f)}) {
-        check_twins({logits, std::vector<float>(cells), std::vector<float>(labels.size())},
+        check_twins({logits, std::vector<float>(cells), std::vector<float>(labels.size()), {0.9f}},
                     [&](const Spans& s) {
                       softmax_cross_entropy(s[0], labels, model, s[1], s[2]);
                       scale(s[1], 1, s[0]);
-                      softmax_cross_entropy_gradient(labels, 0.3f, s[1]);
+                      softmax_cross_entropy_gradient(labels, {s[3], 3.0f}, s[1]);
                     });
       }
     }
@@ -135,7 +153,7 @@ TEST_CASE("twins of the sum of one array", "[kernel][reduce][cuda]") {
     for (const AccumulateModel& model : sum_models()) {
       INFO(to_string(model) << " of " << size);
       check_twins({uniform_floats(size, -1, 3, 5), {0}},
-                  [&](const Spans& s) { write({sum_of(s[0], model)}, s[1]); });
+                  [&](const Spans& s) { divided_sum(s[0], 3, model, s[1]); });
     }
   }
 }

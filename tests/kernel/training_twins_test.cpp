@@ -173,23 +173,26 @@ TEST_CASE("twins of dropout", "[kernel][dropout][cuda]") {
 
 TEST_CASE("twins of element-wise losses", "[kernel][losses][cuda]") {
   for (const std::size_t size : twin_sizes) {
-    check_twins({mixed_floats(size), uniform_floats(size, 0, 1, 1), small(size, 2), small(size, 3)},
+    check_twins({mixed_floats(size), uniform_floats(size, 0, 1, 1), small(size, 2), small(size, 3), {1.11f}},
                 [](const Spans& s) {
                   sigmoid_losses(s[0], s[1], s[2]);
-                  sigmoid_losses_gradient(s[0], s[1], 0.37f, s[3]);
+                  sigmoid_losses_gradient(s[0], s[1], {s[4], 3.0f}, s[3]);
                 });
   }
   constexpr std::size_t columns = 4;
   for (const std::size_t count : {0u, 1u, 31u, 900u}) {
     std::vector<std::int64_t> rows(count);
     for (std::size_t i = 0; i < count; ++i) rows[i] = static_cast<std::int64_t>(i * 7 % 1000);
-    check_twins({small(1000 * columns, 1), mixed_floats(count * columns), small(count * columns, 2),
-                 small(1000 * columns, 3)},
+    check_twins({small(1000 * columns, 1),
+                 mixed_floats(count * columns),
+                 small(count * columns, 2),
+                 small(1000 * columns, 3),
+                 {1.11f}},
                 [&](const Spans& s) {
                   const auto there = Memory<std::int64_t>::from(rows);
                   const TargetRows targets{there.values(), s[1]};
                   smooth_l1_losses(s[0], targets, s[2]);
-                  smooth_l1_losses_gradient(s[0], targets, 0.37f, s[3]);
+                  smooth_l1_losses_gradient(s[0], targets, {s[4], 3.0f}, s[3]);
                 });
   }
 }

@@ -103,7 +103,11 @@ def test_help_and_wrong_words() -> None:
 def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
-    assert list(steps) == ["tests", "layers", "captures", "parity", "bench", "memcheck", "racecheck", "initcheck"]
+    assert list(steps) == [
+        "tests", "layers", "captures", "parity", "bench", "torch", "memcheck", "racecheck", "initcheck",
+    ]  # fmt: skip
+    torch = steps.pop("torch")
+    assert torch["status"] == "skipped" and "PyTorch" in torch["detail"]
     assert {step["status"] for step in steps.values()} == {"passed"}
     assert bench.record["device"] == bench.record["device"] | {"name": "Stand-in GPU", "capability": "9.0"}
     assert bench.record["toolkit"] == "13.0" and bench.record["device"]["driver_cuda"] == "13.0"
@@ -133,6 +137,38 @@ def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:
     status, steps, _ = bench.check("--steps", "tests,layers,memcheck")
     assert status == 1
     assert [step["status"] for step in steps.values()] == ["failed"] * 3
+
+
+TORCH = """
+import sys, types
+class _Cuda: is_available = staticmethod(lambda: True)
+cuda = _Cuda()
+"""
+AMP = """
+import json, sys
+out = sys.argv[sys.argv.index("--out") + 1]
+ours = {"failed": "out of memory"} if FAILS else {"plain": {"ms": 2}}
+network = {"name": "cnn", "halfscope": ours, "times_faster": {} if FAILS else {"plain": 1.5}}
+json.dump({"networks": [network]}, open(out, "w"))
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pytorch_is_timed_where_it_sees_a_device(bench: Bench, fails: bool) -> None:
+    (bench.folder / "modules").mkdir()
+    (bench.folder / "modules/torch.py").write_text(TORCH)
+    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools")
+    (tools / "bench_amp.py").write_text(f"FAILS = {fails}\n{AMP}")
+    command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": str(bench.folder / "driver"), "PYTHONPATH": str(bench.folder / "modules"),
+    }  # fmt: skip
+    done = subprocess.run([*command, "--steps", "torch"], capture_output=True, text=True, env=environment)
+    step = json.loads((bench.folder / "out/summary.json").read_text())["steps"][0]
+    if fails:
+        assert done.returncode == 1 and step["detail"] == "cnn: out of memory"
+    else:
+        assert done.returncode == 0 and step["detail"] == "cnn: 1.50 times as fast as PyTorch, plain"
 
 
 def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:

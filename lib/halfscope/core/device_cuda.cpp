@@ -1,6 +1,8 @@
 // The CUDA device: found once, its memory from the stream-ordered pool.
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -38,14 +40,18 @@ std::string obstacle() {
   return {};
 }
 
-/// Freed memory stays in the pool: the next step asks for the same sizes.
-void keep_freed_memory() {
+cudaMemPool_t memory_pool() {
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   cudaMemPool_t pool = nullptr;
   cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "memory pool");
+  return pool;
+}
+
+/// Freed memory stays in the pool: the next step asks for the same sizes.
+void keep_freed_memory() {
   std::uint64_t all = UINT64_MAX;
-  cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+  cuda::check(cudaMemPoolSetAttribute(memory_pool(), cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
 }
 
 /// Once per process.
@@ -60,6 +66,51 @@ const std::string& device_obstacle() {
 
 /// Where a StreamScope sends what this thread queues; nothing where there is none: 0 is a stream too.
 thread_local constinit std::optional<std::uintptr_t> callers_stream;
+
+std::atomic<std::int64_t> waits = 0;
+
+/// Pinned host memory from which copies to the device are made while the host goes on. Of its two halves one
+/// is filled while the copies from the other may still be under way.
+class Staging {
+ public:
+  Staging() {
+    cuda::check(cudaMallocHost(&memory_, 2 * half), "cudaMallocHost");
+    for (cudaEvent_t& event : left_)
+      cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~Staging() {
+    for (cudaEvent_t event : left_) (void)cudaEventDestroy(event);
+    (void)cudaFreeHost(memory_);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  static constexpr std::size_t half = std::size_t{16} << 20;
+
+  /// At most `half` bytes.
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (used_ + bytes > half) change_halves();
+    void* const staged = static_cast<std::byte*>(memory_) + current_ * half + used_;
+    std::memcpy(staged, from, bytes);
+    cuda::check(cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, cuda::stream()), "copy");
+    used_ += (bytes + alignment - 1) / alignment * alignment;
+  }
+
+ private:
+  static constexpr std::size_t alignment = 256;
+
+  /// Begins the other half, once the copies from it have been made; an event never recorded is over.
+  void change_halves() {
+    cuda::check(cudaEventRecord(left_[current_], cuda::stream()), "cudaEventRecord");
+    current_ = 1 - current_;
+    used_ = 0;
+    cuda::check(cudaEventSynchronize(left_[current_]), "copy");
+  }
+
+  void* memory_ = nullptr;
+  cudaEvent_t left_[2] = {};
+  std::size_t current_ = 0, used_ = 0;
+};
 
 struct DestroyStream {
   void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
@@ -79,6 +130,7 @@ std::optional<DeviceDescription> describe_cuda_device() {
 }
 
 void synchronize_device() {
+  ++waits;
   cuda::check(cudaStreamSynchronize(cuda::stream()), "synchronize");
 }
 
@@ -157,8 +209,23 @@ void release(void* memory, std::size_t) noexcept {
 }
 
 void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
+  if (direction == Direction::to_device && bytes <= Staging::half) {
+    (void)cuda::stream();  // made before it, and so destroyed after it
+    thread_local Staging staging;
+    return staging.copy(to, from, bytes);
+  }
   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copy");
   if (direction != Direction::within_device) synchronize_device();
+}
+
+std::int64_t peak_bytes() {
+  std::uint64_t bytes = 0;
+  cuda::check(cudaMemPoolGetAttribute(memory_pool(), cudaMemPoolAttrUsedMemHigh, &bytes), "memory pool");
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t host_waits() {
+  return waits;
 }
 
 void fill_zero(void* memory, std::size_t bytes) {

@@ -15,8 +15,15 @@ void require_device();
 void release(void* memory, std::size_t bytes) noexcept;
 
 enum class Direction : std::uint8_t { to_device, to_host, within_device };
-/// After everything queued before; waits for its end where it reads from or writes to the host.
+/// After everything queued before. Only where it writes to the host does it wait for its end: what it reads
+/// from the host has been set aside when it returns.
 void copy(void* to, const void* from, std::size_t bytes, Direction direction);
 void fill_zero(void* memory, std::size_t bytes);
+
+/// The most that was allocated at a time, since the process began.
+[[nodiscard]] std::int64_t peak_bytes();
+
+/// How often any thread has waited for the device.
+[[nodiscard]] std::int64_t host_waits();
 
 }  // namespace halfscope::device_memory

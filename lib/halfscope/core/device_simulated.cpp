@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,11 @@ class Arena {
     if (--open_ == 0) protect(PROT_NONE);
   }
 
+  [[nodiscard]] std::size_t used() {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+
   [[nodiscard]] bool holds(const void* memory) const {
     const auto* byte = static_cast<const std::byte*>(memory);
     return byte >= first_ && byte < first_ + capacity;
@@ -92,6 +98,7 @@ Arena& arena() {
 }
 
 int simulations = 0;
+std::atomic<std::int64_t> waits = 0;  // as there would be on a device
 
 }  // namespace
 
@@ -108,7 +115,9 @@ StreamScope::~StreamScope() = default;
 std::optional<DeviceDescription> describe_cuda_device() {
   return std::nullopt;
 }
-void synchronize_device() {}
+void synchronize_device() {
+  ++waits;
+}
 
 namespace device_memory {
 
@@ -144,6 +153,16 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
     throw RunError("simulated device: a copy takes host memory for the device's, or the other way round");
   }
   std::memcpy(to, from, bytes);
+  if (direction == Direction::to_host) ++waits;
+}
+
+/// What is released is kept for its size alone, so that the arena has grown to this.
+std::int64_t peak_bytes() {
+  return static_cast<std::int64_t>(arena().used());
+}
+
+std::int64_t host_waits() {
+  return waits;
 }
 
 void fill_zero(void* memory, std::size_t bytes) {

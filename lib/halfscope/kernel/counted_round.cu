@@ -4,7 +4,6 @@
 
 #include <halfscope/core/memory.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/binned_histogram.hpp>
 #include <halfscope/kernel/counters.cuh>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
@@ -13,6 +12,8 @@ namespace halfscope::cuda {
 namespace {
 
 constexpr std::int64_t run = 16;  // elements of a thread
+
+static_assert(tally_counters == tally_bins + 1);
 
 /// What becomes of element i, and whether it is written.
 struct LeaveAsItIs {
@@ -75,38 +76,25 @@ struct CountedRound {
   }
 };
 
-/// Counts of bins, and last the bits of the largest finite magnitude.
-using Found = std::vector<std::int64_t>;
-
-/// Queues the counting of `count` elements into `totals` on the device, the largest magnitude in the last of
-/// them.
+/// Queues the counting of `count` elements into `counters`, of which the last holds the largest magnitude.
 template <typename Source, typename Counter, typename Round>
-void queue_count(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
-                 std::span<std::int64_t> totals) {
-  auto* const largest = reinterpret_cast<std::uint32_t*>(&on_device(totals)[totals.size() - 1]);
-  count_each((count + run - 1) / run, totals.first(totals.size() - 1),
+void count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
+                     std::span<std::int64_t> counters) {
+  auto* const largest = reinterpret_cast<std::uint32_t*>(on_device(counters) + counters.size() - 1);
+  count_each((count + run - 1) / run, counters.first(counters.size() - 1),
              CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
-}
-
-/// The counts of `count` elements, which come to the host with the largest magnitude in one copy.
-template <typename Source, typename Counter, typename Round>
-Found count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
-                      std::size_t bin_count) {
-  auto memory = Memory<std::int64_t>::zeros(bin_count + 1);
-  queue_count(count, source, counter, round, memory.values());
-  return memory.to_host();
 }
 
 /// The same with the rounding of `quantizer`; an identity does not round at all.
 template <typename Counter>
-Found count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
-                      const RandomStream& stream, std::size_t bin_count) {
+void count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
+                     const RandomStream& stream, std::span<std::int64_t> counters) {
   const ValuesOf<float> source{on_device(values)};
   const auto count = static_cast<std::int64_t>(values.size());
   const RoundingGrid grid = rounding_grid(quantizer);
-  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, bin_count);
+  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, counters);
   const auto rounded = [&]<Rounding rounding>() {
-    return count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, bin_count);
+    count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, counters);
   };
   switch (quantizer.rounding) {
     case Rounding::nearest_away:
@@ -124,65 +112,74 @@ Found count_and_round(std::span<float> values, const Counter& counter, const Qua
     case Rounding::nearest_even:
       break;
   }
-  return rounded.template operator()<Rounding::nearest_even>();
+  rounded.template operator()<Rounding::nearest_even>();
 }
 
-void add_to(const Found& found, CastTally& tally) {
-  tally.zeros += found[zeros];
-  tally.nonfinite += found[nonfinite];
-  tally.flushed += found[flushed];
-  tally.subnormal += found[subnormal];
-  tally.overflow += found[overflow];
-  tally.max_abs = std::max(tally.max_abs, from_bits(static_cast<std::uint32_t>(found.back())));
+/// What `queue`, handed zeros on the device, adds to them; waits for it.
+template <typename Queue>
+std::vector<std::int64_t> count_now(std::size_t counter_count, const Queue& queue) {
+  auto counters = Memory<std::int64_t>::zeros(counter_count);
+  queue(counters.values());
+  return counters.to_host();
 }
 
 }  // namespace
 
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
-                          HistogramCounts& counts) {
-  const HistogramCounter counter{OrderedEdges(edges)};
-  add_bins_to(counts, count_and_round(values, counter, quantizer, {}, binned::max_abs), edges);
+                          std::span<std::int64_t> counters) {
+  count_and_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, {}, counters);
 }
 
 void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
-                      CastTally& tally) {
-  add_to(count_and_round(values, TallyCounter{limits}, quantizer, {}, tally_bins), tally);
+                      std::span<std::int64_t> counters) {
+  count_and_round(values, TallyCounter{limits}, quantizer, {}, counters);
 }
 
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
-                       CastTally& tally) {
+                       std::span<std::int64_t> counters) {
   const std::uint32_t min_normal = rounding_grid(quantizer).min_normal_field << 23;
-  add_to(count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, tally_bins), tally);
+  count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, counters);
 }
 
 void queue_histogram(std::span<const float> values, std::span<std::int64_t> bins, const BinadeEdges& edges) {
-  queue_count(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
-              HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+  count_and_round(std::ssize(values), ValuesOf<const float>{on_device(values)},
+                  HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
 }
 
 void queue_ratio_histogram(std::span<const float> weights, std::span<const float> updates,
                            std::span<std::int64_t> bins, const BinadeEdges& edges) {
-  queue_count(static_cast<std::int64_t>(weights.size()), RatiosOf{on_device(weights), on_device(updates)},
-              HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+  count_and_round(std::ssize(weights), RatiosOf{on_device(weights), on_device(updates)},
+                  HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
 }
 
 void histogram(std::span<const float> values, HistogramCounts& counts, const BinadeEdges& edges) {
-  auto bins = Memory<std::int64_t>::zeros(binned::size);
-  queue_histogram(values, bins.values(), edges);
-  add_bins_to(counts, bins.to_host(), edges);
-}
-
-void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
-  add_to(count_and_round(static_cast<std::int64_t>(values.size()), ValuesOf<const float>{on_device(values)},
-                         TallyCounter{limits}, LeaveAsItIs{}, tally_bins),
-         tally);
+  const auto queue = [&](std::span<std::int64_t> bins) { queue_histogram(values, bins, edges); };
+  add_bins_to(counts, count_now(binned::size, queue), edges);
 }
 
 void ratio_histogram(std::span<const float> weights, std::span<const float> updates, const BinadeEdges& edges,
                      HistogramCounts& counts) {
-  auto bins = Memory<std::int64_t>::zeros(binned::size);
-  queue_ratio_histogram(weights, updates, bins.values(), edges);
-  add_bins_to(counts, bins.to_host(), edges);
+  const auto queue = [&](std::span<std::int64_t> bins) {
+    queue_ratio_histogram(weights, updates, bins, edges);
+  };
+  add_bins_to(counts, count_now(binned::size, queue), edges);
+}
+
+void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
+  const ValuesOf<const float> source{on_device(values)};
+  const auto queue = [&](std::span<std::int64_t> counters) {
+    count_and_round(std::ssize(values), source, TallyCounter{limits}, LeaveAsItIs{}, counters);
+  };
+  add_tally(count_now(tally_counters, queue), tally);
+}
+
+void add_tally(std::span<const std::int64_t> counters, CastTally& tally) {
+  tally.zeros += counters[zeros];
+  tally.nonfinite += counters[nonfinite];
+  tally.flushed += counters[flushed];
+  tally.subnormal += counters[subnormal];
+  tally.overflow += counters[overflow];
+  tally.max_abs = std::max(tally.max_abs, from_bits(static_cast<std::uint32_t>(counters.back())));
 }
 
 }  // namespace halfscope::cuda

@@ -43,6 +43,8 @@ void add_to_rows(std::span<const float> bias, std::span<float> y);
 void add(std::span<const float> addend, std::span<float> sum);
 void scale(std::span<const float> x, float factor, std::span<float> y);
 [[nodiscard]] float largest_magnitude(std::span<const float> x);
+/// Without waiting: raises the one magnitude, as bits, in `largest` to the largest of x.
+void queue_largest_magnitude(std::span<const float> x, std::span<std::uint32_t> largest);
 void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
 void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
                 std::span<float> padded);

@@ -29,10 +29,11 @@ template <typename T>
   return values.data();
 }
 
-/// *to = max(*to, value), whichever threads do it in whatever order.
+/// *to = max(*to, value), whichever threads do it in whatever order. Most find a larger value there already:
+/// to read it takes less than to wait for one another.
 HALFSCOPE_HD void atomic_max(std::uint32_t* to, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
-  atomicMax(to, value);
+  if (*static_cast<volatile std::uint32_t*>(to) < value) atomicMax(to, value);
 #else
   *to = std::max(*to, value);
 #endif
@@ -71,18 +72,34 @@ __global__ void for_each_kernel(std::int64_t count, Body body) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) body(i);
 }
 
+/// The copies of its bins that a block has, so that neighbouring threads, which often count in the same bin,
+/// do not wait for each other; with an odd distance between them one bin's copies lie in different banks.
+struct BinCopies {
+  int bins, copies, distance;
+  explicit BinCopies(int bin_count)
+      : bins(bin_count),
+        copies(std::clamp(9000 / (bin_count | 1), 1, 32)),
+        distance(copies == 1 ? bin_count : bin_count | 1) {}
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(copies) * static_cast<std::size_t>(distance) * sizeof(std::uint32_t);
+  }
+};
+
 template <typename Body>
-__global__ void count_each_kernel(std::int64_t count, int bins, std::int64_t* totals, Body body) {
+__global__ void count_each_kernel(std::int64_t count, BinCopies copies, std::int64_t* totals, Body body) {
   extern __shared__ std::uint32_t shared_bins[];
-  for (int bin = static_cast<int>(threadIdx.x); bin < bins; bin += static_cast<int>(blockDim.x))
-    shared_bins[bin] = 0;
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int word = thread; word < copies.copies * copies.distance; word += threads) shared_bins[word] = 0;
   __syncthreads();
+  const BlockBins own{shared_bins + thread % copies.copies * copies.distance};
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
-    body(i, BlockBins{shared_bins});
+    body(i, own);
   __syncthreads();
-  for (int bin = static_cast<int>(threadIdx.x); bin < bins; bin += static_cast<int>(blockDim.x)) {
-    if (shared_bins[bin] != 0) atomic_add(totals + bin, std::int64_t{shared_bins[bin]});
+  for (int bin = thread; bin < copies.bins; bin += threads) {
+    std::int64_t total = 0;
+    for (int copy = 0; copy < copies.copies; ++copy) total += shared_bins[copy * copies.distance + bin];
+    if (total != 0) atomic_add(totals + bin, total);
   }
 }
 
@@ -118,9 +135,9 @@ void count_each(std::int64_t count, std::span<std::int64_t> totals, const Body& 
   std::int64_t* const to = on_device(totals);
 #if defined(__CUDACC__)
   constexpr std::int64_t most_blocks = 2048;  // each adds all its bins to the totals at its end
-  const auto bins = static_cast<int>(totals.size());
-  count_each_kernel<<<block_count(count, most_blocks), block_threads, totals.size() * sizeof(std::uint32_t),
-                      stream()>>>(count, bins, to, body);
+  const BinCopies copies(static_cast<int>(totals.size()));
+  count_each_kernel<<<block_count(count, most_blocks), block_threads, copies.bytes(), stream()>>>(
+      count, copies, to, body);
   check(cudaGetLastError(), what);
 #else
   const device_memory::SimulatedLaunch launch;

@@ -25,10 +25,10 @@ struct SigmoidLoss {
 struct SigmoidLossGradient {
   const float* x;
   const float* targets;
-  float factor;
+  Quotient factor;
   float* x_gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    x_gradient[i] = (elementary<Elementary::sigmoid>(x[i]) - targets[i]) * factor;
+    x_gradient[i] = (elementary<Elementary::sigmoid>(x[i]) - targets[i]) * factor.value();
   }
 };
 
@@ -58,11 +58,11 @@ struct SmoothL1Loss {
 struct SmoothL1Gradient {
   const float* x;
   Targets targets;
-  float factor;
+  Quotient factor;
   float* x_gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t at = targets.place(i);
-    x_gradient[at] += smooth_l1_slope(x[at] - targets.values[i]) * factor;
+    x_gradient[at] += smooth_l1_slope(x[at] - targets.values[i]) * factor.value();
   }
 };
 
@@ -72,8 +72,9 @@ void sigmoid_losses(std::span<const float> x, std::span<const float> targets, st
   for_each(count_of(x), SigmoidLoss{on_device(x), on_device(targets), on_device(losses)}, "sigmoid_losses");
 }
 
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, float factor,
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
                              std::span<float> x_gradient) {
+  (void)on_device(factor.numerator);
   for_each(count_of(x), SigmoidLossGradient{on_device(x), on_device(targets), factor, on_device(x_gradient)},
            "sigmoid_losses_gradient");
 }
@@ -83,8 +84,9 @@ void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::
            "smooth_l1_losses");
 }
 
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, float factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
                                std::span<float> x_gradient) {
+  (void)on_device(factor.numerator);
   for_each(count_of(targets.values),
            SmoothL1Gradient{on_device(x), targets_of(targets), factor, on_device(x_gradient)},
            "smooth_l1_losses_gradient");

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <halfscope/core/device.hpp>
+#include <halfscope/kernel/quotient.hpp>
 
 namespace halfscope {
 
@@ -12,7 +13,7 @@ namespace halfscope {
 /// logits x and targets t. Each of these throws RequestError where the sizes do not fit.
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
 /// x_gradient = (sigmoid(x) - t) * factor.
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, float factor,
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
                              std::span<float> x_gradient);
 
 /// Targets for some rows of x (..., columns), on the active device like everything else.
@@ -24,16 +25,16 @@ struct TargetRows {
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses);
 /// Adds the derivatives, d within [-1, 1], times `factor` to the rows of x_gradient that have targets; a row
 /// has one at most.
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, float factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
                                std::span<float> x_gradient);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, float factor,
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
                              std::span<float> x_gradient);
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses);
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, float factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
                                std::span<float> x_gradient);
 }  // namespace cuda
 

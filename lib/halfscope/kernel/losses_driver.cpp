@@ -43,13 +43,14 @@ void sigmoid_losses(std::span<const float> x, std::span<const float> targets, st
   for (std::size_t i = 0; i < x.size(); ++i) losses[i] += sigmoid_loss_without_log(x[i], targets[i]);
 }
 
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, float factor,
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
                              std::span<float> x_gradient) {
   check_sizes("sigmoid_losses_gradient", x.size(), targets.size());
   check_sizes("sigmoid_losses_gradient", x.size(), x_gradient.size());
   if (active_device() == Device::cuda) return cuda::sigmoid_losses_gradient(x, targets, factor, x_gradient);
   apply(Elementary::sigmoid, x, x_gradient);
-  for (std::size_t i = 0; i < x.size(); ++i) x_gradient[i] = (x_gradient[i] - targets[i]) * factor;
+  const float by = factor.value();
+  for (std::size_t i = 0; i < x.size(); ++i) x_gradient[i] = (x_gradient[i] - targets[i]) * by;
 }
 
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses) {
@@ -60,13 +61,14 @@ void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::
               [&](std::size_t i, std::size_t at) { losses[i] = smooth_l1_loss(x[at] - targets.values[i]); });
 }
 
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, float factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
                                std::span<float> x_gradient) {
   const std::size_t columns = columns_of(targets);
   check_sizes("smooth_l1_losses_gradient", x.size(), x_gradient.size());
   if (active_device() == Device::cuda) return cuda::smooth_l1_losses_gradient(x, targets, factor, x_gradient);
+  const float by = factor.value();
   for_targets(targets, columns, [&](std::size_t i, std::size_t at) {
-    x_gradient[at] += smooth_l1_slope(x[at] - targets.values[i]) * factor;
+    x_gradient[at] += smooth_l1_slope(x[at] - targets.values[i]) * by;
   });
 }
 

@@ -28,14 +28,20 @@ struct TalliedAdds {
   }
 };
 
-/// The terms of column c; the last operation of each is left unrounded, which the sum rounds.
+/// Columns of all matrices together.
+std::int64_t all_columns(const ColumnTerms& terms) {
+  return terms.matrices * terms.columns;
+}
+
+/// The terms of column c of a matrix whose elements begin at `first`; the last operation of each is left
+/// unrounded, which the sum rounds.
 template <typename Adds>
 struct TermsOfColumn {
   ColumnTerms terms;
-  std::int64_t c;
+  std::int64_t first, c;
   Adds adds;
   HALFSCOPE_HD float operator()(std::int64_t r) const {
-    const std::int64_t i = r * terms.columns + c;
+    const std::int64_t i = first + r * terms.columns + c;
     const float x = terms.x[i];
     if (terms.term == Term::product) return x * terms.y[i];
     if (terms.term == Term::value) return x;
@@ -44,7 +50,8 @@ struct TermsOfColumn {
   }
 };
 
-/// The sums of runs of `run` rows each, sums[run index, column]; all rows are one run but of chunked sums.
+/// The sums of runs of `run` rows each, sums[run index, matrix, column]; all rows are one run but of chunked
+/// sums.
 template <typename Adds>
 struct SumRun {
   ColumnTerms terms;
@@ -56,8 +63,9 @@ struct SumRun {
 
   template <typename Counting>
   HALFSCOPE_HD float sum(std::int64_t i, Counting& counting) const {
-    const TermsOfColumn<Adds> term{terms, i % terms.columns, adds};
-    const std::int64_t first = i / terms.columns * run;
+    const std::int64_t matrix = i / terms.columns % terms.matrices;
+    const TermsOfColumn<Adds> term{terms, matrix * terms.rows * terms.columns, i % terms.columns, adds};
+    const std::int64_t first = i / (terms.matrices * terms.columns) * run;
     const TermRange range{first, terms.rows - first < run ? terms.rows : first + run};
     if (order == AccumulateOrder::pairwise) return sum_pairwise(term, range, counting);
     if (order == AccumulateOrder::kahan) return sum_kahan(0.0f, term, range, counting);
@@ -88,13 +96,19 @@ struct MergeTallies {
   }
 };
 
+struct Divide {
+  float* value;
+  float divisor;
+  HALFSCOPE_HD void operator()(std::int64_t) const { *value /= divisor; }
+};
+
 std::int64_t run_count(const ColumnTerms& terms, std::int64_t run) {
   return terms.rows == 0 ? 1 : (terms.rows + run - 1) / run;
 }
 
 /// `terms` with memory of the device.
 ColumnTerms terms_on_device(const ColumnTerms& terms) {
-  const auto cells = static_cast<std::size_t>(terms.rows * terms.columns);
+  const auto cells = static_cast<std::size_t>(terms.rows * all_columns(terms));
   (void)on_device(std::span(terms.x, cells));
   if (terms.term == Term::product) (void)on_device(std::span(terms.y, cells));
   if (terms.term == Term::squared_deviation)
@@ -119,16 +133,17 @@ void sum(const ColumnTerms& terms, const AccumulateModel& model, std::span<float
   const std::int64_t all_rows = terms.rows > 0 ? terms.rows : 1;
   if (model.order != AccumulateOrder::chunked) return sum_runs(terms, model, all_rows, sums, tallies);
   const std::int64_t chunks = run_count(terms, model.chunk);
-  const auto cells = static_cast<std::size_t>(chunks * terms.columns);
+  const std::int64_t columns = all_columns(terms);
+  const auto cells = static_cast<std::size_t>(chunks * columns);
   Memory<float> partial(cells);
   Memory<ColumnTally> chunk_tallies(tallies.empty() ? 0 : cells);
   sum_runs(terms, model, model.chunk, partial.values(), chunk_tallies.values());
-  const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = terms.columns};
+  const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = columns};
   sum_runs(sums_of_chunks, {}, chunks, sums, tallies);
   if (tallies.empty()) return;
-  for_each(terms.columns,
-           MergeTallies{on_device(std::span<const ColumnTally>(chunk_tallies.values())), chunks,
-                        terms.columns, model.chunk, terms.rows, on_device(tallies)},
+  for_each(columns,
+           MergeTallies{on_device(std::span<const ColumnTally>(chunk_tallies.values())), chunks, columns,
+                        model.chunk, terms.rows, on_device(tallies)},
            "counted_column_sums");
 }
 
@@ -138,11 +153,15 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
   sum(terms, model, sums, {});
 }
 
-std::vector<ColumnTally> tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
-                                             std::span<float> sums) {
-  Memory<ColumnTally> tallies(sums.size());
-  sum(terms, model, sums, tallies.values());
-  return tallies.to_host();
+void tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+                         std::span<ColumnTally> tallies) {
+  sum(terms, model, sums, tallies);
+}
+
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result) {
+  sum({.x = terms.data(), .rows = std::ssize(terms), .columns = 1}, model, result, {});
+  for_each(1, Divide{on_device(result), divisor}, "divided_sum");
 }
 
 }  // namespace halfscope::cuda

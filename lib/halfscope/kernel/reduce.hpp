@@ -28,19 +28,21 @@ struct ColumnTerms {
   const float* center = nullptr;  // (columns), for squared_deviation
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::int64_t matrices = 1;  ///< of x and y, one behind the other, each with sums of its own
 };
 
-/// sums[c] = the sum of column c's terms as `model` adds them up; equals `accumulate` of each column. Throws
-/// RequestError where the sizes disagree or `model` is a tensor core.
+/// sums (matrices, columns): of each column's terms as `model` adds them up; equals `accumulate` of each.
+/// Throws RequestError where the sizes disagree or `model` is a tensor core.
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
 
 /// The same sums, and what happened to the partial sums on the way, over all columns together.
 [[nodiscard]] ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                                     std::span<float> sums);
 
-/// `accumulate` of `terms`, which are where the active device has its arrays: there it is the sum of one
-/// column.
-[[nodiscard]] float sum_of(std::span<const float> terms, const AccumulateModel& model);
+/// result[0] = `accumulate` of `terms`, divided by `divisor`: a loss, say, which stays where the active
+/// device has its arrays.
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result);
 
 /// What one column's partial sums went through.
 struct ColumnTally {
@@ -57,12 +59,17 @@ struct ColumnTally {
   }
 };
 
+/// Of the tallies of all columns, each a sum of `terms` terms.
+[[nodiscard]] ReductionCounters counters_of(std::span<const ColumnTally> tallies, std::int64_t terms);
+
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
-[[nodiscard]] std::vector<ColumnTally> tallied_column_sums(const ColumnTerms& terms,
-                                                           const AccumulateModel& model,
-                                                           std::span<float> sums);
+/// Also fills `tallies`, one per column, on the device.
+void tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+                         std::span<ColumnTally> tallies);
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result);
 }  // namespace cuda
 
 /// A rectangle of terms, and where the results of its columns go.

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t columns_per_task = 16;
 
 void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
-  if (static_cast<std::int64_t>(sums.size()) != terms.columns) {
+  if (static_cast<std::int64_t>(sums.size()) != terms.matrices * terms.columns) {
     throw RequestError("column_sums: one sum per column is wanted");
   }
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
@@ -51,7 +51,7 @@ void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float*
   }
 }
 
-void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+void sum_matrix(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
   if (model.order == AccumulateOrder::chunked) return chunked_sums(terms, model, sums, tallies);
   const std::int64_t tasks = (terms.columns + columns_per_task - 1) / columns_per_task;
   parallel_for(tasks, [&](std::int64_t task) noexcept {
@@ -59,6 +59,16 @@ void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, Co
     const ColumnRange range{0, terms.rows, first, std::min(terms.columns, first + columns_per_task)};
     sum_range(terms, model, range, sums, tallies);
   });
+}
+
+void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+  ColumnTerms matrix = terms;
+  for (std::int64_t m = 0; m < terms.matrices; ++m) {
+    sum_matrix(matrix, model, sums + m * terms.columns,
+               tallies == nullptr ? nullptr : tallies + m * terms.columns);
+    matrix.x += terms.rows * terms.columns;
+    if (matrix.y != nullptr) matrix.y += terms.rows * terms.columns;
+  }
 }
 
 std::vector<ColumnTally> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
@@ -76,29 +86,33 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
   sum(terms, model, sums.data(), nullptr);
 }
 
-float sum_of(std::span<const float> terms, const AccumulateModel& model) {
-  if (active_device() == Device::cpu) return accumulate(terms, model);
-  Memory<float> result(1);
-  column_sums({.x = terms.data(), .rows = std::ssize(terms), .columns = 1}, model, result.values());
-  return result.to_host()[0];
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result) {
+  if (result.size() != 1) throw RequestError("divided_sum: one result is wanted");
+  if (active_device() == Device::cuda) return cuda::divided_sum(terms, divisor, model, result);
+  result[0] = accumulate(terms, model) / divisor;
 }
 
-ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
-                                      std::span<float> sums) {
-  check(terms, model, sums);
-  const std::vector<ColumnTally> tallies = active_device() == Device::cuda
-                                               ? cuda::tallied_column_sums(terms, model, sums)
-                                               : tallied_sums(terms, model, sums);
+ReductionCounters counters_of(std::span<const ColumnTally> tallies, std::int64_t terms) {
   ReductionCounters all;
   for (const ColumnTally& tally : tallies) {
     all.merge({.reductions = 1,
-               .terms = terms.rows,
+               .terms = terms,
                .overflowed = tally.first_overflow >= 0 ? 1 : 0,
                .first_overflow = tally.first_overflow,
                .stagnated = tally.stagnated,
                .largest_partial_sum = tally.largest_partial_sum});
   }
   return all;
+}
+
+ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                      std::span<float> sums) {
+  check(terms, model, sums);
+  if (active_device() == Device::cpu) return counters_of(tallied_sums(terms, model, sums), terms.rows);
+  Memory<ColumnTally> tallies(sums.size());
+  cuda::tallied_column_sums(terms, model, sums, tallies.values());
+  return counters_of(tallies.to_host(), terms.rows);
 }
 
 }  // namespace halfscope

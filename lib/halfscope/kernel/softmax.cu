@@ -59,11 +59,11 @@ struct RowLoss {
 struct Gradient {
   const std::int32_t* labels;
   std::int64_t classes;
-  float factor;
+  Quotient factor;
   float* probability;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const float p = probability[i];
-    probability[i] = (i % classes == labels[i / classes] ? p - 1.0f : p) * factor;
+    probability[i] = (i % classes == labels[i / classes] ? p - 1.0f : p) * factor.value();
   }
 };
 
@@ -97,9 +97,10 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
       "softmax");
 }
 
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
                                     std::span<float> probability) {
   const std::int64_t elements = std::ssize(probability);
+  (void)on_device(factor.numerator);
   const auto label = Memory<std::int32_t>::from(labels);
   for_each(elements, Gradient{label.data(), elements / std::ssize(labels), factor, on_device(probability)},
            "softmax_gradient");

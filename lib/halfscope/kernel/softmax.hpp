@@ -7,6 +7,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/core/device.hpp>
 #include <halfscope/kernel/isa.hpp>
+#include <halfscope/kernel/quotient.hpp>
 
 namespace halfscope {
 
@@ -19,7 +20,7 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
                            std::span<float> row_loss);
 
 /// probability becomes the gradient of the logits: (probability - one_hot(label)) * factor.
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
                                     std::span<float> probability);
 
 /// The same on the device, which the above call where that is the active one.
@@ -27,7 +28,7 @@ namespace cuda {
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                            const AccumulateModel& model, std::span<float> probability,
                            std::span<float> row_loss);
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
                                     std::span<float> probability);
 }  // namespace cuda
 

@@ -49,7 +49,7 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
                       });
 }
 
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
                                     std::span<float> probability) {
   const std::size_t classes = checked_classes(probability.size(), labels);
   if (active_device() == Device::cuda)
@@ -57,7 +57,7 @@ void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, float 
   for (std::size_t r = 0; r < labels.size(); ++r) {
     probability[r * classes + static_cast<std::size_t>(labels[r])] -= 1.0f;
   }
-  scale(probability, factor, probability);
+  scale(probability, factor.value(), probability);
 }
 
 }  // namespace halfscope

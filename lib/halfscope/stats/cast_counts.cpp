@@ -40,11 +40,6 @@ std::vector<Counts> count_shares(std::span<float> values, Body&& body) {
 
 /// The histogram of the values that are there before each share is rounded in place.
 ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer& quantizer) {
-  if (active_device() == Device::cuda) {
-    HistogramCounts counts;
-    cuda::round_with_histogram(values, quantizer, binade_edges(fp16), counts);
-    return ExponentHistogram(counts);
-  }
   auto parts =
       count_shares<ExponentHistogram>(values, [&](ExponentHistogram& counts, std::span<float> share) {
         counts.add(share);
@@ -92,13 +87,13 @@ CastLimits limits_of(const Quantizer& quantizer) {
   return latest->second;
 }
 
+/// Those by which a cast is counted: an identity as if it were to FP16.
+CastLimits counted_limits(const Quantizer& quantizer) {
+  return limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
+}
+
 CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) {
-  const CastLimits limits = limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
-  if (active_device() == Device::cuda) {
-    CastTally tally;
-    cuda::round_with_tally(values, quantizer, limits, tally);
-    return tally;
-  }
+  const CastLimits limits = counted_limits(quantizer);
   const auto parts = count_shares<CastTally>(values, [&](CastTally& tally, std::span<float> share) {
     for (std::size_t start = 0; start < share.size(); start += tile) {
       const std::span<float> here = share.subspan(start, std::min(tile, share.size() - start));
@@ -120,10 +115,6 @@ bool is_symmetric(Rounding rounding) {
 /// indexed by element, and compared with what it was.
 CastTally round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream) {
   CastTally tally;
-  if (active_device() == Device::cuda) {
-    cuda::round_and_compare(values, quantizer, stream, tally);
-    return tally;
-  }
   tally_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, tally);
   const std::vector<float> before(values.begin(), values.end());
   round(before, values, quantizer, stream);
@@ -137,13 +128,25 @@ CastTally round_and_compare(std::span<float> values, const Quantizer& quantizer,
   return tally;
 }
 
+/// Whether the histogram of the exact values tells all that the cast does.
+bool histogram_tells_all(const Quantizer& quantizer) {
+  return quantizer == Quantizer{fp16} || quantizer.is_identity();
+}
+
 }  // namespace
 
 CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer, CastDetail detail,
                            const RandomStream& stream) {
+  if (active_device() == Device::cuda) {
+    Readback readback;
+    QueuedCast cast(quantizer, detail, readback);
+    cast.round_and_count(values, stream, readback);
+    readback.read();
+    return cast.counts(readback);
+  }
   CastCounts counts{.elements = static_cast<std::int64_t>(values.size()), .tally = {}, .before = {}};
   if (detail == CastDetail::histogram) {
-    if (quantizer == Quantizer{fp16} || quantizer.is_identity()) {
+    if (histogram_tells_all(quantizer)) {
       counts.before = round_with_histogram(values, quantizer);
       counts.tally = tally_of(*counts.before);
       return counts;
@@ -152,6 +155,42 @@ CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer, 
   }
   counts.tally = is_symmetric(quantizer.rounding) ? round_with_tally(values, quantizer)
                                                   : round_and_compare(values, quantizer, stream);
+  return counts;
+}
+
+QueuedCast::QueuedCast(const Quantizer& quantizer, CastDetail detail, Readback& readback)
+    : quantizer_(quantizer) {
+  if (detail == CastDetail::histogram) histogram_ = readback.take<std::int64_t>(binned::size);
+  if (!histogram_ || !histogram_tells_all(quantizer))
+    tally_ = readback.take<std::int64_t>(cuda::tally_counters);
+}
+
+void QueuedCast::round_and_count(std::span<float> values, const RandomStream& stream, Readback& readback) {
+  elements_ += static_cast<std::int64_t>(values.size());
+  if (histogram_) {
+    cuda::round_with_histogram(values, tally_ ? Quantizer{} : quantizer_, binade_edges(fp16),
+                               readback.device_values(*histogram_));
+  }
+  if (!tally_) return;
+  if (is_symmetric(quantizer_.rounding)) {
+    cuda::round_with_tally(values, quantizer_, counted_limits(quantizer_), readback.device_values(*tally_));
+  } else {
+    cuda::round_and_compare(values, quantizer_, stream, readback.device_values(*tally_));
+  }
+}
+
+CastCounts QueuedCast::counts(const Readback& readback) const {
+  CastCounts counts{.elements = elements_, .tally = {}, .before = {}};
+  if (histogram_) {
+    HistogramCounts before;
+    add_bins_to(before, readback.values(*histogram_), binade_edges(fp16));
+    counts.before.emplace(before);
+    counts.tally = tally_of(*counts.before);
+  }
+  if (tally_) {
+    counts.tally = {};
+    cuda::add_tally(readback.values(*tally_), counts.tally);
+  }
   return counts;
 }
 

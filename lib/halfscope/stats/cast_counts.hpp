@@ -5,6 +5,7 @@
 #include <span>
 
 #include <halfscope/core/random.hpp>
+#include <halfscope/core/readback.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/cast_tally.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
@@ -27,5 +28,22 @@ struct CastCounts {
 /// counts are the same however the array is split.
 [[nodiscard]] CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer,
                                          CastDetail detail, const RandomStream& stream = {});
+
+/// The same on the device without waiting: what was counted of one tensor, in one cast or in several of its
+/// parts, is known once a Readback has been read.
+class QueuedCast {
+ public:
+  /// `detail` is not none.
+  QueuedCast(const Quantizer& quantizer, CastDetail detail, Readback& readback);
+  /// Queues the rounding and counting of `values`, which are added to those counted before.
+  void round_and_count(std::span<float> values, const RandomStream& stream, Readback& readback);
+  /// After `readback` has been read.
+  [[nodiscard]] CastCounts counts(const Readback& readback) const;
+
+ private:
+  Quantizer quantizer_;
+  std::int64_t elements_ = 0;
+  std::optional<ReadbackSlot<std::int64_t>> histogram_, tally_;
+};
 
 }  // namespace halfscope

@@ -9,6 +9,7 @@ class FirstOverflowTracker final : public Tracker {
   [[nodiscard]] WatchedSteps watched_steps() const override { return WatchedSteps::overflowed; }
   [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
   [[nodiscard]] bool watches_reductions() const override { return true; }
+  [[nodiscard]] Telling telling() const override { return Telling::later; }
 
   void on_cast(const CastEvent& event, StepObservations& step) override {
     const CastTally& tally = event.counts.tally;

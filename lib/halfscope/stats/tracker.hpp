@@ -10,6 +10,7 @@
 
 #include <halfscope/arithmetic/reduction_counters.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>
@@ -17,7 +18,7 @@
 namespace halfscope {
 
 /// A tensor has changed precision: what the cast did, and the rounded values, which are on the active device
-/// as all arrays of events are.
+/// as all arrays of events are, and left out where a tracker is told later.
 struct CastEvent {
   Site site;
   Quantizer quantizer;
@@ -25,14 +26,22 @@ struct CastEvent {
   std::span<const float> after;
 };
 
+/// What became of an update, counted while it was made.
+struct CountedUpdate {
+  std::int64_t elements = 0;
+  UpdateEffect effect;
+  ExponentHistogram ratios;  ///< |dw| / |w| of the elements in which neither is zero
+};
+
 /// An optimizer adds `update` (unscaled, signed) to the stored weights `before`, which gives `after`.
 /// `quantizer` is the format that an unprotected weight would be stored in: with an FP32 master copy the
-/// tracker says what would have been lost without it.
+/// tracker says what would have been lost without it. Either the arrays are there or the counts.
 struct UpdateEvent {
   Site site;
   Quantizer quantizer;
   std::span<const float> before;
   std::span<const float> update;
+  const CountedUpdate* counts = nullptr;
 };
 
 /// A reduction has been computed.
@@ -116,6 +125,13 @@ enum class WatchedSteps : std::uint8_t {
   overflowed,  ///< those that overflow, which are run again for it: the others cost nothing
 };
 
+/// When a tracker is told of what happens on a device; on the CPU it always is at once.
+enum class Telling : std::uint8_t {
+  at_once,  ///< with the arrays; the host waits for the counts of each event
+  later,    ///< in the same order, before the step ends, with the counts but without the arrays
+  merged,   ///< the same, and all parts of a tensor as one
+};
+
 /// What a tracker can be told when it is made.
 struct TrackerOptions {
   RoleSet roles = gradient_roles;  ///< whose casts are counted
@@ -123,13 +139,16 @@ struct TrackerOptions {
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
 /// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
-/// casts and reductions are counted, and told of, only where a tracker watches them.
+/// casts and reductions are counted, and told of, only where a tracker watches them, and so are updates where
+/// it is told later.
 class Tracker {
  public:
   virtual ~Tracker() = default;
   [[nodiscard]] virtual WatchedSteps watched_steps() const { return WatchedSteps::observed; }
   [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
   [[nodiscard]] virtual bool watches_reductions() const { return false; }
+  [[nodiscard]] virtual bool watches_updates() const { return false; }
+  [[nodiscard]] virtual Telling telling() const { return Telling::at_once; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}
   virtual void on_reduction(const ReductionEvent&, StepObservations&) {}

@@ -51,6 +51,8 @@ class GradientUnderflow final : public Tracker {
     return gradient_roles.contains(role) ? CastDetail::histogram : CastDetail::counters;
   }
 
+  [[nodiscard]] Telling telling() const override { return Telling::merged; }
+
   void on_cast(const CastEvent& event, StepObservations& step) override {
     const TensorCounters counters = counters_of(event);
     if (TensorCounters* seen = other_parts(event.site, step.tensors)) {

@@ -37,31 +37,44 @@ void add_ratios(std::span<const float> weights, std::span<const float> updates, 
 
 class UpdateLoss final : public Tracker {
  public:
+  [[nodiscard]] bool watches_updates() const override { return true; }
+  [[nodiscard]] Telling telling() const override { return Telling::merged; }
+
   void on_update(const UpdateEvent& event, StepObservations& step) override {
     step.updates.push_back(count_lost_updates(event));
     step.histograms.push_back({.tensor = std::string(event.site.tensor),
                                .what = "update_ratio",
                                .scale = 1,
-                               .histogram = update_ratios(event.before, event.update)});
+                               .histogram = event.counts != nullptr
+                                                ? event.counts->ratios
+                                                : update_ratios(event.before, event.update)});
   }
 };
 
-}  // namespace
-
-UpdateCounters count_lost_updates(const UpdateEvent& event) {
-  require_same_size(event);
-  WeightStorage storage{event.quantizer, event.quantizer, {}};
-  storage.stream.step = static_cast<std::uint32_t>(event.site.step);
-  storage.stream.site = site_hash(event.site.tensor.data(), event.site.tensor.size());
-  // Which of its neighbours a stochastic quantizer stored is not known; the nearer one is taken.
-  if (storage.before.rounding == Rounding::stochastic) storage.before.rounding = Rounding::nearest_even;
-  const UpdateEffect seen = update_effect(event.before, event.update, storage);
-  UpdateCounters counters{.tensor = std::string(event.site.tensor),
-                          .elements = static_cast<std::int64_t>(event.before.size()),
-                          .nonzero = seen.nonzero,
-                          .lost = seen.lost};
+UpdateCounters counters_of(std::string_view tensor, std::int64_t elements, const UpdateEffect& seen) {
+  UpdateCounters counters{
+      .tensor = std::string(tensor), .elements = elements, .nonzero = seen.nonzero, .lost = seen.lost};
   if (seen.intended > 0) counters.applied_over_intended = seen.applied / seen.intended;
   return counters;
+}
+
+}  // namespace
+
+WeightStorage weight_storage(const Site& site, const Quantizer& quantizer) {
+  WeightStorage storage{quantizer, quantizer, {}};
+  storage.stream.step = static_cast<std::uint32_t>(site.step);
+  storage.stream.site = site_hash(site.tensor.data(), site.tensor.size());
+  // Which of its neighbours a stochastic quantizer stored is not known; the nearer one is taken.
+  if (storage.before.rounding == Rounding::stochastic) storage.before.rounding = Rounding::nearest_even;
+  return storage;
+}
+
+UpdateCounters count_lost_updates(const UpdateEvent& event) {
+  if (event.counts != nullptr)
+    return counters_of(event.site.tensor, event.counts->elements, event.counts->effect);
+  require_same_size(event);
+  return counters_of(event.site.tensor, static_cast<std::int64_t>(event.before.size()),
+                     update_effect(event.before, event.update, weight_storage(event.site, event.quantizer)));
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {

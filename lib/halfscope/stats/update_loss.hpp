@@ -18,6 +18,10 @@ namespace halfscope {
 /// differ in size. Source: Micikevicius et al., section 3.1.
 [[nodiscard]] UpdateCounters count_lost_updates(const UpdateEvent& event);
 
+/// How a weight that is stored as `quantizer` says is taken to be stored, before and after an update at
+/// `site`.
+[[nodiscard]] WeightStorage weight_storage(const Site& site, const Quantizer& quantizer);
+
 /// |dw| / |w| of the elements in which neither is zero.
 [[nodiscard]] ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates);
 

@@ -1,0 +1,47 @@
+// What happened on the device and is counted there: the trackers hear of it once the counts have been read
+// back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include <halfscope/kernel/apply_update.hpp>
+#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/stats/cast_counts.hpp>
+#include <halfscope/stats/site.hpp>
+
+namespace halfscope {
+
+/// Who hears of a cast.
+struct CastHearers {
+  bool trackers = false;
+  bool weight_gradients = false;  ///< the step's histogram of all of them
+
+  friend bool operator==(const CastHearers&, const CastHearers&) = default;
+};
+
+struct PendingCast {
+  QueuedCast cast;
+  CastHearers hearers;
+};
+
+struct PendingReduction {
+  ReadbackSlot<ColumnTally> tallies;
+  std::int64_t terms = 0;  ///< of each sum
+};
+
+struct PendingUpdate {
+  ReadbackSlot<std::int64_t> counters;
+  ReadbackSlot<cuda::UpdateSums> sums;
+  std::int64_t elements = 0;
+};
+
+struct PendingEvent {
+  std::string tensor;
+  Site site;  ///< but for its tensor
+  Quantizer quantizer;
+  std::variant<PendingCast, PendingReduction, PendingUpdate> what;
+};
+
+}  // namespace halfscope

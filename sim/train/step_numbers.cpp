@@ -1,0 +1,63 @@
+// Measures at once on the CPU, and through the caster's read-back on the device.
+#include "sim/train/step_numbers.hpp"
+
+#include <cmath>
+
+#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/sum_of_squares.hpp>
+
+namespace halfscope {
+namespace {
+
+float largest_gradient(const ParameterStore& store) {
+  float largest = 0;  // of bits, so that a NaN is the largest
+  for (const Parameter& parameter : store.parameters) {
+    const float here = largest_magnitude(parameter.gradient.values());
+    if (magnitude_bits(here) > magnitude_bits(largest)) largest = here;
+  }
+  return largest;
+}
+
+/// The squares of each parameter are added up by themselves, as where they are read one by one.
+double norm_of(std::span<const double> sums) {
+  double all = 0;
+  for (std::size_t first = 0; first < sums.size(); first += sum_of_squares_lanes) {
+    double parameter = 0;
+    for (const double lane : sums.subspan(first, sum_of_squares_lanes)) parameter += lane;
+    all += parameter;
+  }
+  return std::sqrt(all);
+}
+
+StepNumbers read_from_device(Caster& caster, const Array& loss, const ParameterStore& store,
+                             const GradientMeasure& measure) {
+  Readback& readback = caster.readback();
+  const auto loss_slot = readback.take<float>(1);
+  const auto largest = readback.take<std::uint32_t>(1);
+  const auto squares =
+      readback.take<double>(measure.norm_after ? sum_of_squares_lanes * store.parameters.size() : 0);
+  copy_values(loss.values(), readback.device_values(loss_slot));
+  std::vector<std::span<const float>> gradients;
+  for (const Parameter& parameter : store.parameters) {
+    gradients.push_back(parameter.gradient.values());
+    if (measure.largest) cuda::queue_largest_magnitude(gradients.back(), readback.device_values(largest));
+  }
+  if (measure.norm_after) {
+    cuda::queue_sums_of_squares(gradients, *measure.norm_after, readback.device_values(squares));
+  }
+  caster.collect();
+  return {.loss = readback.values(loss_slot)[0],
+          .largest = from_bits(readback.values(largest)[0]),
+          .norm = norm_of(readback.values(squares))};
+}
+
+}  // namespace
+
+StepNumbers read_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
+                         const GradientMeasure& measure) {
+  if (active_device() == Device::cuda) return read_from_device(caster, loss, store, measure);
+  return {.loss = loss.item(), .largest = measure.largest ? largest_gradient(store) : 0.0f};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,123 @@
+"""halfscope's networks written for PyTorch: the peers that tools/bench_torch.py and tools/bench_amp.py time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+CLASSES = 11  # of the detector, with the background
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What halfscope's settings of the same names say."""
+
+    batch: int = 64
+    canvas: int = 64
+    vocabulary: int = 4096
+    sequence_length: int = 32
+    embedding_size: int = 64
+    hidden_size: int = 64
+    loss_weight: float = 1 / 256
+
+
+@dataclass
+class Training:
+    """A network with its data in memory: `loss` runs forward on a random batch."""
+
+    module: nn.Module
+    loss: Callable[[], torch.Tensor]
+    learning_rate: float
+    clip_norm: float = 0.0
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.module.parameters(), lr=self.learning_rate)
+
+
+def cnn(sizes: Sizes, device: str = "cpu") -> Training:
+    """sim/models/cnn_bn.cpp on images of 28x28."""
+    network = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10),
+    ).to(device)  # fmt: skip
+    images = torch.randn(60_000, 1, 28, 28, device=device)
+    labels = torch.randint(10, (60_000,), device=device)
+
+    def loss() -> torch.Tensor:
+        chosen = torch.randint(60_000, (sizes.batch,), device=device)
+        return nn.functional.cross_entropy(network(images[chosen]), labels[chosen])
+
+    return Training(network, loss, 1e-5)
+
+
+class Detector(nn.Module):
+    """sim/models/ssd.cpp: predictions (batch, anchor, classes + offsets)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sizes = ((1, 16), (16, 32), (32, 64), (64, 64))
+        self.body = nn.ModuleList(nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU()) for i, o in sizes)
+        self.heads = nn.ModuleList(nn.Conv2d(64, 3 * (CLASSES + 4), 3, padding=1) for _ in range(2))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        pool, body = nn.functional.max_pool2d, self.body
+        fine = body[2](pool(body[1](pool(body[0](images), 2)), 2))
+        maps = (self.heads[0](fine), self.heads[1](body[3](pool(fine, 2))))
+        return torch.cat([m.permute(0, 2, 3, 1).reshape(len(images), -1, CLASSES + 4) for m in maps], dim=1)
+
+
+def detector(sizes: Sizes, device: str = "cpu") -> Training:
+    """On scenes and matched anchors that are in memory already."""
+    network = Detector().to(device)
+    anchors = 3 * ((sizes.canvas // 4) ** 2 + (sizes.canvas // 8) ** 2)
+    count = min(3000, max(2 * sizes.batch, 3000 * 64**2 // sizes.canvas**2))
+    scenes = torch.randn(count, 1, sizes.canvas, sizes.canvas, device=device)
+    labels = torch.randint(CLASSES, (count, anchors), device=device)
+    labels *= torch.rand(count, anchors, device=device) < 0.02
+    offsets = torch.randn(count, anchors, 4, device=device)
+
+    def loss() -> torch.Tensor:
+        chosen = torch.randint(count, (sizes.batch,), device=device)
+        rows, target = network(scenes[chosen]), labels[chosen]
+        matched = target > 0
+        value = nn.functional.cross_entropy(rows[..., :CLASSES].flatten(0, 1), target.flatten(), reduction="sum")
+        found, wanted = rows[..., CLASSES:][matched], offsets[chosen][matched]
+        value = value + nn.functional.smooth_l1_loss(found, wanted, reduction="sum")
+        return value / target.numel() * sizes.loss_weight
+
+    return Training(network, loss, 2e-3)
+
+
+class LanguageModel(nn.Module):
+    """sim/models/language_model.cpp with a GRU: logits (time, batch, vocabulary)."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.table = nn.Embedding(sizes.vocabulary, sizes.embedding_size)
+        self.cell = nn.GRU(sizes.embedding_size, sizes.hidden_size)
+        self.output = nn.Linear(sizes.hidden_size, sizes.vocabulary)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.output(self.cell(self.table(tokens))[0])
+
+
+def language_model(sizes: Sizes, device: str = "cpu") -> Training:
+    """With clipping, on windows of a text that is in memory already."""
+    network = LanguageModel(sizes).to(device)
+    text = torch.randint(sizes.vocabulary, (900_000,), device=device)
+    window = torch.arange(sizes.sequence_length, device=device)[:, None]
+
+    def loss() -> torch.Tensor:
+        positions = torch.randint(len(text) - sizes.sequence_length, (sizes.batch,), device=device) + window
+        logits = network(text[positions])
+        value = nn.functional.cross_entropy(logits.flatten(0, 1), text[positions + 1].flatten())
+        return value * sizes.loss_weight
+
+    return Training(network, loss, 3e-3, clip_norm=1.0)
+
+
+NETWORKS = {"cnn": cnn, "detector": detector, "language-model": language_model}
