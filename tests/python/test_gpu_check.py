@@ -153,11 +153,18 @@ json.dump({"networks": [network]}, open(out, "w"))
 """
 
 
+def tools_of_a_tree(bench: Bench) -> Path:
+    """A copy of the tools that a test may change, in a tree where they find the package."""
+    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools", ignore=shutil.ignore_patterns("__pycache__"))
+    (bench.folder / "tree/lib").symlink_to(ROOT / "lib")
+    return tools
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_pytorch_is_timed_where_it_sees_a_device(bench: Bench, fails: bool) -> None:
     (bench.folder / "modules").mkdir()
     (bench.folder / "modules/torch.py").write_text(TORCH)
-    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools")
+    tools = tools_of_a_tree(bench)
     (tools / "bench_amp.py").write_text(f"FAILS = {fails}\n{AMP}")
     command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
     environment = os.environ | {
@@ -175,9 +182,8 @@ def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:
     script(bench.folder / "build/tests/halfscope_capture", '[ "$1" = --toolkit ] && exit; echo begun; exec sleep 600')
     source = (ROOT / "tools/gpu_steps.py").read_text()
     assert '("captures", 60,' in source
-    tools = shutil.copytree(ROOT / "tools", bench.folder / "tree/tools", ignore=shutil.ignore_patterns("__pycache__"))
+    tools = tools_of_a_tree(bench)
     (tools / "gpu_steps.py").write_text(source.replace('("captures", 60,', '("captures", 1,'))
-    (bench.folder / "tree/lib").symlink_to(ROOT / "lib")
     command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
     environment = os.environ | {"LD_LIBRARY_PATH": str(bench.folder / "driver")}
     done = subprocess.run([*command, "--steps", "captures,bench"], capture_output=True, text=True, env=environment)
