@@ -9,6 +9,24 @@ OF_IMAGES = ("master-copy", "detection-loss-scale", "segmentation-loss-scale", "
 
 
 class Scale(WithFolder):
+    def text(self):
+        """A text of a thousand words."""
+        path = self.folder / "text.txt"
+        path.write_text(" ".join(f"{first}{second}" for first in "abcde" * 10 for second in "abcdefghijklmnopqrst"))
+        return path
+
+    def test_every_experiment_has_arms_at_each_scale(self):
+        listed = json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]
+        for experiment in listed:
+            with self.subTest(experiment["name"]):
+                datasets = {arm["name"]: arm["dataset"] for arm in experiment["arms"]}
+                self.assertLessEqual(set(experiment["gpu_arms"]), set(datasets))
+                self.assertTrue(any("fp32" in arm for arm in experiment["gpu_arms"]))
+                arm = experiment["gpu_arms"][-1]
+                data = self.text() if datasets[arm] == "kjv_text" else self.data
+                self.run_ok("run", experiment["name"], "--scale", "smoke", "--arms", arm, "--seeds", 1, "--data", data,
+                            "--out", self.folder / "out")
+
     def test_smoke_takes_the_whole_path_in_a_few_steps(self):
         for experiment in OF_IMAGES:
             with self.subTest(experiment):
@@ -31,6 +49,12 @@ class Scale(WithFolder):
     def test_sizes_of_a_gpu(self):
         words = ("run", "batchnorm-reduction", "--data", self.data, "--out", self.folder / "out")
         self.refuse(*words, "--scale", "gpu", says=["1024", "96"])  # images in a batch, images in all
+        self.refuse("run", "master-copy", "--scale", "gpu", "--data", self.data, says=["128", "96"])
+        for experiment, arm, batch in (("dose", "fp32_x16", 1024), ("dose", "fp32_x256", 4096),
+                                       ("language-model-loss-scale", "fp16_s1", 2048),
+                                       ("scaler-comparison", "language_model_fp32", 2048)):
+            self.refuse("run", experiment, "--scale", "gpu", "--arms", arm, "--data", self.text(), "--out",
+                        self.folder / "out", "--set", "sequence_length=32", says=[f"batch size {batch}"])
         self.refuse(*words, "--scale", "hueg", says=["unknown scale 'hueg'", "gpu"])
         self.assertFalse((self.folder / "out").exists())
 
