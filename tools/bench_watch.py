@@ -1,4 +1,6 @@
-"""Times the steps of a PyTorch model of 10 million parameters: alone, watched, and with hooks that call torch.histc.
+"""Times the steps of two PyTorch models: alone, watched, and with hooks that call torch.histc.
+
+One has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32.
 
 usage: bench_watch.py [ROUNDS]
 
@@ -19,8 +21,21 @@ from torch import nn
 
 from halfscope.torch import watch
 
-BATCH, STEPS = 256, 20
-SIZES = (1024, 2048, 2048, 1792, 10)
+STEPS = 20
+
+
+class Task(NamedTuple):
+    """A perceptron by the sizes of its layers."""
+
+    sizes: tuple[int, ...]
+    batch: int
+
+    @property
+    def parameters(self) -> int:
+        return sum((i + 1) * o for i, o in zip(self.sizes, self.sizes[1:]))
+
+
+TASKS = (Task((1024, 2048, 2048, 1792, 10), 256), Task((32,) * 61, 32))
 
 
 class Histc:
@@ -63,13 +78,13 @@ class Cost(NamedTuple):
     processor: float
 
 
-def step_cost(watching: Watching) -> Cost:
+def step_cost(task: Task, watching: Watching) -> Cost:
     """Over STEPS steps: two of them watched where every tenth is."""
     torch.manual_seed(0)
-    layers = [part for i, o in zip(SIZES, SIZES[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
+    layers = [part for i, o in zip(task.sizes, task.sizes[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
     model = nn.Sequential(*layers[:-1])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    inputs, labels = torch.randn(BATCH, SIZES[0]), torch.randint(SIZES[-1], (BATCH,))
+    inputs, labels = torch.randn(task.batch, task.sizes[0]), torch.randint(task.sizes[-1], (task.batch,))
 
     def step() -> None:
         optimizer.zero_grad()
@@ -88,22 +103,28 @@ def least(costs: list[Cost]) -> Cost:
     return Cost(min(cost.clock for cost in costs), min(cost.processor for cost in costs))
 
 
+def compare(task: Task, threads: int, rounds: int) -> None:
+    """A line per case."""
+    torch.set_num_threads(threads)
+    costs: dict[str, list[Cost]] = {name: [] for name in CASES}
+    for _ in range(rounds):
+        for name, watching in CASES.items():
+            costs[name].append(step_cost(task, watching))
+    alone = least(costs["alone"])
+    for name, found in costs.items():
+        typical, own = statistics.median(cost.clock for cost in found), least(found)
+        ratios = f"{own.clock / alone.clock:9.2f} {own.processor / alone.processor:10.2f}"
+        print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {ratios}", flush=True)
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    parameters = sum((i + 1) * o for i, o in zip(SIZES, SIZES[1:]))
-    print(f"{parameters:,} parameters, batch {BATCH}, Adam; {rounds} rounds in turn of {STEPS} steps")
-    print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9} {'processor':>10}")
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        costs: dict[str, list[Cost]] = {name: [] for name in CASES}
-        for _ in range(rounds):
-            for name, watching in CASES.items():
-                costs[name].append(step_cost(watching))
-        alone = least(costs["alone"])
-        for name, found in costs.items():
-            typical, own = statistics.median(cost.clock for cost in found), least(found)
-            ratios = f"{own.clock / alone.clock:9.2f} {own.processor / alone.processor:10.2f}"
-            print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {ratios}", flush=True)
+    for task in TASKS:
+        layers = len(task.sizes) - 1
+        print(f"{task.parameters:,} parameters in {layers} layers, batch {task.batch}, Adam; {rounds} rounds of {STEPS} steps")
+        print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9} {'processor':>10}")
+        for threads in (1, 2):
+            compare(task, threads, rounds)
 
 
 if __name__ == "__main__":

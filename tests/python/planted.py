@@ -78,3 +78,26 @@ class Scaler:
     def update(self) -> None:
         if self._steps in self._skips:
             self._scale /= 2
+
+
+class Fused(torch.optim.SGD):
+    """An optimizer that unscales by itself and skips by itself, as PyTorch's fused ones do."""
+
+    grad_scale = found_inf = None
+
+    def step(self, closure=None) -> None:
+        if self.found_inf:
+            return
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data -= group["lr"] * parameter.grad / self.grad_scale
+
+
+class FusedScaler(Scaler):
+    """What GradScaler does with such a one: it steps always, and hands over what it found."""
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._steps += 1
+        optimizer.grad_scale, optimizer.found_inf = torch.tensor(self._scale), torch.tensor(float(self._steps in self._skips))
+        optimizer.step()
+        del optimizer.grad_scale, optimizer.found_inf

@@ -14,7 +14,7 @@ import halfscope  # noqa: E402
 from halfscope.drawings import draw  # noqa: E402
 from halfscope.results import read_experiment  # noqa: E402
 from halfscope.torch import counting, watch  # noqa: E402
-from planted import ELEMENTS, Planted, Scale, Scaler, records, train  # noqa: E402
+from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train  # noqa: E402
 
 
 def test_planted_underflow_is_counted(tmp_path: Path) -> None:
@@ -194,3 +194,17 @@ def test_parameters_of_every_kind(way: str, monkeypatch: pytest.MonkeyPatch) -> 
         weights = before[name].to(wide)
         assert found == halfscope.update_ratios(weights, after[name].detach().to(wide) - weights)
     assert watched.histograms("weight_gradient")["table.weight"].zeros == 8 * 3
+
+
+def test_optimizers_that_unscale_and_skip_by_themselves(tmp_path: Path) -> None:
+    model = Planted()
+    optimizer, scaler = Fused(model.parameters(), lr=1.0), FusedScaler(1024.0, skips={2})
+    with watch(model, 1, optimizer=optimizer, scaler=scaler, out=tmp_path / "fused") as watched:
+        train(model, optimizer, 3, scaler)
+    steps = records(tmp_path / "fused", "metrics.jsonl")
+    assert [(line["scale"], line["skipped"]) for line in steps] == [(1024, False), (1024, True), (512, False)]
+    assert [len(line["updates"]) for line in steps] == [2, 0, 2]
+    for found in watched.histograms("weight_gradient").values():
+        cast = found.what_if(1)
+        assert (cast.elements, cast.flushed, cast.subnormal) == (3 * ELEMENTS, 3 * 300, 3 * 650)
+    assert {tensor["scale"] for tensor in steps[0]["tensors"] if tensor["role"] == "weight_gradient"} == {1024}

@@ -45,7 +45,7 @@ class StreamScope {
   StreamScope& operator=(const StreamScope&) = delete;
 
  private:
-  int previous_gpu_ = 0;
+  [[maybe_unused]] int previous_gpu_ = 0;
   std::optional<std::uintptr_t> previous_{};
 };
 

@@ -29,13 +29,13 @@ class Observations:
     def count(self, role: str, tensor: str, elements: torch.Tensor, scale: float = 1.0) -> None:
         self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
 
-    def count_all(self, role: str, tensors: dict[str, torch.Tensor]) -> None:
+    def count_all(self, role: str, tensors: dict[str, torch.Tensor], scale: float) -> None:
         plain = {name: tensor for name, tensor in tensors.items() if is_plain(tensor)}
         for name, found in zip(plain, count_floats(list(map(region, plain.values())))):
-            self.add(role, name, found)
+            self.add(role, name, found, scale)
         for name, tensor in tensors.items():
             if name not in plain:
-                self.count(role, name, tensor)
+                self.count(role, name, tensor, scale)
 
     def count_update(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
         """Which of the updates FP16 would lose, and how large they are beside the weights."""

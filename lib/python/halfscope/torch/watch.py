@@ -15,6 +15,7 @@ from halfscope import Histogram, ScaleAdvice, advise_scale
 from halfscope.loss_scales import GRADIENTS
 from halfscope._core import set_thread_count
 from halfscope.torch.board import Board
+from halfscope.torch.fused import scale_left, will_skip
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.tensors import Choice, floating
@@ -79,11 +80,8 @@ class Watch:
         self._weights = Weights(self._parameters)
         self._done = 0
         self._seen: Observations | None = None
-        self._known_scale: float | None = None
-        self._stepped = False
         self._totals = Totals()
         self._trace: list[str] = []  # as text, which takes a tenth of the memory
-        self._loss: float | None = None
         self._layer_hooks: list[RemovableHandle] = []
         self._hooks = [wrap_method(optimizer, "step", self._step)]
         if scaler is not None:
@@ -160,7 +158,8 @@ class Watch:
 
     def _begin_step(self) -> None:
         self._seen = Observations() if self._observes() else None
-        self._stepped, self._loss, self._known_scale = False, None, None
+        self._stepped = self._gradients_counted = False
+        self._loss = self._known_scale = None
         if self._seen is None:
             self._unhook_layers()
             return
@@ -197,27 +196,31 @@ class Watch:
         """The optimizer's step, with a look at gradients and weights before it, and at the weights after it."""
         if not self._hooks:
             return step(*arguments, **options)
+        skips = self._records() and will_skip(self._optimizer)
         if self._seen is not None:
-            self._count_weight_gradients()
+            self._count_weight_gradients(scale_left(self._optimizer))
             self._weights.keep()
         result = step(*arguments, **options)
-        self._stepped = True
-        if self._seen is not None:
+        self._stepped = not skips
+        if self._seen is not None and not skips:
             self._weights.count_updates(self._seen)
         if self._scaler is None:
             self._end_step(1.0)
         return result
 
-    def _count_weight_gradients(self) -> None:
+    def _count_weight_gradients(self, scale: float) -> None:
+        if self._gradients_counted:
+            return
+        self._gradients_counted = True
         gradients = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
-        self._seen.count_all("weight_gradient", gradients)
+        self._seen.count_all("weight_gradient", gradients, scale)
 
     def _update_scale(self, update, *arguments, **options):
         """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
         if not self._hooks:
             return update(*arguments, **options)
-        if self._seen is not None and not self._stepped:
-            self._count_weight_gradients()
+        if self._seen is not None:
+            self._count_weight_gradients(1.0)
         scale = self._scale() if self._records() else 1.0  # asking waits for a GPU
         result = update(*arguments, **options)
         self._end_step(scale)
