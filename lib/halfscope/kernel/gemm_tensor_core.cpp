@@ -60,15 +60,31 @@ class Kernel {
     return passes == 0 ? depth_block : rounded_up((depth + passes - 1) / passes, steps * most_products);
   }
 
+  static bool are_side_by_side(const std::int32_t* row) {
+    bool all = true;
+    for (std::int32_t i = 1; i < static_cast<std::int32_t>(strip_rows); ++i) all &= row[i] - row[0] == i;
+    return all;
+  }
+
   /// The last strip is filled up with the last row.
-  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
-    const std::int32_t* column = a_.column.data() + pass.first;
+  void gather_rows(const Span& rows, const Pass& pass, float* to) const {
+    const std::int32_t *row = a_.row.data() + rows.first, *column = a_.column.data() + pass.first;
     const Contiguous contiguous = find_contiguous(column, pass.count);
-    const std::size_t padded = rounded_up(rows.count, strip_rows);
-    for (std::size_t i = 0; i < padded; ++i) {
-      const float* from = a_.data + a_.row[rows.first + smaller(i, rows.count - 1)];
-      gather(from, column, pass.count, contiguous, to.value + i * value_stride);
+    for (std::size_t s = 0; s < rows.count; s += strip_rows, to += strip_rows * value_stride) {
+      if (!contiguous.vector[0] && s + strip_rows <= rows.count && are_side_by_side(row + s)) {
+        gather_strip(a_.data + row[s], column, pass.count, to);
+        continue;
+      }
+      for (std::size_t i = 0; i < strip_rows; ++i) {
+        const float* from = a_.data + row[smaller(s + i, rows.count - 1)];
+        gather(from, column, pass.count, contiguous, to + i * value_stride);
+      }
     }
+  }
+
+  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
+    gather_rows(rows, pass, to.value);
+    const std::size_t padded = rounded_up(rows.count, strip_rows);
     const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
     for (std::size_t s = 0; s < padded; s += strip_rows) {
       bool any = false;

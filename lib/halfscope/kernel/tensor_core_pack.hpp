@@ -129,6 +129,33 @@ HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size
   }
 }
 
+/// The same for a strip of rows that lie side by side, as a transposed matrix has them: to[i * value_stride +
+/// k] = first_row[i + column[k]], in blocks of four terms.
+HALFSCOPE_HD void gather_strip(const float* first_row, const std::int32_t* column, std::size_t count,
+                               float* to) {
+  static_assert(strip_rows == 4);
+  using Quad [[gnu::vector_size(16)]] = float;
+  const auto all_rows = [&](std::size_t k) {
+    Quad x{};
+    if (k < count) std::memcpy(&x, first_row + column[k], sizeof x);
+    return x;
+  };
+  const std::size_t padded = rounded_up(count, lanes);
+  for (std::size_t k = 0; k < padded; k += 4) {
+    const Quad x0 = all_rows(k), x1 = all_rows(k + 1), x2 = all_rows(k + 2), x3 = all_rows(k + 3);
+    const Quad low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5);
+    const Quad high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
+    const Quad low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5);
+    const Quad high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
+    const Quad rows[strip_rows] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                                   __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    for (std::size_t i = 0; i < strip_rows; ++i)
+      std::memcpy(to + i * value_stride + k, &rows[i], sizeof rows[i]);
+  }
+}
+
 /// How one operand is packed.
 struct Packing {
   RoundingGrid grid;
