@@ -47,14 +47,15 @@ Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
 }
 
 /// Tensor cores' kernels pack a's rows and b's columns for every piece: columns are split only where there
-/// are few rows, and nothing is split for threads that there are not.
+/// are few rows, and one thread has fewer pieces.
 Split tensor_core_split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  constexpr std::int64_t tiles_per_piece = 8;
-  const std::int64_t fewest = thread_count() == 1 ? 1 : 4;
+  constexpr std::int64_t many_row_tiles = 16;
+  const bool one_thread = thread_count() == 1;
+  const std::int64_t tiles_per_piece = one_thread ? 8 : 4, fewest = one_thread ? 1 : 4;
   Split split{rows, columns, 1, 1};
   if (rows * depth * columns < smallest_product) return split;
   const std::int64_t row_tiles = rows / rows_per_tile, column_tiles = columns / columns_per_tile;
-  const bool splits_rows = row_tiles >= 2 * tiles_per_piece || rows >= columns;
+  const bool splits_rows = row_tiles >= many_row_tiles || rows >= columns;
   const std::int64_t tiles = splits_rows ? row_tiles : column_tiles;
   std::int64_t& pieces = splits_rows ? split.row_pieces : split.column_pieces;
   pieces = std::max<std::int64_t>({1, tiles / tiles_per_piece, std::min(tiles, fewest)});

@@ -60,15 +60,31 @@ class Kernel {
     return passes == 0 ? depth_block : rounded_up((depth + passes - 1) / passes, steps * most_products);
   }
 
+  static bool are_side_by_side(const std::int32_t* row) {
+    bool all = true;
+    for (std::int32_t i = 1; i < static_cast<std::int32_t>(strip_rows); ++i) all &= row[i] - row[0] == i;
+    return all;
+  }
+
   /// The last strip is filled up with the last row.
-  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
-    const std::int32_t* column = a_.column.data() + pass.first;
+  void gather_rows(const Span& rows, const Pass& pass, float* to) const {
+    const std::int32_t *row = a_.row.data() + rows.first, *column = a_.column.data() + pass.first;
     const Contiguous contiguous = find_contiguous(column, pass.count);
-    const std::size_t padded = rounded_up(rows.count, strip_rows);
-    for (std::size_t i = 0; i < padded; ++i) {
-      const float* from = a_.data + a_.row[rows.first + smaller(i, rows.count - 1)];
-      gather(from, column, pass.count, contiguous, to.value + i * value_stride);
+    for (std::size_t s = 0; s < rows.count; s += strip_rows, to += strip_rows * value_stride) {
+      if (!contiguous.vector[0] && s + strip_rows <= rows.count && are_side_by_side(row + s)) {
+        gather_strip(a_.data + row[s], column, pass.count, to);
+        continue;
+      }
+      for (std::size_t i = 0; i < strip_rows; ++i) {
+        const float* from = a_.data + row[smaller(s + i, rows.count - 1)];
+        gather(from, column, pass.count, contiguous, to + i * value_stride);
+      }
     }
+  }
+
+  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
+    gather_rows(rows, pass, to.value);
+    const std::size_t padded = rounded_up(rows.count, strip_rows);
     const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
     for (std::size_t s = 0; s < padded; s += strip_rows) {
       bool any = false;
@@ -105,8 +121,9 @@ class Kernel {
       Ints largest{};
       for (std::size_t i = 0; i < strip_rows; ++i) {
         const std::size_t row = s * strip_rows + i;
-        const bool starts = pass.first == 0 || row >= rows.count;
-        tile.c[s][i] = starts ? Floats{} : load_some(c + row * columns_, columns.count) * Scales::scale;
+        tile.c[s][i] = Floats{};
+        if (pass.first == 0 || row >= rows.count) continue;
+        tile.c[s][i] = load_some(c + row * columns_, columns.count) * Scales::scale;
         largest = larger(largest, magnitude_of(tile.c[s][i]));
       }
       tile.special[s] = a.special[s] || b_special || any_special(largest);
@@ -121,8 +138,8 @@ class Kernel {
   void add_steps(const Packed& a, const Packed& b, std::size_t count, std::size_t strips, Tile& tile) const {
     for (std::size_t k = 0, word = 0; k < count; word += most_products) {
       for (std::size_t s = 0; s < strips; ++s)
-        find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes,
-                    smaller(most_products, count - k), tile, s);
+        find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes, count - k, tile,
+                    s);
       for (std::size_t q = 0; q < steps && k < count; ++q, k += most_products) {
         for (std::size_t s = 0; s < strips; ++s) {
           const StepOperands operands{a.value + s * strip_rows * value_stride + k, b.value + k * lanes,
@@ -136,8 +153,10 @@ class Kernel {
     }
   }
 
-  HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t words,
+  /// Of the steps that these terms make, as many as share words.
+  HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t terms,
                                        Tile& tile, std::size_t strip) {
+    const std::size_t words = smaller(most_products, terms);
     Part least[strip_rows];
     for (Part& part : least) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
     for (std::size_t w = 0; w < words; ++w) {
@@ -149,14 +168,16 @@ class Kernel {
         least[i] = least[i] < sum ? least[i] : sum;
       }
     }
-    for (std::size_t i = 0; i < strip_rows; ++i) {
-      const Words parts = reinterpret_cast<Words>(least[i]);
-      tile.products[0][strip][i] = Scales::template of_products<0>(parts);
-      tile.products[1][strip][i] = Scales::template of_products<1>(parts);
-      if constexpr (steps > 2) {
-        tile.products[2][strip][i] = Scales::template of_products<2>(parts);
-        tile.products[3][strip][i] = Scales::template of_products<3>(parts);
-      }
+    const auto keep_scales = [&]<std::size_t q>() {
+      if (q * most_products >= terms) return;
+      for (std::size_t i = 0; i < strip_rows; ++i)
+        tile.products[q][strip][i] = Scales::template of_products<q>(reinterpret_cast<Words>(least[i]));
+    };
+    keep_scales.template operator()<0>();
+    keep_scales.template operator()<1>();
+    if constexpr (steps > 2) {
+      keep_scales.template operator()<2>();
+      keep_scales.template operator()<3>();
     }
   }
 

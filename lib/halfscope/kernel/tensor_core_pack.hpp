@@ -65,6 +65,15 @@ struct WideParts {
 template <typename Parts>
 constexpr std::size_t steps_per_word = sizeof(std::uint32_t) / sizeof(typename Parts::Part);
 
+/// A word whose parts are all those of zeros.
+template <typename Parts>
+constexpr std::uint32_t zeros_of() {
+  std::uint32_t word = 0;
+  for (std::size_t q = 0; q < steps_per_word<Parts>; ++q)
+    word = (word << (32 / steps_per_word<Parts>)) | static_cast<std::uint32_t>(Parts::zero);
+  return word;
+}
+
 /// What the exponent field of a float is subtracted from: of a, half of the sums' part that is constant.
 template <typename Parts>
 std::int32_t minuend_of_a(const TensorCoreStep& step) {
@@ -129,6 +138,33 @@ HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size
   }
 }
 
+/// The same for a strip of rows that lie side by side, as a transposed matrix has them: to[i * value_stride +
+/// k] = first_row[i + column[k]], in blocks of four terms.
+HALFSCOPE_HD void gather_strip(const float* first_row, const std::int32_t* column, std::size_t count,
+                               float* to) {
+  static_assert(strip_rows == 4);
+  using Quad [[gnu::vector_size(16)]] = float;
+  const auto all_rows = [&](std::size_t k) {
+    Quad x{};
+    if (k < count) std::memcpy(&x, first_row + column[k], sizeof x);
+    return x;
+  };
+  const std::size_t padded = rounded_up(count, lanes);
+  for (std::size_t k = 0; k < padded; k += 4) {
+    const Quad x0 = all_rows(k), x1 = all_rows(k + 1), x2 = all_rows(k + 2), x3 = all_rows(k + 3);
+    const Quad low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5);
+    const Quad high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
+    const Quad low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5);
+    const Quad high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
+    const Quad rows[strip_rows] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                                   __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    for (std::size_t i = 0; i < strip_rows; ++i)
+      std::memcpy(to + i * value_stride + k, &rows[i], sizeof rows[i]);
+  }
+}
+
 /// How one operand is packed.
 struct Packing {
   RoundingGrid grid;
@@ -142,7 +178,8 @@ HALFSCOPE_HD Packing packing_of(const TensorCoreStep& step, std::int32_t minuend
 template <typename Parts, std::size_t products>
 bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
   constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;
-  const std::size_t padded = rounded_up(count, lanes), end = rounded_up(count, steps * products);
+  const std::size_t padded = rounded_up(count, lanes);
+  const std::size_t end = count <= products ? products : rounded_up(count, steps * products);
   alignas(vector_bytes) std::uint32_t parts[depth_block];
   Ints largest{};
   for (std::size_t k = 0; k < padded; k += lanes) {
@@ -155,6 +192,12 @@ bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
   for (std::size_t k = padded; k < end; k += lanes) {
     const Ints part = Ints{} + Parts::zero;
     std::memcpy(parts + k, &part, sizeof part);
+  }
+  if (count <= products) {  // one step: the other parts of its words are zeros'
+    const std::uint32_t others = zeros_of<Parts>() & ~((std::uint32_t{2} << (bits - 1)) - 1);
+#pragma omp simd
+    for (std::size_t w = 0; w < products; ++w) row.words[w] = parts[w] | others;
+    return any_special(largest);
   }
   for (std::size_t first = 0, to = 0; first < end; first += steps * products, to += products) {
 #pragma omp simd
