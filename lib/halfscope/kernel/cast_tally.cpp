@@ -8,26 +8,26 @@
 namespace halfscope {
 namespace {
 
-/// Elements per pass: few enough to be ordinary all of them, and read again from the innermost cache if not.
+/// Elements per pass: few enough to be read again from the innermost cache where some of them overflow.
 constexpr std::size_t tile = 1024;
 
-/// Whether all numbers but the zeros stay normal numbers, which is quicker to find out than to count what
-/// does not; only then are they added. Signed arithmetic, since SSE2 and AVX2 compare signed integers only.
-bool tally_ordinary(const float* values, std::size_t count, const CastLimits& limits, CastTally& tally) {
-  std::int32_t zeros = 0, largest = 0, least = 0x7FFFFFFF;
-#pragma omp simd reduction(+ : zeros) reduction(max : largest) reduction(min : least)
+/// Whether nothing overflows; only then are the elements added.
+bool tally_finite(const float* values, std::size_t count, const CastLimits& limits, CastTally& tally) {
+  const auto nonzero = static_cast<std::int32_t>(limits.nonzero);
+  const auto normal = static_cast<std::int32_t>(limits.normal);
+  std::int32_t zeros = 0, below_nonzero = 0, below_normal = 0, largest = 0;
+#pragma omp simd reduction(+ : zeros, below_nonzero, below_normal) reduction(max : largest)
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t magnitude = to_bits(values[i]) & ~sign_bit;
-    const auto number = static_cast<std::int32_t>(magnitude);
-    zeros += number == 0 ? 1 : 0;
-    largest = largest > number ? largest : number;
-    // In the order of the magnitudes, but for zero, which becomes the largest.
-    const auto rank = static_cast<std::int32_t>(magnitude + 0x7FFFFFFFu);
-    least = least < rank ? least : rank;
+    const auto magnitude = static_cast<std::int32_t>(to_bits(values[i]) & ~sign_bit);
+    zeros += magnitude == 0 ? 1 : 0;
+    below_nonzero += magnitude < nonzero ? 1 : 0;
+    below_normal += magnitude < normal ? 1 : 0;
+    largest = largest > magnitude ? largest : magnitude;
   }
-  const bool below_normal = least < static_cast<std::int32_t>(limits.normal + 0x7FFFFFFFu);
-  if (below_normal || largest >= static_cast<std::int32_t>(limits.infinite)) return false;
+  if (largest >= static_cast<std::int32_t>(limits.infinite)) return false;
   tally.zeros += zeros;
+  tally.flushed += below_nonzero - zeros;
+  tally.subnormal += below_normal - below_nonzero;
   const float max_abs = from_bits(static_cast<std::uint32_t>(largest));
   tally.max_abs = tally.max_abs > max_abs ? tally.max_abs : max_abs;
   return true;
@@ -67,7 +67,7 @@ void tally_cast_isa<target_isa>(const float* values, std::size_t count, const Ca
                                 CastTally& tally) {
   for (std::size_t start = 0; start < count; start += tile) {
     const std::size_t here = count - start < tile ? count - start : tile;
-    if (!tally_ordinary(values + start, here, limits, tally)) tally_tile(values + start, here, limits, tally);
+    if (!tally_finite(values + start, here, limits, tally)) tally_tile(values + start, here, limits, tally);
   }
 }
 

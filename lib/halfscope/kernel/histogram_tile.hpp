@@ -7,6 +7,19 @@
 namespace halfscope {
 namespace {
 
+/// Notes the largest magnitude of some numbers; only where it is no number are they looked at again.
+inline void note_largest(const float* values, std::size_t count, std::int32_t largest, Extremes& seen) {
+  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
+  if (largest >= infinity) {
+    largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
+      if (magnitude < infinity && magnitude > largest) largest = magnitude;
+    }
+  }
+  seen.max_finite = seen.max_finite > largest ? seen.max_finite : largest;
+}
+
 /// Notes the extremes of a tile; only tiles with zeros, infinities or NaNs need a second look for them.
 inline void note_extremes(const float* values, std::size_t count, std::int32_t smallest, std::int32_t largest,
                           Extremes& seen) {
@@ -18,15 +31,7 @@ inline void note_extremes(const float* values, std::size_t count, std::int32_t s
     for (std::size_t i = 0; i < count; ++i) negative_zeros += to_bits(values[i]) == sign_bit ? 1u : 0u;
     seen.negative_zeros += negative_zeros;
   }
-  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
-  if (largest >= infinity) {
-    largest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
-      if (magnitude < infinity && magnitude > largest) largest = magnitude;
-    }
-  }
-  seen.max_finite = seen.max_finite > largest ? seen.max_finite : largest;
+  note_largest(values, count, largest, seen);
 }
 
 /// The bins of `count` numbers.

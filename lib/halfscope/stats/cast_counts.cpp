@@ -22,6 +22,8 @@ namespace {
 constexpr std::int64_t smallest_share = 16384;
 /// Elements that are counted and rounded at a time, within the innermost cache.
 constexpr std::size_t tile = 4096;
+/// The same for a histogram, within the second cache: its tables take longer to empty.
+constexpr std::size_t block = 65536;
 
 /// Calls body(share, values) for one share of the array per thread and returns what the shares counted. Where
 /// the cuts fall does not matter to integers.
@@ -42,8 +44,11 @@ std::vector<Counts> count_shares(std::span<float> values, Body&& body) {
 ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer& quantizer) {
   auto parts =
       count_shares<ExponentHistogram>(values, [&](ExponentHistogram& counts, std::span<float> share) {
-        counts.add(share);
-        if (!quantizer.is_identity()) round(share, share, quantizer);
+        for (std::size_t start = 0; start < share.size(); start += block) {
+          const std::span<float> here = share.subspan(start, std::min(block, share.size() - start));
+          counts.add(here);
+          if (!quantizer.is_identity()) round(here, here, quantizer);
+        }
       });
   for (std::size_t i = 1; i < parts.size(); ++i) parts[0].merge(parts[i]);
   return std::move(parts[0]);
