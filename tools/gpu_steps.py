@@ -23,6 +23,8 @@ PARITY = (
     ("detection-loss-scale", "fp32,fp16_s8", "images"),
     ("language-model-loss-scale", "fp32,fp16_s128,fp16_dynamic", "text.txt"),
 )
+# The one whose steps are launched as CUDA graphs too.
+GRAPHS = ("master-copy", "fp16_mixed", "images")
 
 
 class Failed(Exception):
@@ -46,7 +48,7 @@ class Check:
     def left(self) -> float:
         return self.started + BUDGET - time.monotonic()
 
-    def run(self, log: str, *command: str | Path, into: Path | None = None) -> str:
+    def run(self, log: str, *command: str | Path, into: Path | None = None, **variables: str) -> str:
         """Runs a program to its end or the step's, keeps its output in `log`; gives stdout back. Raises Failed."""
         limit = max(self.deadline - time.monotonic(), 0.1)
         with (self.out / f"{log}.log").open("a", encoding="utf-8") as file:
@@ -55,7 +57,7 @@ class Check:
             try:
                 done = subprocess.run(
                     [str(word) for word in command], stdout=subprocess.PIPE, stderr=file, text=True, timeout=limit,
-                    env=gpu_programs.environment(), cwd=into or self.out,
+                    env=gpu_programs.environment() | variables, cwd=into or self.out,
                 )  # fmt: skip
             except subprocess.TimeoutExpired as stopped:
                 output = stopped.stdout or b""
@@ -91,6 +93,22 @@ def run_captures(check: Check) -> str:
     return check.run("captures", check.programs["halfscope_capture"], "--out", folder).strip().splitlines()[-1]
 
 
+def run_short(check: Check, experiment: str, options: list, device: str, out: Path, **variables: str) -> None:
+    command = [check.programs["halfscope"], "run", experiment, "--quick", "--set", "steps=50", *options]
+    check.run("parity", *command, "--device", device, "--out", out, **variables)
+
+
+def differences(experiment: str, one: Path, other: Path, arms: list[str] | None = None) -> list[str]:
+    """Between all records of an experiment in two folders, or those of some arms."""
+    found = []
+    for arm in arms or [""]:
+        try:
+            found += compare_runs.compare(one / experiment / arm, other / experiment / arm)
+        except compare_runs.NothingToCompare as problem:
+            found.append(str(problem))
+    return [f"{experiment}: {difference}" for difference in found]
+
+
 def run_parity(check: Check) -> str:
     data = check.out / "parity"
     parity_data.write_images(data / "images")
@@ -98,17 +116,16 @@ def run_parity(check: Check) -> str:
     problems = []
     for experiment, arms, source in PARITY:
         for device in ("cpu", "cuda"):
-            options = ["--quick", "--arms", arms, "--set", "steps=50", "--data", data / source, "--device", device]
-            check.run("parity", check.programs["halfscope"], "run", experiment, *options, "--out", data / device)
-        try:
-            differences = compare_runs.compare(data / "cpu" / experiment, data / "cuda" / experiment)
-        except compare_runs.NothingToCompare as problem:
-            differences = [str(problem)]
-        problems += [f"{experiment}: {difference}" for difference in differences]
+            run_short(check, experiment, ["--arms", arms, "--data", data / source], device, data / device)
+        problems += differences(experiment, data / "cpu", data / "cuda")
+    experiment, arms, source = GRAPHS
+    graphs = {"HALFSCOPE_CUDA_GRAPH": "on"}
+    run_short(check, experiment, ["--arms", arms, "--data", data / source], "cuda", data / "graphs", **graphs)
+    problems += differences(experiment, data / "cuda", data / "graphs", arms.split(","))
     if problems:
         (check.out / "parity-differences.txt").write_text("\n".join(problems) + "\n", encoding="utf-8")
         raise Failed(f"{len(problems)} files differ; first: {problems[0]}")
-    return f"{len(PARITY)} experiments: the same bytes on both devices"
+    return f"{len(PARITY)} experiments: the same bytes on both devices, and as CUDA graphs"
 
 
 def run_bench(check: Check) -> str:

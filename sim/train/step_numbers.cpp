@@ -30,34 +30,40 @@ double norm_of(std::span<const double> sums) {
   return std::sqrt(all);
 }
 
-StepNumbers read_from_device(Caster& caster, const Array& loss, const ParameterStore& store,
-                             const GradientMeasure& measure) {
-  Readback& readback = caster.readback();
-  const auto loss_slot = readback.take<float>(1);
-  const auto largest = readback.take<std::uint32_t>(1);
-  const auto squares =
-      readback.take<double>(measure.norm_after ? sum_of_squares_lanes * store.parameters.size() : 0);
-  copy_values(loss.values(), readback.device_values(loss_slot));
+QueuedNumbers queue_on_device(Readback& readback, const Array& loss, const ParameterStore& store,
+                              const GradientMeasure& measure) {
+  const QueuedNumbers queued{.loss = readback.take<float>(1),
+                             .largest = readback.take<std::uint32_t>(1),
+                             .squares = readback.take<double>(
+                                 measure.norm_after ? sum_of_squares_lanes * store.parameters.size() : 0)};
+  copy_values(loss.values(), readback.device_values(queued.loss));
   std::vector<std::span<const float>> gradients;
   for (const Parameter& parameter : store.parameters) {
     gradients.push_back(parameter.gradient.values());
-    if (measure.largest) cuda::queue_largest_magnitude(gradients.back(), readback.device_values(largest));
+    if (measure.largest)
+      cuda::queue_largest_magnitude(gradients.back(), readback.device_values(queued.largest));
   }
   if (measure.norm_after) {
-    cuda::queue_sums_of_squares(gradients, *measure.norm_after, readback.device_values(squares));
+    cuda::queue_sums_of_squares(gradients, *measure.norm_after, readback.device_values(queued.squares));
   }
-  caster.collect();
-  return {.loss = readback.values(loss_slot)[0],
-          .largest = from_bits(readback.values(largest)[0]),
-          .norm = norm_of(readback.values(squares))};
+  return queued;
 }
 
 }  // namespace
 
-StepNumbers read_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
-                         const GradientMeasure& measure) {
-  if (active_device() == Device::cuda) return read_from_device(caster, loss, store, measure);
-  return {.loss = loss.item(), .largest = measure.largest ? largest_gradient(store) : 0.0f};
+QueuedNumbers queue_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
+                            const GradientMeasure& measure) {
+  if (active_device() == Device::cuda) return queue_on_device(caster.readback(), loss, store, measure);
+  return {.known = {.loss = loss.item(), .largest = measure.largest ? largest_gradient(store) : 0.0f}};
+}
+
+StepNumbers collect_numbers(Caster& caster, const QueuedNumbers& queued) {
+  caster.collect();
+  if (active_device() == Device::cpu) return queued.known;
+  const Readback& readback = caster.readback();
+  return {.loss = readback.values(queued.loss)[0],
+          .largest = from_bits(readback.values(queued.largest)[0]),
+          .norm = norm_of(readback.values(queued.squares))};
 }
 
 }  // namespace halfscope

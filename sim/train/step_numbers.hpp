@@ -18,8 +18,18 @@ struct StepNumbers {
   double norm = 0;    ///< as `gradient_norm`; on the CPU 0, which finds it where it clips
 };
 
-/// Measures and tells the trackers what has happened so far: on the device all of it with one wait.
-[[nodiscard]] StepNumbers read_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
-                                       const GradientMeasure& measure);
+/// Numbers that are known on the CPU, and on the device are on their way.
+struct QueuedNumbers {
+  StepNumbers known{};
+  ReadbackSlot<float> loss{};
+  ReadbackSlot<std::uint32_t> largest{};
+  ReadbackSlot<double> squares{};
+};
+
+/// Measures; on the device nothing is waited for.
+[[nodiscard]] QueuedNumbers queue_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
+                                          const GradientMeasure& measure);
+/// Tells the trackers what has happened so far and reads the numbers: on the device all with one wait.
+[[nodiscard]] StepNumbers collect_numbers(Caster& caster, const QueuedNumbers& queued);
 
 }  // namespace halfscope

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include <halfscope/kernel/elementwise.hpp>
@@ -40,6 +41,16 @@ Value* pointer_to(std::optional<Value>& value) {
   return value ? &*value : nullptr;
 }
 
+/// Whether steps on the device are launched as CUDA graphs, which the environment says: no number depends on
+/// it.
+bool wants_graph(Device device) {
+  const char* const variable = std::getenv("HALFSCOPE_CUDA_GRAPH");
+  const std::string value = variable == nullptr ? "off" : variable;
+  if (value != "on" && value != "off")
+    throw RequestError("HALFSCOPE_CUDA_GRAPH = '" + value + "': give on or off");
+  return value == "on" && device == Device::cuda;
+}
+
 StepGradients as_seen(const GradientRecord& record) {
   return {.finite = record.finite,
           .max_abs = record.max_abs.value_or(0),
@@ -61,6 +72,7 @@ Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
                         overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
       sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
   const DeviceScope scope(device_);
+  if (wants_graph(device_)) graph_.emplace();
   for (Parameter& parameter : model_.store->parameters) parameter.master = parameter.master.to(device_);
   for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(device_);
   optimizer_ = make_optimizer(config, *model_.store);
@@ -87,13 +99,8 @@ StepRecord Trainer::step() {
       .observations = pointer_to(record.observations),
       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
       .layerwise = layerwise_of(*scaler_, caster_.policy())};
-  caster_.begin_step(context);
-
-  Tape tape(caster_, Phase::training);
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
-  const BatchOutcome outcome = model_.forward(tape, batch);
-  tape.backward(outcome.loss, static_cast<float>(record.scale * config_.loss_weight));
-  const StepNumbers numbers = look_at_gradients(tape.value(outcome.loss), record);
+  const StepNumbers numbers = run_passes(context, batch, record);
   if (is_due(config_.shadow_every, record.step)) {
     record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
                            [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
@@ -109,10 +116,19 @@ StepRecord Trainer::step() {
   return record;
 }
 
-StepNumbers Trainer::look_at_gradients(const Array& loss, StepRecord& record) {
+StepNumbers Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
   if (config_.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
-  const StepNumbers numbers = read_numbers(caster_, loss, *model_.store, measure);
+  QueuedNumbers queued;
+  const auto queue = [&] {
+    caster_.begin_step(context);
+    Tape tape(caster_, Phase::training);
+    const TensorRef loss = model_.forward(tape, batch).loss;
+    tape.backward(loss, static_cast<float>(record.scale * config_.loss_weight));
+    queued = queue_numbers(caster_, tape.value(loss), *model_.store, measure);
+  };
+  graph_ ? graph_->run(queue) : queue();
+  const StepNumbers numbers = collect_numbers(caster_, queued);
   record.loss = numbers.loss;
   if (!record.gradients) return numbers;
   record.gradients->finite = std::isfinite(numbers.largest);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include <halfscope/core/step_graph.hpp>
 #include <halfscope/io/safetensors.hpp>
 
 #include "sim/data/sampler.hpp"
@@ -66,8 +67,8 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
-  /// The gradients' part of the record, and what the trackers saw of forward and backward.
-  StepNumbers look_at_gradients(const Array& loss, StepRecord& record);
+  /// Runs forward and backward, measures the gradients and records what there is to say of them.
+  StepNumbers run_passes(const StepContext& context, const Batch& batch, StepRecord& record);
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
   /// whether the weights are finite after it.
   bool update_weights(const StepNumbers& numbers, double scale, double rate);
@@ -101,6 +102,7 @@ class Trainer {
   GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
   GradientDetail detail_;      ///< of the gradients: what the scaler needs and the records want
   Sampler sampler_;
+  std::optional<StepGraph> graph_{};  ///< of forward and backward, where it is asked for
   std::int64_t steps_done_ = 0;
 };
 

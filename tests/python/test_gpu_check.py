@@ -30,9 +30,12 @@ case "$1" in
     while [ $# -gt 1 ]; do
       [ "$1" != run ] || experiment="$2"; [ "$1" != --out ] || out="$2"; [ "$1" != --device ] || device="$2"; shift
     done
-    mkdir -p "$out/$experiment/fp32/seed0"
     loss=1; [ "$device" != "$odd_device" ] || loss=2
-    printf '{"step": 1, "loss": 3}\\n{"step": 2, "loss": %s}\\n' "$loss" >"$out/$experiment/fp32/seed0/metrics.jsonl" ;;
+    [ "$HALFSCOPE_CUDA_GRAPH" != on ] || loss="${graph_loss:-$loss}"
+    for arm in fp32 fp16_mixed; do
+      mkdir -p "$out/$experiment/$arm/seed0"
+      printf '{"step": 1, "loss": 3}\\n{"step": 2, "loss": %s}\\n' "$loss" >"$out/$experiment/$arm/seed0/metrics.jsonl"
+    done ;;
 esac
 """
 
@@ -125,10 +128,16 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
     assert steps["tests"]["status"] == "failed" and "status 1" in steps["tests"]["detail"]
     assert "wrong bits" in (bench.folder / "out/tests.log").read_text()
     assert steps["parity"]["status"] == "failed"
-    assert "master-copy: fp32/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
+    assert "master-copy: fp16_mixed/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
     assert steps["captures"]["status"] == steps["bench"]["status"] == "passed"
     if not list(Path("/usr/local").glob("cuda*/bin/compute-sanitizer")):
         assert steps["memcheck"]["status"] == "skipped"
+
+
+def test_graphs_that_change_a_number_are_found(bench: Bench) -> None:
+    status, steps, _ = bench.check("--steps", "parity", graph_loss="4")
+    assert status == 1
+    assert "1 files differ; first: master-copy: seed0/metrics.jsonl: line 2: step 2: loss: 1 | 4" in steps["parity"]["detail"]
 
 
 def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:

@@ -1,4 +1,5 @@
 // The same run on the CPU and on the device: records, histograms and checkpoints are the same bytes.
+#include <cstdlib>
 #include <map>
 
 #include <halfscope/io/file.hpp>
@@ -7,6 +8,7 @@
 #include "tests/sim/corners.hpp"
 #include "tests/sim/few_words.hpp"
 #include "tests/sim/planted_dataset.hpp"
+#include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/twins.hpp"
 
@@ -108,6 +110,19 @@ TEST_CASE("what overflows is found alike on the CPU and on the device", "[parity
 
 TEST_CASE("a residual network trains alike on the CPU and on the device", "[parity][cuda]") {
   check_parity(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
+}
+
+TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
+  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "on", 1) == 0);
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  config.clip_norm = 0.1;
+  check_parity(config, SmallDataset{});
+  config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
+  check_parity(config, SmallDataset{});
+  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "yes", 1) == 0);
+  check_says(message_of<RequestError>([&] { Trainer(config, SmallDataset{}); }),
+             {"HALFSCOPE_CUDA_GRAPH", "'yes'", "on or off"});
+  REQUIRE(unsetenv("HALFSCOPE_CUDA_GRAPH") == 0);
 }
 
 TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda]") {

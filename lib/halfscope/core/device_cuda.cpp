@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <optional>
 
 #include <halfscope/core/device.hpp>
 #include <halfscope/core/device_cuda.cuh>
 #include <halfscope/core/device_memory.hpp>
+#include <halfscope/core/staging.cuh>
+#include <halfscope/core/step_graph.hpp>
 
 namespace halfscope {
 namespace {
@@ -69,49 +70,6 @@ thread_local constinit std::optional<std::uintptr_t> callers_stream;
 
 std::atomic<std::int64_t> waits = 0;
 
-/// Pinned host memory from which copies to the device are made while the host goes on. Of its two halves one
-/// is filled while the copies from the other may still be under way.
-class Staging {
- public:
-  Staging() {
-    cuda::check(cudaMallocHost(&memory_, 2 * half), "cudaMallocHost");
-    for (cudaEvent_t& event : left_)
-      cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-  }
-  ~Staging() {
-    for (cudaEvent_t event : left_) (void)cudaEventDestroy(event);
-    (void)cudaFreeHost(memory_);
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-
-  static constexpr std::size_t half = std::size_t{16} << 20;
-
-  /// At most `half` bytes.
-  void copy(void* to, const void* from, std::size_t bytes) {
-    if (used_ + bytes > half) change_halves();
-    void* const staged = static_cast<std::byte*>(memory_) + current_ * half + used_;
-    std::memcpy(staged, from, bytes);
-    cuda::check(cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, cuda::stream()), "copy");
-    used_ += (bytes + alignment - 1) / alignment * alignment;
-  }
-
- private:
-  static constexpr std::size_t alignment = 256;
-
-  /// Begins the other half, once the copies from it have been made; an event never recorded is over.
-  void change_halves() {
-    cuda::check(cudaEventRecord(left_[current_], cuda::stream()), "cudaEventRecord");
-    current_ = 1 - current_;
-    used_ = 0;
-    cuda::check(cudaEventSynchronize(left_[current_]), "copy");
-  }
-
-  void* memory_ = nullptr;
-  cudaEvent_t left_[2] = {};
-  std::size_t current_ = 0, used_ = 0;
-};
-
 struct DestroyStream {
   void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
 };
@@ -130,6 +88,7 @@ std::optional<DeviceDescription> describe_cuda_device() {
 }
 
 void synchronize_device() {
+  cut_recording();
   ++waits;
   cuda::check(cudaStreamSynchronize(cuda::stream()), "synchronize");
 }
@@ -209,11 +168,9 @@ void release(void* memory, std::size_t) noexcept {
 }
 
 void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
-  if (direction == Direction::to_device && bytes <= Staging::half) {
-    (void)cuda::stream();  // made before it, and so destroyed after it
-    thread_local Staging staging;
-    return staging.copy(to, from, bytes);
-  }
+  if (direction == Direction::to_device && bytes <= cuda::Staging::half)
+    return cuda::staging().copy(to, from, bytes);
+  if (direction != Direction::within_device) cut_recording();
   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copy");
   if (direction != Direction::within_device) synchronize_device();
 }

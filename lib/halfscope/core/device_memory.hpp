@@ -20,6 +20,16 @@ enum class Direction : std::uint8_t { to_device, to_host, within_device };
 void copy(void* to, const void* from, std::size_t bytes, Direction direction);
 void fill_zero(void* memory, std::size_t bytes);
 
+/// From here on this thread's work is recorded, not done; neither `allocate` nor a copy to the host is
+/// allowed.
+void begin_recording();
+/// Ends the recording and launches it. `graph`, null at first, is what the last one was launched as: it is
+/// updated where that is possible, and then the result is true, or replaced.
+bool launch_recording(void*& graph);
+/// Ends the recording without doing what it holds.
+void drop_recording() noexcept;
+void release_graph(void* graph) noexcept;
+
 /// The most that was allocated at a time, since the process began.
 [[nodiscard]] std::int64_t peak_bytes();
 

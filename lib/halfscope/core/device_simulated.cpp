@@ -12,6 +12,7 @@
 
 #include <halfscope/core/device.hpp>
 #include <halfscope/core/device_memory.hpp>
+#include <halfscope/core/step_graph.hpp>
 
 namespace halfscope {
 namespace {
@@ -99,6 +100,11 @@ Arena& arena() {
 
 int simulations = 0;
 std::atomic<std::int64_t> waits = 0;  // as there would be on a device
+thread_local bool records = false;    // what a recording forbids is refused; all else is done at once
+
+void refuse_while_recording(const char* what) {
+  if (records) throw RunError(std::string("simulated device: ") + what + " while its work is recorded");
+}
 
 }  // namespace
 
@@ -116,6 +122,7 @@ std::optional<DeviceDescription> describe_cuda_device() {
   return std::nullopt;
 }
 void synchronize_device() {
+  cut_recording();
   ++waits;
 }
 
@@ -139,6 +146,7 @@ void require_device() {
 
 void* allocate(std::size_t bytes) {
   require_device();
+  refuse_while_recording("memory is wanted");
   return arena().take(bytes);
 }
 
@@ -147,6 +155,7 @@ void release(void* memory, std::size_t bytes) noexcept {
 }
 
 void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
+  if (direction == Direction::to_host) cut_recording();
   const SimulatedLaunch launch;
   if (is_simulated(to) != (direction != Direction::to_host) ||
       is_simulated(from) != (direction != Direction::to_device)) {
@@ -155,6 +164,24 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
   std::memcpy(to, from, bytes);
   if (direction == Direction::to_host) ++waits;
 }
+
+void begin_recording() {
+  refuse_while_recording("another recording begins");
+  records = true;
+}
+
+bool launch_recording(void*& graph) {
+  records = false;
+  const bool updated = graph != nullptr;
+  graph = &arena();  // something that is there
+  return updated;
+}
+
+void drop_recording() noexcept {
+  records = false;
+}
+
+void release_graph(void*) noexcept {}
 
 /// What is released is kept for its size alone, so that the arena has grown to this.
 std::int64_t peak_bytes() {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <halfscope/core/device_memory.hpp>
+#include <halfscope/core/step_graph.hpp>
 
 namespace halfscope::detail {
 namespace {
@@ -56,11 +57,17 @@ HostPool& host_pool() {
 }  // namespace
 
 void* take_memory(std::size_t bytes, Device device) {
-  return device == Device::cuda ? device_memory::allocate(bytes) : host_pool().take(padded(bytes));
+  if (device == Device::cpu) return host_pool().take(padded(bytes));
+  if (void* const kept = take_kept_block(bytes)) return kept;
+  cut_recording();
+  return device_memory::allocate(bytes);
 }
 
 void give_back_memory(void* memory, std::size_t bytes, Device device) noexcept {
-  if (device == Device::cuda) return device_memory::release(memory, bytes);
+  if (device == Device::cuda) {
+    if (!keep_block(memory, bytes)) device_memory::release(memory, bytes);
+    return;
+  }
   host_pool().give_back(memory, padded(bytes));
 }
 
