@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/round.hpp>
 
@@ -49,12 +50,33 @@ RandomStream Caster::random_stream(std::string_view name) const {
   return {seed_, static_cast<std::uint32_t>(context_.step), site_hash(name.data(), name.size())};
 }
 
+Storage Caster::storage(Role role) const {
+  const bool in_the_network = role != Role::master_weight && role != Role::optimizer_state;
+  return context_.execution == Execution::native && in_the_network ? native_storage(policy_.quantizer(role))
+                                                                   : Storage::float32;
+}
+
+void Caster::cast(Array& array, std::string_view tensor, Role role) {
+  array = stored(std::move(array), Storage::float32);
+  const Storage native = storage(role);
+  if (native == Storage::float32 || wanted(role) != CastDetail::none) {
+    cast(array.values(), tensor, role);
+    array = stored(std::move(array), native);
+    return;
+  }
+  Array rounded(array.shape(), native);
+  const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step),
+                            stream_site(site(tensor, role))};
+  round_into(array.values(), rounded.numbers(), policy_.quantizer(role), stream);
+  array = std::move(rounded);
+}
+
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
   const RandomStream stream{seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
   const bool adds_up = role == Role::weight_gradient && context_.weight_gradients != nullptr;
-  const CastDetail detail = adds_up ? CastDetail::histogram : watched(role);
+  const CastDetail detail = wanted(role);
   if (detail == CastDetail::none) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
@@ -74,6 +96,11 @@ void Caster::count_weight_gradients(std::span<const float> values) {
   std::vector<float> unscaled(values.size());
   scale(values, static_cast<float>(1 / carried_scale_), unscaled);
   context_.weight_gradients->add(unscaled);
+}
+
+CastDetail Caster::wanted(Role role) const {
+  const bool adds_up = role == Role::weight_gradient && context_.weight_gradients != nullptr;
+  return adds_up ? CastDetail::histogram : watched(role);
 }
 
 CastDetail Caster::watched(Role role) const {

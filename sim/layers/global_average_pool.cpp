@@ -15,7 +15,9 @@ Array position_sums(Caster& caster, const std::string& name, const Array& x) {
   Array sums({x.extent(0), channels});
   ReductionCounters counters;
   for (std::int64_t n = 0; n < x.extent(0); ++n) {
-    const ColumnTerms terms{.x = x.data() + n * positions * channels, .rows = positions, .columns = channels};
+    const auto image_size = static_cast<std::size_t>(positions * channels);
+    const ConstValues pixels = x.numbers().part(static_cast<std::size_t>(n) * image_size, image_size);
+    const ColumnTerms terms{.x = ElementReader(pixels), .rows = positions, .columns = channels};
     const auto image =
         sums.values().subspan(static_cast<std::size_t>(n * channels), static_cast<std::size_t>(channels));
     if (caster.watches_reductions()) {
@@ -41,12 +43,13 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
   scale(y.values(), share, y.values());
 
   const auto backward = [x, positions, share](Tape& t, Array gradient) {
-    scale(gradient.values(), share, gradient.values());
+    Array shares(gradient.shape());
+    scale(gradient.numbers(), share, shares.values());
     Array x_gradient(t.value(x).shape());
     const std::int64_t images = gradient.extent(0), channels = gradient.extent(1);
     copy_columns({positions, channels, images},
-                 {.values = gradient.values(), .matrix = channels},  // one row for all positions
-                 {.values = x_gradient.values(), .row = channels, .matrix = positions * channels});
+                 {.values = shares.numbers(), .matrix = channels},  // one row for all positions
+                 {.values = x_gradient.numbers(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

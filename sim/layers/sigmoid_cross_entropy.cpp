@@ -15,12 +15,12 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   auto kept = std::make_shared<const Array>(std::move(targets));
   const float count = static_cast<float>(x.size());
   Array losses(x.shape());
-  sigmoid_losses(x.values(), kept->values(), losses.values());
+  sigmoid_losses(Floats(x).values(), kept->values(), losses.values());
   const float loss = sum_of(losses.values(), ScopedAccumulate{}.model) / count;
 
   const auto backward = [logits, count, kept](Tape& t, Array gradient) {
     Array x_gradient(kept->shape());
-    sigmoid_losses_gradient(t.value(logits).values(), kept->values(), gradient.item() / count,
+    sigmoid_losses_gradient(t.floats(logits).values(), kept->values(), gradient.item() / count,
                             x_gradient.values());
     t.add_gradient(logits, std::move(x_gradient));
   };

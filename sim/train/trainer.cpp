@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/models/models.hpp"
@@ -53,6 +54,7 @@ StepGradients as_seen(const GradientRecord& record) {
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
       device_(parse_enum<Device>("device", config.device)),
+      execution_(execution_of(config)),
       dataset_(dataset),
       trackers_(make_trackers(config, WatchedSteps::observed)),
       overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
@@ -88,7 +90,8 @@ StepRecord Trainer::step() {
       .loss_scale = record.scale,
       .observations = pointer_to(record.observations),
       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
-      .layerwise = layerwise_of(*scaler_, caster_.policy())};
+      .layerwise = layerwise_of(*scaler_, caster_.policy()),
+      .execution = execution_};
   caster_.begin_step(context);
 
   Tape tape(caster_, Phase::training);
@@ -115,7 +118,7 @@ StepRecord Trainer::step() {
 void Trainer::look_at_gradients(GradientRecord& record) const {
   float largest = 0;  // of bits, so that a NaN is the largest
   for (const Parameter& parameter : model_.store->parameters) {
-    const float here = largest_magnitude(parameter.gradient.values());
+    const float here = largest_magnitude(parameter.gradient.numbers());
     if (magnitude_bits(here) > magnitude_bits(largest)) largest = here;
   }
   record.finite = std::isfinite(largest);
@@ -139,7 +142,8 @@ StepObservations Trainer::look_at_step(const StepContext& context, const Batch& 
   caster.begin_step({.step = context.step,
                      .loss_scale = context.loss_scale,
                      .observations = &seen,
-                     .layerwise = context.layerwise});
+                     .layerwise = context.layerwise,
+                     .execution = context.execution});
   repeat(caster, context.loss_scale, batch);
   return seen;
 }
@@ -161,6 +165,7 @@ void Trainer::update_weights(double loss_scale, double rate) {
   optimizer_->begin_step(rate);
   const auto unscale = static_cast<float>(1 / loss_scale);
   for (Parameter& parameter : model_.store->parameters) {
+    parameter.gradient = stored(std::move(parameter.gradient), Storage::float32);
     if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
   }
   if (config_.clip_norm > 0) clip_gradients(*model_.store, config_.clip_norm);
@@ -176,7 +181,7 @@ void Trainer::update_weights(double loss_scale, double rate) {
 
 Evaluation Trainer::evaluate() {
   const DeviceScope scope(device_);
-  caster_.begin_step({.step = steps_done_});
+  caster_.begin_step({.step = steps_done_, .execution = execution_});
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t size = dataset_.size(Split::test);

@@ -103,7 +103,7 @@ def test_help_and_wrong_words() -> None:
 def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
-    assert list(steps) == ["tests", "layers", "captures", "parity", "bench", "memcheck", "racecheck", "initcheck"]
+    assert list(steps) == ["tests", "layers", "captures", "parity", "native", "bench", "memcheck", "racecheck", "initcheck"]
     assert {step["status"] for step in steps.values()} == {"passed"}
     assert bench.record["device"] == bench.record["device"] | {"name": "Stand-in GPU", "capability": "9.0"}
     assert bench.record["toolkit"] == "13.0" and bench.record["device"]["driver_cuda"] == "13.0"
@@ -122,6 +122,9 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
     assert "wrong bits" in (bench.folder / "out/tests.log").read_text()
     assert steps["parity"]["status"] == "failed"
     assert "master-copy: fp32/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
+    assert steps["native"]["status"] == "failed" and "detection" not in steps["native"]["detail"]
+    log = (bench.folder / "out/native.log").read_text()
+    assert log.count("execution=native") == 3 and log.count("accumulate=tensor_core(hopper)") == 6
     assert steps["captures"]["status"] == steps["bench"]["status"] == "passed"
     if not list(Path("/usr/local").glob("cuda*/bin/compute-sanitizer")):
         assert steps["memcheck"]["status"] == "skipped"

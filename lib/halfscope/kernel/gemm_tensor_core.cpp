@@ -66,7 +66,8 @@ class Kernel {
     const Contiguous contiguous = find_contiguous(column, pass.count);
     const std::size_t padded = rounded_up(rows.count, strip_rows);
     for (std::size_t i = 0; i < padded; ++i) {
-      const float* from = a_.data + a_.row[rows.first + smaller(i, rows.count - 1)];
+      const float* from =
+          static_cast<const float*>(a_.data.data) + a_.row[rows.first + smaller(i, rows.count - 1)];
       gather(from, column, pass.count, contiguous, to.value + i * value_stride);
     }
     const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
@@ -83,7 +84,7 @@ class Kernel {
   void run_column(const Span& rows, const Pass& pass, const Rows& a, const Span& columns) const {
     alignas(64) float value[depth_block * lanes];
     alignas(64) std::uint32_t words[depth_block / 2 * lanes];
-    const float* from = b_.data + pass.first * columns_ + columns.first;
+    const float* from = static_cast<const float*>(b_.data.data) + pass.first * columns_ + columns.first;
     for (std::size_t k = 0; k < pass.count; ++k, from += columns_)
       store(value + k * lanes, load_some(from, columns.count));
     const bool special = pack_columns<Scales, most_products>({value, words}, pass.count,
