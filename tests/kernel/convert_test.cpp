@@ -7,6 +7,7 @@
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/elements.hpp>
+#include <halfscope/kernel/round.hpp>
 
 #include "tests/support/message_of.hpp"
 #include "tests/support/twins.hpp"
