@@ -72,6 +72,13 @@ Json scalers() {
   return list;
 }
 
+Json accumulators() {
+  Json list = entries(accumulate_models);
+  list.push_back(
+      {{"name", std::string(library_products.name)}, {"summary", std::string(library_products.summary)}});
+  return list;
+}
+
 Json roundings() {
   Json list = Json::array();
   for (const std::string_view name : enum_names<Rounding>) list.push_back({{"name", std::string(name)}});
@@ -88,7 +95,7 @@ constexpr std::array listings{
     Listing{"policies", [] { return entries(policy_table); }},
     Listing{"formats", [] { return entries(format_catalogue); }},
     Listing{"roundings", roundings},
-    Listing{"accumulators", [] { return entries(accumulate_models); }},
+    Listing{"accumulators", accumulators},
     Listing{"scalers", scalers},
     Listing{"models", [] { return entries(model_table); }},
     Listing{"datasets", [] { return entries(datasets); }},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/round.hpp>
 
@@ -53,10 +54,29 @@ RandomStream Caster::cast_stream(const Site& where) const {
   return {seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
 }
 
+Storage Caster::storage(Role role) const {
+  const bool in_the_network = role != Role::master_weight && role != Role::optimizer_state;
+  return context_.execution == Execution::native && in_the_network ? native_storage(policy_.quantizer(role))
+                                                                   : Storage::float32;
+}
+
+void Caster::cast(Array& array, std::string_view tensor, Role role) {
+  array = stored(std::move(array), Storage::float32);
+  const Storage native = storage(role);
+  if (native == Storage::float32 || wanted(role) != CastDetail::none) {
+    cast(array.values(), tensor, role);
+    array = stored(std::move(array), native);
+    return;
+  }
+  Array rounded(array.shape(), native);
+  round_into(array.values(), rounded.numbers(), policy_.quantizer(role), cast_stream(site(tensor, role)));
+  array = std::move(rounded);
+}
+
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
-  const CastDetail detail = adds_up(role) ? CastDetail::histogram : watched(role);
+  const CastDetail detail = wanted(role);
   if (detail == CastDetail::none) {
     if (!quantizer.is_identity()) round_in_place(values, quantizer, cast_stream(where));
     return;
@@ -80,6 +100,10 @@ void Caster::count_weight_gradients(std::span<const float> values) {
   Array unscaled({std::ssize(values)});
   scale(values, static_cast<float>(1 / carried_scale_), unscaled.values());
   context_.weight_gradients->add(unscaled.values());
+}
+
+CastDetail Caster::wanted(Role role) const {
+  return adds_up(role) ? CastDetail::histogram : watched(role);
 }
 
 CastDetail Caster::watched(Role role) const {

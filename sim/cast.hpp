@@ -29,6 +29,7 @@ struct StepContext {
   Pass pass = Pass::forward;
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
   std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
+  Execution execution = Execution::emulated;
 };
 
 class Caster {
@@ -46,12 +47,16 @@ class Caster {
   }
   void begin_pass(Pass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  /// What memory a cast to `role` leaves numbers in: 16 bits in native execution, where the format has them.
+  /// Master weights and the optimizer's state stay FP32.
+  [[nodiscard]] Storage storage(Role role) const;
   [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }
   /// What the gradients that follow carry besides the loss scale, a power of two.
   void carry(double scale) { carried_scale_ = scale; }
 
-  /// Rounds `array` in place to the format of `role`. Gradients are taken to carry the loss scale.
-  void cast(Array& array, std::string_view tensor, Role role) { cast(array.values(), tensor, role); }
+  /// Rounds `array` to the format of `role`, and brings it into memory of that format in native execution.
+  /// Gradients are taken to carry the loss scale.
+  void cast(Array& array, std::string_view tensor, Role role);
   /// The same of `values`: of a part of the tensor where `part` says which, from 0. Each part is rounded
   /// with random bits of its own, and the trackers see all parts of a step as one tensor.
   void cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part = whole_tensor);
@@ -75,7 +80,9 @@ class Caster {
 
  private:
   [[nodiscard]] bool observed() const { return context_.observations != nullptr; }
-  /// The most that any tracker wants to know of a cast of `role` in this step.
+  /// What is counted at a cast of `role` in this step.
+  [[nodiscard]] CastDetail wanted(Role role) const;
+  /// The most that any tracker wants to know of it.
   [[nodiscard]] CastDetail watched(Role role) const;
   [[nodiscard]] Telling telling() const;
   [[nodiscard]] bool watches_reductions() const;

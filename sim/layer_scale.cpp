@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 namespace halfscope {
@@ -15,7 +16,7 @@ struct Moments {
 
 /// On the host, wherever the array is: a sum in one order, which few layers ask for.
 Moments moments_of(const Array& array) {
-  if (array.device() != Device::cpu) return moments_of(array.to(Device::cpu));
+  if (array.device() != Device::cpu) return moments_of(to_host_floats(array));
   const auto values = array.values();
   double sum = 0, squares = 0;
   for (const float x : values) {
@@ -28,14 +29,16 @@ Moments moments_of(const Array& array) {
 }
 
 void multiply(Array& values, double factor) {
-  if (factor != 1) scale(values.values(), static_cast<float>(factor), values.values());
+  if (factor == 1) return;
+  values = stored(std::move(values), Storage::float32);
+  scale(values.values(), static_cast<float>(factor), values.values());
 }
 
 }  // namespace
 
 double layer_scale(const Array& gradient, const Array& weight, double carried,
                    const LayerwiseOptions& options) {
-  const auto largest = static_cast<double>(largest_magnitude(gradient.values()));
+  const auto largest = static_cast<double>(largest_magnitude(gradient.numbers()));
   if (!std::isfinite(largest) || largest == 0) return 1;
   const Moments of_gradient = moments_of(gradient), of_weight = moments_of(weight);
   const std::int64_t in = weight.extent(weight.shape().size() - 2);
@@ -44,7 +47,7 @@ double layer_scale(const Array& gradient, const Array& weight, double carried,
                                          .gradient_max_abs = largest,
                                          .weight_mean = of_weight.mean,
                                          .weight_deviation = of_weight.deviation,
-                                         .weight_max_abs = largest_magnitude(weight.values()),
+                                         .weight_max_abs = largest_magnitude(weight.numbers()),
                                          .fan_in = static_cast<std::int64_t>(weight.size()) / in,
                                          .carried_scale = carried},
                                         options);
@@ -55,7 +58,7 @@ double bring_to_one_scale(const ScaledGradient& a, const ScaledGradient& b, doub
   if (a.scale == b.scale) return a.scale;
   const double low = std::min(a.scale, b.scale);
   const double sum =
-      largest_magnitude(a.values.values()) / a.scale + largest_magnitude(b.values.values()) / b.scale;
+      largest_magnitude(a.values.numbers()) / a.scale + largest_magnitude(b.values.numbers()) / b.scale;
   double common = std::max(a.scale, b.scale);
   while (common > low && sum * common > largest) common /= 2;
   multiply(a.values, common / a.scale);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/values.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/stats/site.hpp>
 
@@ -43,6 +44,18 @@ struct PrecisionPolicy {
 /// BF16, where weights, activations and activation gradients, whose numbers are multiplied, all have that
 /// format, so that a result says which hardware it speaks for; else in FP32, one term after the other.
 [[nodiscard]] AccumulateModel default_products(const PrecisionPolicy& policy);
+
+/// Where the formats of a policy are: in what operations do to FP32 numbers, or in the memory itself.
+enum class Execution : std::uint8_t { emulated, native };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<Execution>{"emulated", "native"};
+
+/// The 16-bit memory that holds every number of the quantizer's format and no other; FP32 where there is
+/// none.
+[[nodiscard]] Storage native_storage(const Quantizer& quantizer);
+
+/// Throws RequestError where a tensor that the network computes with has a format that no memory is of.
+void check_native(const PrecisionPolicy& policy);
 
 struct NamedPolicy {
   std::string_view name;

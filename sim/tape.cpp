@@ -7,8 +7,13 @@ namespace halfscope {
 namespace {
 
 /// By a power of two, and so exactly as far as FP32 reaches.
+void multiply(Array& gradient, double factor) {
+  if (factor == 1) return;
+  gradient = stored(std::move(gradient), Storage::float32);
+  scale(gradient.values(), static_cast<float>(factor), gradient.values());
+}
 void divide(Array& gradient, double divisor) {
-  if (divisor != 1) scale(gradient.values(), static_cast<float>(1 / divisor), gradient.values());
+  multiply(gradient, 1 / divisor);
 }
 
 }  // namespace
@@ -56,7 +61,8 @@ void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
   if (!first) {
     const double largest = caster_->layerwise().value_or(LayerwiseOptions{}).largest;
     carried = bring_to_one_scale({node.gradient, node.carried_scale}, {gradient, carried}, largest);
-    add(node.gradient.values(), gradient.values());
+    gradient = stored(std::move(gradient), Storage::float32);
+    add(node.gradient.numbers(), gradient.values());
   }
   node.gradient = std::move(gradient);
   node.carried_scale = carried;
@@ -85,11 +91,13 @@ void Tape::begin_backward(std::size_t index) {
   const double factor =
       layer_scale(node.gradient, weight->weight(), node.carried_scale, *caster_->layerwise());
   if (factor == 1) return;
-  scale(node.gradient.values(), static_cast<float>(factor), node.gradient.values());
+  const Storage storage = node.gradient.storage();
+  multiply(node.gradient, factor);
   carried_.activation *= factor;
   caster_->carry(carried_.activation);
   // Made larger its numbers stay the format's own, made smaller they may not.
   if (factor < 1) caster_->cast(node.gradient, node.name, Role::activation_gradient);
+  node.gradient = stored(std::move(node.gradient), storage);
 }
 
 void Tape::backward(TensorRef loss, float loss_scale) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/kernel/convert.hpp>
+
 #include "sim/cast.hpp"
 #include "sim/layer_scale.hpp"
 #include "sim/parameter.hpp"
@@ -24,10 +26,11 @@ enum class Phase : std::uint8_t { training, evaluation };
 enum class Rounds : std::uint8_t { yes, no };
 
 class Tape;
-/// Given the gradient of the output, adds the inputs' gradients through `Tape::add_gradient`.
+/// Given the gradient of the output, which in native execution has 16 bits as its format, adds the inputs'
+/// gradients through `Tape::add_gradient`.
 using Backward = std::function<void(Tape& tape, Array gradient)>;
 
-/// One operation's output.
+/// One operation's output, as floats where it rounds; where it does not, in the storage of its input.
 struct Operation {
   std::string name;
   Array value;
@@ -54,6 +57,8 @@ class Tape {
   TensorRef record(Operation operation);
 
   [[nodiscard]] const Array& value(TensorRef tensor) const;
+  /// Its numbers as floats, whatever their storage.
+  [[nodiscard]] Floats floats(TensorRef tensor) const { return Floats(value(tensor)); }
   [[nodiscard]] bool needs_gradient(TensorRef tensor) const { return nodes_[tensor.index].needs_gradient; }
 
   /// A contribution to the gradient of `tensor`, cast to its role's format where it rounds. Several

@@ -151,8 +151,8 @@ def time_halfscope(program: Path, peer: Peer, data: Path, options: list[str]) ->
         summary = run_halfscope(program, peer, data, [*options, "--set", f"steps={steps}"])
         spent[steps] = summary["seconds"]
     record = {"ms": 1e3 * (spent[WARM_UP + STEPS] - spent[WARM_UP]) / STEPS}
-    if summary.get("device_peak_bytes"):
-        record["peak_mib"] = summary["device_peak_bytes"] / 2**20
+    if summary.get("peak_device_bytes"):
+        record["peak_mib"] = summary["peak_device_bytes"] / 2**20
     return record
 
 

@@ -23,6 +23,13 @@ PARITY = (
     ("detection-loss-scale", "fp32,fp16_s8", "images"),
     ("language-model-loss-scale", "fp32,fp16_s128,fp16_dynamic", "text.txt"),
 )
+# The same of native execution: FP16 memory and this device's tensor cores, against their emulation on the CPU.
+NATIVE = (
+    ("master-copy", "fp16_mixed", "images"),
+    ("detection-loss-scale", "fp16_s8", "images"),
+    ("language-model-loss-scale", "fp16_dynamic", "text.txt"),
+)
+GENERATIONS = {"7.5": "turing", "8.0": "ampere", "8.6": "ampere", "8.7": "ampere", "8.9": "ada", "9.0": "hopper"}
 # The one whose steps are launched as CUDA graphs too.
 GRAPHS = ("master-copy", "fp16_mixed", "images")
 
@@ -93,9 +100,20 @@ def run_captures(check: Check) -> str:
     return check.run("captures", check.programs["halfscope_capture"], "--out", folder).strip().splitlines()[-1]
 
 
-def run_short(check: Check, experiment: str, options: list, device: str, out: Path, **variables: str) -> None:
-    command = [check.programs["halfscope"], "run", experiment, "--quick", "--set", "steps=50", *options]
-    check.run("parity", *command, "--device", device, "--out", out, **variables)
+def write_data(check: Check, step: str) -> Path:
+    """The folder that a step's short runs train in, with the made-up data in it."""
+    data = check.out / step
+    parity_data.write_images(data / "images")
+    parity_data.write_text(data / "text.txt")
+    return data
+
+
+def run_short(check: Check, case: tuple, out: Path, device: str, *settings: str, **variables: str) -> None:
+    """Fifty steps of a case's arms, into a folder beside the data."""
+    experiment, arms, source = case
+    command = [check.programs["halfscope"], "run", experiment, "--quick", "--arms", arms, "--device", device]
+    command += [word for setting in ("steps=50", *settings) for word in ("--set", setting)]
+    check.run(out.parent.name, *command, "--data", out.parent / source, "--out", out, **variables)
 
 
 def differences(experiment: str, one: Path, other: Path, arms: list[str] | None = None) -> list[str]:
@@ -109,23 +127,35 @@ def differences(experiment: str, one: Path, other: Path, arms: list[str] | None 
     return [f"{experiment}: {difference}" for difference in found]
 
 
-def run_parity(check: Check) -> str:
-    data = check.out / "parity"
-    parity_data.write_images(data / "images")
-    parity_data.write_text(data / "text.txt")
-    problems = []
-    for experiment, arms, source in PARITY:
-        for device in ("cpu", "cuda"):
-            run_short(check, experiment, ["--arms", arms, "--data", data / source], device, data / device)
-        problems += differences(experiment, data / "cpu", data / "cuda")
-    experiment, arms, source = GRAPHS
-    graphs = {"HALFSCOPE_CUDA_GRAPH": "on"}
-    run_short(check, experiment, ["--arms", arms, "--data", data / source], "cuda", data / "graphs", **graphs)
-    problems += differences(experiment, data / "cuda", data / "graphs", arms.split(","))
+def fail_if_any(check: Check, step: str, problems: list[str]) -> None:
     if problems:
-        (check.out / "parity-differences.txt").write_text("\n".join(problems) + "\n", encoding="utf-8")
+        (check.out / f"{step}-differences.txt").write_text("\n".join(problems) + "\n", encoding="utf-8")
         raise Failed(f"{len(problems)} files differ; first: {problems[0]}")
+
+
+def run_parity(check: Check) -> str:
+    data = write_data(check, "parity")
+    problems = []
+    for case in PARITY:
+        for device in ("cpu", "cuda"):
+            run_short(check, case, data / device, device)
+        problems += differences(case[0], data / "cpu", data / "cuda")
+    run_short(check, GRAPHS, data / "graphs", "cuda", HALFSCOPE_CUDA_GRAPH="on")
+    problems += differences(GRAPHS[0], data / "cuda", data / "graphs", GRAPHS[1].split(","))
+    fail_if_any(check, "parity", problems)
     return f"{len(PARITY)} experiments: the same bytes on both devices, and as CUDA graphs"
+
+
+def run_native(check: Check) -> str:
+    data = write_data(check, "native")
+    products = f"accumulate=tensor_core({GENERATIONS.get(gpu_device.find_device().capability, 'blackwell')})"
+    problems = []
+    for case in NATIVE:
+        run_short(check, case, data / "cpu", "cpu", products)
+        run_short(check, case, data / "cuda", "cuda", products, "execution=native")
+        problems += differences(case[0], data / "cpu", data / "cuda")
+    fail_if_any(check, "native", problems)
+    return f"{len(NATIVE)} experiments: the same bytes as their emulation on the CPU"
 
 
 def run_bench(check: Check) -> str:
@@ -185,6 +215,7 @@ STEPS = (
     ("layers", 60, run_layers),
     ("captures", 60, run_captures),
     ("parity", 120, run_parity),
+    ("native", 90, run_native),
     ("bench", 90, run_bench),
     ("torch", 150, run_torch),
     ("memcheck", 60, lambda check: run_sanitizer(check, "memcheck")),

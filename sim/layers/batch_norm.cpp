@@ -14,7 +14,7 @@ struct Statistics {
 };
 
 Statistics batch_statistics(Caster& caster, const std::string& name, const Array& x, std::int64_t rows) {
-  ColumnTerms terms{.x = x.data(), .rows = rows, .columns = x.shape().back()};
+  ColumnTerms terms{.x = ElementReader(x.numbers()), .rows = rows, .columns = x.shape().back()};
   Statistics statistics{mean_of(reduce(caster, name, "mean", terms), rows), {}};
   terms.term = Term::squared_deviation;
   terms.center = statistics.mean.data();
@@ -39,11 +39,19 @@ Array inverse_deviation(const Array& variance, float epsilon) {
   return result;
 }
 
-/// What backward needs of forward.
+/// What backward needs of forward. Where x has 16 bits, the normalised numbers, which do not, are made anew.
 struct Saved {
-  Array normalised;         // the shape of x
+  Array normalised;         // the shape of x, or empty
+  Array mean;               // (channels)
   Array inverse_deviation;  // (channels)
 };
+
+Array normalised_again(const Array& x, const Saved& saved, const Floats& gamma) {
+  Array normalised(x.shape());
+  normalise(x.numbers(), {saved.mean.values(), saved.inverse_deviation.values(), gamma.values(), {}},
+            normalised.values(), {});
+  return normalised;
+}
 
 }  // namespace
 
@@ -66,24 +74,32 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
     statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
   }
   auto saved = std::make_shared<Saved>(
-      Saved{Array(input.shape()), inverse_deviation(statistics.variance, parameters.epsilon)});
+      Saved{{}, std::move(statistics.mean), inverse_deviation(statistics.variance, parameters.epsilon)});
+  if (input.storage() == Storage::float32) saved->normalised = Array(input.shape());
   Array y(input.shape());
-  normalise(input.values(),
-            {statistics.mean.values(), saved->inverse_deviation.values(), tape.value(gamma).values(),
-             tape.value(beta).values()},
+  const Floats scale = tape.floats(gamma), shift = tape.floats(beta);
+  normalise(input.numbers(),
+            {std::as_const(saved->mean).values(), std::as_const(saved->inverse_deviation).values(),
+             scale.values(), shift.values()},
             saved->normalised.values(), y.values());
 
   const auto backward = [name, x, gamma, beta, rows, channels, saved](Tape& t, Array gradient) {
-    ColumnTerms terms{.x = gradient.data(), .rows = rows, .columns = channels};
+    const Floats gains = t.floats(gamma);
+    const bool again = saved->normalised.empty();
+    if (again) saved->normalised = normalised_again(t.value(x), *saved, gains);
+    ColumnTerms terms{
+        .x = ElementReader(std::as_const(gradient).numbers()), .rows = rows, .columns = channels};
     Array beta_gradient = reduce(t.caster(), name, "beta_gradient", terms);
     terms.term = Term::product;
     terms.y = saved->normalised.data();
     Array gamma_gradient = reduce(t.caster(), name, "gamma_gradient", terms);
     const Array mean = mean_of(beta_gradient.clone(), rows);
     const Array mean_normalised = mean_of(gamma_gradient.clone(), rows);
+    gradient = stored(std::move(gradient), Storage::float32);
     normalise_gradient(saved->normalised.values(),
-                       {{}, saved->inverse_deviation.values(), t.value(gamma).values(), {}},
+                       {{}, saved->inverse_deviation.values(), gains.values(), {}},
                        {mean.values(), mean_normalised.values()}, gradient.values());
+    if (again) saved->normalised = {};
     t.add_gradient(gamma, std::move(gamma_gradient));
     t.add_gradient(beta, std::move(beta_gradient));
     t.add_gradient(x, std::move(gradient));

@@ -23,16 +23,16 @@ TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, Tens
   shape.back() += second.back();
   const std::int64_t rows = static_cast<std::int64_t>(element_count(leading_axes(shape)));
   const std::int64_t left = first.back(), right = second.back(), row = shape.back();
-  Array y(std::move(shape));
-  copy_columns({rows, left}, {tape.value(a).values(), 0, left}, {y.values(), 0, row});
-  copy_columns({rows, right}, {tape.value(b).values(), 0, right}, {y.values(), left, row});
+  Array y(std::move(shape), tape.value(a).storage());
+  copy_columns({rows, left}, {tape.value(a).numbers(), 0, left}, {y.numbers(), 0, row});
+  copy_columns({rows, right}, {tape.value(b).numbers(), 0, right}, {y.numbers(), left, row});
 
   const auto backward = [a, b, rows, row, left](Tape& t, Array gradient) {
     const auto part = [&](TensorRef input, std::int64_t at) {
       if (!t.needs_gradient(input)) return;
-      Array piece(t.value(input).shape());
+      Array piece(t.value(input).shape(), gradient.storage());
       const std::int64_t columns = piece.shape().back();
-      copy_columns({rows, columns}, {gradient.values(), at, row}, {piece.values(), 0, columns});
+      copy_columns({rows, columns}, {gradient.numbers(), at, row}, {piece.numbers(), 0, columns});
       t.add_gradient(input, std::move(piece), Rounds::no);
     };
     part(a, 0);

@@ -27,6 +27,7 @@ struct PatchGrid {
 struct PatchOffsets {
   Memory<std::int32_t> position;  // (batch * patches down * patches across)
   Memory<std::int32_t> element;   // (size * size * channels)
+  std::int64_t stride = 0;        ///< where patches are single pixels: their channels; else 0
 };
 
 PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
@@ -50,7 +51,8 @@ PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
       element.push_back(static_cast<std::int32_t>(y * padded_row + i));
     }
   }
-  return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element)};
+  return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element),
+          kernel_size == 1 ? shape.channels : 0};
 }
 
 /// The same every step, so they are computed once per device and shape; the network's own thread is the only
@@ -75,8 +77,9 @@ struct Patches {
 Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& grid) {
   const std::int64_t border = grid.kernel_size / 2;
   auto offsets = offsets_of(shape, grid);
-  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels});
-  pad_images(x.values(), shape, border, images.values());
+  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels},
+               x.storage());
+  pad_images(x.numbers(), shape, border, images.numbers());
   return {std::move(images), std::move(offsets)};
 }
 
@@ -84,13 +87,13 @@ Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& gri
 /// gradients back.
 Array turned(const Array& weight) {
   const std::int64_t size = weight.extent(0), in = weight.extent(2), out = weight.extent(3);
-  Array result({size, size, out, in});
+  Array result({size, size, out, in}, weight.storage());
   const std::int64_t taps = size * size;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
     const auto offset = static_cast<std::size_t>(tap * in * out);
     const auto count = static_cast<std::size_t>(in * out);
-    transpose(weight.values().subspan(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
-              result.values().subspan(offset, count));
+    transpose(weight.numbers().part(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
+              result.numbers().part(offset, count));
   }
   return result;
 }
@@ -108,8 +111,10 @@ Array convolve(const Patches& patches, const Array& weight, Shape output, const 
   Array y(std::move(output));
   const std::int64_t out = weight.extent(3);
   const PatchOffsets& offsets = *patches.offsets;
-  gemm({patches.images.data(), offsets.position.values(), offsets.element.values()},
-       {weight.data(), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(), model);
+  gemm({ElementReader(patches.images.numbers()), offsets.position.values(), offsets.element.values(),
+        MatrixLayout::plain, offsets.stride},
+       {ElementReader(weight.numbers()), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(),
+       model);
   return y;
 }
 
@@ -130,7 +135,7 @@ TensorRef add_bias(Tape& tape, const std::string& name, Parameter& parameter, Ar
     throw RequestError("layer " + name + ": bias " + to_string(tape.value(bias).shape()) +
                        " does not fit output " + to_string(y.shape()));
   }
-  add_to_rows(tape.value(bias).values(), y.values());
+  add_to_rows(tape.value(bias).numbers(), y.values());
   return bias;
 }
 
@@ -138,8 +143,8 @@ void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
   Array sums(tape.value(bias).shape());
   const auto channels = static_cast<std::int64_t>(sums.size());
   const auto rows = static_cast<std::int64_t>(gradient.size()) / channels;
-  column_sums({.x = gradient.data(), .rows = rows, .columns = channels}, ScopedAccumulate{}.model,
-              sums.values());
+  column_sums({.x = ElementReader(gradient.numbers()), .rows = rows, .columns = channels},
+              ScopedAccumulate{}.model, sums.values());
   tape.add_gradient(bias, std::move(sums));
 }
 
@@ -164,8 +169,9 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
     const PatchOffsets& offsets = *patches->offsets;
-    gemm({patches->images.data(), offsets.element.values(), offsets.position.values()},
-         {gradient.data(), static_cast<std::int64_t>(offsets.position.size()), channels},
+    gemm({ElementReader(patches->images.numbers()), offsets.element.values(), offsets.position.values(),
+          MatrixLayout::transposed, offsets.stride},
+         {ElementReader(gradient.numbers()), static_cast<std::int64_t>(offsets.position.size()), channels},
          weight_gradient.values(), model);
     t.add_gradient(w, std::move(weight_gradient));
     if (!t.needs_gradient(x)) return;

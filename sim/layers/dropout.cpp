@@ -19,8 +19,9 @@ TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probab
   auto factors = std::make_shared<Array>(tape.value(x).shape());
   dropout_factors(tape.caster().random_stream(name + ".mask"), probability, factors->values());
   Array y(factors->shape());
-  combine(Combination::product, tape.value(x).values(), factors->values(), y.values());
+  combine(Combination::product, tape.value(x).numbers(), factors->values(), y.values());
   const auto backward = [x, factors](Tape& t, Array gradient) {
+    gradient = stored(std::move(gradient), Storage::float32);
     combine(Combination::product, gradient.values(), factors->values(), gradient.values());
     t.add_gradient(x, std::move(gradient));
   };

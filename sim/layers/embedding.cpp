@@ -31,13 +31,13 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
   check_tokens(name, tokens, weight.extent(0));
   Shape shape = tokens.leading;
   shape.push_back(features);
-  Array y(std::move(shape));
+  Array y(std::move(shape), weight.storage());
   const auto index = std::make_shared<const RowIndex>(tokens.values, weight.extent(0));
-  gather_rows(weight.values(), *index, y.values());
+  gather_rows(weight.numbers(), *index, y.numbers());
 
   const auto backward = [rows, index](Tape& t, Array gradient) {
     Array sums(t.value(rows).shape());
-    sum_rows(gradient.values(), *index, sums.values());
+    sum_rows(gradient.numbers(), *index, sums.values());
     t.add_gradient(rows, std::move(sums));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

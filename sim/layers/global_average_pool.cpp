@@ -12,7 +12,8 @@ namespace {
 Array position_sums(Caster& caster, const std::string& name, const Array& x) {
   const std::int64_t positions = x.extent(1) * x.extent(2), channels = x.extent(3);
   Array sums({x.extent(0), channels});
-  const ColumnTerms terms{.x = x.data(), .rows = positions, .columns = channels, .matrices = x.extent(0)};
+  const ColumnTerms terms{
+      .x = ElementReader(x.numbers()), .rows = positions, .columns = channels, .matrices = x.extent(0)};
   caster.sum_columns(name + ".mean", terms, caster.policy().reductions_in(name), sums.values());
   return sums;
 }
@@ -30,12 +31,13 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
   scale(y.values(), share, y.values());
 
   const auto backward = [x, positions, share](Tape& t, Array gradient) {
-    scale(gradient.values(), share, gradient.values());
+    Array shares(gradient.shape());
+    scale(gradient.numbers(), share, shares.values());
     Array x_gradient(t.value(x).shape());
     const std::int64_t images = gradient.extent(0), channels = gradient.extent(1);
     copy_columns({positions, channels, images},
-                 {.values = gradient.values(), .matrix = channels},  // one row for all positions
-                 {.values = x_gradient.values(), .row = channels, .matrix = positions * channels});
+                 {.values = shares.numbers(), .matrix = channels},  // one row for all positions
+                 {.values = x_gradient.numbers(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

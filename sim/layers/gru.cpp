@@ -20,21 +20,37 @@ struct Saved {
   Array gates;       // (time, batch, 2 hidden): r, z
   Array candidate;   // (time, batch, hidden): n
   Array difference;  // (time, batch, hidden): h - n
-  Array states{};    // (time, batch, hidden): h'
+  Array states;      // (time, batch, hidden): h'
 };
 
-Saved make_saved(const RecurrentExtents& e) {
-  return {e, Array({e.time, e.batch, 3 * e.hidden}), Array({e.time, e.batch, 2 * e.hidden}),
-          Array({e.time, e.batch, e.hidden}), Array({e.time, e.batch, e.hidden})};
+Saved make_saved(const RecurrentExtents& e, Storage storage) {
+  const auto make = [&](std::int64_t gates) { return Array({e.time, e.batch, gates * e.hidden}, storage); };
+  return {e, make(3), make(2), make(1), make(1), make(1)};
 }
 
-/// From the projections to the state after step t.
-void forward_step(const StepCaster& cast, std::span<const float> input, std::span<const float> before,
-                  Saved& saved, std::span<float> state) {
-  const RecurrentExtents& e = saved.extents;
-  const std::span<float> hidden = at_time(saved.hidden, cast.time), gates = at_time(saved.gates, cast.time);
-  const std::span<float> candidate = at_time(saved.candidate, cast.time);
-  const std::span<float> difference = at_time(saved.difference, cast.time);
+/// What a step computes.
+struct Steps {
+  RecurrentExtents extents;
+  TimeSteps hidden, gates, candidate, difference, states;
+
+  explicit Steps(Saved& saved)
+      : extents(saved.extents),
+        hidden(saved.hidden),
+        gates(saved.gates),
+        candidate(saved.candidate),
+        difference(saved.difference),
+        states(saved.states) {}
+  void store(std::int64_t t) {
+    for (TimeSteps* tensor : {&hidden, &gates, &candidate, &difference, &states}) tensor->store(t);
+  }
+};
+
+/// From the projections, of which the states' is in steps.hidden, to the state after step t.
+void forward_step(const StepCaster& cast, const ConstValues& input, const ConstValues& before, Steps& steps) {
+  const RecurrentExtents& e = steps.extents;
+  const std::span<float> hidden = steps.hidden.at(cast.time), gates = steps.gates.at(cast.time);
+  const std::span<float> candidate = steps.candidate.at(cast.time);
+  const std::span<float> difference = steps.difference.at(cast.time), state = steps.states.at(cast.time);
   cast(hidden, ".hidden");
   combine(Combination::sum, gate_extents(e, 2), gate_columns(e, input), gate_columns(e, hidden),
           gate_columns(e, gates));
@@ -56,6 +72,7 @@ void forward_step(const StepCaster& cast, std::span<const float> input, std::spa
   cast(state, ".update");
   add(candidate, state);
   cast(state, "");
+  steps.store(cast.time);
 }
 
 /// Gradients of one step, and where they go.
@@ -68,8 +85,8 @@ struct StepGradient {
 };
 
 /// From the gradient of h' to those of both projections.
-void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, std::span<float> input,
-                   std::span<float> hidden) {
+void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, const Values& input,
+                   const Values& hidden) {
   const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), candidate = at_time(saved.candidate, cast.time);
   const auto difference = at_time(saved.difference, cast.time), projected = at_time(saved.hidden, cast.time);
@@ -93,7 +110,7 @@ void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, 
   cast(g_reset, ".hidden");
   combine(Combination::sigmoid_gradient, g_gates, gates, g_gates);
   cast(g_gates, ".gate_sum");
-  for (const std::span<float> projection : {input, hidden}) {
+  for (const Values& projection : {input, hidden}) {
     copy_columns(gate_extents(e, 2), gate_columns(e, g_gates), gate_columns(e, projection));
   }
   copy_columns(gate_extents(e), gate_columns(e, g_candidate), gate_columns(e, input, 2));
@@ -108,17 +125,19 @@ struct ProjectionGradients {
 ProjectionGradients backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
                                           const Array& transposed_weight, const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
-  ProjectionGradients result{Array({e.time, e.batch, 3 * e.hidden}), Array({e.time, e.batch, 3 * e.hidden})};
+  const Storage storage = tape.caster().storage(Role::activation_gradient);
+  ProjectionGradients result{Array({e.time, e.batch, 3 * e.hidden}, storage),
+                             Array({e.time, e.batch, 3 * e.hidden}, storage)};
   StepGradient g{Array({e.batch, e.hidden}), Array({e.batch, e.hidden}), Array({e.batch, 2 * e.hidden}),
                  Array({e.batch, e.hidden}), Array({e.batch, e.hidden})};
   StepCaster cast{tape.caster(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      copy_values(from_above, g.state.values());
+      convert(from_above, g.state.numbers());
     } else {
-      multiply_rows(at_time(result.hidden, cast.time + 1), transposed_weight, tape.policy().products,
-                    g.state.values());
+      multiply_rows(at_time(std::as_const(result.hidden), cast.time + 1), transposed_weight,
+                    tape.policy().products, g.state.values());
       cast(g.state.values(), ".previous");
       add(from_above, g.difference.values());
       add(g.difference.values(), g.state.values());
@@ -136,17 +155,19 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
   const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
   const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
                               tape.parameter(parameters.hidden_bias)};
-  auto saved = std::make_shared<Saved>(make_saved(extents));
-  Array states({extents.time, extents.batch, extents.hidden});
-  const Array zero = Array::zeros({extents.batch, extents.hidden});
+  const Storage storage = tape.caster().storage(Role::activation);
+  auto saved = std::make_shared<Saved>(make_saved(extents, storage));
+  Steps steps(*saved);
+  const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
   StepCaster cast{tape.caster(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
-    const auto before = cast.time == 0 ? zero.values() : at_time(std::as_const(states), cast.time - 1);
-    project_state(tape, weights, before, at_time(saved->hidden, cast.time));
-    forward_step(cast, at_time(tape.value(input), cast.time), before, *saved, at_time(states, cast.time));
+    const ConstValues before =
+        cast.time == 0 ? zero.numbers() : at_time(std::as_const(saved->states), cast.time - 1);
+    project_state(tape, weights, before, steps.hidden.at(cast.time));
+    forward_step(cast, at_time(tape.value(input), cast.time), before, steps);
   }
 
-  saved->states = states.clone();
+  Array states = saved->states.clone();
   const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
     ProjectionGradients gradients =
         backward_through_time(t, name, *saved, transposed(t.value(weights.weight)), gradient);

@@ -20,7 +20,7 @@ struct Saved {
 
 /// (rows, features) whatever the leading axes.
 Array as_matrix(const Array& x) {
-  Array matrix = x.clone();
+  Array matrix = stored_copy(x, Storage::float32);
   const std::int64_t features = x.shape().back();
   matrix.reshape({static_cast<std::int64_t>(x.size()) / features, features});
   return matrix;
@@ -69,17 +69,18 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
   }
   auto saved = std::make_shared<Saved>(normalise(tape.caster(), name, input, parameters.epsilon));
   Array y(input.shape());
-  scale_and_shift(saved->normalised.values(), tape.value(gamma).values(), tape.value(beta).values(),
+  scale_and_shift(saved->normalised.values(), tape.floats(gamma).values(), tape.floats(beta).values(),
                   y.values());
 
   const auto backward = [name, x, gamma, beta, saved](Tape& t, Array gradient) {
+    gradient = stored(std::move(gradient), Storage::float32);
     gradient.reshape(saved->normalised.shape());
     ColumnTerms terms{.x = gradient.data(), .rows = gradient.extent(0), .columns = gradient.extent(1)};
     t.add_gradient(beta, reduce(t.caster(), name, "beta_gradient", terms));
     terms.term = Term::product;
     terms.y = saved->normalised.data();
     t.add_gradient(gamma, reduce(t.caster(), name, "gamma_gradient", terms));
-    scale_columns(t.value(gamma).values(), gradient.values());
+    scale_columns(t.floats(gamma).values(), gradient.values());
     gradient_of_rows(t.caster(), name, *saved, gradient);
     gradient.reshape(t.value(x).shape());
     t.add_gradient(x, std::move(gradient));

@@ -19,13 +19,29 @@ struct Saved {
   Array gates;      // (time, batch, 4 hidden): i, f, g, o
   Array cell;       // (time, batch, hidden)
   Array cell_tanh;  // (time, batch, hidden)
-  Array states{};   // (time, batch, hidden): h'
+  Array states;     // (time, batch, hidden): h'
 };
 
-Saved make_saved(const RecurrentExtents& e) {
-  return {e, Array({e.time, e.batch, 4 * e.hidden}), Array({e.time, e.batch, e.hidden}),
-          Array({e.time, e.batch, e.hidden})};
+Saved make_saved(const RecurrentExtents& e, Storage storage) {
+  const auto make = [&](std::int64_t gates) { return Array({e.time, e.batch, gates * e.hidden}, storage); };
+  return {e, make(4), make(1), make(1), make(1)};
 }
+
+/// What a step computes.
+struct Steps {
+  RecurrentExtents extents;
+  TimeSteps gates, cell, cell_tanh, states;
+
+  explicit Steps(Saved& saved)
+      : extents(saved.extents),
+        gates(saved.gates),
+        cell(saved.cell),
+        cell_tanh(saved.cell_tanh),
+        states(saved.states) {}
+  void store(std::int64_t t) {
+    for (TimeSteps* tensor : {&gates, &cell, &cell_tanh, &states}) tensor->store(t);
+  }
+};
 
 /// i, f and o become their sigmoid, g its tanh.
 void activate(const RecurrentExtents& e, std::span<float> gates) {
@@ -37,12 +53,12 @@ void activate(const RecurrentExtents& e, std::span<float> gates) {
   apply_to(Elementary::sigmoid, 3, 1);
 }
 
-/// From the projections, of which the states' is in saved.gates, to the state after step t.
-void forward_step(const StepCaster& cast, std::span<const float> input, std::span<const float> cell_before,
-                  Saved& saved, std::span<float> state) {
-  const RecurrentExtents& e = saved.extents;
-  const std::span<float> gates = at_time(saved.gates, cast.time), cell = at_time(saved.cell, cast.time);
-  const std::span<float> cell_tanh = at_time(saved.cell_tanh, cast.time);
+/// From the projections, of which the states' is in steps.gates, to the state after step t.
+void forward_step(const StepCaster& cast, const ConstValues& input, const ConstValues& cell_before,
+                  Steps& steps) {
+  const RecurrentExtents& e = steps.extents;
+  const std::span<float> gates = steps.gates.at(cast.time), cell = steps.cell.at(cast.time);
+  const std::span<float> cell_tanh = steps.cell_tanh.at(cast.time), state = steps.states.at(cast.time);
   cast(gates, ".hidden");
   add(input, gates);
   cast(gates, ".gate_sum");
@@ -61,6 +77,7 @@ void forward_step(const StepCaster& cast, std::span<const float> input, std::spa
   combine(Combination::product, gate_extents(e), gate_columns(e, gates, 3), gate_columns(e, cell_tanh),
           gate_columns(e, state));
   cast(state, "");
+  steps.store(cast.time);
 }
 
 /// (batch, hidden): of h', and of the cell: what step t + 1 gave it, then all of it.
@@ -71,8 +88,8 @@ struct StepGradient {
 };
 
 /// The gradients of the gates from those of h' and of the cell; `cell` becomes the part of the cell before.
-void gate_gradients(const RecurrentExtents& e, std::span<const float> gates,
-                    std::span<const float> cell_before, std::span<float> cell, std::span<float> sums) {
+void gate_gradients(const RecurrentExtents& e, const ConstValues& gates, const ConstValues& cell_before,
+                    std::span<float> cell, std::span<float> sums) {
   const auto multiply = [&](const ConstColumns& a, const ConstColumns& b, const Columns& y) {
     combine(Combination::product, gate_extents(e), a, b, y);
   };
@@ -85,7 +102,7 @@ void gate_gradients(const RecurrentExtents& e, std::span<const float> gates,
 
 /// From the gradients of h' and of the cell to that of the gates' sums; `g.cell` becomes the part of the
 /// cell before.
-void backward_step(const StepCaster& cast, const Saved& saved, std::span<const float> cell_before,
+void backward_step(const StepCaster& cast, const Saved& saved, const ConstValues& cell_before,
                    StepGradient& g, std::span<float> sums) {
   const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), cell_tanh = at_time(saved.cell_tanh, cast.time);
@@ -117,23 +134,25 @@ void backward_step(const StepCaster& cast, const Saved& saved, std::span<const f
 Array backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
                             const Array& transposed_weight, const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
-  Array sums({e.time, e.batch, 4 * e.hidden});
-  const Array zero = Array::zeros({e.batch, e.hidden});
+  Array sums({e.time, e.batch, 4 * e.hidden}, tape.caster().storage(Role::activation_gradient));
+  TimeSteps steps(sums);
+  const Array zero = Array::zeros({e.batch, e.hidden}, saved.cell.storage());
   StepGradient g{Array({e.batch, e.hidden}), Array::zeros({e.batch, e.hidden}), Array({e.batch, e.hidden})};
   StepCaster cast{tape.caster(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      copy_values(from_above, g.state.values());
+      convert(from_above, g.state.numbers());
     } else {
-      multiply_rows(at_time(sums, cast.time + 1), transposed_weight, tape.policy().products,
+      multiply_rows(at_time(std::as_const(sums), cast.time + 1), transposed_weight, tape.policy().products,
                     g.state.values());
       cast(g.state.values(), ".previous");
       add(from_above, g.state.values());
       cast(g.state.values(), ".state");
     }
-    const auto cell_before = cast.time == 0 ? zero.values() : at_time(saved.cell, cast.time - 1);
-    backward_step(cast, saved, cell_before, g, at_time(sums, cast.time));
+    const auto cell_before = cast.time == 0 ? zero.numbers() : at_time(saved.cell, cast.time - 1);
+    backward_step(cast, saved, cell_before, g, steps.at(cast.time));
+    steps.store(cast.time);
   }
   return sums;
 }
@@ -145,19 +164,19 @@ TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const Recurrent
   const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
   const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
                               tape.parameter(parameters.hidden_bias)};
-  auto saved = std::make_shared<Saved>(make_saved(extents));
-  Array states({extents.time, extents.batch, extents.hidden});
-  const Array zero = Array::zeros({extents.batch, extents.hidden});
+  const Storage storage = tape.caster().storage(Role::activation);
+  auto saved = std::make_shared<Saved>(make_saved(extents, storage));
+  Steps steps(*saved);
+  const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
   StepCaster cast{tape.caster(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
-    const std::int64_t before = cast.time - 1;
-    project_state(tape, weights, before < 0 ? zero.values() : at_time(std::as_const(states), before),
-                  at_time(saved->gates, cast.time));
-    forward_step(cast, at_time(tape.value(input), cast.time),
-                 before < 0 ? zero.values() : at_time(std::as_const(saved->cell), before), *saved,
-                 at_time(states, cast.time));
+    const auto before = [&](const Array& tensor) {
+      return cast.time == 0 ? zero.numbers() : at_time(tensor, cast.time - 1);
+    };
+    project_state(tape, weights, before(saved->states), steps.gates.at(cast.time));
+    forward_step(cast, at_time(tape.value(input), cast.time), before(saved->cell), steps);
   }
-  saved->states = states.clone();
+  Array states = saved->states.clone();
   const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
     Array sums = backward_through_time(t, name, *saved, transposed(t.value(weights.weight)), gradient);
     add_hidden_gradients(t, weights, saved->states, sums);

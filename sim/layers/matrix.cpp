@@ -7,17 +7,18 @@
 
 namespace halfscope {
 
-void multiply_rows(std::span<const float> x, const Array& weight, const AccumulateModel& model,
+void multiply_rows(const ConstValues& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y) {
   const std::int64_t in = weight.extent(0), out = weight.extent(1);
   const auto rows = strided_offsets(static_cast<std::int64_t>(x.size()) / in, in);
   const auto columns = strided_offsets(in, 1);
-  gemm({x.data(), rows.values(), columns.values()}, {weight.data(), in, out}, y, model);
+  gemm({ElementReader(x), rows.values(), columns.values(), MatrixLayout::plain, in},
+       {ElementReader(weight.numbers()), in, out}, y, model);
 }
 
 Array transposed(const Array& matrix) {
-  Array result({matrix.extent(1), matrix.extent(0)});
-  transpose(matrix.values(), matrix.extent(0), matrix.extent(1), result.values());
+  Array result({matrix.extent(1), matrix.extent(0)}, matrix.storage());
+  transpose(matrix.numbers(), matrix.extent(0), matrix.extent(1), result.numbers());
   return result;
 }
 
@@ -26,15 +27,15 @@ Array weight_gradient(const RowProduct& product, const AccumulateModel& model) {
   const std::int64_t count = static_cast<std::int64_t>(product.x.size()) / product.in;
   const auto rows = strided_offsets(product.in, 1);
   const auto columns = strided_offsets(count, product.in);
-  gemm({product.x.data(), rows.values(), columns.values()}, {product.y_gradient.data(), count, product.out},
-       gradient.values(), model);
+  gemm({ElementReader(product.x), rows.values(), columns.values(), MatrixLayout::transposed, product.in},
+       {ElementReader(product.y_gradient), count, product.out}, gradient.values(), model);
   return gradient;
 }
 
-Array bias_gradient(std::span<const float> y_gradient, std::int64_t out) {
+Array bias_gradient(const ConstValues& y_gradient, std::int64_t out) {
   Array gradient({out});
   const std::int64_t rows = static_cast<std::int64_t>(y_gradient.size()) / out;
-  column_sums({.x = y_gradient.data(), .rows = rows, .columns = out}, ScopedAccumulate{}.model,
+  column_sums({.x = ElementReader(y_gradient), .rows = rows, .columns = out}, ScopedAccumulate{}.model,
               gradient.values());
   return gradient;
 }

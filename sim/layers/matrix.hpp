@@ -9,22 +9,22 @@
 namespace halfscope {
 
 /// y (rows, out) = x (rows, in) weight (in, out).
-void multiply_rows(std::span<const float> x, const Array& weight, const AccumulateModel& model,
+void multiply_rows(const ConstValues& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y);
 
-/// (columns, rows) of a matrix (rows, columns).
+/// (columns, rows) of a matrix (rows, columns), in its storage.
 [[nodiscard]] Array transposed(const Array& matrix);
 
 /// Of `y = x weight`: x (rows, in), y_gradient (rows, out).
 struct RowProduct {
-  std::span<const float> x;
-  std::span<const float> y_gradient;
+  ConstValues x;
+  ConstValues y_gradient;
   std::int64_t in = 0, out = 0;
 };
 /// (in, out) = the transposed x times y_gradient: one sum over all rows.
 [[nodiscard]] Array weight_gradient(const RowProduct& product, const AccumulateModel& model);
 
 /// (out): the sum of y_gradient (rows, out) over its rows, in FP32.
-[[nodiscard]] Array bias_gradient(std::span<const float> y_gradient, std::int64_t out);
+[[nodiscard]] Array bias_gradient(const ConstValues& y_gradient, std::int64_t out);
 
 }  // namespace halfscope

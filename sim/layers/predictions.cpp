@@ -61,18 +61,19 @@ MapCopy copy_of(const Layout& layout, const MapRows& map, const PredictionSlice&
 TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
                              const PredictionSlice& slice) {
   const Layout layout = layout_of(tape, name, maps, slice);
-  Array y({layout.batch * layout.rows, slice.count});
+  Array y({layout.batch * layout.rows, slice.count},
+          maps.empty() ? Storage::float32 : tape.value(maps[0]).storage());
   for (const MapRows& map : layout.maps) {
     const MapCopy copy = copy_of(layout, map, slice);
-    copy_columns(copy.extents, {tape.value(map.map).values(), slice.first, copy.map_row, copy.map_matrix},
-                 {y.values(), copy.first, copy.row, copy.matrix});
+    copy_columns(copy.extents, {tape.value(map.map).numbers(), slice.first, copy.map_row, copy.map_matrix},
+                 {y.numbers(), copy.first, copy.row, copy.matrix});
   }
   const auto backward = [layout, slice](Tape& t, Array gradient) {
     for (const MapRows& map : layout.maps) {
-      Array x_gradient = Array::zeros(t.value(map.map).shape());
+      Array x_gradient = Array::zeros(t.value(map.map).shape(), gradient.storage());
       const MapCopy copy = copy_of(layout, map, slice);
-      copy_columns(copy.extents, {gradient.values(), copy.first, copy.row, copy.matrix},
-                   {x_gradient.values(), slice.first, copy.map_row, copy.map_matrix});
+      copy_columns(copy.extents, {gradient.numbers(), copy.first, copy.row, copy.matrix},
+                   {x_gradient.numbers(), slice.first, copy.map_row, copy.map_matrix});
       t.add_gradient(map.map, std::move(x_gradient), Rounds::no);
     }
   };

@@ -28,14 +28,29 @@ struct RecurrentExtents {
 [[nodiscard]] RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, TensorRef x,
                                                  const RecurrentParameters& parameters, std::int64_t gates);
 
-/// Time step t of `array` (time, ...).
-[[nodiscard]] std::span<float> at_time(Array& array, std::int64_t t);
-[[nodiscard]] std::span<const float> at_time(const Array& array, std::int64_t t);
+/// Time step t of `array` (time, ...), as it is stored.
+[[nodiscard]] ConstValues at_time(const Array& array, std::int64_t t);
+[[nodiscard]] Values at_time(Array& array, std::int64_t t);
+
+/// The time steps of an array (time, ...) to be computed as floats, one after the other: where the array has
+/// floats in its own memory, else in a buffer, whose numbers `store` brings there.
+class TimeSteps {
+ public:
+  explicit TimeSteps(Array& array);
+  [[nodiscard]] std::span<float> at(std::int64_t t);
+  void store(std::int64_t t);
+
+ private:
+  Array& array_;
+  Array buffer_;
+};
 
 /// Of the matrix (batch, gates * hidden) that holds a time step's gates: the columns from gate `first` on.
-[[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, std::span<const float> gates,
+[[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, const ConstValues& gates,
                                         std::int64_t first = 0);
 [[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates,
+                                   std::int64_t first = 0);
+[[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, const Values& gates,
                                    std::int64_t first = 0);
 /// Operations on `gates` neighbouring gates of a time step.
 [[nodiscard]] ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates = 1);
@@ -56,7 +71,7 @@ struct StepCaster {
 struct HiddenWeights {
   TensorRef weight, bias;
 };
-void project_state(const Tape& tape, const HiddenWeights& weights, std::span<const float> state,
+void project_state(const Tape& tape, const HiddenWeights& weights, const ConstValues& state,
                    std::span<float> projection);
 
 /// Adds the gradients of the hidden weights: one sum over all time steps and examples, rounded once, from

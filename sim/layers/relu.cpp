@@ -6,11 +6,11 @@
 namespace halfscope {
 
 TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
-  Array y(tape.value(x).shape());
-  relu(tape.value(x).values(), y.values());
+  Array y(tape.value(x).shape(), tape.value(x).storage());
+  relu(tape.value(x).numbers(), y.numbers());
   const auto backward = [x](Tape& t, Array gradient) {
     // x > 0 exactly where y > 0.
-    relu_gradient(t.value(x).values(), gradient.values());
+    relu_gradient(t.value(x).numbers(), gradient.numbers());
     t.add_gradient(x, std::move(gradient), Rounds::no);
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

@@ -15,13 +15,13 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   auto kept = std::make_shared<const Array>(std::move(targets));
   const float count = static_cast<float>(x.size());
   Array losses(x.shape());
-  sigmoid_losses(x.values(), kept->values(), losses.values());
+  sigmoid_losses(Floats(x).values(), kept->values(), losses.values());
   Array loss(Shape{});
   divided_sum(losses.values(), count, ScopedAccumulate{}.model, loss.values());
 
   const auto backward = [logits, count, kept](Tape& t, Array gradient) {
     Array x_gradient(kept->shape());
-    sigmoid_losses_gradient(t.value(logits).values(), kept->values(), {gradient.values(), count},
+    sigmoid_losses_gradient(t.floats(logits).values(), kept->values(), {gradient.values(), count},
                             x_gradient.values());
     t.add_gradient(logits, std::move(x_gradient));
   };

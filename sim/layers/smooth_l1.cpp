@@ -49,13 +49,13 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
   const auto kept = std::make_shared<const Kept>(
       Kept{Memory<std::int64_t>::from(targets.rows), std::move(targets.values), targets.denominator});
   Array losses({static_cast<std::int64_t>(kept->values.size())});
-  smooth_l1_losses(input.values(), kept->targets(), losses.values());
+  smooth_l1_losses(Floats(input).values(), kept->targets(), losses.values());
   Array loss(Shape{});
   divided_sum(losses.values(), kept->denominator, ScopedAccumulate{}.model, loss.values());
 
   const auto backward = [x, kept](Tape& t, Array gradient) {
     Array x_gradient = Array::zeros(t.value(x).shape());
-    smooth_l1_losses_gradient(t.value(x).values(), kept->targets(), {gradient.values(), kept->denominator},
+    smooth_l1_losses_gradient(t.floats(x).values(), kept->targets(), {gradient.values(), kept->denominator},
                               x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };

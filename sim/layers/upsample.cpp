@@ -16,11 +16,11 @@ TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std
                     name, to_string(shape), factor));
   }
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
-  Array y({shape[0], shape[1] * factor, shape[2] * factor, shape[3]});
-  upsample(tape.value(x).values(), images, factor, y.values());
+  Array y({shape[0], shape[1] * factor, shape[2] * factor, shape[3]}, tape.value(x).storage());
+  upsample(tape.value(x).numbers(), images, factor, y.numbers());
   const auto backward = [x, images, factor](Tape& t, Array gradient) {
     Array x_gradient(t.value(x).shape());
-    upsample_gradient(gradient.values(), images, factor, x_gradient.values());
+    upsample_gradient(gradient.numbers(), images, factor, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

@@ -9,7 +9,7 @@ namespace {
 class Accuracy final : public Metric {
  public:
   void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) override {
-    const Array logits = tape.value(outcome.predictions.at(0)).to(Device::cpu);
+    const Array logits = to_host_floats(tape.value(outcome.predictions.at(0)));
     const std::size_t classes = logits.size() / batch.labels.size();
     for (std::size_t r = 0; r < batch.labels.size(); ++r) {
       const float* row = logits.data() + r * classes;

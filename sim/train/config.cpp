@@ -75,6 +75,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("hidden_size", c.hidden_size, FieldRange{1, 1e5}, "of a recurrent cell");
   visit("dropout", c.dropout, FieldRange{0, 0.99}, "probability of a zero, where the model has dropout");
   visit("device", c.device, check_device, "cpu or cuda");
+  visit("execution", c.execution, check_execution,
+        "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
   visit("steps", c.steps, count, "weight updates");
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
@@ -194,7 +196,24 @@ PrecisionPolicy resolve_policy(const TrainConfig& config) {
   return policy;
 }
 
+Execution execution_of(const TrainConfig& config) {
+  const auto execution = parse_enum<Execution>("execution", config.execution);
+  const PrecisionPolicy policy = resolve_policy(config);
+  if (execution == Execution::emulated && policy.products.order == AccumulateOrder::fast) {
+    throw RequestError("accumulate = " + to_string(policy.products) +
+                       " has no order that could be emulated; give execution = native, or another model");
+  }
+  if (execution == Execution::emulated) return execution;
+  if (config.device != name_of(Device::cuda)) {
+    throw RequestError("execution = native: device = " + config.device +
+                       " has no memory of 16 bits; give device = cuda, or execution = emulated");
+  }
+  check_native(policy);
+  return execution;
+}
+
 TrainConfig resolved(TrainConfig config) {
+  (void)execution_of(config);
   const PrecisionPolicy policy = resolve_policy(config);
   const auto fields = role_fields();
   for (std::size_t role = 0; role < fields.size(); ++role) {

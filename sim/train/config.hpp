@@ -30,6 +30,7 @@ struct TrainConfig {
   std::int64_t hidden_size = 64;
   double dropout = 0;
   std::string device = "cpu";
+  std::string execution = "emulated";
   std::int64_t steps = 600;
   std::int64_t batch = 64;
   std::string optimizer = "adam";
@@ -84,6 +85,10 @@ struct FieldDescription {
 
 /// The policy that the config names, with the roles and accumulation models that it overrides.
 [[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);
+
+/// Throws RequestError where the config asks for native execution but not for a device and formats that have
+/// it.
+[[nodiscard]] Execution execution_of(const TrainConfig& config);
 
 /// The same config with every policy setting and every option of its loss scaler written out: what
 /// config.json holds.

@@ -17,6 +17,10 @@ void check_device(const std::string& text) {
   (void)parse_enum<Device>("device", text);
 }
 
+void check_execution(const std::string& text) {
+  (void)parse_enum<Execution>("execution", text);
+}
+
 void check_schedule(const std::string& text) {
   (void)parse_enum<Schedule>("schedule", text);
 }

@@ -11,6 +11,7 @@ using TextCheck = void (*)(const std::string& text);
 
 void any_text(const std::string& text);
 void check_device(const std::string& text);
+void check_execution(const std::string& text);
 void check_schedule(const std::string& text);
 void check_model(const std::string& text);
 void check_dataset(const std::string& text);

@@ -1,12 +1,11 @@
 // The training loop with its records, checkpoints and summary.
 #include "sim/train/run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
-
-#include <halfscope/core/device_memory.hpp>
 
 #include "sim/train/lint.hpp"
 #include "sim/train/overflow_record.hpp"
@@ -109,7 +108,9 @@ class Run {
     const std::int64_t first = trainer_.steps_done();
     while (trainer_.steps_done() < config_.steps && !diverged_) {
       const auto begin = Clock::now();
+      reset_peak_device_bytes();
       const StepRecord record = trainer_.step();
+      if (config_.device == name_of(Device::cuda)) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
       seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
       finish_step(record);
       progress({folder_.identity(), record, config_.steps, seconds_});
@@ -133,9 +134,11 @@ class Run {
     Summary(records_.metrics).write_to(json);
     json["lint"] = Json::array();
     for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
+    // A library's sums have an order of their own, which changes with its version and the GPU.
+    json["deterministic"] = resolve_policy(config_).products.order != AccumulateOrder::fast;
+    json["peak_device_bytes"] = peak_bytes_ == 0 ? Json() : Json(peak_bytes_);
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
-    if (config_.device == name_of(Device::cuda)) json["device_peak_bytes"] = device_memory::peak_bytes();
     return json;
   }
 
@@ -158,6 +161,7 @@ class Run {
   bool diverged_ = false;
   double seconds_ = 0;
   std::int64_t steps_here_ = 0;
+  std::int64_t peak_bytes_ = 0;  ///< of a training step's arrays on the device, these steps'
 };
 
 }  // namespace

@@ -96,7 +96,8 @@ void run_with(std::unique_ptr<Tracker> tracker, const PrecisionPolicy& policy, s
   caster.begin_step({.step = context.step,
                      .loss_scale = context.loss_scale,
                      .observations = &unused,
-                     .layerwise = context.layerwise});
+                     .layerwise = context.layerwise,
+                     .execution = context.execution});
   repeat(caster, context.loss_scale);
 }
 

@@ -2,8 +2,10 @@
 #include "sim/train/step_numbers.hpp"
 
 #include <cmath>
+#include <deque>
 
 #include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/kernel/sum_of_squares.hpp>
 
@@ -13,7 +15,7 @@ namespace {
 float largest_gradient(const ParameterStore& store) {
   float largest = 0;  // of bits, so that a NaN is the largest
   for (const Parameter& parameter : store.parameters) {
-    const float here = largest_magnitude(parameter.gradient.values());
+    const float here = largest_magnitude(parameter.gradient.numbers());
     if (magnitude_bits(here) > magnitude_bits(largest)) largest = here;
   }
   return largest;
@@ -37,13 +39,15 @@ QueuedNumbers queue_on_device(Readback& readback, const Array& loss, const Param
                              .squares = readback.take<double>(
                                  measure.norm_after ? sum_of_squares_lanes * store.parameters.size() : 0)};
   copy_values(loss.values(), readback.device_values(queued.loss));
-  std::vector<std::span<const float>> gradients;
-  for (const Parameter& parameter : store.parameters) {
-    gradients.push_back(parameter.gradient.values());
-    if (measure.largest)
-      cuda::queue_largest_magnitude(gradients.back(), readback.device_values(queued.largest));
+  if (measure.largest) {
+    for (const Parameter& parameter : store.parameters)
+      cuda::queue_largest_magnitude(parameter.gradient.numbers(), readback.device_values(queued.largest));
   }
   if (measure.norm_after) {
+    std::deque<Floats> floats;
+    std::vector<std::span<const float>> gradients;
+    for (const Parameter& parameter : store.parameters)
+      gradients.push_back(floats.emplace_back(parameter.gradient).values());
     cuda::queue_sums_of_squares(gradients, *measure.norm_after, readback.device_values(queued.squares));
   }
   return queued;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/models/models.hpp"
@@ -62,6 +63,7 @@ StepGradients as_seen(const GradientRecord& record) {
 Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
     : config_(config),
       device_(parse_enum<Device>("device", config.device)),
+      execution_(execution_of(config)),
       dataset_(dataset),
       trackers_(make_trackers(config, WatchedSteps::observed)),
       overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
@@ -98,7 +100,8 @@ StepRecord Trainer::step() {
       .loss_scale = record.scale,
       .observations = pointer_to(record.observations),
       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
-      .layerwise = layerwise_of(*scaler_, caster_.policy())};
+      .layerwise = layerwise_of(*scaler_, caster_.policy()),
+      .execution = execution_};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
   const StepNumbers numbers = run_passes(context, batch, record);
   if (is_due(config_.shadow_every, record.step)) {
@@ -154,7 +157,8 @@ StepObservations Trainer::look_at_step(const StepContext& context, const Batch& 
   caster.begin_step({.step = context.step,
                      .loss_scale = context.loss_scale,
                      .observations = &seen,
-                     .layerwise = context.layerwise});
+                     .layerwise = context.layerwise,
+                     .execution = context.execution});
   repeat(caster, context.loss_scale, batch);
   return seen;
 }
@@ -178,7 +182,7 @@ StepObservations Trainer::look_at_update(const StepContext& context) {
 
 Evaluation Trainer::evaluate() {
   const DeviceScope scope(device_);
-  caster_.begin_step({.step = steps_done_});
+  caster_.begin_step({.step = steps_done_, .execution = execution_});
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t size = dataset_.size(Split::test);

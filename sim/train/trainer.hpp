@@ -92,6 +92,7 @@ class Trainer {
 
   TrainConfig config_;
   Device device_;
+  Execution execution_;
   const Dataset& dataset_;
   TrackerList trackers_;           // of observed steps
   TrackerList overflow_trackers_;  // of steps that overflow

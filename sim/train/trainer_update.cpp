@@ -4,6 +4,7 @@
 
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/apply_update.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 #include "sim/optim/clip.hpp"
@@ -20,6 +21,8 @@ bool is_finite(std::uint32_t magnitude) {
 
 bool Trainer::update_weights(const StepNumbers& numbers, double loss_scale, double rate) {
   optimizer_->begin_step(rate);
+  for (Parameter& parameter : model_.store->parameters)
+    parameter.gradient = stored(std::move(parameter.gradient), Storage::float32);
   const auto unscale = static_cast<float>(1 / loss_scale);
   if (caster_.tells_later()) {
     return update_in_one_pass(

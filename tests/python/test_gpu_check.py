@@ -107,7 +107,7 @@ def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
     assert list(steps) == [
-        "tests", "layers", "captures", "parity", "bench", "torch", "memcheck", "racecheck", "initcheck",
+        "tests", "layers", "captures", "parity", "native", "bench", "torch", "memcheck", "racecheck", "initcheck",
     ]  # fmt: skip
     torch = steps.pop("torch")
     assert torch["status"] == "skipped" and "PyTorch" in torch["detail"]
@@ -129,6 +129,9 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
     assert "wrong bits" in (bench.folder / "out/tests.log").read_text()
     assert steps["parity"]["status"] == "failed"
     assert "master-copy: fp16_mixed/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
+    assert steps["native"]["status"] == "failed" and "detection" not in steps["native"]["detail"]
+    log = (bench.folder / "out/native.log").read_text()
+    assert log.count("execution=native") == 3 and log.count("accumulate=tensor_core(hopper)") == 6
     assert steps["captures"]["status"] == steps["bench"]["status"] == "passed"
     if not list(Path("/usr/local").glob("cuda*/bin/compute-sanitizer")):
         assert steps["memcheck"]["status"] == "skipped"

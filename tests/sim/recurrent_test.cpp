@@ -54,7 +54,7 @@ Array run(const RecurrentCase& entry, ParameterStore& store, Caster& caster, flo
   const TensorRef loss = tape.record(
       {.name = "loss", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array g) {
          Array ones = Array::zeros(t.value(y).shape());
-         std::fill(at_time(ones, time_steps - 1).begin(), at_time(ones, time_steps - 1).end(), g[0]);
+         for (float& one : at_time(ones, time_steps - 1).floats()) one = g[0];
          t.add_gradient(y, std::move(ones));
        }});
   tape.backward(loss, loss_scale);
@@ -75,7 +75,7 @@ TEST_CASE("recurrent layers give PyTorch's states and gradients", "[recurrent][k
     Caster caster({}, 0, none);
     ParameterStore store;
     const Array y = run(recurrent_cases[c], store, caster, 1);
-    const auto last = at_time(y, time_steps - 1);
+    const auto last = at_time(y, time_steps - 1).floats();
     for (std::size_t i = 0; i < last.size(); ++i) CHECK(last[i] == Approx(states[c][i]).margin(1e-6));
     for (std::size_t i = 0; i < gradients[c].size(); ++i)
       CHECK(store.parameters[2].gradient[i] == Approx(gradients[c][i]).margin(1e-6));

@@ -32,6 +32,7 @@ float sum_from(float start, const Terms& term, std::int64_t count, const Accumul
       return sum_kahan(adds.rounded(start), term, all, adds);
     case AccumulateOrder::tensor_core:
     case AccumulateOrder::fused:
+    case AccumulateOrder::fast:
       break;
   }
   check_reduction_model(model);
@@ -140,6 +141,10 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
     if (enum_names<AccumulateOrder>[i] == order) {
       model.order = static_cast<AccumulateOrder>(i);
       if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
+      if (model.order == AccumulateOrder::fast && model.format != fp32) {
+        throw RequestError("accumulation model '" + std::string(text) +
+                           "': libraries sum in FP32: fp32_fast");
+      }
       return model;
     }
   }
@@ -165,7 +170,9 @@ float accumulate_products_from(float start, std::span<const float> a, std::span<
 }
 
 void check_reduction_model(const AccumulateModel& model) {
-  if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
+  const bool of_products = model.order == AccumulateOrder::tensor_core ||
+                           model.order == AccumulateOrder::fused || model.order == AccumulateOrder::fast;
+  if (!of_products) return;
   throw RequestError(to_string(model) +
                      " adds up matrix products; a sum of single terms takes one of the others");
 }

@@ -20,11 +20,16 @@ std::string to_string(const Shape& shape) {
   return fmt::format("({})", fmt::join(shape, ", "));
 }
 
-Array::Array(Shape shape, Device device) : shape_(std::move(shape)), memory_(element_count(shape_), device) {}
+Array::Array(Shape shape, Device device) : Array(std::move(shape), Storage::float32, device) {}
 
-Array Array::zeros(Shape shape) {
-  Array array(std::move(shape));
-  detail::zero_memory(array.data(), array.size() * sizeof(float), array.device());
+Array::Array(Shape shape, Storage storage, Device device)
+    : shape_(std::move(shape)),
+      storage_(storage),
+      memory_(element_count(shape_) * bytes_per_element(storage), device) {}
+
+Array Array::zeros(Shape shape, Storage storage) {
+  Array array(std::move(shape), storage);
+  detail::zero_memory(array.memory_.data(), array.memory_.size(), array.device());
   return array;
 }
 
@@ -39,8 +44,8 @@ Array Array::from(Shape shape, std::initializer_list<float> values) {
 }
 
 Array Array::to(Device device) const {
-  Array copy(shape_, device);
-  detail::copy_memory(copy.data(), device, data(), this->device(), size() * sizeof(float));
+  Array copy(shape_, storage_, device);
+  detail::copy_memory(copy.memory_.data(), device, memory_.data(), this->device(), memory_.size());
   return copy;
 }
 

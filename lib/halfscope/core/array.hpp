@@ -9,13 +9,9 @@
 #include <vector>
 
 #include <halfscope/core/memory.hpp>
+#include <halfscope/core/values.hpp>
 
 namespace halfscope {
-
-/// What an element is in memory: float32 where precision is emulated.
-enum class Storage : std::uint8_t { float32 };
-template <>
-inline constexpr std::array<std::string_view, 1> enum_names<Storage>{"float32"};
 
 /// Extents, slowest-varying first; the empty shape is a scalar.
 using Shape = std::vector<std::int64_t>;
@@ -30,7 +26,8 @@ class Array {
   Array() = default;
   /// Uninitialised elements.
   explicit Array(Shape shape, Device device = active_device());
-  [[nodiscard]] static Array zeros(Shape shape);
+  Array(Shape shape, Storage storage, Device device = active_device());
+  [[nodiscard]] static Array zeros(Shape shape, Storage storage = Storage::float32);
   [[nodiscard]] static Array from(Shape shape, std::initializer_list<float> values);
 
   [[nodiscard]] Array clone() const { return to(device()); }
@@ -40,25 +37,30 @@ class Array {
   [[nodiscard]] float item() const;
 
   [[nodiscard]] Device device() const { return memory_.device(); }
-  [[nodiscard]] Storage storage() const { return Storage::float32; }
+  [[nodiscard]] Storage storage() const { return storage_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t extent(std::size_t axis) const { return shape_.at(axis); }
-  [[nodiscard]] std::size_t size() const { return memory_.size(); }
+  [[nodiscard]] std::size_t size() const { return memory_.size() / bytes_per_element(storage_); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   /// Same elements, another shape of the same count.
   void reshape(Shape shape);
 
-  [[nodiscard]] float* data() { return memory_.data(); }
-  [[nodiscard]] const float* data() const { return memory_.data(); }
-  [[nodiscard]] std::span<float> values() { return memory_.values(); }
-  [[nodiscard]] std::span<const float> values() const { return memory_.values(); }
+  /// The elements as they are stored.
+  [[nodiscard]] Values numbers() { return {memory_.data(), size(), storage_}; }
+  [[nodiscard]] ConstValues numbers() const { return {memory_.data(), size(), storage_}; }
+  /// The elements of an array of floats; throws RequestError where they have 16 bits.
+  [[nodiscard]] float* data() { return numbers().floats().data(); }
+  [[nodiscard]] const float* data() const { return numbers().floats().data(); }
+  [[nodiscard]] std::span<float> values() { return numbers().floats(); }
+  [[nodiscard]] std::span<const float> values() const { return numbers().floats(); }
   /// Of an array on the CPU.
   float& operator[](std::size_t i) { return data()[i]; }
   float operator[](std::size_t i) const { return data()[i]; }
 
  private:
   Shape shape_{0};
-  Memory<float> memory_;
+  Storage storage_ = Storage::float32;
+  Memory<std::byte> memory_;
 };
 
 }  // namespace halfscope

@@ -175,12 +175,6 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
   if (direction != Direction::within_device) synchronize_device();
 }
 
-std::int64_t peak_bytes() {
-  std::uint64_t bytes = 0;
-  cuda::check(cudaMemPoolGetAttribute(memory_pool(), cudaMemPoolAttrUsedMemHigh, &bytes), "memory pool");
-  return static_cast<std::int64_t>(bytes);
-}
-
 std::int64_t host_waits() {
   return waits;
 }

@@ -30,9 +30,6 @@ bool launch_recording(void*& graph);
 void drop_recording() noexcept;
 void release_graph(void* graph) noexcept;
 
-/// The most that was allocated at a time, since the process began.
-[[nodiscard]] std::int64_t peak_bytes();
-
 /// How often any thread has waited for the device.
 [[nodiscard]] std::int64_t host_waits();
 

@@ -183,11 +183,6 @@ void drop_recording() noexcept {
 
 void release_graph(void*) noexcept {}
 
-/// What is released is kept for its size alone, so that the arena has grown to this.
-std::int64_t peak_bytes() {
-  return static_cast<std::int64_t>(arena().used());
-}
-
 std::int64_t host_waits() {
   return waits;
 }

@@ -1,6 +1,7 @@
 // Pools of free memory by size, and copies between the devices.
 #include <halfscope/core/memory.hpp>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -9,7 +10,30 @@
 #include <halfscope/core/device_memory.hpp>
 #include <halfscope/core/step_graph.hpp>
 
-namespace halfscope::detail {
+namespace halfscope {
+namespace {
+
+/// Of arrays on the device.
+std::atomic<std::int64_t> device_bytes{0}, peak_bytes{0};
+
+void count_device_bytes(std::int64_t more) noexcept {
+  const std::int64_t now = device_bytes.fetch_add(more, std::memory_order_relaxed) + more;
+  std::int64_t peak = peak_bytes.load(std::memory_order_relaxed);
+  while (now > peak && !peak_bytes.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+std::int64_t peak_device_bytes() {
+  return peak_bytes.load(std::memory_order_relaxed);
+}
+
+void reset_peak_device_bytes() {
+  peak_bytes.store(device_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+namespace detail {
 namespace {
 
 constexpr std::size_t alignment = 64;
@@ -58,17 +82,19 @@ HostPool& host_pool() {
 
 void* take_memory(std::size_t bytes, Device device) {
   if (device == Device::cpu) return host_pool().take(padded(bytes));
-  if (void* const kept = take_kept_block(bytes)) return kept;
-  cut_recording();
-  return device_memory::allocate(bytes);
+  void* memory = take_kept_block(bytes);
+  if (memory == nullptr) {
+    cut_recording();
+    memory = device_memory::allocate(bytes);
+  }
+  count_device_bytes(static_cast<std::int64_t>(bytes));
+  return memory;
 }
 
 void give_back_memory(void* memory, std::size_t bytes, Device device) noexcept {
-  if (device == Device::cuda) {
-    if (!keep_block(memory, bytes)) device_memory::release(memory, bytes);
-    return;
-  }
-  host_pool().give_back(memory, padded(bytes));
+  if (device == Device::cpu) return host_pool().give_back(memory, padded(bytes));
+  if (!keep_block(memory, bytes)) device_memory::release(memory, bytes);
+  count_device_bytes(-static_cast<std::int64_t>(bytes));
 }
 
 void copy_memory(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes) {
@@ -90,4 +116,5 @@ void zero_memory(void* memory, std::size_t bytes, Device device) {
   std::memset(memory, 0, bytes);
 }
 
-}  // namespace halfscope::detail
+}  // namespace detail
+}  // namespace halfscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -21,6 +22,11 @@ void give_back_memory(void* memory, std::size_t bytes, Device device) noexcept;
 void copy_memory(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes);
 void zero_memory(void* memory, std::size_t bytes, Device device);
 }  // namespace detail
+
+/// The most bytes that arrays on the device have held together since the last reset.
+[[nodiscard]] std::int64_t peak_device_bytes();
+/// From here on: what they hold now is the least.
+void reset_peak_device_bytes();
 
 /// `size` elements, uninitialised where nothing is said. Moves, never copies.
 template <typename T>

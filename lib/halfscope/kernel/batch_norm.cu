@@ -37,15 +37,15 @@ Channels channels_of(const ChannelAffine& channel) {
 }
 
 struct Normalise {
-  const float* x;
+  ElementReader x;
   Channels channel;
-  float* normalised;
+  float* normalised;  ///< null where it is not wanted, as y
   float* y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t c = i % channel.count;
     const float value = batch_norm_element::normalised(x[i], channel.mean[c], channel.inverse_deviation[c]);
-    normalised[i] = value;
-    y[i] = batch_norm_element::scaled(value, channel.gamma[c], channel.beta[c]);
+    if (normalised != nullptr) normalised[i] = value;
+    if (y != nullptr) y[i] = batch_norm_element::scaled(value, channel.gamma[c], channel.beta[c]);
   }
 };
 
@@ -75,10 +75,10 @@ void update_running(const RunningUpdate& update, std::span<float> running) {
            "update_running");
 }
 
-void normalise(std::span<const float> x, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstValues& x, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y) {
-  for_each(std::ssize(x), Normalise{on_device(x), channels_of(channel), on_device(normalised), on_device(y)},
-           "normalise");
+  for_each(static_cast<std::int64_t>(x.size()),
+           Normalise{on_device(x), channels_of(channel), on_device(normalised), on_device(y)}, "normalise");
 }
 
 void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,

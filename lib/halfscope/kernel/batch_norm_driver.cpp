@@ -46,11 +46,14 @@ void update_running(const RunningUpdate& update, std::span<float> running) {
   }
 }
 
-void normalise(std::span<const float> x, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstValues& input, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y) {
-  const std::int64_t rows = checked_rows(x.size(), channel.mean.size(), y.size());
-  checked_rows(x.size(), channel.mean.size(), normalised.size());
-  if (active_device() == Device::cuda) return cuda::normalise(x, channel, normalised, y);
+  const bool on_device = active_device() == Device::cuda;
+  const std::size_t size = input.size(), channels = channel.mean.size();
+  const std::int64_t rows = checked_rows(size, channels, on_device && y.empty() ? size : y.size());
+  checked_rows(size, channels, on_device && normalised.empty() ? size : normalised.size());
+  if (on_device) return cuda::normalise(input, channel, normalised, y);
+  const std::span<const float> x = input.floats();
   for_row_groups(rows, channel.mean.size(), [&](std::int64_t first, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       BatchNormLoops<isa>::normalise(x.data() + first, channel, normalised.data() + first, y.data() + first,

@@ -27,11 +27,10 @@ template <Combination combination>
 struct Combine {
   ColumnExtents extents;
   Place place_a, place_b, place_y;
-  const float* a;
-  const float* b;
-  float* y;
+  ElementReader a, b;
+  ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    y[place_y(extents, i)] = combined<combination>(a[place_a(extents, i)], b[place_b(extents, i)]);
+    y.set(place_y(extents, i), combined<combination>(a[place_a(extents, i)], b[place_b(extents, i)]));
   }
 };
 
@@ -39,19 +38,19 @@ template <Elementary function>
 struct Apply {
   ColumnExtents extents;
   Place place_x, place_y;
-  const float* x;
-  float* y;
+  ElementReader x;
+  ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    y[place_y(extents, i)] = elementary<function>(x[place_x(extents, i)]);
+    y.set(place_y(extents, i), elementary<function>(x[place_x(extents, i)]));
   }
 };
 
 struct Copy {
   ColumnExtents extents;
   Place place_x, place_y;
-  const float* x;
-  float* y;
-  HALFSCOPE_HD void operator()(std::int64_t i) const { y[place_y(extents, i)] = x[place_x(extents, i)]; }
+  ElementReader x;
+  ElementWriter y;
+  HALFSCOPE_HD void operator()(std::int64_t i) const { y.set(place_y(extents, i), x[place_x(extents, i)]); }
 };
 
 template <Combination combination>

@@ -7,6 +7,7 @@
 
 #include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/device.hpp>
+#include <halfscope/core/values.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -18,13 +19,14 @@ struct ColumnExtents {
 };
 
 /// Where they are: number c of row r in matrix n is values[first + n * matrix + r * row + c]. With a `row` of
-/// 0 all rows are the same one.
+/// 0 all rows are the same one. On the device the numbers may have 16 bits; where what is made of them may
+/// not fit those it is to go to floats.
 struct ConstColumns {
-  std::span<const float> values;
+  ConstValues values;
   std::int64_t first = 0, row = 0, matrix = 0;
 };
 struct Columns {
-  std::span<float> values;
+  Values values;
   std::int64_t first = 0, row = 0, matrix = 0;
 
   operator ConstColumns() const { return {values, first, row, matrix}; }
@@ -53,7 +55,7 @@ template <Combination combination>
 void combine(Combination combination, const ColumnExtents& extents, const ConstColumns& a,
              const ConstColumns& b, const Columns& y);
 /// The same of whole arrays of one size.
-void combine(Combination combination, std::span<const float> a, std::span<const float> b, std::span<float> y);
+void combine(Combination combination, const ConstValues& a, const ConstValues& b, std::span<float> y);
 /// y = function(x); y may be x.
 void apply(Elementary function, const ColumnExtents& extents, const ConstColumns& x, const Columns& y);
 /// y = x, which do not overlap.

@@ -49,15 +49,15 @@ std::int64_t offset(const ConstColumns& where, std::int64_t matrix, std::int64_t
 
 }  // namespace
 
-void combine(Combination combination, std::span<const float> a, std::span<const float> b,
-             std::span<float> y) {
+void combine(Combination combination, const ConstValues& a, const ConstValues& b, std::span<float> y) {
   if (a.size() != y.size() || b.size() != y.size()) throw RequestError("combine: the arrays differ in size");
   const auto count = static_cast<std::int64_t>(y.size());
   if (active_device() == Device::cuda) return cuda::combine(combination, {1, count}, {a}, {b}, {y});
+  const float* left = a.floats().data();
+  const float* right = b.floats().data();
   parallel_for_ranges(count, grain, [&](std::int64_t first, std::int64_t here) {
     dispatch_isa([&]<Isa isa>() {
-      ColumnLoops<isa>::combine(combination, {1, here, {}}, a.data() + first, b.data() + first,
-                                y.data() + first);
+      ColumnLoops<isa>::combine(combination, {1, here, {}}, left + first, right + first, y.data() + first);
     });
   });
 }
@@ -66,12 +66,14 @@ void combine(Combination combination, const ColumnExtents& extents, const ConstC
              const ConstColumns& b, const Columns& y) {
   for (const ConstColumns& where : {a, b, ConstColumns(y)}) check("combine", extents, where);
   if (active_device() == Device::cuda) return cuda::combine(combination, extents, a, b, y);
+  const float* left = a.values.floats().data();
+  const float* right = b.values.floats().data();
+  float* to = y.values.floats().data();
   for_rows(extents, [&](std::int64_t matrix, std::int64_t row, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       ColumnLoops<isa>::combine(combination, {count, extents.columns, {a.row, b.row, y.row}},
-                                a.values.data() + offset(a, matrix, row),
-                                b.values.data() + offset(b, matrix, row),
-                                y.values.data() + offset(y, matrix, row));
+                                left + offset(a, matrix, row), right + offset(b, matrix, row),
+                                to + offset(y, matrix, row));
     });
   });
 }
@@ -80,11 +82,12 @@ void apply(Elementary function, const ColumnExtents& extents, const ConstColumns
   check("apply", extents, x);
   check("apply", extents, y);
   if (active_device() == Device::cuda) return cuda::apply(function, extents, x, y);
+  const float* from = x.values.floats().data();
+  float* to = y.values.floats().data();
   for_rows(extents, [&](std::int64_t matrix, std::int64_t row, std::int64_t count) {
     dispatch_isa([&]<Isa isa>() {
       for (std::int64_t r = row; r < row + count; ++r) {
-        elementary_isa<isa>(function, x.values.data() + offset(x, matrix, r),
-                            y.values.data() + offset(y, matrix, r),
+        elementary_isa<isa>(function, from + offset(x, matrix, r), to + offset(y, matrix, r),
                             static_cast<std::size_t>(extents.columns));
       }
     });
@@ -96,9 +99,11 @@ void copy_columns(const ColumnExtents& extents, const ConstColumns& x, const Col
   check("copy_columns", extents, y);
   if (active_device() == Device::cuda) return cuda::copy_columns(extents, x, y);
   const bool whole = is_contiguous(extents, x) && is_contiguous(extents, y);
+  const float* all_from = x.values.floats().data();
+  float* all_to = y.values.floats().data();
   for_rows(extents, [&](std::int64_t matrix, std::int64_t row, std::int64_t count) {
-    const float* from = x.values.data() + offset(x, matrix, row);
-    float* to = y.values.data() + offset(y, matrix, row);
+    const float* from = all_from + offset(x, matrix, row);
+    float* to = all_to + offset(y, matrix, row);
     const std::size_t bytes = static_cast<std::size_t>(extents.columns) * sizeof(float);
     if (whole) {
       std::memcpy(to, from, static_cast<std::size_t>(count) * bytes);

@@ -7,37 +7,42 @@
 namespace halfscope::cuda {
 namespace {
 
-std::int64_t count_of(std::span<const float> values) {
+std::int64_t count_of(const ConstValues& values) {
   return static_cast<std::int64_t>(values.size());
 }
 
 struct Relu {
-  const float* x;
-  float* y;
-  HALFSCOPE_HD void operator()(std::int64_t i) const { y[i] = x[i] > 0.0f ? x[i] : 0.0f; }
+  ElementReader x;
+  ElementWriter y;
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    const float here = x[i];
+    y.set(i, here > 0.0f ? here : 0.0f);
+  }
 };
 
 struct ReluGradient {
-  const float* y;
-  float* gradient;
-  HALFSCOPE_HD void operator()(std::int64_t i) const { gradient[i] = y[i] > 0.0f ? gradient[i] : 0.0f; }
+  ElementReader y;
+  ElementWriter gradient;
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    if (!(y[i] > 0.0f)) gradient.set(i, 0.0f);
+  }
 };
 
 struct AddToRows {
-  const float* bias;
+  ElementReader bias;
   std::int64_t columns;
   float* y;
   HALFSCOPE_HD void operator()(std::int64_t i) const { y[i] += bias[i % columns]; }
 };
 
 struct Add {
-  const float* addend;
+  ElementReader addend;
   float* sum;
   HALFSCOPE_HD void operator()(std::int64_t i) const { sum[i] += addend[i]; }
 };
 
 struct Scale {
-  const float* x;
+  ElementReader x;
   float factor;
   float* y;
   HALFSCOPE_HD void operator()(std::int64_t i) const { y[i] = x[i] * factor; }
@@ -46,7 +51,7 @@ struct Scale {
 /// Each thread takes a run of elements, so that few of them meet at the one result.
 struct LargestMagnitude {
   static constexpr std::int64_t run = 16;
-  const float* x;
+  ElementReader x;
   std::int64_t count;
   std::uint32_t* largest;
   HALFSCOPE_HD void operator()(std::int64_t thread) const {
@@ -61,67 +66,66 @@ struct LargestMagnitude {
 };
 
 struct Transpose {
-  const float* x;
+  ElementReader x;
   std::int64_t rows, columns;
-  float* y;
-  HALFSCOPE_HD void operator()(std::int64_t i) const { y[i] = x[i % rows * columns + i / rows]; }
+  ElementWriter y;
+  HALFSCOPE_HD void operator()(std::int64_t i) const { y.set(i, x[i % rows * columns + i / rows]); }
 };
 
 struct PadImages {
-  const float* x;
+  ElementReader x;
   ImageShape shape;
   std::int64_t border;
-  float* padded;
+  ElementWriter padded;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t width = shape.width + 2 * border, height = shape.height + 2 * border;
     const std::int64_t channel = i % shape.channels, pixel = i / shape.channels;
     const std::int64_t column = pixel % width - border, row = pixel / width % height - border;
     const std::int64_t image = pixel / width / height;
     const bool inside = row >= 0 && row < shape.height && column >= 0 && column < shape.width;
-    padded[i] =
-        inside ? x[((image * shape.height + row) * shape.width + column) * shape.channels + channel] : 0.0f;
+    const std::int64_t from = ((image * shape.height + row) * shape.width + column) * shape.channels;
+    padded.set(i, inside ? x[from + channel] : 0.0f);
   }
 };
 
 }  // namespace
 
-void relu(std::span<const float> x, std::span<float> y) {
+void relu(const ConstValues& x, const Values& y) {
   for_each(count_of(x), Relu{on_device(x), on_device(y)}, "relu");
 }
 
-void relu_gradient(std::span<const float> y, std::span<float> gradient) {
+void relu_gradient(const ConstValues& y, const Values& gradient) {
   for_each(count_of(y), ReluGradient{on_device(y), on_device(gradient)}, "relu_gradient");
 }
 
-void add_to_rows(std::span<const float> bias, std::span<float> y) {
+void add_to_rows(const ConstValues& bias, std::span<float> y) {
   for_each(count_of(y), AddToRows{on_device(bias), count_of(bias), on_device(y)}, "add_to_rows");
 }
 
-void add(std::span<const float> addend, std::span<float> sum) {
+void add(const ConstValues& addend, std::span<float> sum) {
   for_each(count_of(sum), Add{on_device(addend), on_device(sum)}, "add");
 }
 
-void scale(std::span<const float> x, float factor, std::span<float> y) {
+void scale(const ConstValues& x, float factor, std::span<float> y) {
   for_each(count_of(x), Scale{on_device(x), factor, on_device(y)}, "scale");
 }
 
-void queue_largest_magnitude(std::span<const float> x, std::span<std::uint32_t> largest) {
+void queue_largest_magnitude(const ConstValues& x, std::span<std::uint32_t> largest) {
   const std::int64_t threads = (count_of(x) + LargestMagnitude::run - 1) / LargestMagnitude::run;
   for_each(threads, LargestMagnitude{on_device(x), count_of(x), on_device(largest)}, "largest_magnitude");
 }
 
-float largest_magnitude(std::span<const float> x) {
+float largest_magnitude(const ConstValues& x) {
   Memory<std::uint32_t> largest = Memory<std::uint32_t>::zeros(1);
   queue_largest_magnitude(x, largest.values());
   return from_bits(largest.to_host()[0]);
 }
 
-void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y) {
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y) {
   for_each(count_of(x), Transpose{on_device(x), rows, columns, on_device(y)}, "transpose");
 }
 
-void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
-                std::span<float> padded) {
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded) {
   for_each(count_of(padded), PadImages{on_device(x), shape, border, on_device(padded)}, "pad_images");
 }
 

@@ -1,53 +1,52 @@
 // Element-wise loops of training: every output depends on its own inputs alone, so threads never change a
-// bit.
+// bit. Inputs, and outputs that are numbers of the inputs or zeros, may have 16 bits on the device.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include <halfscope/core/device.hpp>
+#include <halfscope/core/values.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
 
 /// y = max(x, 0); a NaN becomes 0, as max(NaN, 0) does in IEEE 754-2008's maxNum.
-void relu(std::span<const float> x, std::span<float> y);
+void relu(const ConstValues& x, const Values& y);
 /// gradient[i] = 0 wherever y[i] is not positive.
-void relu_gradient(std::span<const float> y, std::span<float> gradient);
+void relu_gradient(const ConstValues& y, const Values& gradient);
 /// Adds bias (columns) to every row of y (rows, columns).
-void add_to_rows(std::span<const float> bias, std::span<float> y);
+void add_to_rows(const ConstValues& bias, std::span<float> y);
 /// sum += addend.
-void add(std::span<const float> addend, std::span<float> sum);
+void add(const ConstValues& addend, std::span<float> sum);
 /// y = x * factor; x and y may be the same.
-void scale(std::span<const float> x, float factor, std::span<float> y);
+void scale(const ConstValues& x, float factor, std::span<float> y);
 [[nodiscard]] bool all_finite(std::span<const float> x);
 /// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
-[[nodiscard]] float largest_magnitude(std::span<const float> x);
+[[nodiscard]] float largest_magnitude(const ConstValues& x);
 
 /// y (columns, rows) = the transpose of x (rows, columns).
-void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
 
 /// Extents of images with the channel last: (batch, height, width, channels).
 struct ImageShape {
   std::int64_t batch, height, width, channels;
 };
 /// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
-void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
-                std::span<float> padded);
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void relu(std::span<const float> x, std::span<float> y);
-void relu_gradient(std::span<const float> y, std::span<float> gradient);
-void add_to_rows(std::span<const float> bias, std::span<float> y);
-void add(std::span<const float> addend, std::span<float> sum);
-void scale(std::span<const float> x, float factor, std::span<float> y);
-[[nodiscard]] float largest_magnitude(std::span<const float> x);
+void relu(const ConstValues& x, const Values& y);
+void relu_gradient(const ConstValues& y, const Values& gradient);
+void add_to_rows(const ConstValues& bias, std::span<float> y);
+void add(const ConstValues& addend, std::span<float> sum);
+void scale(const ConstValues& x, float factor, std::span<float> y);
+[[nodiscard]] float largest_magnitude(const ConstValues& x);
 /// Without waiting: raises the one magnitude, as bits, in `largest` to the largest of x.
-void queue_largest_magnitude(std::span<const float> x, std::span<std::uint32_t> largest);
-void transpose(std::span<const float> x, std::int64_t rows, std::int64_t columns, std::span<float> y);
-void pad_images(std::span<const float> x, const ImageShape& shape, std::int64_t border,
-                std::span<float> padded);
+void queue_largest_magnitude(const ConstValues& x, std::span<std::uint32_t> largest);
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
 }  // namespace cuda
 
 /// The loops themselves, over `count` elements (or `rows` of `columns`) in one thread, per instruction set.

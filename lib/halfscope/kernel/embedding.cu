@@ -6,17 +6,17 @@ namespace halfscope::cuda {
 namespace {
 
 struct GatherRows {
-  const float* table;
+  ElementReader table;
   const std::int32_t* row;
   std::int64_t features;
-  float* y;
+  ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    y[i] = table[row[i / features] * features + i % features];
+    y.set(i, table[row[i / features] * features + i % features]);
   }
 };
 
 struct SumRows {
-  const float* x;
+  ElementReader x;
   const std::int32_t* first;
   const std::int32_t* position;
   std::int64_t features;
@@ -31,7 +31,7 @@ struct SumRows {
 
 }  // namespace
 
-void gather_rows(std::span<const float> table, const RowIndex& index, std::span<float> y) {
+void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y) {
   const auto count = static_cast<std::int64_t>(y.size());
   if (count == 0) return;
   for_each(count,
@@ -39,7 +39,7 @@ void gather_rows(std::span<const float> table, const RowIndex& index, std::span<
            "gather_rows");
 }
 
-void sum_rows(std::span<const float> x, const RowIndex& index, std::span<float> sums) {
+void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums) {
   const auto count = static_cast<std::int64_t>(sums.size());
   if (count == 0) return;
   for_each(count,

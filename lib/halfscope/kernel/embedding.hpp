@@ -5,6 +5,7 @@
 #include <span>
 
 #include <halfscope/core/memory.hpp>
+#include <halfscope/core/values.hpp>
 
 namespace halfscope {
 
@@ -28,16 +29,16 @@ class RowIndex {
 };
 
 /// y (positions, features) = the rows of table (rows, features) that the positions take.
-void gather_rows(std::span<const float> table, const RowIndex& index, std::span<float> y);
+void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y);
 
 /// sums (rows, features) = for each row the sum of what its positions have in x (positions, features), added
 /// to zero in ascending order.
-void sum_rows(std::span<const float> x, const RowIndex& index, std::span<float> sums);
+void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void gather_rows(std::span<const float> table, const RowIndex& index, std::span<float> y);
-void sum_rows(std::span<const float> x, const RowIndex& index, std::span<float> sums);
+void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y);
+void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums);
 }  // namespace cuda
 
 }  // namespace halfscope

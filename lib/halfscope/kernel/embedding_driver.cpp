@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t grain = 16384;
 
 /// The features of a row of a table and of the positions.
-std::int64_t features_of(const RowIndex& index, std::span<const float> table, std::span<const float> x) {
+std::int64_t features_of(const RowIndex& index, const ConstValues& table, const ConstValues& x) {
   const auto size = static_cast<std::int64_t>(table.size());
   const std::int64_t features = index.rows() == 0 ? 0 : size / index.rows();
   if (size != features * index.rows() ||
@@ -51,9 +51,11 @@ RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows) {
   position_ = Memory<std::int32_t>::from(position);
 }
 
-void gather_rows(std::span<const float> table, const RowIndex& index, std::span<float> y) {
-  const std::int64_t features = features_of(index, table, y);
-  if (active_device() == Device::cuda) return cuda::gather_rows(table, index, y);
+void gather_rows(const ConstValues& rows, const RowIndex& index, const Values& taken) {
+  const std::int64_t features = features_of(index, rows, taken);
+  if (active_device() == Device::cuda) return cuda::gather_rows(rows, index, taken);
+  const std::span<const float> table = rows.floats();
+  const std::span<float> y = taken.floats();
   parallel_for_ranges(index.positions(), rows_per_task(features),
                       [&](std::int64_t first, std::int64_t count) {
                         for (std::int64_t p = first; p < first + count; ++p) {
@@ -63,9 +65,10 @@ void gather_rows(std::span<const float> table, const RowIndex& index, std::span<
                       });
 }
 
-void sum_rows(std::span<const float> x, const RowIndex& index, std::span<float> sums) {
-  const std::int64_t features = features_of(index, sums, x);
-  if (active_device() == Device::cuda) return cuda::sum_rows(x, index, sums);
+void sum_rows(const ConstValues& values, const RowIndex& index, std::span<float> sums) {
+  const std::int64_t features = features_of(index, sums, values);
+  if (active_device() == Device::cuda) return cuda::sum_rows(values, index, sums);
+  const std::span<const float> x = values.floats();
   const std::int32_t* first = index.first().data();
   const std::int32_t* position = index.position().data();
   parallel_for_ranges(index.rows(), rows_per_task(features), [&](std::int64_t from, std::int64_t count) {

@@ -83,7 +83,7 @@ bool tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<S
   const float* a_row[rows];
   Floats sum[rows][vectors];
   for (std::size_t i = 0; i < rows; ++i) {
-    a_row[i] = a.data + a.row[m + i];
+    a_row[i] = static_cast<const float*>(a.data.data) + a.row[m + i];
     for (std::size_t j = 0; j < vectors; ++j) {
       sum[i][j] =
           starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes) * scale_of<Step>();
@@ -177,7 +177,7 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
     for (std::size_t n = 0; n < lanes; ++n) padded[k * lanes + n] = panel.b[k * panel.b_stride + n % width];
   }
   float* c = padded + depth * lanes;
-  const GatherMatrix some_rows{a.data, a.row.subspan(first_row, rows), a.column};
+  const GatherMatrix some_rows{a.data, a.row.subspan(first_row, rows), a.column, a.layout, a.stride};
   column_of_tiles<1>(some_rows, {padded, lanes, c, lanes}, {0, range.last - range.first}, order);
   for (std::size_t m = 0; m < rows; ++m) {
     for (std::size_t n = 0; n < width; ++n) panel.c[(first_row + m) * panel.c_stride + n] = c[m * lanes + n];
@@ -191,7 +191,9 @@ void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const Outpu
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
-  const auto panel = [&] { return Panel{b.data + n, columns, c + n, columns}; };
+  const auto panel = [&] {
+    return Panel{static_cast<const float*>(b.data.data) + n, columns, c + n, columns};
+  };
   for (; n + tile_vectors * lanes <= last; n += tile_vectors * lanes) {
     column_of_tiles<tile_vectors>(a, panel(), range.rows, order);
   }

@@ -1,5 +1,6 @@
 // Matrix products with a named order of accumulation on the device: k ascending, one sum per element.
 #include <halfscope/kernel/device_adds.cuh>
+#include <halfscope/kernel/gemm_native.hpp>
 #include <halfscope/kernel/gemm_tensor_core.cuh>
 #include <halfscope/kernel/gemm_tile.cuh>
 
@@ -94,8 +95,8 @@ void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets) {
 }
 
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
-  const std::span b_values(b.data, static_cast<std::size_t>(b.rows * b.columns));
-  const std::span a_start(a.data, a.row.empty() || a.column.empty() ? 0u : 1u);
+  const ConstValues b_values(b.data.data, static_cast<std::size_t>(b.rows * b.columns), b.data.storage);
+  const ConstValues a_start(a.data.data, a.row.empty() || a.column.empty() ? 0u : 1u, a.data.storage);
   const Matrices matrices{.a = on_device(a_start),
                           .a_row = on_device(a.row),
                           .a_column = on_device(a.column),
@@ -105,6 +106,10 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
                           .depth = b.rows,
                           .columns = b.columns};
   if (c.empty()) return;
+  const ProductMethod method = product_method(a.data.storage, b.data.storage, model, device_tensor_core());
+  if (method != ProductMethod::emulated) {
+    return for_native_products(a, b, c, [&](const DeviceProduct& part) { multiply_native(method, part); });
+  }
   if (model.order == AccumulateOrder::tensor_core) return tensor_core_gemm(matrices, model);
   if (model.order == AccumulateOrder::chunked) return ordered_gemm<AccumulateOrder::chunked>(matrices, model);
   ordered_gemm<AccumulateOrder::sequential>(matrices, model);

@@ -88,7 +88,10 @@ void check_product_model(const AccumulateModel& model) {
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
     throw RequestError("a matrix product's chunk holds at least one term");
   }
-  if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked) return;
+  if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked ||
+      model.order == AccumulateOrder::fast) {
+    return;
+  }
   if (model.order == AccumulateOrder::fused) return check_fused_format(model.format);
   throw RequestError("matrix products add up sequentially, fused, in chunks or as tensor cores do, not in " +
                      to_string(model) + "; only sums of single terms take that");
@@ -103,6 +106,12 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
   }
   check_product_model(model);
   if (active_device() == Device::cuda) return cuda::gemm(a, b, c, model);
+  if (model.order == AccumulateOrder::fast) {
+    throw RequestError("gemm: " + to_string(model) +
+                       " is the order of a GPU's library; on the CPU choose an order that has a name");
+  }
+  (void)a.data.floats();
+  (void)b.data.floats();
   const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
                                    ? &tensor_core_step(model.core, model.format, fp32)
                                    : nullptr;

@@ -2,6 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <halfscope/kernel/gemm_native.hpp>
 #include <halfscope/kernel/gemm_ordered.hpp>
 #include <halfscope/kernel/gemm_ordered_block.cuh>
 #include <halfscope/kernel/launch.cuh>
@@ -158,6 +159,10 @@ ComputeCapability capability_of_device() {
 }
 
 }  // namespace
+
+std::optional<TensorCore> device_tensor_core() {
+  return tensor_core_of_capability(capability_of_device());
+}
 
 void gemm_ordered(const DeviceProduct& product, CUstream_st* stream) {
   check_ordered_product(product);

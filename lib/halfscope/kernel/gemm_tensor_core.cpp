@@ -70,13 +70,14 @@ class Kernel {
   void gather_rows(const Span& rows, const Pass& pass, float* to) const {
     const std::int32_t *row = a_.row.data() + rows.first, *column = a_.column.data() + pass.first;
     const Contiguous contiguous = find_contiguous(column, pass.count);
+    const auto* const data = static_cast<const float*>(a_.data.data);
     for (std::size_t s = 0; s < rows.count; s += strip_rows, to += strip_rows * value_stride) {
       if (!contiguous.vector[0] && s + strip_rows <= rows.count && are_side_by_side(row + s)) {
-        gather_strip(a_.data + row[s], column, pass.count, to);
+        gather_strip(data + row[s], column, pass.count, to);
         continue;
       }
       for (std::size_t i = 0; i < strip_rows; ++i) {
-        const float* from = a_.data + row[smaller(s + i, rows.count - 1)];
+        const float* from = data + row[smaller(s + i, rows.count - 1)];
         gather(from, column, pass.count, contiguous, to + i * value_stride);
       }
     }
@@ -99,7 +100,7 @@ class Kernel {
   void run_column(const Span& rows, const Pass& pass, const Rows& a, const Span& columns) const {
     alignas(64) float value[depth_block * lanes];
     alignas(64) std::uint32_t words[depth_block / 2 * lanes];
-    const float* from = b_.data + pass.first * columns_ + columns.first;
+    const float* from = static_cast<const float*>(b_.data.data) + pass.first * columns_ + columns.first;
     for (std::size_t k = 0; k < pass.count; ++k, from += columns_)
       store(value + k * lanes, load_some(from, columns.count));
     const bool special = pack_columns<Scales, most_products>({value, words}, pass.count,

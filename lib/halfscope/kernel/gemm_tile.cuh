@@ -9,10 +9,10 @@ namespace halfscope::cuda {
 
 /// The operands of a product, and where it goes.
 struct Matrices {
-  const float* a;
+  ElementReader a;
   const std::int32_t* a_row;
   const std::int32_t* a_column;
-  const float* b;
+  ElementReader b;
   float* c;
   std::int64_t rows, depth, columns;
 

@@ -15,6 +15,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/host_device.hpp>
+#include <halfscope/kernel/elements.hpp>
 
 namespace halfscope::cuda {
 
@@ -27,6 +28,14 @@ template <typename T>
     throw RunError("simulated device: a kernel was given memory of the host");
 #endif
   return values.data();
+}
+
+/// The same of numbers of any storage.
+[[nodiscard]] inline ElementReader on_device(const ConstValues& values) {
+  return {on_device(std::span(static_cast<const std::byte*>(values.data), values.size())), values.storage};
+}
+[[nodiscard]] inline ElementWriter on_device(const Values& values) {
+  return {on_device(std::span(static_cast<std::byte*>(values.data), values.size())), values.storage};
 }
 
 /// *to = max(*to, value), whichever threads do it in whatever order. Most find a larger value there already:

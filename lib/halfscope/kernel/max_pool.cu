@@ -20,9 +20,9 @@ struct Window {
 };
 
 struct Forward {
-  const float* x;
+  ElementReader x;
   ImageShape shape;
-  float* y;
+  ElementWriter y;
   std::uint8_t* winner;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const Window window(shape, i);
@@ -31,32 +31,33 @@ struct Forward {
     const bool right = b > a, bottom_right = e > d;
     const float upper = right ? b : a, lower = bottom_right ? e : d;
     const bool below = lower > upper;
-    y[i] = below ? lower : upper;
+    y.set(i, below ? lower : upper);
     winner[i] = static_cast<std::uint8_t>(below ? (bottom_right ? 3 : 2) : (right ? 1 : 0));
   }
 };
 
 struct Backward {
-  const float* y_gradient;
+  ElementReader y_gradient;
   ImageShape shape;
   const std::uint8_t* winner;
-  float* x_gradient;
+  ElementWriter x_gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const Window window(shape, i);
-    for (int k = 0; k < 4; ++k) x_gradient[window.corner[k]] = winner[i] == k ? y_gradient[i] : 0.0f;
+    const float gradient = y_gradient[i];
+    for (int k = 0; k < 4; ++k) x_gradient.set(window.corner[k], winner[i] == k ? gradient : 0.0f);
   }
 };
 
 }  // namespace
 
-void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
+void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
                   std::span<std::uint8_t> winner) {
   for_each(static_cast<std::int64_t>(y.size()), Forward{on_device(x), shape, on_device(y), on_device(winner)},
            "max_pool_2x2");
 }
 
-void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, std::span<float> x_gradient) {
+void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const Values& x_gradient) {
   for_each(static_cast<std::int64_t>(y_gradient.size()),
            Backward{on_device(y_gradient), shape, on_device(winner), on_device(x_gradient)},
            "max_pool_2x2_gradient");

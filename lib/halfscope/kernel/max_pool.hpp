@@ -10,19 +10,19 @@ namespace halfscope {
 
 /// y (batch, height / 2, width / 2, channels) = the largest of each 2x2 window of x; winner holds which of
 /// the four it was (0..3, row by row; the first of equals). Throws RequestError where height or width is odd.
-void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
+void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
                   std::span<std::uint8_t> winner);
 
 /// x_gradient (the shape of x) = y_gradient at each window's winner, 0 elsewhere.
-void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, std::span<float> x_gradient);
+void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const Values& x_gradient);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
+void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
                   std::span<std::uint8_t> winner);
-void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, std::span<float> x_gradient);
+void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const Values& x_gradient);
 }  // namespace cuda
 
 /// One row of windows: `top` and `bottom` are two rows of x, of `windows` windows of `channels` each.

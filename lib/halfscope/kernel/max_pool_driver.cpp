@@ -32,10 +32,12 @@ void for_window_rows(const ImageShape& shape, Body&& body) {
 
 }  // namespace
 
-void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<float> y,
+void max_pool_2x2(const ConstValues& images, const ImageShape& shape, const Values& pooled,
                   std::span<std::uint8_t> winner) {
-  check(shape, x.size(), y.size(), winner.size());
-  if (active_device() == Device::cuda) return cuda::max_pool_2x2(x, shape, y, winner);
+  check(shape, images.size(), pooled.size(), winner.size());
+  if (active_device() == Device::cuda) return cuda::max_pool_2x2(images, shape, pooled, winner);
+  const std::span<const float> x = images.floats();
+  const std::span<float> y = pooled.floats();
   const std::int64_t row = shape.width * shape.channels;
   for_window_rows(shape, [&](std::int64_t from, std::int64_t to) {
     dispatch_isa([&]<Isa isa>() {
@@ -45,12 +47,14 @@ void max_pool_2x2(std::span<const float> x, const ImageShape& shape, std::span<f
   });
 }
 
-void max_pool_2x2_gradient(std::span<const float> y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, std::span<float> x_gradient) {
-  check(shape, x_gradient.size(), y_gradient.size(), winner.size());
+void max_pool_2x2_gradient(const ConstValues& of_pooled, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const Values& of_images) {
+  check(shape, of_images.size(), of_pooled.size(), winner.size());
   if (active_device() == Device::cuda) {
-    return cuda::max_pool_2x2_gradient(y_gradient, shape, winner, x_gradient);
+    return cuda::max_pool_2x2_gradient(of_pooled, shape, winner, of_images);
   }
+  const std::span<const float> y_gradient = of_pooled.floats();
+  const std::span<float> x_gradient = of_images.floats();
   const std::int64_t row = shape.width * shape.channels;
   for_window_rows(shape, [&](std::int64_t from, std::int64_t to) {
     dispatch_isa([&]<Isa isa>() {

@@ -1,6 +1,7 @@
 // What the native matrix products do in a build without CUDA: they say so.
 #include <halfscope/core/error.hpp>
 #include <halfscope/kernel/gemm_cublas.hpp>
+#include <halfscope/kernel/gemm_native.hpp>
 #include <halfscope/kernel/gemm_ordered.hpp>
 
 namespace halfscope {
@@ -12,6 +13,10 @@ namespace {
 }
 
 }  // namespace
+
+std::optional<TensorCore> device_tensor_core() {
+  return std::nullopt;
+}
 
 void gemm_cublas(const DeviceProduct&, CUstream_st*) {
   refuse("gemm_cublas");

@@ -52,14 +52,16 @@ struct Tally {
 /// The term of row r and of the columns that start at c.
 template <typename V, typename Round>
 HALFSCOPE_HD V term_at(const ColumnTerms& terms, std::int64_t r, std::int64_t c, Round to) {
-  const float* x = terms.x + r * terms.columns + c;
+  const float* x = static_cast<const float*>(terms.x.data) + r * terms.columns + c;
   switch (terms.term) {
     case Term::squared_deviation: {
       const V deviation = to(load_lanes<V>(x) - load_lanes<V>(terms.center + c));
       return to(deviation * deviation);
     }
-    case Term::product:
-      return to(load_lanes<V>(x) * load_lanes<V>(terms.y + r * terms.columns + c));
+    case Term::product: {
+      const float* y = static_cast<const float*>(terms.y.data) + r * terms.columns + c;
+      return to(load_lanes<V>(x) * load_lanes<V>(y));
+    }
     case Term::value:
       break;
   }

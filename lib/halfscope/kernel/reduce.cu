@@ -109,8 +109,8 @@ std::int64_t run_count(const ColumnTerms& terms, std::int64_t run) {
 /// `terms` with memory of the device.
 ColumnTerms terms_on_device(const ColumnTerms& terms) {
   const auto cells = static_cast<std::size_t>(terms.rows * all_columns(terms));
-  (void)on_device(std::span(terms.x, cells));
-  if (terms.term == Term::product) (void)on_device(std::span(terms.y, cells));
+  (void)on_device(ConstValues(terms.x.data, cells, terms.x.storage));
+  if (terms.term == Term::product) (void)on_device(ConstValues(terms.y.data, cells, terms.y.storage));
   if (terms.term == Term::squared_deviation)
     (void)on_device(std::span(terms.center, static_cast<std::size_t>(terms.columns)));
   return terms;

@@ -8,6 +8,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/reduction_counters.hpp>
 #include <halfscope/core/device.hpp>
+#include <halfscope/kernel/elements.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
@@ -20,11 +21,11 @@ enum class Term : std::uint8_t {
 };
 
 /// Row-major (rows, columns); every intermediate of a term is rounded to the model's format, as an
-/// implementation in that precision computes it.
+/// implementation in that precision computes it. On the device x and y may have 16 bits.
 struct ColumnTerms {
   Term term = Term::value;
-  const float* x = nullptr;       // (rows, columns)
-  const float* y = nullptr;       // (rows, columns), for product
+  ElementReader x{};              // (rows, columns)
+  ElementReader y{};              // (rows, columns), for product
   const float* center = nullptr;  // (columns), for squared_deviation
   std::int64_t rows = 0;
   std::int64_t columns = 0;

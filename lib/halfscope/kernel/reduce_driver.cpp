@@ -20,6 +20,9 @@ void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<flo
     throw RequestError("column_sums: a chunk holds at least one term");
   }
   check_reduction_model(model);
+  if (active_device() == Device::cuda) return;
+  (void)terms.x.floats();
+  (void)terms.y.floats();
 }
 
 void sum_range(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range, float* sums,

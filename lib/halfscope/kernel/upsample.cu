@@ -6,20 +6,20 @@ namespace halfscope::cuda {
 namespace {
 
 struct Upsample {
-  const float* x;
+  ElementReader x;
   ImageShape shape;
   std::int64_t factor;
-  float* y;
+  ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t width = shape.width * factor;
     const std::int64_t channel = i % shape.channels, pixel = i / shape.channels;
     const std::int64_t column = pixel % width / factor, row = pixel / width / factor;
-    y[i] = x[(row * shape.width + column) * shape.channels + channel];
+    y.set(i, x[(row * shape.width + column) * shape.channels + channel]);
   }
 };
 
 struct UpsampleGradient {
-  const float* y_gradient;
+  ElementReader y_gradient;
   ImageShape shape;
   std::int64_t factor;
   float* x_gradient;
@@ -39,12 +39,12 @@ struct UpsampleGradient {
 
 }  // namespace
 
-void upsample(std::span<const float> x, const ImageShape& shape, std::int64_t factor, std::span<float> y) {
+void upsample(const ConstValues& x, const ImageShape& shape, std::int64_t factor, const Values& y) {
   for_each(static_cast<std::int64_t>(y.size()), Upsample{on_device(x), shape, factor, on_device(y)},
            "upsample");
 }
 
-void upsample_gradient(std::span<const float> y_gradient, const ImageShape& shape, std::int64_t factor,
+void upsample_gradient(const ConstValues& y_gradient, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient) {
   for_each(static_cast<std::int64_t>(x_gradient.size()),
            UpsampleGradient{on_device(y_gradient), shape, factor, on_device(x_gradient)},

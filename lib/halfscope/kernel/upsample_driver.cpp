@@ -51,19 +51,22 @@ void check(const ImageShape& shape, std::int64_t factor, std::size_t small, std:
 
 }  // namespace
 
-void upsample(std::span<const float> x, const ImageShape& shape, std::int64_t factor, std::span<float> y) {
-  check(shape, factor, x.size(), y.size());
-  if (active_device() == Device::cuda) return cuda::upsample(x, shape, factor, y);
+void upsample(const ConstValues& images, const ImageShape& shape, std::int64_t factor, const Values& large) {
+  check(shape, factor, images.size(), large.size());
+  if (active_device() == Device::cuda) return cuda::upsample(images, shape, factor, large);
+  const std::span<const float> x = images.floats();
+  const std::span<float> y = large.floats();
   const Rows rows{shape.width, shape.channels, factor};
   parallel_for(shape.batch * shape.height, [&](std::int64_t r) noexcept {
     spread_row(rows, x.data() + r * rows.small(), y.data() + r * factor * rows.large());
   });
 }
 
-void upsample_gradient(std::span<const float> y_gradient, const ImageShape& shape, std::int64_t factor,
+void upsample_gradient(const ConstValues& of_large, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient) {
-  check(shape, factor, x_gradient.size(), y_gradient.size());
-  if (active_device() == Device::cuda) return cuda::upsample_gradient(y_gradient, shape, factor, x_gradient);
+  check(shape, factor, x_gradient.size(), of_large.size());
+  if (active_device() == Device::cuda) return cuda::upsample_gradient(of_large, shape, factor, x_gradient);
+  const std::span<const float> y_gradient = of_large.floats();
   const Rows rows{shape.width, shape.channels, factor};
   parallel_for(shape.batch * shape.height, [&](std::int64_t r) noexcept {
     sum_rows(rows, y_gradient.data() + r * factor * rows.large(), x_gradient.data() + r * rows.small());

@@ -57,8 +57,8 @@ class DetectionMetric final : public Metric {
   explicit DetectionMetric(std::vector<Box> anchors) : anchors_(std::move(anchors)) {}
 
   void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) override {
-    const Array logits = tape.value(outcome.predictions.at(0)).to(Device::cpu);
-    const Array offsets = tape.value(outcome.predictions.at(1)).to(Device::cpu);
+    const Array logits = to_host_floats(tape.value(outcome.predictions.at(0)));
+    const Array offsets = to_host_floats(tape.value(outcome.predictions.at(1)));
     const std::int64_t images = batch.inputs.extent(0);
     std::vector<std::vector<Detection>> found(static_cast<std::size_t>(images));
     parallel_for(images, [&](std::int64_t n) {
