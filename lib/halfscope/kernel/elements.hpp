@@ -74,6 +74,11 @@ struct ElementReader {
     const std::uint16_t code = static_cast<const std::uint16_t*>(data)[i];
     return storage == Storage::float16 ? float_of_half(code) : float_of_bfloat(code);
   }
+  /// From element `first` on.
+  [[nodiscard]] HALFSCOPE_HD ElementReader from(std::int64_t first) const {
+    const std::int64_t bytes = storage == Storage::float32 ? 4 : 2;
+    return {static_cast<const std::byte*>(data) + first * bytes, storage};
+  }
   /// Throws RequestError unless they are stored as floats.
   [[nodiscard]] const float* floats() const { return ConstValues(data, 0, storage).floats().data(); }
 };

@@ -69,8 +69,8 @@ void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, Co
   for (std::int64_t m = 0; m < terms.matrices; ++m) {
     sum_matrix(matrix, model, sums + m * terms.columns,
                tallies == nullptr ? nullptr : tallies + m * terms.columns);
-    matrix.x += terms.rows * terms.columns;
-    if (matrix.y != nullptr) matrix.y += terms.rows * terms.columns;
+    matrix.x = matrix.x.from(terms.rows * terms.columns);
+    if (matrix.y.data != nullptr) matrix.y = matrix.y.from(terms.rows * terms.columns);
   }
 }
 
