@@ -63,13 +63,13 @@ MovedWeights count_moved_weights(std::span<const float> before, std::span<const 
   });
   UpdateEffect total;
   for (const UpdateEffect& tile : tiles) total += tile;
-  MovedWeights found;
+  MovedWeights found{.counters = {}, .ratios = ExponentHistogram(ratios.front())};
   found.counters = {.tensor = {},
                     .elements = static_cast<std::int64_t>(before.size()),
                     .nonzero = total.nonzero,
                     .lost = total.lost};
   if (total.intended > 0) found.counters.applied_over_intended = total.applied / total.intended;
-  for (const HistogramCounts& part : ratios) found.ratios.merge(ExponentHistogram(part));
+  for (std::size_t part = 1; part < threads; ++part) found.ratios.merge(ExponentHistogram(ratios[part]));
   return found;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* report_documentation = R"doc(What a cast does to one array at scale 1.
 
-array: any shape; types and errors as Histogram.update. `name` opens the messages.
+array: any shape, in CPU memory; types and errors as Histogram.update. `name` opens the messages.
 format: of the cast. tolerance: share of the nonzero elements that a fitting scale may flush.)doc";
 
 constexpr const char* fit_documentation = "Which scales fit the elements of a histogram.";

@@ -32,11 +32,27 @@ std::span<const float> floats_of(const Region& region) {
   return {reinterpret_cast<const float*>(region.first), region.second};  // NOLINT(performance-no-int-to-ptr)
 }
 
-std::vector<ExponentHistogram> count_floats(const Regions& regions) {
-  const nb::gil_scoped_release release;
-  std::vector<ExponentHistogram> found(regions.size());
-  for (std::size_t i = 0; i < regions.size(); ++i) add_in_threads(found[i], floats_of(regions[i]));
+/// What `count` makes of each index below `size`. One at a time: a vector of histograms, 9 KB each, would be
+/// fresh pages in every step.
+template <typename Count>
+nb::list list_of(std::size_t size, Count&& count) {
+  nb::list found;
+  for (std::size_t i = 0; i < size; ++i) {
+    auto one = [&] {
+      const nb::gil_scoped_release release;
+      return count(i);
+    }();
+    found.append(nb::cast(std::move(one)));
+  }
   return found;
+}
+
+nb::list count_floats(const Regions& regions) {
+  return list_of(regions.size(), [&](std::size_t i) {
+    ExponentHistogram histogram;
+    add_in_threads(histogram, floats_of(regions[i]));
+    return histogram;
+  });
 }
 
 class KeptWeights {
@@ -52,14 +68,12 @@ class KeptWeights {
     for (std::size_t i = 0; i < regions.size(); ++i) copies_[i].fill(floats_of(regions[i]));
   }
 
-  [[nodiscard]] std::vector<MovedWeights> moved(const Regions& regions) const {
-    const nb::gil_scoped_release release;
+  [[nodiscard]] nb::list moved(const Regions& regions) const {
     if (regions.size() != copies_.size())
       throw RequestError("KeptWeights.moved: other arrays than were kept");
-    std::vector<MovedWeights> found;
-    for (std::size_t i = 0; i < regions.size(); ++i)
-      found.push_back(count_moved_weights(copies_[i].values(), floats_of(regions[i])));
-    return found;
+    return list_of(regions.size(), [&](std::size_t i) {
+      return count_moved_weights(copies_[i].values(), floats_of(regions[i]));
+    });
   }
 
  private:
@@ -91,7 +105,9 @@ class KeptWeights {
 }  // namespace
 
 void bind_memory(nb::module_& module) {
-  module.def("count_floats", count_floats, nb::arg("arrays"), floats_documentation);
+  module.def("count_floats", count_floats, nb::arg("arrays"),
+             nb::sig("def count_floats(arrays: Sequence[tuple[int, int]]) -> list[Histogram]"),
+             floats_documentation);
   nb::class_<MovedWeights>(module, "MovedWeights", "What a step did to the weights of one array.")
       .def_ro("counters", &MovedWeights::counters, "what FP16 would lose, as lost_updates")
       .def_ro("ratios", &MovedWeights::ratios, "as update_ratios");
@@ -99,6 +115,7 @@ void bind_memory(nb::module_& module) {
       .def(nb::init<>())
       .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
       .def("moved", &KeptWeights::moved, nb::arg("arrays"),
+           nb::sig("def moved(self, arrays: Sequence[tuple[int, int]]) -> list[MovedWeights]"),
            "What became of each since, in the same order; the arrays are as long as they were.");
 }
 
