@@ -75,7 +75,6 @@ HALFSCOPE_HD Longs odd_lanes(Longs a, Longs b) {
 #endif
 
 constexpr int rounds = 10;
-
 /// The keys of Philox's rounds, all lanes alike: whole vectors from memory cost no operation.
 struct Keys {
   Longs first[rounds], second[rounds];
@@ -169,8 +168,7 @@ HALFSCOPE_HD __m512 round_vector(__m512 x, __m512i random, const StochasticGrid&
 }
 
 /// Of FP16, in floats: x and the random part of a step are added, cut off to 24 bits, and cut off again by
-/// adding 2^13 of the binade, whose last place is a step. A sum that has reached the next binade is less than
-/// a step beyond its start, so that the step of x's binade will do.
+/// adding 2^13 of x's binade, whose last place is a step: in the next binade, sums are at its very start.
 HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
   const __m512i sign = _mm512_set1_epi32(static_cast<int>(sign_bit));
   const __m512i infinity = _mm512_set1_epi32(static_cast<int>(infinity_bits));
@@ -181,10 +179,10 @@ HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
   const __m512 shifted = _mm512_castsi512_ps(_mm512_or_si512(random, _mm512_set1_epi32(0x4B000000)));
   const __m512 part = _mm512_fmadd_ps(shifted, _mm512_set1_ps(0x1p-26f), _mm512_set1_ps(0x1p-27f - 0x1p-3f));
   constexpr int cut = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
-  const __m512 step = _mm512_castsi512_ps(binade), to_magic = _mm512_set1_ps(0x1p13f);
-  const __m512 sum = _mm512_fmadd_round_ps(part, step, _mm512_castsi512_ps(magnitude), cut);
-  const __m512 cut_off = _mm512_fmadd_round_ps(step, to_magic, sum, cut);
-  __m512i result = _mm512_castps_si512(_mm512_fnmadd_ps(step, to_magic, cut_off));
+  const __m512 start = _mm512_castsi512_ps(binade), to_magic = _mm512_set1_ps(0x1p13f);
+  const __m512 sum = _mm512_fmadd_round_ps(part, start, _mm512_castsi512_ps(magnitude), cut);
+  const __m512 cut_off = _mm512_fmadd_round_ps(start, to_magic, sum, cut);
+  __m512i result = _mm512_castps_si512(_mm512_fnmadd_ps(start, to_magic, cut_off));
   const __mmask16 over = _mm512_cmp_ps_mask(sum, _mm512_set1_ps(65536), _CMP_GE_OQ);
   result = _mm512_mask_mov_epi32(result, over, infinity);
   constexpr int result_or_sign_of_x = 0xF8;  // A | (B & C)
