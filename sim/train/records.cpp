@@ -10,18 +10,22 @@
 namespace halfscope {
 namespace {
 
+/// Member by member: an initializer list makes a value of each key and each pair first, and a step has one of
+/// these for every tensor.
 Json to_json(const TensorCounters& c) {
-  const CastTally& tally = c.tally;
-  return {{"tensor", c.tensor},
-          {"role", std::string(name_of(c.role))},
-          {"scale", c.scale},
-          {"elements", c.elements},
-          {"zeros", tally.zeros},
-          {"flushed", tally.flushed},
-          {"subnormal", tally.subnormal},
-          {"overflow", tally.overflow},
-          {"nonfinite", tally.nonfinite},
-          {"max_abs", shortest(tally.max_abs)}};
+  Json::object_t members;
+  members.reserve(10);
+  members.emplace_back("tensor", c.tensor);
+  members.emplace_back("role", std::string(name_of(c.role)));
+  members.emplace_back("scale", c.scale);
+  members.emplace_back("elements", c.elements);
+  members.emplace_back("zeros", c.tally.zeros);
+  members.emplace_back("flushed", c.tally.flushed);
+  members.emplace_back("subnormal", c.tally.subnormal);
+  members.emplace_back("overflow", c.tally.overflow);
+  members.emplace_back("nonfinite", c.tally.nonfinite);
+  members.emplace_back("max_abs", shortest(c.tally.max_abs));
+  return members;
 }
 
 Json to_json(const UpdateCounters& c) {
@@ -87,7 +91,8 @@ const Json& member(const Json& record, const char* key) {
 
 template <typename Record>
 Json list_of(const std::vector<Record>& records) {
-  Json list = Json::array();
+  Json::array_t list;
+  list.reserve(records.size());
   for (const Record& record : records) list.push_back(to_json(record));
   return list;
 }
