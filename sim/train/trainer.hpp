@@ -61,6 +61,9 @@ class Trainer {
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;
 
+  /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
+  [[nodiscard]] const StepGraph* graph() const { return graph_ ? &*graph_ : nullptr; }
+
   /// Weights, running statistics, optimizer and scaler: all that later steps depend on, in host memory.
   [[nodiscard]] SafetensorsFile checkpoint();
   /// Throws RequestError where the checkpoint is of another network or lacks something.

@@ -1,4 +1,6 @@
 // How often a training step waits for the device: it does not depend on the network.
+#include <cstdlib>
+
 #include <halfscope/core/device_memory.hpp>
 
 #include "sim/train/trainer.hpp"
@@ -79,6 +81,32 @@ TEST_CASE("a skipped step waits for its weights where others wait for their upda
   CHECK(step.record.skipped);
   CHECK_FALSE(step.record.diverged);
   CHECK(step.waits == waits_of_a_step);
+}
+
+TEST_CASE("steps are launched as one graph each, and cut where the host asks", "[trainer][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  const SmallDataset images;
+  TrainConfig config = watched("cnn_bn");
+  config.device = "cuda";
+  config.batch = 6;
+  CHECK(Trainer(config, images).graph() == nullptr);
+  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "on", 1) == 0);
+  Trainer trainer(config, images);
+  config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
+  Trainer asking(config, images);
+  REQUIRE(unsetenv("HALFSCOPE_CUDA_GRAPH") == 0);
+  constexpr int steps = 8, unrecorded = 2;
+  for (int i = 0; i < steps; ++i) {
+    (void)trainer.step();
+    (void)asking.step();
+  }
+  REQUIRE(trainer.graph() != nullptr);
+  CHECK(trainer.graph()->counts().whole == steps - unrecorded);
+  CHECK(trainer.graph()->counts().updated == steps - unrecorded - 1);
+  CHECK(trainer.graph()->counts().cut == 0);
+  CHECK(asking.graph()->counts().whole == 0);
+  CHECK(asking.graph()->counts().cut == steps - unrecorded);
 }
 
 }  // namespace
