@@ -28,8 +28,9 @@ struct ImagePredictions {
   std::size_t classes;
 };
 
-std::vector<Detection> detect(const ImagePredictions& image, std::span<const Box> anchors) {
-  std::vector<std::vector<Detection>> candidates(image.classes - 1);
+/// Adds what an image may show to its `candidates`, by class.
+void detect(const ImagePredictions& image, std::span<const Box> anchors,
+            std::span<std::vector<Detection>> candidates) {
   std::vector<float> probability(image.classes);
   for (std::size_t a = 0; a < anchors.size(); ++a) {
     softmax(image.logits + a * image.classes, probability);
@@ -43,13 +44,6 @@ std::vector<Detection> detect(const ImagePredictions& image, std::span<const Box
       detection.box.label = static_cast<std::int32_t>(c - 1);
     }
   }
-  std::vector<Detection> detections;
-  for (auto& of_class : candidates) {
-    for (const Detection& detection : suppress(std::move(of_class), most_overlap)) {
-      detections.push_back(detection);
-    }
-  }
-  return detections;
 }
 
 class DetectionMetric final : public Metric {
@@ -60,16 +54,21 @@ class DetectionMetric final : public Metric {
     const Array logits = to_host_floats(tape.value(outcome.predictions.at(0)));
     const Array offsets = to_host_floats(tape.value(outcome.predictions.at(1)));
     const std::int64_t images = batch.inputs.extent(0);
-    std::vector<std::vector<Detection>> found(static_cast<std::size_t>(images));
+    const auto classes = static_cast<std::size_t>(logits.extent(1)), shown = classes - 1;
+    std::vector<std::vector<Detection>> found(static_cast<std::size_t>(images) * shown);
     parallel_for(images, [&](std::int64_t n) {
-      const auto classes = static_cast<std::size_t>(logits.extent(1));
-      const std::size_t row = static_cast<std::size_t>(n) * anchors_.size();
-      found[static_cast<std::size_t>(n)] =
-          detect({logits.data() + row * classes, offsets.data() + row * box_offsets, classes}, anchors_);
+      const auto image = static_cast<std::size_t>(n), row = image * anchors_.size();
+      detect({logits.data() + row * classes, offsets.data() + row * box_offsets, classes}, anchors_,
+             std::span(found).subspan(image * shown, shown));
     });
-    for (std::size_t n = 0; n < found.size(); ++n) {
-      for (Detection& detection : found[n]) {
-        detection.box.example = images_ + static_cast<std::int32_t>(n);
+    // By class too: a batch of large images is one image.
+    parallel_for(static_cast<std::int64_t>(found.size()), [&](std::int64_t i) {
+      auto& of_class = found[static_cast<std::size_t>(i)];
+      of_class = suppress(std::move(of_class), most_overlap);
+    });
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (Detection& detection : found[i]) {
+        detection.box.example = images_ + static_cast<std::int32_t>(i / shown);
         detections_.push_back(detection);
       }
     }
