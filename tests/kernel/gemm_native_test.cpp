@@ -32,6 +32,14 @@ TEST_CASE("a model's own tensor core computes it, a library only what has no ord
   check_says(message_of<RequestError>([&] { (void)product_method(half, wide, fast, h200); }),
              {"float16 with float32"});
   CHECK_THROWS_AS(parse_accumulate_model("fp16_fast"), RequestError);
+  check_says(message_of<RequestError>([&] { (void)accumulate({}, fast); }), {"fp32_fast", "GPU's library"});
+  const Array one = Array::from({1, 1}, {1});
+  const auto offset = strided_offsets(1, 1);
+  Array product({1, 1});
+  const auto multiply = [&] {
+    gemm({one.data(), offset.values(), offset.values()}, {one.data(), 1, 1}, product.values(), fast);
+  };
+  check_says(message_of<RequestError>(multiply), {"fp32_fast", "on the CPU"});
 }
 
 /// Element (i, j) of a matrix on the device.

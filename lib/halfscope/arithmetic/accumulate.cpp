@@ -170,9 +170,12 @@ float accumulate_products_from(float start, std::span<const float> a, std::span<
 }
 
 void check_reduction_model(const AccumulateModel& model) {
-  const bool of_products = model.order == AccumulateOrder::tensor_core ||
-                           model.order == AccumulateOrder::fused || model.order == AccumulateOrder::fast;
-  if (!of_products) return;
+  if (model.order == AccumulateOrder::fast) {
+    throw RequestError(to_string(model) +
+                       " is what a GPU's library makes of matrix products; nothing but that "
+                       "library gives its sums, so choose an order that has a name");
+  }
+  if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
   throw RequestError(to_string(model) +
                      " adds up matrix products; a sum of single terms takes one of the others");
 }
