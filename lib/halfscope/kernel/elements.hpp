@@ -76,7 +76,7 @@ struct ElementReader {
   }
   /// From element `first` on.
   [[nodiscard]] HALFSCOPE_HD ElementReader from(std::int64_t first) const {
-    const std::int64_t bytes = storage == Storage::float32 ? 4 : 2;
+    const auto bytes = static_cast<std::int64_t>(bytes_per_element(storage));
     return {static_cast<const std::byte*>(data) + first * bytes, storage};
   }
   /// Throws RequestError unless they are stored as floats.
