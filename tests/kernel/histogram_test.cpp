@@ -66,6 +66,56 @@ TEST_CASE("histograms count every number once, in its place", "[kernel][histogra
   }
 }
 
+/// Numbers of few binades, as tensors hold them, a third of them zeros; one in `rarity` is any number at all,
+/// but not among the first `plain`.
+std::vector<float> values_of_a_tensor(std::size_t count, std::size_t rarity, std::size_t plain) {
+  const std::vector<float> any = values_of_every_class(10'007);
+  const RandomStream random{.seed = 6};
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float number = std::ldexp(random.uniform(i) - 0.5f, -static_cast<int>(random.bits(i) % 9));
+    values[i] = i % 3 == 0 ? (i % 2 == 0 ? 0.0f : -0.0f) : number;
+    if (i >= plain && random.bits(count + i) % rarity == 0) values[i] = any[i % any.size()];
+  }
+  return values;
+}
+
+TEST_CASE("numbers that few others are like are counted in their place", "[kernel][histogram]") {
+  for (const std::size_t rarity : {5u, 40u, 150u, 1'000u, 100'000u}) {
+    for (const std::size_t plain : {0u, 1500u, 70'000u}) {
+      for (const std::size_t size : {4096u, 5119u, 65'536u, 65'537u, 70'000u, 257u * 259u, 300'000u}) {
+        const std::vector<float> values = values_of_a_tensor(size, rarity, plain);
+        const HistogramCounts expected = count_one_by_one(values);
+        for (const Isa isa : available_isas()) {
+          const ForcedIsa forced(isa);
+          INFO(name_of(isa) << ", one in " << rarity << " after " << plain << " of " << size);
+          HistogramCounts counts;
+          histogram(values, counts);
+          CHECK(counts == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a tensor that begins with zeros, or is nothing else, is counted", "[kernel][histogram]") {
+  std::vector<float> values = values_of_a_tensor(20'000, 1'000, 0);
+  for (const std::size_t zeros : {1024u, 3000u, 20'000u}) {
+    std::fill_n(values.begin(), zeros, 0.0f);
+    for (const float unit : {1.0f, 0x1p-120f, 0x1p+100f}) {
+      std::vector<float> scaled = values;
+      for (float& x : scaled) x *= unit;
+      for (const Isa isa : available_isas()) {
+        const ForcedIsa forced(isa);
+        INFO(name_of(isa) << ", " << zeros << " zeros, unit " << unit);
+        HistogramCounts counts;
+        histogram(scaled, counts);
+        CHECK(counts == count_one_by_one(scaled));
+      }
+    }
+  }
+}
+
 TEST_CASE("histograms count at the edges of any format, whichever comes first", "[kernel][histogram]") {
   const std::vector<float> values = random_floats(100'000, 8);
   for (const BinadeEdges& edges : {BinadeEdges{.top = 0x680001, .ts = 0x700000}, BinadeEdges{1, 0x400000},

@@ -6,7 +6,10 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t tile = 1024;  // words: few enough for 16-bit sums, and for the innermost cache
+constexpr std::size_t tile = 1024;  // words: few enough for 16-bit sums
+/// Words whose places are found at a time: few enough for the processor to begin while the last are counted.
+constexpr std::size_t strip = 256;
+static_assert(strip % WordPlaces::zeros == 0, "zeros take turns across strips");
 
 /// How many of `count` codes are those of -0.
 template <typename Code>
@@ -51,14 +54,17 @@ std::uint32_t count_words_isa<target_isa>(const std::byte* words, std::size_t co
                                           std::uint32_t* counts) {
   const std::uint16_t signs = width == 1 ? 0x8080 : 0x8000;
   std::uint32_t negative_zeros = 0;
-  std::uint16_t places[tile];
+  std::uint16_t places[strip];
   for (std::size_t start = 0; start < count; start += tile) {
     const std::size_t here = count - start < tile ? count - start : tile;
     const std::byte* const from = words + 2 * start;
     negative_zeros += width == 1 ? count_negative_zeros<std::uint8_t>(from, 2 * here)
                                  : count_negative_zeros<std::uint16_t>(from, here);
-    find_places(from, here, signs, places);
-    count_places(places, here, counts);
+    for (std::size_t done = 0; done < here; done += strip) {
+      const std::size_t words_left = here - done < strip ? here - done : strip;
+      find_places(from + 2 * done, words_left, signs, places);
+      count_places(places, words_left, counts);
+    }
   }
   return negative_zeros;
 }

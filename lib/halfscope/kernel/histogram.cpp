@@ -80,8 +80,7 @@ bool suits_pairs(const float* values, const Window& shared_window) {
   const Window window = shared_window;
   std::uint32_t marks = 0;
 #pragma omp simd reduction(+ : marks)
-  for (std::size_t i = 0; i < PairTables::tile; ++i)
-    marks += window.marks(magnitude_bits(values[i])) ? 1u : 0u;
+  for (std::size_t i = 0; i < PairTables::tile; ++i) marks += window.marks(magnitude_bits(values[i]));
   return marks <= PairTables::most_marks;
 }
 

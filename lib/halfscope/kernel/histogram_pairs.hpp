@@ -27,10 +27,10 @@ struct Window {
     const std::uint32_t binade = (magnitude - base) >> 23;  // far beyond the last for what is below
     return binade < zero ? binade : zero;
   }
-  /// The fraction of the next smaller number tells powers of two, too: theirs is past any edge.
-  HALFSCOPE_HD bool marks(std::uint32_t magnitude) const {
+  /// 1 or 0. The fraction of the next smaller number tells powers of two, too: theirs is past any edge.
+  HALFSCOPE_HD std::uint32_t marks(std::uint32_t magnitude) const {
     const bool outside = magnitude - base >= binades << 23, past_edge = (magnitude - base) << 9 >= edge;
-    return (magnitude != 0) & (outside | past_edge);
+    return (magnitude != 0) & (outside | past_edge) ? 1 : 0;  // no branches: this runs in vectors
   }
 
   std::uint32_t first_field;
@@ -123,7 +123,7 @@ class PairTables {
     for (std::size_t i = 0; i < half; ++i) {
       const std::uint32_t first = to_bits(values[2 * i]), second = to_bits(values[2 * i + 1]);
       const std::uint32_t a = first & ~sign_bit, b = second & ~sign_bit;
-      const std::uint32_t marks = (window.marks(a) | window.marks(b)) ? mark : 0;
+      const std::uint32_t marks = (window.marks(a) | window.marks(b)) != 0 ? mark : 0;
       out[i] = static_cast<std::uint16_t>(window.place(a) | window.place(b) << 5 | marks);
       const auto x = static_cast<std::int32_t>(a), y = static_cast<std::int32_t>(b);
       const std::int32_t larger = x > y ? x : y;
@@ -137,7 +137,7 @@ class PairTables {
   /// Counts a number that is marked in its bin, and takes away what its pair counts it as.
   std::uint32_t count_marked(float value, BlockCounts& block) const {
     const std::uint32_t magnitude = magnitude_bits(value);
-    if (!window_.marks(magnitude)) return 0;
+    if (window_.marks(magnitude) == 0) return 0;
     const std::uint32_t field = magnitude >> 23;
     ++block.sums[bin_of(magnitude, edges_)];
     --block.sums[bin_of_place(window_.place(magnitude))];
