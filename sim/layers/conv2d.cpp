@@ -27,7 +27,7 @@ struct PatchGrid {
 struct PatchOffsets {
   Memory<std::int32_t> position;  // (batch * patches down * patches across)
   Memory<std::int32_t> element;   // (size * size * channels)
-  std::int64_t stride = 0;        ///< where patches are single pixels: their channels; else 0
+  std::int64_t stride = 0;        ///< where patches are all the pixels, one each: their channels; else 0
 };
 
 PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
@@ -52,7 +52,7 @@ PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
     }
   }
   return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element),
-          kernel_size == 1 ? shape.channels : 0};
+          kernel_size == 1 && grid.stride == 1 ? shape.channels : 0};
 }
 
 /// The same every step, so they are computed once per device and shape; the network's own thread is the only
@@ -101,8 +101,8 @@ Array turned(const Array& weight) {
 /// The gradient of an output with a stride as one without: zeros stand where no patch has its middle.
 Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
   if (stride == 1) return gradient;
-  Array result({shape.batch, shape.height, shape.width, shape.channels});
-  spread(gradient.values(), shape, stride, result.values());
+  Array result({shape.batch, shape.height, shape.width, shape.channels}, gradient.storage());
+  spread(gradient.numbers(), shape, stride, result.numbers());
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Forward and backward of a residual sum.
 #include "sim/layers/residual.hpp"
 
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/elementwise.hpp>
 
 namespace halfscope {
@@ -11,8 +12,8 @@ TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, Te
     throw RequestError("layer " + name + ": the branch " + to_string(first.shape()) + " and the shortcut " +
                        to_string(second.shape()) + " differ in shape");
   }
-  Array y = first.clone();
-  add(second.values(), y.values());
+  Array y = stored(first.clone(), Storage::float32);
+  add(second.numbers(), y.values());
 
   const auto backward = [branch, shortcut](Tape& t, Array gradient) {
     t.add_gradient(branch, gradient.clone(), Rounds::no);

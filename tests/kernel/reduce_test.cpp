@@ -103,8 +103,8 @@ TEST_CASE("several matrices are summed as each by itself", "[reduce]") {
     ReductionCounters merged;
     for (std::size_t m = 0; m < 3; ++m) {
       merged.merge(counted_column_sums(terms, model, std::span(alone).subspan(20 * m, 20)));
-      terms.x += 200 * 20;
-      terms.y += 200 * 20;
+      terms.x = terms.x.from(200 * 20);
+      terms.y = terms.y.from(200 * 20);
     }
     CHECK(together == alone);
     CHECK(counted == merged);

@@ -41,6 +41,10 @@ TEST_CASE("native execution of a classifier gives the bits of emulation", "[pari
   check_native(config, dataset);
 }
 
+TEST_CASE("native execution of a residual network gives the bits of emulation", "[parity][native][cuda]") {
+  check_native(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
+}
+
 TEST_CASE("native execution of a detector gives the bits of emulation", "[parity][native][cuda]") {
   check_native(watched({.model = "ssd", .policy = "fp16_mixed"}), Corners{});
 }

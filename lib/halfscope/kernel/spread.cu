@@ -6,27 +6,27 @@ namespace halfscope::cuda {
 namespace {
 
 struct Spread {
-  const float* x;
+  ElementReader x;
   ImageShape shape;
   std::int64_t spacing;
-  float* y;
+  ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t channel = i % shape.channels, pixel = i / shape.channels;
     const std::int64_t column = pixel % shape.width, line = pixel / shape.width;
     const std::int64_t row = line % shape.height, image = line / shape.height;
     if (row % spacing != 0 || column % spacing != 0) {
-      y[i] = 0.0f;
+      y.set(i, 0.0f);
       return;
     }
     const std::int64_t height = (shape.height + spacing - 1) / spacing;
     const std::int64_t width = (shape.width + spacing - 1) / spacing;
-    y[i] = x[((image * height + row / spacing) * width + column / spacing) * shape.channels + channel];
+    y.set(i, x[((image * height + row / spacing) * width + column / spacing) * shape.channels + channel]);
   }
 };
 
 }  // namespace
 
-void spread(std::span<const float> x, const ImageShape& shape, std::int64_t spacing, std::span<float> y) {
+void spread(const ConstValues& x, const ImageShape& shape, std::int64_t spacing, const Values& y) {
   for_each(static_cast<std::int64_t>(y.size()), Spread{on_device(x), shape, spacing, on_device(y)}, "spread");
 }
 
