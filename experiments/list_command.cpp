@@ -56,6 +56,7 @@ Json experiments() {
                     {"summary", experiment.summary},
                     {"paper", experiment.paper},
                     {"arms", arms},
+                    {"varied", experiment.varied},
                     {"gpu_arms", gpu_arms}});
   }
   return list;

@@ -10,6 +10,8 @@ from pathlib import Path
 import gpu_programs
 
 TEXT_DATASETS = ("kjv_text",)
+# How a GPU trains: tensors in 16 bits, products by cuBLAS, but for experiments that vary how these add up.
+NATIVE, LIBRARY = "execution=native", "accumulate=fp32_fast"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Plan:
     arms: tuple[str, ...]
     text_arms: tuple[str, ...]
     seeds: int
+    varied: str  # the setting that tells the arms apart
 
     def runs(self, out: Path) -> list[Path]:
         return [out / self.name / arm / f"seed{seed}" for seed in range(self.seeds) for arm in self.arms]
@@ -72,7 +75,7 @@ def read_plans(request: Request) -> list[Plan]:
         arms = tuple(entry["gpu_arms"])
         kinds = {arm["name"]: arm["dataset"] for arm in entry["arms"]}
         text_arms = tuple(arm for arm in arms if kinds[arm] in TEXT_DATASETS)
-        plans.append(Plan(entry["name"], arms, text_arms, request.seeds))
+        plans.append(Plan(entry["name"], arms, text_arms, request.seeds, entry["varied"]))
     return plans
 
 
@@ -94,6 +97,12 @@ def link_data(request: Request) -> None:
         link.symlink_to(path.resolve())
 
 
+def settings_of(request: Request, plan: Plan) -> list[str]:
+    """KEY=VALUE, those of the request last: they win."""
+    native = [NATIVE, *([] if plan.varied == "accumulate" else [LIBRARY])] if request.device == "cuda" else []
+    return [*native, *request.settings]
+
+
 def commands(request: Request, plan: Plan) -> list[list[str]]:
     """One for arms that train on images, one for those that train on text; the last one writes the summary of both."""
     image_arms = tuple(arm for arm in plan.arms if arm not in plan.text_arms)
@@ -103,6 +112,6 @@ def commands(request: Request, plan: Plan) -> list[list[str]]:
             continue
         command = [str(request.program), "run", plan.name, "--scale", request.scale, "--device", request.device]
         command += ["--arms", ",".join(arms), "--seeds", str(plan.seeds), "--out", ".", "--resume"]
-        command += [word for setting in request.settings for word in ("--set", setting)]
+        command += [word for setting in settings_of(request, plan) for word in ("--set", setting)]
         found.append([*command, *(["--data", name] if given else [])])
     return found

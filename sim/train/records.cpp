@@ -57,10 +57,10 @@ std::string histogram_members(const ExponentHistogram& histogram) {
   for (const auto& [key, field] :
        {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::pow2),
         std::pair("top", &BinadeCounts::top), std::pair("subnormal_carry", &BinadeCounts::ts)}) {
-    fmt::format_to(std::back_inserter(members), R"(,"{}":)", key);
+    members.append(",\"").append(key).append("\":");
     for (int exponent = first; exponent <= last; ++exponent) {
-      fmt::format_to(std::back_inserter(members), "{}{}", exponent == first ? '[' : ',',
-                     histogram.binade(exponent).*field);
+      const fmt::format_int count(histogram.binade(exponent).*field);
+      (members += exponent == first ? '[' : ',').append(count.data(), count.size());
     }
     members += ']';
   }
@@ -115,7 +115,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
     json["updates"] = list_of(record.observations->updates);
     json["reductions"] = list_of(record.observations->reductions);
     for (const HistogramRecord& histogram : record.observations->histograms) {
-      text.histograms += histogram_line(record.step, histogram) + "\n";
+      text.histograms.append(histogram_line(record.step, histogram)) += '\n';
     }
   }
   text.metrics += to_line(json) + "\n";
