@@ -48,7 +48,7 @@ void widen_isa<target_isa>(StoredType type, const std::byte* in, float* out, std
     case StoredType::bf16:
       return widen_bf16(in, out, count);
     case StoredType::f32:
-      std::memcpy(out, in, count * sizeof(float));
+      if (count > 0) std::memcpy(out, in, count * sizeof(float));
       return;
     case StoredType::f64:
       return round_to_odd(in, out, count);
