@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ from torch import nn
 
 from halfscope.torch import watch
 
-STEPS = 20
+STEPS = 10
 
 
 class Task(NamedTuple):
@@ -72,14 +72,14 @@ CASES: dict[str, Watching] = {
 
 
 class Cost(NamedTuple):
-    """Mean seconds of a step: by the clock, and of the processor."""
+    """Seconds: by the clock, and of the processor."""
 
     clock: float
     processor: float
 
 
-def step_cost(task: Task, watching: Watching) -> Cost:
-    """Over STEPS steps: two of them watched where every tenth is."""
+def training_step(task: Task, watching: Watching, stack: ExitStack) -> Callable[[], None]:
+    """One step of a new model that is watched until `stack` is left."""
     torch.manual_seed(0)
     layers = [part for i, o in zip(task.sizes, task.sizes[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
     model = nn.Sequential(*layers[:-1])
@@ -91,34 +91,40 @@ def step_cost(task: Task, watching: Watching) -> Cost:
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()
 
-    with watching(model, optimizer):
-        step()  # the first is always watched, and the slowest
-        clock, processor = time.perf_counter(), time.process_time()
-        for _ in range(STEPS):
-            step()
-        return Cost((time.perf_counter() - clock) / STEPS, (time.process_time() - processor) / STEPS)
+    stack.enter_context(watching(model, optimizer))
+    return step
 
 
-def least(costs: list[Cost]) -> Cost:
-    return Cost(min(cost.clock for cost in costs), min(cost.processor for cost in costs))
+def cost_of(step: Callable[[], None]) -> Cost:
+    """Of STEPS steps, so that one of them is watched where every tenth is."""
+    clock, processor = time.perf_counter(), time.process_time()
+    for _ in range(STEPS):
+        step()
+    return Cost(time.perf_counter() - clock, time.process_time() - processor)
 
 
 def compare(task: Task, threads: int, rounds: int) -> None:
-    """A line per case."""
+    """A line per case: the cases take turns, and each is compared with its neighbours of the same round."""
     torch.set_num_threads(threads)
     costs: dict[str, list[Cost]] = {name: [] for name in CASES}
-    for _ in range(rounds):
-        for name, watching in CASES.items():
-            costs[name].append(step_cost(task, watching))
-    alone = least(costs["alone"])
+    with ExitStack() as stack:
+        steps = {name: training_step(task, watching, stack) for name, watching in CASES.items()}
+        for step in steps.values():
+            for _ in range(STEPS):  # the first is the slowest
+                step()
+        for _ in range(rounds):
+            for name, step in steps.items():
+                costs[name].append(cost_of(step))
     for name, found in costs.items():
-        typical, own = statistics.median(cost.clock for cost in found), least(found)
-        ratios = f"{own.clock / alone.clock:9.2f} {own.processor / alone.processor:10.2f}"
-        print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {ratios}", flush=True)
+        pairs = list(zip(found, costs["alone"]))
+        typical = statistics.median(cost.clock for cost in found) / STEPS
+        clock = statistics.median(own.clock / alone.clock for own, alone in pairs)
+        processor = statistics.median(own.processor / alone.processor for own, alone in pairs)
+        print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {clock:9.2f} {processor:10.2f}", flush=True)
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     for task in TASKS:
         layers = len(task.sizes) - 1
         print(f"{task.parameters:,} parameters in {layers} layers, batch {task.batch}, Adam; {rounds} rounds of {STEPS} steps")
