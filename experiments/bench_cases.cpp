@@ -82,17 +82,21 @@ BenchResult function_of_array(Elementary function) {
       Sign::positive);
 }
 
-/// Two square matrices and their product.
+/// Two square matrices of FP16 numbers, uniform on [-1, 1), and their product.
 struct Product {
   Product(std::string_view accumulate, int matrix_size)
       : model(parse_accumulate_model(accumulate)), size(matrix_size) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = RandomStream{.seed = 3}.uniform(i) - 0.5f;
-    b = a;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      a[i] = 2 * RandomStream{.seed = 3}.uniform(i) - 1;
+      b[i] = 2 * RandomStream{.seed = 4}.uniform(i) - 1;
+    }
+    for (std::vector<float>* values : {&a, &b}) round(*values, *values, Quantizer{.format = fp16});
   }
   [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
   void ours(int threads) {
     set_thread_count(threads);
-    gemm({a.data(), row.values(), column.values()}, {b.data(), size, size}, c, model);
+    gemm({a.data(), row.values(), column.values(), MatrixLayout::plain, size}, {b.data(), size, size}, c,
+         model);
     set_thread_count(1);
   }
   void eigens() {
@@ -103,7 +107,7 @@ struct Product {
   AccumulateModel model;
   int size;
   std::vector<float> a = std::vector<float>(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)),
-                     b, c = a;
+                     b = a, c = a;
   Memory<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
 };
 

@@ -48,7 +48,8 @@ void against_eigen(benchmark::State& state, Isa isa, const AccumulateModel& mode
     (void)iteration;
     fastest_eigen = std::min(fastest_eigen, seconds([&] { eigen_c.noalias() = eigen_a * eigen_b; }));
     const double time = seconds([&] {
-      gemm({a.data(), rows.values(), columns.values()}, {b.data(), size, size}, c, model);
+      gemm({a.data(), rows.values(), columns.values(), MatrixLayout::plain, size}, {b.data(), size, size}, c,
+           model);
     });
     fastest = std::min(fastest, time);
     state.SetIterationTime(time);
@@ -59,9 +60,9 @@ void against_eigen(benchmark::State& state, Isa isa, const AccumulateModel& mode
 }
 
 [[maybe_unused]] const bool registered = [] {
-  for (const char* name :
-       {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)", "bf16_sequential",
-        "tensor_core(volta)", "tensor_core(ampere)", "tensor_core(hopper)", "bf16_tensor_core(hopper)"}) {
+  for (const char* name : {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_fused",
+                           "fp16_chunked(64)", "bf16_sequential", "tensor_core(volta)", "tensor_core(ampere)",
+                           "tensor_core(hopper)", "bf16_tensor_core(hopper)"}) {
     for (const std::int64_t size : {256, 1024}) {
       for (const Isa isa : available_isas()) {
         const std::string full =

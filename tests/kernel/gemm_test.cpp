@@ -2,7 +2,6 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/gemm.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,20 +9,13 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/matrix_products.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {
-
-struct Extents {
-  std::int64_t rows, columns, depth;
-};
-
-std::size_t size_of(std::int64_t a, std::int64_t b) {
-  return static_cast<std::size_t>(a * b);
-}
 
 /// Every listed model that products have, and the operand formats and chunks that the list leaves out.
 std::vector<AccumulateModel> product_models() {
@@ -40,75 +32,6 @@ std::vector<AccumulateModel> product_models() {
     if (entry.name.starts_with("tensor_core")) models.push_back(parse_accumulate_model(entry.name));
   }
   return models;
-}
-
-std::vector<float> defined_product(const GatherMatrix& a, const std::vector<float>& b, std::int64_t columns,
-                                   const AccumulateModel& model) {
-  std::vector<float> c;
-  std::vector<float> row(a.column.size()), column(a.column.size());
-  for (const std::int32_t m : a.row) {
-    for (std::size_t k = 0; k < row.size(); ++k) row[k] = a.data[m + a.column[k]];
-    for (std::size_t n = 0; n < static_cast<std::size_t>(columns); ++n) {
-      for (std::size_t k = 0; k < row.size(); ++k) column[k] = b[k * static_cast<std::size_t>(columns) + n];
-      c.push_back(accumulate_products(row, column, model));
-    }
-  }
-  return c;
-}
-
-std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y) {
-  REQUIRE(x.size() == y.size());
-  std::size_t different = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) different += same_bits(x[i], y[i]) ? 0u : 1u;
-  return different;
-}
-
-struct Operands {
-  std::vector<float> a, b;
-};
-
-/// The product on the device.
-std::vector<float> device_product(const Operands& operands, const Extents& extents,
-                                  const GatherMatrix& matrix, const AccumulateModel& model) {
-  const SimulatedDevice simulated;
-  const DeviceScope scope(Device::cuda);
-  const auto a = Memory<float>::from(operands.a), b = Memory<float>::from(operands.b);
-  const auto row = Memory<std::int32_t>::from(matrix.row), column = Memory<std::int32_t>::from(matrix.column);
-  Memory<float> c(size_of(extents.rows, extents.columns));
-  gemm({a.data(), row.values(), column.values()}, {b.data(), extents.depth, extents.columns}, c.values(),
-       model);
-  return c.to_host();
-}
-
-void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
-                   const AccumulateModel& model) {
-  const std::vector<float> expected = defined_product(matrix, operands.b, extents.columns, model);
-  for (const Isa isa : available_isas()) {
-    const ForcedIsa forced(isa);
-    INFO(to_string(model) << " on " << name_of(isa) << ": " << extents.rows << " x " << extents.columns
-                          << " over " << extents.depth);
-    std::vector<float> c(expected.size(), -1.0f);
-    gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, c, model);
-    CHECK(count_different(c, expected) == 0);
-  }
-  if (!can_use_device()) return;
-  INFO(to_string(model) << " on the device: " << extents.rows << " x " << extents.columns << " over "
-                        << extents.depth);
-  CHECK(count_different(device_product(operands, extents, matrix, model), expected) == 0);
-}
-
-/// Plain and transposed.
-void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model) {
-  for (const bool transposed : {false, true}) {
-    const auto rows = strided_offsets(extents.rows, transposed ? 1 : extents.depth);
-    const auto columns = strided_offsets(extents.depth, transposed ? extents.rows : 1);
-    check_product(operands, extents, {operands.a.data(), rows.values(), columns.values()}, model);
-  }
-}
-
-Operands uniform_operands(const Extents& extents) {
-  return {uniform_floats(size_of(extents.rows, extents.depth), -1, 1, 1),
-          uniform_floats(size_of(extents.depth, extents.columns), -1, 1, 2)};
 }
 
 TEST_CASE("gemm is the ordered sum for plain and transposed matrices, every tile's edge included", "[gemm]") {
@@ -188,32 +111,6 @@ TEST_CASE("sums of random bit patterns are the definition's for every depth", "[
       check_products(uniform_operands(extents), extents, model);
     }
   }
-}
-
-TEST_CASE("FP16 sums that pass 2^15 or overflow on their way are the definition's", "[gemm]") {
-  // Columns: to 2^15 and back; to infinity; past the largest number, but not when rounded; a product that
-  // overflows against a sum that would bring it back; a product that comes to zero, and its sign.
-  const std::vector<std::vector<float>> columns{
-      {0x1p14f, 0x1p14f, 1, -0x1p15f}, {0x1p15f, 0x1p15f, -0x1p15f, -1},  {65504, 15, 1, -65504},
-      {-0x1p15f, 0x1p16f, -1, 0},      {-0x1p-26f, -0.0f, -0x1p-26f, -0}, {1, 0x1p-11f, 0x1p-10f, -0x1p-25f}};
-  const Extents extents{21, 45, 4};
-  std::vector<float> b(size_of(extents.depth, extents.columns));
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] = columns[i % 45 % columns.size()][i / 45];
-  for (const float a : {1.0f, -1.0f, 0.5f}) {
-    const Operands operands{std::vector<float>(size_of(extents.rows, extents.depth), a), b};
-    for (const char* name : {"fp16_sequential", "fp16_chunked(3)", "fp16_fused", "tensor_core(hopper)"}) {
-      check_products(operands, extents, parse_accumulate_model(name));
-    }
-  }
-}
-
-TEST_CASE("one rounding is not two", "[gemm][fused][known]") {
-  // 1 + 2^-10 squared is 1 + 2^-9 + 2^-20; less 1 + 2^-9, only a fused operation keeps 2^-20.
-  const std::vector<float> a{1, 1 + 0x1p-10f}, b{-(1 + 0x1p-9f), 1 + 0x1p-10f};
-  CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_fused")) == 0x1p-20f);
-  CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_sequential")) == 0);
-  CHECK_THROWS_AS(parse_accumulate_model("e7m22_fused"), RequestError);
-  CHECK_THROWS_AS(accumulate(a, parse_accumulate_model("fp16_fused")), RequestError);
 }
 
 TEST_CASE("sixteen products of the largest kind pass 31 bits and are still exact", "[gemm][tensor_core]") {

@@ -1,5 +1,11 @@
-// Sums of products rounded to FP16 by additions alone, which hold unless something overflows; only for
-// kernel/*.cpp, which are compiled once per instruction set.
+// Sums of products rounded to FP16 by the rounding of FP32 operations, in ways that are fast but do not hold
+// for all numbers, and tell where they did not; only for kernel/*.cpp, which are compiled once per
+// instruction set.
+//
+// Nearest even to 11 significand bits: 8191 x lies 13 binades above x, so that FP32 rounds it to where x has
+// its 11th bit. 8192 x has no places below that one, and 8192 x - rounded(8191 x) is x, rounded there:
+// exactly, with the same ties. Where 8191 x lies in the binade below, x is so close to a power of two that
+// one more place makes no difference.
 #pragma once
 
 #include <halfscope/kernel/vector.hpp>
@@ -7,6 +13,10 @@
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {
 namespace {
+
+/// A tile of sums.
+template <std::size_t rows, std::size_t vectors>
+using Sums = Floats[rows][vectors];
 
 #if defined(__FMA__)
 HALFSCOPE_HD Floats fused(Floats a, Floats b, Floats c) {
@@ -25,38 +35,115 @@ HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
 #endif
 }
 
-/// Sums and one factor are kept times 2^100. Then what rounds numbers from 2^15 on is beyond all floats: they
-/// become infinite or NaN, and stay that until the end, where it is seen.
-constexpr float fp16_scale = 0x1p100f;
-
-/// x, scaled, rounded to the places that FP16 has in this binade, a power of two: adding 1.5 * 2^13 of it
-/// cuts off all that lies below 2^-10 of it. The sign of zeros is lost.
-HALFSCOPE_HD Floats round_in_binade(Floats x, Floats binade) {
-  const Floats to_magic = all_lanes(12288.0f);
-  return fused_less(binade, to_magic, fused(binade, to_magic, x));
+/// a b - c
+HALFSCOPE_HD Floats fused_minus(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fmsub_ps(a, b, c);
+#else
+  return _mm256_fmsub_ps(a, b, c);
+#endif
 }
 
-/// Product and sum rounded one after the other. Sums of FP16 numbers have no places below FP16's smallest, so
-/// that only products see the subnormal numbers' binade; zeros of either sign add up to +0.
-struct ScaledInTurn {
-  static constexpr float scale = fp16_scale;
+/// Product and sum rounded one after the other. Sums are kept times 2^100: then 8191 times what FP16 may not
+/// hold, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
+/// seen. Zeros of either sign add up to +0.
+struct TryInTurn {
+  static constexpr float scale = 0x1p100f;
+  static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums hold
 
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
-    const Floats product = a * b;
-    const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(product) & 0x7F800000;
-    const Floats addend = round_in_binade(product, as_floats(binade > subnormal ? binade : subnormal));
-    const Floats sum = c + addend;
-    return round_in_binade(sum, as_floats(as_ints(sum) & static_cast<std::int32_t>(0xFF800000u)));
+  /// Sums of FP16 numbers have no places below FP16's smallest: only products may come to subnormal numbers.
+  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) {
+    const Floats sum = c + rounded_product(a * b);
+    return fused_minus(sum, all_lanes(8192.0f), sum * all_lanes(8191.0f));
   }
 
-  /// Whether no sum or product was beyond the range that is rounded this way.
-  HALFSCOPE_HD static bool holds(Floats sum) {
-    const Floats nan_unless_finite = sum - sum;
+  template <std::size_t rows, std::size_t vectors>
+  HALFSCOPE_HD bool hold(const Sums<rows, vectors>& sums) const {
+    bool all = true;
+    for (const auto& row : sums) {
+      for (const Floats& sum : row) all = all && is_finite(sum);
+    }
+    return all;
+  }
+
+ private:
+  HALFSCOPE_HD static Floats rounded_product(Floats x) {
+#if defined(__AVX512DQ__)
+    // 8192 x, or where that is larger a number whose last place is FP16's smallest number; either signed as
+    // x.
+    constexpr int larger_magnitude = 3;
+    const Floats above =
+        _mm512_range_ps(x * all_lanes(8192.0f), all_lanes(0x1.8p-1f * scale), larger_magnitude);
+    return above - (above - x);
+#else
+    // Adding 1.5 * 2^13 of x's binade, or of that of subnormal numbers, cuts off what lies below.
+    const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(x) & 0x7F800000;
+    const Floats unit = as_floats(binade > subnormal ? binade : subnormal), places = all_lanes(12288.0f);
+    return fused_less(unit, places, fused(unit, places, x));
+#endif
+  }
+
+  HALFSCOPE_HD static bool is_finite(Floats x) {
+    const Floats nan_unless_finite = x - x;
 #if defined(__AVX512F__)
     return _mm512_cmp_ps_mask(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q) == 0;
 #else
     return _mm256_movemask_ps(_mm256_cmp_ps(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q)) == 0;
 #endif
+  }
+};
+#endif
+
+#if defined(__AVX512F__)
+/// Product and add rounded once. FP32 rounds the exact sum down and up; halfway between the two lies a number
+/// on the same side of every tie as the sum, and 8191 times it is 8191.5 times the one less half the other,
+/// which an FMA rounds once. Sums are kept times 2^15: then those that come to FP16's subnormal numbers,
+/// which have fewer places, and zeros are those below 2, without the highest bit of the exponent.
+struct TryFused {
+  static constexpr float scale = 0x1p15f;
+  static constexpr std::size_t terms = 8;  ///< since now and then a sum is close to zero
+  /// To what the products of 256 terms may add up. With as much before, no sum overflows, and rounding makes
+  /// that larger by (1 + 2^-12)^256 at most.
+  static constexpr float most_added = 0x1p14f;
+
+  Ints normal = all_lanes(0xFFFFFFFFu);  ///< the bits that all sums had
+
+  template <std::size_t rows, std::size_t vectors>
+  HALFSCOPE_HD static bool can_start(const Sums<rows, vectors>& sums) {
+    __mmask16 all = 0xFFFF;
+    for (const auto& row : sums) {
+      for (const Floats& sum : row) {
+        all &= _mm512_cmp_ps_mask(_mm512_abs_ps(sum), all_lanes(most_added), _CMP_LE_OQ);
+      }
+    }
+    return all == 0xFFFF;
+  }
+
+  /// The last step of every other vector is an FMA, so that adders and multipliers are both busy.
+  template <std::size_t vectors>
+  HALFSCOPE_HD void add_row(Floats (&sums)[vectors], Floats a, const Floats (&b)[vectors]) {
+    for (std::size_t j = 0; j < vectors; ++j) {
+      constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
+                    up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+      const Floats below = _mm512_fmadd_round_ps(a, b[j], sums[j], down),
+                   above = _mm512_fmadd_round_ps(a, b[j], sums[j], up);
+      normal &= as_ints(below);
+      const Floats rest = fused_minus(below, all_lanes(8191.5f), scaled(above, -1));
+      sums[j] = j % 2 == 0 ? scaled(below, 13) - rest : fused_minus(below, all_lanes(8192.0f), rest);
+    }
+  }
+
+  template <std::size_t rows, std::size_t vectors>
+  HALFSCOPE_HD bool hold(const Sums<rows, vectors>&) const {
+    constexpr int highest_exponent_bit = 1 << 30;
+    const auto bits = reinterpret_cast<__m512i>(normal);
+    return _mm512_test_epi32_mask(bits, _mm512_set1_epi32(highest_exponent_bit)) == 0xFFFF;
+  }
+
+ private:
+  /// x 2^power by its exponent alone, for numbers that are not zero; it leaves the multipliers to others.
+  HALFSCOPE_HD static Floats scaled(Floats x, int power) {
+    return as_floats(as_ints(as_words(as_ints(x)) + (static_cast<std::uint32_t>(power) << 23)));
   }
 };
 #endif

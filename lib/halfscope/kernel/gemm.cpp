@@ -21,10 +21,21 @@ struct InTurn {
   HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return to(c + to(a * b)); }
 };
 
+/// Where sums are added up in one way only.
+struct NotTried {};
+template <typename Try>
+constexpr bool is_tried = !std::is_same_v<Try, NotTried>;
+/// Whether what is tried may only start where all sums are bounded.
+template <typename Try>
+constexpr bool is_limited = requires {
+  Try::most_added;
+};
+
 /// As many rows as leave registers for the rounding between the adds.
-template <typename Step>
+template <typename Step, typename Try>
 constexpr std::size_t tile_rows = lanes < 16                               ? 4
                                   : std::is_same_v<Step, InTurn<KeepFp32>> ? 12
+                                  : is_limited<Try>                        ? 6
                                                                            : 8;
 /// Terms per pass: this many rows of one tile's columns of b stay in the first-level cache.
 constexpr std::size_t depth_block = 256;
@@ -37,138 +48,222 @@ struct Panel {
   std::size_t c_stride;
 };
 
+/// How all sums are added up: by `step`, and faster by `Try` where that holds.
+template <typename Step, typename Try = NotTried>
+struct Order {
+  AccumulateOrder order;
+  std::size_t terms_per_pass;  ///< at most depth_block if something is tried
+  Step step;
+  float largest_a = 0;  ///< magnitude; only for a `Try` that is limited by it
+};
+
 /// The terms [k0, k1) of every sum. A pass goes on from the sum so far, or if it is a chunk is a sum of its
 /// own, which is then added to it.
-template <typename Step>
 struct Pass {
   std::size_t k0, k1;
-  AccumulateOrder order;
-  Step step;
+  Panel panel;          ///< from term k0 on
+  const float* scaled;  ///< the panel's b for what is tried, contiguous; null: nothing is
 };
 
 HALFSCOPE_HD Floats with_one_nan(Floats x) {
   return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
 }
 
-/// Whether a step's sums may turn out not to hold. Then b's terms are given and the sums kept times
-/// `Step::scale`.
-template <typename Step>
-constexpr bool is_scaled = requires {
-  Step::scale;
+template <std::size_t rows, std::size_t vectors>
+HALFSCOPE_HD void multiply_all(Sums<rows, vectors>& sums, float factor) {
+  for (auto& row : sums) {
+    for (Floats& sum : row) sum *= factor;
+  }
+}
+
+/// Rows of a, and of those the columns that belong to some terms.
+template <std::size_t rows>
+struct Left {
+  const float* row[rows];
+  const std::int32_t* column;
 };
 
-template <typename Step>
-constexpr float scale_of() {
-  if constexpr (is_scaled<Step>) return Step::scale;
-  return 1;
-}
+/// Rows of b that belong to some terms.
+struct Right {
+  const float* row;
+  std::size_t stride;
+};
 
-template <typename Step, std::size_t rows, std::size_t vectors>
-HALFSCOPE_HD bool all_hold(const Floats (&sum)[rows][vectors]) {
-  bool all = true;
-  if constexpr (is_scaled<Step>) {
-    for (const auto& row : sum)
-      for (const Floats& x : row) all = all && Step::holds(x);
-  }
-  return all;
-}
-
-/// One tile of c: `rows` by `vectors * lanes`, from a panel that starts at term k0. Between passes the
-/// partial sums wait in c, unrounded, so that passes that are no chunks do not change a bit. False, and c as
-/// it was, where the sums do not hold.
+/// Adds `terms` products to every sum.
 template <std::size_t rows, std::size_t vectors, typename Step>
-bool tile(const GatherMatrix& a, const Panel& panel, std::size_t m, const Pass<Step>& pass) {
-  const Step step = pass.step;
-  const bool starts_at_zero = pass.k0 == 0 || pass.order == AccumulateOrder::chunked;
-  const float* a_row[rows];
-  Floats sum[rows][vectors];
-  for (std::size_t i = 0; i < rows; ++i) {
-    a_row[i] = static_cast<const float*>(a.data.data) + a.row[m + i];
-    for (std::size_t j = 0; j < vectors; ++j) {
-      sum[i][j] =
-          starts_at_zero ? Floats{} : load(panel.c + (m + i) * panel.c_stride + j * lanes) * scale_of<Step>();
-    }
-  }
-  const float* b_row = panel.b;
-  for (std::size_t k = pass.k0; k < pass.k1; ++k, b_row += panel.b_stride) {
+HALFSCOPE_HD void add_products(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
+                               Step& step) {
+  for (std::size_t k = 0; k < terms; ++k, b.row += b.stride) {
     Floats b_k[vectors];
-    for (std::size_t j = 0; j < vectors; ++j) b_k[j] = load(b_row + j * lanes);
+    for (std::size_t j = 0; j < vectors; ++j) b_k[j] = load(b.row + j * lanes);
     const std::int32_t column = a.column[k];
 #pragma GCC unroll 12
     for (std::size_t i = 0; i < rows; ++i) {
-      const Floats a_ik = all_lanes(a_row[i][column]);
-      for (std::size_t j = 0; j < vectors; ++j) sum[i][j] = step.add_product(sum[i][j], a_ik, b_k[j]);
+      const Floats a_ik = all_lanes(a.row[i][column]);
+      if constexpr (requires { step.add_row(sums[i], a_ik, b_k); }) {
+        step.add_row(sums[i], a_ik, b_k);
+      } else {
+        for (std::size_t j = 0; j < vectors; ++j) sums[i][j] = step.add_product(sums[i][j], a_ik, b_k[j]);
+      }
     }
   }
-  if (!all_hold<Step>(sum)) return false;
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < vectors; ++j) {
-      float* c = panel.c + (m + i) * panel.c_stride + j * lanes;
-      sum[i][j] *= 1 / scale_of<Step>();
-      if (pass.order == AccumulateOrder::chunked) sum[i][j] += pass.k0 == 0 ? Floats{} : load(c);
-      store(c, with_one_nan(sum[i][j]));
-    }
+}
+
+/// The same by `step` to sums as they were before what was tried did not hold. Rare, and out of line, so that
+/// it takes no registers elsewhere.
+template <typename Try, std::size_t rows, std::size_t vectors, typename Step>
+[[gnu::noinline]] void add_again(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
+                                 Step step) {
+  multiply_all(sums, 1 / Try::scale);
+  add_products(sums, a, b, terms, step);
+  multiply_all(sums, Try::scale);
+}
+
+/// Adds a pass's products by trying, and where sums turn out not to hold, the last terms anew by `step`.
+template <typename Try, std::size_t rows, std::size_t vectors, typename Step>
+HALFSCOPE_HD void try_products(Sums<rows, vectors>& sums, Left<rows> a, const Pass& pass, Step step) {
+  const std::size_t depth = pass.k1 - pass.k0;
+  multiply_all(sums, Try::scale);
+  for (std::size_t k = 0; k < depth; k += Try::terms, a.column += Try::terms) {
+    const std::size_t terms = depth - k < Try::terms ? depth - k : Try::terms;
+    Sums<rows, vectors> before;
+    std::memcpy(before, sums, sizeof sums);
+    Try attempt;
+    add_products(sums, a, {pass.scaled + k * vectors * lanes, vectors * lanes}, terms, attempt);
+    if (attempt.hold(sums)) continue;
+    add_again<Try>(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms, step);
+    std::memcpy(sums, before, sizeof sums);
   }
+  multiply_all(sums, 1 / Try::scale);
+}
+
+template <typename Try, std::size_t rows, std::size_t vectors>
+HALFSCOPE_HD bool may_start(const Sums<rows, vectors>& sums) {
+  if constexpr (is_limited<Try>) return Try::can_start(sums);
   return true;
 }
 
-/// How all sums are added up: by `step`, and where those do not hold by `fallback`.
-template <typename Step, typename Fallback = Step>
-struct Order {
-  AccumulateOrder order;
-  std::size_t terms_per_pass;  ///< at most depth_block where the step is scaled
-  Step step;
-  Fallback fallback = {};
-};
-
-/// The terms from k0 on of a panel.
-Panel from_term(const Panel& panel, std::size_t k0) {
-  return {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride};
+/// One tile of c: `rows` by `vectors * lanes`. Between passes the partial sums wait in c, unrounded, so that
+/// passes that are no chunks do not change a bit.
+template <std::size_t rows, std::size_t vectors, typename Step, typename Try>
+void tile(const GatherMatrix& a, std::size_t m, const Pass& pass, const Order<Step, Try>& order) {
+  const bool is_chunk = order.order == AccumulateOrder::chunked;
+  Left<rows> left{{}, a.column.data() + pass.k0};
+  Sums<rows, vectors> sums;
+  float* const c = pass.panel.c + m * pass.panel.c_stride;
+  for (std::size_t i = 0; i < rows; ++i) {
+    left.row[i] = static_cast<const float*>(a.data.data) + a.row[m + i];
+    for (std::size_t j = 0; j < vectors; ++j) {
+      sums[i][j] = pass.k0 == 0 || is_chunk ? Floats{} : load(c + i * pass.panel.c_stride + j * lanes);
+    }
+  }
+  const auto add = [&] {
+    Step step = order.step;
+    add_products(sums, left, {pass.panel.b, pass.panel.b_stride}, pass.k1 - pass.k0, step);
+  };
+  if constexpr (is_tried<Try>) {
+    if (pass.scaled != nullptr && may_start<Try>(sums)) {
+      try_products<Try>(sums, left, pass, order.step);
+    } else {
+      add();
+    }
+  } else {
+    add();
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < vectors; ++j) {
+      float* const place = c + i * pass.panel.c_stride + j * lanes;
+      if (is_chunk) sums[i][j] += pass.k0 == 0 ? Floats{} : load(place);
+      store(place, with_one_nan(sums[i][j]));
+    }
+  }
 }
 
-/// `terms` of a panel, scaled: copied together where several tiles read them, since rows of b that are a
-/// power of two apart would push each other out of the cache.
+/// `terms` rows of a panel's b, scaled: copied together where several tiles read them, since rows of b that
+/// are a power of two apart would push each other out of the cache.
 template <std::size_t width>
-Panel copied(const Panel& panel, std::size_t terms, float scale, float* copy) {
+void copy_scaled(const Panel& panel, std::size_t terms, float scale, float* copy) {
   for (std::size_t k = 0; k < terms; ++k) {
     for (std::size_t n = 0; n < width; n += lanes) {
       store(copy + k * width + n, load(panel.b + k * panel.b_stride + n) * scale);
     }
   }
-  return {copy, width, panel.c, panel.c_stride};
 }
 
-template <std::size_t vectors, typename Step, typename Fallback>
+float largest_magnitude(const float* values, std::size_t count) {
+  std::uint32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (std::size_t i = 0; i < count; ++i) {
+    largest = magnitude_bits(values[i]) > largest ? magnitude_bits(values[i]) : largest;
+  }
+  return from_bits(largest);
+}
+
+/// Of some rows of a; NaNs count as larger than all numbers.
+[[maybe_unused]] float largest_magnitude(const GatherMatrix& a, const RowRange& range) {
+  const auto* const data = static_cast<const float*>(a.data.data);
+  const std::span<const std::int32_t> rows = a.row.subspan(
+      static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.last - range.first));
+  if (rows.empty() || a.column.empty()) return 0;
+  float largest = 0;
+  const auto include = [&](float found) {
+    if (magnitude_bits(found) > magnitude_bits(largest)) largest = found;
+  };
+  if (a.stride > 0 && a.layout == MatrixLayout::plain) {
+    for (const std::int32_t row : rows) include(largest_magnitude(data + row + a.column[0], a.column.size()));
+  } else if (a.stride > 0) {
+    for (const std::int32_t k : a.column) include(largest_magnitude(data + rows[0] + k, rows.size()));
+  } else {
+    for (const std::int32_t row : rows) {
+      for (const std::int32_t k : a.column) include(from_bits(magnitude_bits(data[row + k])));
+    }
+  }
+  return largest;
+}
+
+/// Whether what is tried may start, for all that these rows of b say.
+template <typename Try, typename Step>
+bool may_try(const Order<Step, Try>& order, const float* scaled, std::size_t terms, std::size_t width) {
+  if constexpr (is_limited<Try>) {
+    const float largest_b = largest_magnitude(scaled, terms * width) * (1 / Try::scale);
+    return static_cast<float>(terms) * order.largest_a * largest_b <= Try::most_added;
+  }
+  return true;
+}
+
+template <std::size_t vectors, typename Step, typename Try>
 void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
-                     const Order<Step, Fallback>& order) {
-  constexpr std::size_t rows = tile_rows<Step>;
+                     const Order<Step, Try>& order) {
+  constexpr std::size_t rows = tile_rows<Step, Try>;
   const std::size_t depth = a.column.size();
   const auto last = static_cast<std::size_t>(range.last);
   constexpr std::size_t width = vectors * lanes;
   alignas(vector_bytes) float copy[depth_block * width];
-  const bool copies = is_scaled<Step> || (order.terms_per_pass <= depth_block &&
-                                          range.last - range.first > 2 * std::int64_t{rows});
+  const bool copies =
+      order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
-    const Panel original = from_term(panel, k0);
-    const Panel here = copies ? copied<width>(original, k1 - k0, scale_of<Step>(), copy) : original;
-    const auto add_terms = [&]<std::size_t count>(std::size_t m) {
-      const bool holds = tile<count, vectors>(a, here, m, Pass<Step>{k0, k1, order.order, order.step});
-      if constexpr (is_scaled<Step>) {
-        if (!holds) tile<count, vectors>(a, original, m, Pass<Fallback>{k0, k1, order.order, order.fallback});
-      }
-    };
+    Pass pass{k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
+    if constexpr (is_tried<Try>) {
+      copy_scaled<width>(pass.panel, k1 - k0, Try::scale, copy);
+      if (may_try(order, copy, k1 - k0, width)) pass.scaled = copy;
+    }
+    if (pass.scaled == nullptr && copies) {
+      copy_scaled<width>(pass.panel, k1 - k0, 1, copy);
+      pass.panel.b = copy;
+      pass.panel.b_stride = width;
+    }
     auto m = static_cast<std::size_t>(range.first);
-    for (; m + rows <= last; m += rows) add_terms.template operator()<rows>(m);
-    for (; m + 4 <= last; m += 4) add_terms.template operator()<4>(m);
-    for (; m < last; ++m) add_terms.template operator()<1>(m);
+    for (; m + rows <= last; m += rows) tile<rows, vectors>(a, m, pass, order);
+    for (; m + 4 <= last; m += 4) tile<4, vectors>(a, m, pass, order);
+    for (; m < last; ++m) tile<1, vectors>(a, m, pass, order);
   }
 }
 
 /// The last columns, too few for a vector: computed in a copy that is padded with the same columns again.
-template <typename Step, typename Fallback>
+template <typename Step, typename Try>
 void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
-                   const Order<Step, Fallback>& order) {
+                   const Order<Step, Try>& order) {
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
@@ -185,9 +280,9 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
   delete[] padded;
 }
 
-template <typename Step, typename Fallback>
+template <typename Step, typename Try>
 void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
-              const Order<Step, Fallback>& order) {
+              const Order<Step, Try>& order) {
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
@@ -205,14 +300,15 @@ void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const Outpu
 void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const FloatFormat& format) {
   const auto with = [&](auto step) {
-    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step, step});
+    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
   };
 #if defined(__FMA__)
   if (format == FloatFormat{}) return with(FuseFp32{});
 #endif
 #if defined(__AVX512F__)
   if (format == FloatFormat{5, 10}) {
-    return with(FuseByOdd<RoundToFp16>{});
+    const float largest_a = largest_magnitude(a, range.rows);
+    return multiply(a, b, c, range, Order<FuseByOdd<RoundToFp16>, TryFused>{{}, depth_block, {}, largest_a});
   }
   with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
 #else
@@ -229,12 +325,12 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   const std::size_t terms =
       model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
   const auto with = [&](auto step) {
-    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step, step});
+    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step});
   };
   if (model.format == FloatFormat{}) return with(InTurn<KeepFp32>{});
 #if defined(__FMA__)
   if (model.format == FloatFormat{5, 10} && terms <= depth_block) {
-    return multiply(a, b, c, range, Order<ScaledInTurn, InTurn<RoundToFp16>>{model.order, terms, {}, {}});
+    return multiply(a, b, c, range, Order<InTurn<RoundToFp16>, TryInTurn>{model.order, terms, {}});
   }
 #endif
   if (model.format == FloatFormat{5, 10}) return with(InTurn<RoundToFp16>{});

@@ -31,10 +31,13 @@ struct Split {
   }
 };
 
-/// Pieces of some hundred rows, which share what they copy of b; where those are too few to keep threads
-/// level, first columns are split, then smaller pieces are made. A product of some ten microseconds is one.
+/// Pieces of rows, which share what they copy of b, some hundred of them; where those are too few to keep
+/// threads level, first columns are split, then smaller pieces are made. One thread only splits where the
+/// rows of a would leave the second-level cache. A product of some ten microseconds is one piece.
 Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  constexpr std::int64_t most_row_pieces = 64, wanted = 16, rows_per_piece = 5 * rows_per_tile;
+  const bool one_thread = thread_count() == 1;
+  const std::int64_t most_row_pieces = 64, wanted = one_thread ? 1 : 16;
+  const std::int64_t rows_per_piece = (one_thread ? 20 : 5) * rows_per_tile;
   Split split{rows, columns, 1, 1};
   if (rows * depth * columns < smallest_product) return split;
   const std::int64_t row_tiles = (rows + rows_per_tile - 1) / rows_per_tile;

@@ -1,0 +1,81 @@
+#include "tests/support/matrix_products.hpp"
+
+#include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
+#include "tests/support/random_arrays.hpp"
+#include "tests/support/twins.hpp"
+
+namespace halfscope {
+namespace {
+
+std::vector<float> defined_product(const GatherMatrix& a, const std::vector<float>& b, std::int64_t columns,
+                                   const AccumulateModel& model) {
+  std::vector<float> c;
+  std::vector<float> row(a.column.size()), column(a.column.size());
+  for (const std::int32_t m : a.row) {
+    for (std::size_t k = 0; k < row.size(); ++k) row[k] = a.data[m + a.column[k]];
+    for (std::size_t n = 0; n < static_cast<std::size_t>(columns); ++n) {
+      for (std::size_t k = 0; k < row.size(); ++k) column[k] = b[k * static_cast<std::size_t>(columns) + n];
+      c.push_back(accumulate_products(row, column, model));
+    }
+  }
+  return c;
+}
+
+void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
+                   const AccumulateModel& model) {
+  const std::vector<float> expected = defined_product(matrix, operands.b, extents.columns, model);
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    INFO(to_string(model) << " on " << name_of(isa) << ": " << extents.rows << " x " << extents.columns
+                          << " over " << extents.depth);
+    std::vector<float> c(expected.size(), -1.0f);
+    gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, c, model);
+    CHECK(count_different(c, expected) == 0);
+  }
+  if (!can_use_device()) return;
+  INFO(to_string(model) << " on the device: " << extents.rows << " x " << extents.columns << " over "
+                        << extents.depth);
+  CHECK(count_different(device_product(operands, extents, matrix, model), expected) == 0);
+}
+
+}  // namespace
+
+std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y) {
+  REQUIRE(x.size() == y.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) different += same_bits(x[i], y[i]) ? 0u : 1u;
+  return different;
+}
+
+std::vector<float> device_product(const Operands& operands, const Extents& extents,
+                                  const GatherMatrix& matrix, const AccumulateModel& model) {
+  const SimulatedDevice simulated;
+  const DeviceScope scope(Device::cuda);
+  const auto a = Memory<float>::from(operands.a), b = Memory<float>::from(operands.b);
+  const auto row = Memory<std::int32_t>::from(matrix.row), column = Memory<std::int32_t>::from(matrix.column);
+  Memory<float> c(size_of(extents.rows, extents.columns));
+  gemm({a.data(), row.values(), column.values()}, {b.data(), extents.depth, extents.columns}, c.values(),
+       model);
+  return c.to_host();
+}
+
+void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model) {
+  for (const MatrixLayout layout : {MatrixLayout::plain, MatrixLayout::transposed}) {
+    const bool transposed = layout == MatrixLayout::transposed;
+    const std::int64_t stride = transposed ? extents.rows : extents.depth;
+    const auto rows = strided_offsets(extents.rows, transposed ? 1 : stride);
+    const auto columns = strided_offsets(extents.depth, transposed ? stride : 1);
+    for (const std::int64_t known_stride : {stride, std::int64_t{0}}) {
+      check_product(operands, extents,
+                    {operands.a.data(), rows.values(), columns.values(), layout, known_stride}, model);
+    }
+  }
+}
+
+Operands uniform_operands(const Extents& extents) {
+  return {uniform_floats(size_of(extents.rows, extents.depth), -1, 1, 1),
+          uniform_floats(size_of(extents.depth, extents.columns), -1, 1, 2)};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,37 @@
+// Matrix products of every instruction set and of the device beside their definition.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <halfscope/kernel/gemm.hpp>
+
+namespace halfscope {
+
+struct Extents {
+  std::int64_t rows, columns, depth;
+};
+
+/// a: (rows, depth) or for a transposed matrix (depth, rows); b: (depth, columns).
+struct Operands {
+  std::vector<float> a, b;
+};
+
+[[nodiscard]] inline std::size_t size_of(std::int64_t a, std::int64_t b) {
+  return static_cast<std::size_t>(a * b);
+}
+
+[[nodiscard]] std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y);
+
+/// The product on the device.
+[[nodiscard]] std::vector<float> device_product(const Operands& operands, const Extents& extents,
+                                                const GatherMatrix& matrix, const AccumulateModel& model);
+
+/// That every element has the bits of `accumulate_products`: plain and transposed, and as a matrix whose
+/// neighbours in memory nobody knows.
+void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model);
+
+/// Floats on [-1, 1).
+[[nodiscard]] Operands uniform_operands(const Extents& extents);
+
+}  // namespace halfscope
