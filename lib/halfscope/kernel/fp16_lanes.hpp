@@ -92,12 +92,8 @@ struct TryInTurn {
 #endif
   }
 };
-#endif
 
-#if defined(__AVX512F__)
-/// Product and add rounded once. FP32 rounds the exact sum down and up; halfway between the two lies a number
-/// on the same side of every tie as the sum, and 8191 times it is 8191.5 times the one less half the other,
-/// which an FMA rounds once. Sums are kept times 2^15: then those that come to FP16's subnormal numbers,
+/// Product and add rounded once. Sums are kept times 2^15: then those that come to FP16's subnormal numbers,
 /// which have fewer places, and zeros are those below 2, without the highest bit of the exponent.
 struct TryFused {
   static constexpr float scale = 0x1p15f;
@@ -105,46 +101,72 @@ struct TryFused {
   /// To what the products of 256 terms may add up. With as much before, no sum overflows, and rounding makes
   /// that larger by (1 + 2^-12)^256 at most.
   static constexpr float most_added = 0x1p14f;
+#if defined(__AVX512F__)
+  static constexpr bool needs_fp16 = false;
+#else
+  static constexpr bool needs_fp16 = true;  ///< products that FP32 holds
+#endif
 
   Ints normal = all_lanes(0xFFFFFFFFu);  ///< the bits that all sums had
 
   template <std::size_t rows, std::size_t vectors>
   HALFSCOPE_HD static bool can_start(const Sums<rows, vectors>& sums) {
-    __mmask16 all = 0xFFFF;
+    Ints beyond{};
     for (const auto& row : sums) {
       for (const Floats& sum : row) {
-        all &= _mm512_cmp_ps_mask(_mm512_abs_ps(sum), all_lanes(most_added), _CMP_LE_OQ);
+        beyond |= (as_ints(sum) & 0x7FFFFFFF) > as_ints(all_lanes(most_added));
       }
     }
-    return all == 0xFFFF;
+    return none(beyond);
   }
 
-  /// The last step of every other vector is an FMA, so that adders and multipliers are both busy.
   template <std::size_t vectors>
   HALFSCOPE_HD void add_row(Floats (&sums)[vectors], Floats a, const Floats (&b)[vectors]) {
-    for (std::size_t j = 0; j < vectors; ++j) {
-      constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
-                    up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
-      const Floats below = _mm512_fmadd_round_ps(a, b[j], sums[j], down),
-                   above = _mm512_fmadd_round_ps(a, b[j], sums[j], up);
-      normal &= as_ints(below);
-      const Floats rest = fused_minus(below, all_lanes(8191.5f), scaled(above, -1));
-      sums[j] = j % 2 == 0 ? scaled(below, 13) - rest : fused_minus(below, all_lanes(8192.0f), rest);
-    }
+    for (std::size_t j = 0; j < vectors; ++j) sums[j] = sum_of(sums[j], a, b[j], j % 2 == 0);
   }
 
   template <std::size_t rows, std::size_t vectors>
   HALFSCOPE_HD bool hold(const Sums<rows, vectors>&) const {
     constexpr int highest_exponent_bit = 1 << 30;
-    const auto bits = reinterpret_cast<__m512i>(normal);
-    return _mm512_test_epi32_mask(bits, _mm512_set1_epi32(highest_exponent_bit)) == 0xFFFF;
+    return none((normal & highest_exponent_bit) == 0);
   }
 
  private:
+#if defined(__AVX512F__)
+  /// FP32 rounds the exact sum down and up; halfway between the two lies a number on the same side of every
+  /// tie as the sum, and 8191 times it is 8191.5 times the one less half the other. The last step is an
+  /// addition in every other vector, so that adders and multipliers are both busy.
+  HALFSCOPE_HD Floats sum_of(Floats c, Floats a, Floats b, bool by_adding) {
+    constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
+                  up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+    const Floats below = _mm512_fmadd_round_ps(a, b, c, down), above = _mm512_fmadd_round_ps(a, b, c, up);
+    normal &= as_ints(below);
+    const Floats rest = fused_minus(below, all_lanes(8191.5f), scaled(above, -1));
+    return by_adding ? scaled(below, 13) - rest : fused_minus(below, all_lanes(8192.0f), rest);
+  }
+
+  HALFSCOPE_HD static bool none(Ints lanes_set) {
+    return _mm512_movepi32_mask(reinterpret_cast<__m512i>(lanes_set)) == 0;
+  }
+
   /// x 2^power by its exponent alone, for numbers that are not zero; it leaves the multipliers to others.
   HALFSCOPE_HD static Floats scaled(Floats x, int power) {
     return as_floats(as_ints(as_words(as_ints(x)) + (static_cast<std::uint32_t>(power) << 23)));
   }
+#else
+  /// The sum and what FP32 rounded off it are exact together (Knuth's TwoSum), and 8191 times both is what an
+  /// FMA rounds once.
+  HALFSCOPE_HD Floats sum_of(Floats c, Floats a, Floats b, bool) {
+    const Floats sum = fused(a, b, c), product_part = sum - c;
+    const Floats error = fused_minus(a, b, product_part) + (c - (sum - product_part));
+    normal &= as_ints(sum);
+    return fused_minus(sum, all_lanes(8192.0f), fused_minus(sum, all_lanes(8191.0f), error));
+  }
+
+  HALFSCOPE_HD static bool none(Ints lanes_set) {
+    return _mm256_movemask_ps(_mm256_castsi256_ps(reinterpret_cast<__m256i>(lanes_set))) == 0;
+  }
+#endif
 };
 #endif
 

@@ -190,43 +190,67 @@ void copy_scaled(const Panel& panel, std::size_t terms, float scale, float* copy
   }
 }
 
-float largest_magnitude(const float* values, std::size_t count) {
-  std::uint32_t largest = 0;
-#pragma omp simd reduction(max : largest)
-  for (std::size_t i = 0; i < count; ++i) {
-    largest = magnitude_bits(values[i]) > largest ? magnitude_bits(values[i]) : largest;
+/// The largest magnitude of some numbers, which is infinite if a `Try` that only takes FP16 numbers is given
+/// others. NaNs count as larger than all numbers.
+template <typename Try>
+class Survey {
+ public:
+  HALFSCOPE_HD void see(Floats x) {
+    const Ints magnitude = as_ints(x) & 0x7FFFFFFF;
+    largest_ = magnitude > largest_ ? magnitude : largest_;
+    if constexpr (Try::needs_fp16) other_ |= as_ints(round_to_fp16(x)) ^ as_ints(x);
   }
-  return from_bits(largest);
-}
+  void see(const float* values, std::size_t count) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) see(load(values + i));
+    see(load_some(values + i, count - i));
+  }
+  [[nodiscard]] float largest() const {
+    std::int32_t largest = 0, other = 0;
+    for (std::size_t i = 0; i < lanes; ++i) {
+      largest = largest_[i] > largest ? largest_[i] : largest;
+      other |= other_[i];
+    }
+    return from_bits(other != 0 ? infinity_bits : static_cast<std::uint32_t>(largest));
+  }
 
-/// Of some rows of a; NaNs count as larger than all numbers.
-[[maybe_unused]] float largest_magnitude(const GatherMatrix& a, const RowRange& range) {
+ private:
+  Ints largest_{}, other_{};
+};
+
+/// Of some rows of a.
+template <typename Try>
+float largest_magnitude(const GatherMatrix& a, const RowRange& range) {
   const auto* const data = static_cast<const float*>(a.data.data);
   const std::span<const std::int32_t> rows = a.row.subspan(
       static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.last - range.first));
+  Survey<Try> survey;
   if (rows.empty() || a.column.empty()) return 0;
-  float largest = 0;
-  const auto include = [&](float found) {
-    if (magnitude_bits(found) > magnitude_bits(largest)) largest = found;
-  };
   if (a.stride > 0 && a.layout == MatrixLayout::plain) {
-    for (const std::int32_t row : rows) include(largest_magnitude(data + row + a.column[0], a.column.size()));
+    for (const std::int32_t row : rows) survey.see(data + row + a.column[0], a.column.size());
   } else if (a.stride > 0) {
-    for (const std::int32_t k : a.column) include(largest_magnitude(data + rows[0] + k, rows.size()));
+    for (const std::int32_t column : a.column) survey.see(data + rows[0] + column, rows.size());
   } else {
     for (const std::int32_t row : rows) {
-      for (const std::int32_t k : a.column) include(from_bits(magnitude_bits(data[row + k])));
+      for (std::size_t k = 0; k < a.column.size(); k += lanes) {
+        Floats gathered{};
+        for (std::size_t i = 0; i < lanes && k + i < a.column.size(); ++i) {
+          gathered[i] = data[row + a.column[k + i]];
+        }
+        survey.see(gathered);
+      }
     }
   }
-  return largest;
+  return survey.largest();
 }
 
-/// Whether what is tried may start, for all that these rows of b say.
-template <typename Try, typename Step>
-bool may_try(const Order<Step, Try>& order, const float* scaled, std::size_t terms, std::size_t width) {
+/// Whether what is tried may start, for all that `terms` rows of a panel's b say.
+template <std::size_t width, typename Step, typename Try>
+bool may_try(const Order<Step, Try>& order, const Panel& panel, std::size_t terms) {
   if constexpr (is_limited<Try>) {
-    const float largest_b = largest_magnitude(scaled, terms * width) * (1 / Try::scale);
-    return static_cast<float>(terms) * order.largest_a * largest_b <= Try::most_added;
+    Survey<Try> survey;
+    for (std::size_t k = 0; k < terms; ++k) survey.see(panel.b + k * panel.b_stride, width);
+    return static_cast<float>(terms) * order.largest_a * survey.largest() <= Try::most_added;
   }
   return true;
 }
@@ -245,8 +269,10 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
     Pass pass{k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
     if constexpr (is_tried<Try>) {
-      copy_scaled<width>(pass.panel, k1 - k0, Try::scale, copy);
-      if (may_try(order, copy, k1 - k0, width)) pass.scaled = copy;
+      if (may_try<width>(order, pass.panel, k1 - k0)) {
+        copy_scaled<width>(pass.panel, k1 - k0, Try::scale, copy);
+        pass.scaled = copy;
+      }
     }
     if (pass.scaled == nullptr && copies) {
       copy_scaled<width>(pass.panel, k1 - k0, 1, copy);
@@ -300,16 +326,21 @@ void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const Outpu
 void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
                     const FloatFormat& format) {
   const auto with = [&](auto step) {
+#if defined(__FMA__)
+    if (format == FloatFormat{5, 10}) {
+      const float largest_a = largest_magnitude<TryFused>(a, range.rows);
+      return multiply(a, b, c, range, Order<decltype(step), TryFused>{{}, depth_block, step, largest_a});
+    }
+#endif
     multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
   };
 #if defined(__FMA__)
-  if (format == FloatFormat{}) return with(FuseFp32{});
+  if (format == FloatFormat{}) {
+    return multiply(a, b, c, range, Order<FuseFp32>{{}, depth_block, {}});
+  }
 #endif
 #if defined(__AVX512F__)
-  if (format == FloatFormat{5, 10}) {
-    const float largest_a = largest_magnitude(a, range.rows);
-    return multiply(a, b, c, range, Order<FuseByOdd<RoundToFp16>, TryFused>{{}, depth_block, {}, largest_a});
-  }
+  if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
   with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
 #else
   with(FuseByDouble{double_grid(format)});
