@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <vector>
 
 namespace halfscope {
 namespace {
@@ -28,18 +29,31 @@ int calls_per_sample(const std::function<void()>& function) {
 
 Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others, double time) {
   const int our_calls = calls_per_sample(ours), other_calls = calls_per_sample(others);
-  Times best{INFINITY, INFINITY};
-  int samples = 0;
-  for (double spent = 0; spent < time || samples < 5; ++samples) {
-    // First the one, then the other, since each finds the caches as the last one left them.
-    const bool ours_first = samples % 2 == 0;
-    double our_time = ours_first ? seconds(ours, our_calls) : 0;
-    const double other_time = seconds(others, other_calls);
-    if (!ours_first) our_time = seconds(ours, our_calls);
-    best = {std::min(best.ours, our_time / our_calls), std::min(best.others, other_time / other_calls)};
+  Times times{INFINITY, INFINITY};
+  std::vector<double> ratios;
+  for (double spent = 0; spent < time || ratios.size() < 3;) {
+    double our_time = 0, other_time = 0;
+    const auto time_ours = [&] {
+      const double taken = seconds(ours, our_calls);
+      times.ours = std::min(times.ours, taken / our_calls);
+      our_time += taken;
+    };
+    const auto time_others = [&] {
+      const double taken = seconds(others, other_calls);
+      times.others = std::min(times.others, taken / other_calls);
+      other_time += taken;
+    };
+    // Either is first once, since each finds the caches as the last one left them.
+    time_ours();
+    time_others();
+    time_others();
+    time_ours();
+    ratios.push_back(other_time / other_calls / (our_time / our_calls));
     spent += our_time + other_time;
   }
-  return best;
+  std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
+  times.ratio = ratios[ratios.size() / 2];
+  return times;
 }
 
 }  // namespace halfscope

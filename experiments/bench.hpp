@@ -29,11 +29,11 @@ struct BenchCase {
 /// Every case, in the order in which they run.
 [[nodiscard]] std::span<const BenchCase> bench_cases();
 
-/// Seconds per call, each the least of several repetitions: whatever else the machine does only adds to it,
-/// and more to the slower of the two.
+/// Seconds a call.
 struct Times {
-  double ours = 0;
-  double others = 0;
+  double ours = 0;    ///< the least
+  double others = 0;  ///< the least
+  double ratio = 0;   ///< others over ours, next to each other in time: the median
 };
 
 /// Times the two in turn, so that both meet the same machine, for about `time` seconds.

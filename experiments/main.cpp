@@ -2,8 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <csignal>
 #include <iostream>
+#include <limits>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/names.hpp>
@@ -35,7 +40,18 @@ void check_command(const CLI::App& app, int count, const char* const* words) {
   }
 }
 
+/// A step frees its arrays, and the next one asks for as many: glibc would give some back to the system in
+/// between, and every page that comes back costs a fault.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  constexpr int most_glibc_takes = 32 << 20;
+  mallopt(M_MMAP_THRESHOLD, most_glibc_takes);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 int run(int count, const char* const* words) {
+  keep_freed_memory();
   CLI::App app{"halfscope shows what half precision does to training.", "halfscope"};
   app.set_version_flag("--version", std::string("halfscope ") + HALFSCOPE_VERSION);
   app.require_subcommand(1);
