@@ -31,13 +31,12 @@ struct Split {
   }
 };
 
-/// Pieces of rows, which share what they copy of b, some hundred of them; where those are too few to keep
-/// threads level, first columns are split, then smaller pieces are made. One thread only splits where the
-/// rows of a would leave the second-level cache. A product of some ten microseconds is one piece.
+/// Rows of a that stay in the second-level cache share what is copied of b; where that makes too few pieces
+/// to keep threads level, first columns are split, then smaller pieces are made. A product of some ten
+/// microseconds is one piece.
 Split split_of(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  const bool one_thread = thread_count() == 1;
-  const std::int64_t most_row_pieces = 64, wanted = one_thread ? 1 : 16;
-  const std::int64_t rows_per_piece = (one_thread ? 20 : 5) * rows_per_tile;
+  constexpr std::int64_t most_row_pieces = 64, rows_per_piece = 20 * rows_per_tile;
+  const std::int64_t wanted = thread_count() == 1 ? 1 : 16;
   Split split{rows, columns, 1, 1};
   if (rows * depth * columns < smallest_product) return split;
   const std::int64_t row_tiles = (rows + rows_per_tile - 1) / rows_per_tile;
