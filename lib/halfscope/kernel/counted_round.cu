@@ -7,6 +7,7 @@
 #include <halfscope/kernel/counters.cuh>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/with_rounding.cuh>
 
 namespace halfscope::cuda {
 namespace {
@@ -93,26 +94,9 @@ void count_and_round(std::span<float> values, const Counter& counter, const Quan
   const auto count = static_cast<std::int64_t>(values.size());
   const RoundingGrid grid = rounding_grid(quantizer);
   if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, counters);
-  const auto rounded = [&]<Rounding rounding>() {
+  with_rounding(quantizer.rounding, [&]<Rounding rounding>() {
     count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, counters);
-  };
-  switch (quantizer.rounding) {
-    case Rounding::nearest_away:
-      return rounded.template operator()<Rounding::nearest_away>();
-    case Rounding::toward_zero:
-      return rounded.template operator()<Rounding::toward_zero>();
-    case Rounding::up:
-      return rounded.template operator()<Rounding::up>();
-    case Rounding::down:
-      return rounded.template operator()<Rounding::down>();
-    case Rounding::to_odd:
-      return rounded.template operator()<Rounding::to_odd>();
-    case Rounding::stochastic:
-      return rounded.template operator()<Rounding::stochastic>();
-    case Rounding::nearest_even:
-      break;
-  }
-  rounded.template operator()<Rounding::nearest_even>();
+  });
 }
 
 /// What `queue`, handed zeros on the device, adds to them; waits for it.

@@ -1,15 +1,23 @@
 // Array rounding on the device: the scalar reference, one thread per element.
 #include <halfscope/format/round.hpp>
+#include <halfscope/kernel/convert.hpp>
 #include <halfscope/kernel/launch.cuh>
 #include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/with_rounding.cuh>
 
 namespace halfscope::cuda {
 namespace {
 
-template <Rounding rounding>
+/// An ElementWriter of floats that need not ask what it writes.
+struct FloatWriter {
+  float* values;
+  HALFSCOPE_HD void set(std::int64_t i, float x) const { values[i] = x; }
+};
+
+template <Rounding rounding, typename Writer>
 struct RoundElement {
-  const float* in;
-  float* out;
+  const float* from;
+  Writer to;
   RoundingGrid grid;
   RandomStream stream;
 
@@ -17,35 +25,27 @@ struct RoundElement {
     std::uint32_t random_bits = 0;
     if constexpr (rounding == Rounding::stochastic)
       random_bits = rounding_bits(stream, static_cast<std::uint64_t>(i));
-    out[i] = round_on_grid<rounding>(in[i], grid, random_bits);
+    to.set(i, round_on_grid<rounding>(from[i], grid, random_bits));
   }
 };
 
-template <Rounding rounding>
-void launch(std::span<const float> in, std::span<float> out, const Quantizer& q, const RandomStream& stream) {
-  for_each(static_cast<std::int64_t>(in.size()),
-           RoundElement<rounding>{on_device(in), on_device(out), rounding_grid(q), stream}, "round");
+template <typename Writer>
+void launch(std::span<const float> from, const Writer& to, const Quantizer& q, const RandomStream& stream) {
+  with_rounding(q.rounding, [&]<Rounding rounding>() {
+    for_each(std::ssize(from), RoundElement<rounding, Writer>{on_device(from), to, rounding_grid(q), stream},
+             "round");
+  });
 }
 
 }  // namespace
 
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, const RandomStream& stream) {
-  switch (q.rounding) {
-    case Rounding::nearest_even:
-      return launch<Rounding::nearest_even>(in, out, q, stream);
-    case Rounding::nearest_away:
-      return launch<Rounding::nearest_away>(in, out, q, stream);
-    case Rounding::toward_zero:
-      return launch<Rounding::toward_zero>(in, out, q, stream);
-    case Rounding::up:
-      return launch<Rounding::up>(in, out, q, stream);
-    case Rounding::down:
-      return launch<Rounding::down>(in, out, q, stream);
-    case Rounding::to_odd:
-      return launch<Rounding::to_odd>(in, out, q, stream);
-    case Rounding::stochastic:
-      return launch<Rounding::stochastic>(in, out, q, stream);
-  }
+  launch(in, FloatWriter{on_device(out)}, q, stream);
+}
+
+void round_into(std::span<const float> from, const Values& to, const Quantizer& q,
+                const RandomStream& stream) {
+  launch(from, ElementWriter{on_device(to)}, q, stream);
 }
 
 }  // namespace halfscope::cuda
