@@ -135,8 +135,7 @@ BenchResult against_copy(const TimedPass& pass) {
     cuda::check(cudaMemcpyAsync(out, from.data(), bytes, cudaMemcpyDeviceToDevice, cuda::stream()),
                 "bench: copy on the device");
   });
-  return {1e-9 * static_cast<double>(2 * bytes) / times.ours, "GB/s", times.ratio,
-          "device copy"};
+  return {1e-9 * static_cast<double>(2 * bytes) / times.ours, "GB/s", times.ratio, "device copy"};
 }
 
 BenchResult bench_round() {
