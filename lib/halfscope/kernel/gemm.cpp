@@ -22,6 +22,11 @@ struct InTurn {
   HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return to(c + to(a * b)); }
 };
 
+template <typename Step>
+constexpr bool rounds_to_any = requires(Step step) {
+  step.to.grid;
+};
+
 /// Where sums are added up in one way only.
 struct NotTried {};
 template <typename Try>
@@ -32,9 +37,9 @@ constexpr bool is_limited = requires {
   Try::most_added;
 };
 
-/// As many rows as leave registers for the rounding between the adds.
+/// As many rows as leave registers for the rounding between the adds, of which any format's needs most.
 template <typename Step, typename Try>
-constexpr std::size_t tile_rows = lanes < 16                               ? 4
+constexpr std::size_t tile_rows = lanes < 16 || rounds_to_any<Step>        ? 4
                                   : std::is_same_v<Step, InTurn<KeepFp32>> ? 12
                                   : is_limited<Try>                        ? 6
                                                                            : 8;
