@@ -18,32 +18,16 @@ namespace {
 template <std::size_t rows, std::size_t vectors>
 using Sums = Floats[rows][vectors];
 
+template <std::size_t rows, std::size_t vectors>
+HALFSCOPE_HD Ints largest_magnitudes(const Sums<rows, vectors>& sums) {
+  Ints largest{};
+  for (const auto& row : sums) {
+    for (const Floats& sum : row) largest = larger(largest, magnitude_of(sum));
+  }
+  return largest;
+}
+
 #if defined(__FMA__)
-HALFSCOPE_HD Floats fused(Floats a, Floats b, Floats c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_ps(a, b, c);
-#else
-  return _mm256_fmadd_ps(a, b, c);
-#endif
-}
-/// c - a b
-HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
-#if defined(__AVX512F__)
-  return _mm512_fnmadd_ps(a, b, c);
-#else
-  return _mm256_fnmadd_ps(a, b, c);
-#endif
-}
-
-/// a b - c
-HALFSCOPE_HD Floats fused_minus(Floats a, Floats b, Floats c) {
-#if defined(__AVX512F__)
-  return _mm512_fmsub_ps(a, b, c);
-#else
-  return _mm256_fmsub_ps(a, b, c);
-#endif
-}
-
 /// Product and sum rounded one after the other. Sums are kept times 2^100: then 8191 times what FP16 may not
 /// hold, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
 /// seen. Zeros of either sign add up to +0.
@@ -59,11 +43,7 @@ struct TryInTurn {
 
   template <std::size_t rows, std::size_t vectors>
   HALFSCOPE_HD bool hold(const Sums<rows, vectors>& sums) const {
-    bool all = true;
-    for (const auto& row : sums) {
-      for (const Floats& sum : row) all = all && is_finite(sum);
-    }
-    return all;
+    return !any_special(largest_magnitudes(sums));
   }
 
  private:
@@ -80,15 +60,6 @@ struct TryInTurn {
     const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(x) & 0x7F800000;
     const Floats unit = as_floats(binade > subnormal ? binade : subnormal), places = all_lanes(12288.0f);
     return fused_less(unit, places, fused(unit, places, x));
-#endif
-  }
-
-  HALFSCOPE_HD static bool is_finite(Floats x) {
-    const Floats nan_unless_finite = x - x;
-#if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q) == 0;
-#else
-    return _mm256_movemask_ps(_mm256_cmp_ps(nan_unless_finite, nan_unless_finite, _CMP_UNORD_Q)) == 0;
 #endif
   }
 };
@@ -111,13 +82,7 @@ struct TryFused {
 
   template <std::size_t rows, std::size_t vectors>
   HALFSCOPE_HD static bool can_start(const Sums<rows, vectors>& sums) {
-    Ints beyond{};
-    for (const auto& row : sums) {
-      for (const Floats& sum : row) {
-        beyond |= (as_ints(sum) & 0x7FFFFFFF) > as_ints(all_lanes(most_added));
-      }
-    }
-    return none(beyond);
+    return !any_negative(as_ints(all_lanes(most_added)) - largest_magnitudes(sums));
   }
 
   template <std::size_t vectors>
@@ -127,8 +92,7 @@ struct TryFused {
 
   template <std::size_t rows, std::size_t vectors>
   HALFSCOPE_HD bool hold(const Sums<rows, vectors>&) const {
-    constexpr int highest_exponent_bit = 1 << 30;
-    return none((normal & highest_exponent_bit) == 0);
+    return !any_negative(~as_ints(as_words(normal) << 1));
   }
 
  private:
@@ -145,10 +109,6 @@ struct TryFused {
     return by_adding ? scaled(below, 13) - rest : fused_minus(below, all_lanes(8192.0f), rest);
   }
 
-  HALFSCOPE_HD static bool none(Ints lanes_set) {
-    return _mm512_movepi32_mask(reinterpret_cast<__m512i>(lanes_set)) == 0;
-  }
-
   /// x 2^power by its exponent alone, for numbers that are not zero; it leaves the multipliers to others.
   HALFSCOPE_HD static Floats scaled(Floats x, int power) {
     return as_floats(as_ints(as_words(as_ints(x)) + (static_cast<std::uint32_t>(power) << 23)));
@@ -161,10 +121,6 @@ struct TryFused {
     const Floats error = fused_minus(a, b, product_part) + (c - (sum - product_part));
     normal &= as_ints(sum);
     return fused_minus(sum, all_lanes(8192.0f), fused_minus(sum, all_lanes(8191.0f), error));
-  }
-
-  HALFSCOPE_HD static bool none(Ints lanes_set) {
-    return _mm256_movemask_ps(_mm256_castsi256_ps(reinterpret_cast<__m256i>(lanes_set))) == 0;
   }
 #endif
 };

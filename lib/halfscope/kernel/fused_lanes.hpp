@@ -113,13 +113,7 @@ struct FuseByOdd {
 #if defined(__FMA__)
 /// The processor's own, for FP32.
 struct FuseFp32 {
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
-#if defined(__AVX512F__)
-    return _mm512_fmadd_ps(a, b, c);
-#else
-    return _mm256_fmadd_ps(a, b, c);
-#endif
-  }
+  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return fused(a, b, c); }
 };
 #endif
 

@@ -18,8 +18,7 @@ template <typename Try>
 class Survey {
  public:
   HALFSCOPE_HD void see(Floats x) {
-    const Ints magnitude = as_ints(x) & 0x7FFFFFFF;
-    largest_ = magnitude > largest_ ? magnitude : largest_;
+    largest_ = larger(largest_, magnitude_of(x));
     if constexpr (Try::needs_fp16) other_ |= as_ints(round_to_fp16(x)) ^ as_ints(x);
   }
   void see(const float* values, std::size_t count) {

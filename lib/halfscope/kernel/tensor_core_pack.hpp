@@ -23,23 +23,6 @@ HALFSCOPE_HD std::size_t smaller(std::size_t x, std::size_t y) {
 HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
   return (count + unit - 1) / unit * unit;
 }
-HALFSCOPE_HD Ints larger(Ints x, Ints y) {
-  return x > y ? x : y;
-}
-HALFSCOPE_HD bool any_negative(Ints x) {
-#if defined(__AVX512DQ__)
-  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
-#else
-  std::int32_t all = 0;
-  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
-  return all < 0;
-#endif
-}
-HALFSCOPE_HD Ints magnitude_of(Floats x) {
-  return as_ints(x) & 0x7FFFFFFF;
-}
 
 /// How exponents are packed: negated, several steps' to a word. Word w has in its part q that of term w of
 /// step q. Two words, of a and b, add up to `bias + log2_scale` + the step's fraction bits - the products'
@@ -91,11 +74,6 @@ HALFSCOPE_HD Ints part_of(Floats x, std::int32_t minuend, std::int32_t min_field
   const Ints finite = minuend - larger(magnitude >> 23, Ints{} + min_field);
   const Ints number = magnitude == 0 ? Ints{} + Parts::zero : finite;
   return magnitude >= static_cast<std::int32_t>(infinity_bits) ? Ints{} + Parts::special : number;
-}
-
-/// Whether any of these magnitudes is that of an infinity or NaN.
-HALFSCOPE_HD bool any_special(Ints magnitudes) {
-  return any_negative(static_cast<std::int32_t>(infinity_bits) - 1 - magnitudes);
 }
 
 /// The terms [first, first + count) of every sum.

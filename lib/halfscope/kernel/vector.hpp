@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <halfscope/core/host_device.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/isa.hpp>
 
 #if defined(__AVX2__)
@@ -65,6 +66,55 @@ HALFSCOPE_HD Floats times_lanes(const float* number, Floats x) {
   return all_lanes(*number) * x;
 #endif
 }
+
+HALFSCOPE_HD Ints larger(Ints x, Ints y) {
+  return x > y ? x : y;
+}
+HALFSCOPE_HD bool any_negative(Ints x) {
+#if defined(__AVX512DQ__)
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(x)) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(x)) != 0;
+#else
+  std::int32_t all = 0;
+  for (std::size_t i = 0; i < lanes; ++i) all |= x[i];
+  return all < 0;
+#endif
+}
+HALFSCOPE_HD Ints magnitude_of(Floats x) {
+  return as_ints(x) & 0x7FFFFFFF;
+}
+/// Whether any of these magnitudes is that of an infinity or NaN.
+HALFSCOPE_HD bool any_special(Ints magnitudes) {
+  return any_negative(static_cast<std::int32_t>(infinity_bits) - 1 - magnitudes);
+}
+
+#if defined(__FMA__)
+HALFSCOPE_HD Floats fused(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#else
+  return _mm256_fmadd_ps(a, b, c);
+#endif
+}
+/// c - a b
+HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fnmadd_ps(a, b, c);
+#else
+  return _mm256_fnmadd_ps(a, b, c);
+#endif
+}
+
+/// a b - c
+HALFSCOPE_HD Floats fused_minus(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fmsub_ps(a, b, c);
+#else
+  return _mm256_fmsub_ps(a, b, c);
+#endif
+}
+#endif
 
 /// The first `count` lanes of a vector, up to all; the others are read as zeros.
 HALFSCOPE_HD Floats load_some(const float* from, std::size_t count) {
