@@ -5,9 +5,10 @@
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/convert.hpp>
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
+#include <halfscope/kernel/cast/round.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
 #include <halfscope/core/random.hpp>
-#include <halfscope/kernel/apply_update.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/device/array.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 #include <halfscope/stats/tracker.hpp>
 
+#include "lib/nn/apply_update.hpp"
 #include "sim/pending_event.hpp"
 #include "sim/policy.hpp"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <halfscope/kernel/elementwise.hpp>
 #include <halfscope/stats/update_loss.hpp>
 
+#include "lib/nn/elementwise.hpp"
 #include "sim/cast.hpp"
 
 namespace halfscope {

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <halfscope/kernel/convert.hpp>
-#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {

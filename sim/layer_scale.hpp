@@ -2,7 +2,7 @@
 // gradients that carry different scales.
 #pragma once
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 
 namespace halfscope {

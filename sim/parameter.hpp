@@ -5,7 +5,7 @@
 #include <deque>
 #include <string>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope {
 

@@ -6,10 +6,11 @@
 #include <string>
 #include <variant>
 
-#include <halfscope/kernel/apply_update.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/site.hpp>
+
+#include "lib/nn/apply_update.hpp"
 
 namespace halfscope {
 

@@ -1,7 +1,7 @@
 // Recording forwards and replaying backwards.
 #include "sim/tape.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/kernel/convert.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include "sim/cast.hpp"
 #include "sim/layer_scale.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where an include breaks the layers of the design, a source is in no CMakeLists.txt, or two headers define a
+"""Fails where an include breaks the layers of the design, a kernel has no header of its name, or two headers define a
 type of one name: linked into one program, the functions of one would be taken for those of the other.
 
 check_layers.py ROOT          check a tree
@@ -13,31 +13,43 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Which layers a layer may include besides itself; the key is the folder.
+KERNEL = {"lib/core", "lib/device", "lib/format", "lib/arithmetic", "lib/kernel/detail"}
+SIMULATOR = {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data", "sim/train"}
+# Which layers a layer may include besides itself; the key is the folder. A name stands for the folders below it too,
+# but "sim" for its own files alone.
 ALLOWED = {
     "lib/core": set(),
+    "lib/device": {"lib/core"},
     "lib/format": {"lib/core"},
     "lib/arithmetic": {"lib/core", "lib/format"},
-    "lib/kernel": {"lib/core", "lib/format", "lib/arithmetic"},
-    "lib/stats": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel"},
-    "lib/scaling": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel", "lib/stats"},
-    "lib/io": {"lib/core", "lib/format", "lib/arithmetic", "lib/kernel", "lib/stats"},
+    "lib/kernel/detail": {"lib/core", "lib/device", "lib/format", "lib/arithmetic"},
+    "lib/kernel/histogram": KERNEL,
+    "lib/kernel/cast": KERNEL | {"lib/kernel/histogram"},
+    "lib/kernel/gemm": KERNEL | {"lib/kernel/cast"},
+    "lib/kernel/reduce": KERNEL | {"lib/kernel/cast"},
+    "lib/kernel/update": KERNEL | {"lib/kernel/cast", "lib/kernel/histogram"},
+    "lib/stats": KERNEL | {"lib/kernel"},
+    "lib/scaling": KERNEL | {"lib/kernel", "lib/stats"},
+    "lib/io": KERNEL | {"lib/kernel", "lib/stats"},
+    "lib/nn": KERNEL | {"lib/kernel"},
     "sim": {"lib"},
     "sim/layers": {"lib", "sim"},
     "sim/models": {"lib", "sim", "sim/layers", "sim/data"},
     "sim/optim": {"lib", "sim"},
     "sim/data": {"lib"},
     "sim/train": {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data"},
-    "experiments": {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data", "sim/train"},
+    "experiments/runner": SIMULATOR,
+    "experiments/ablations": SIMULATOR | {"experiments/runner"},
+    "experiments/cli": SIMULATOR | {"experiments/runner", "experiments/ablations"},
 }
 SOURCES = {".hpp", ".cpp", ".cu", ".cuh"}
-COMPILED = {".cpp", ".cu"}
+LOOPS = re.compile(r"(\w+?)(?:_simd\.cpp|(?:_gpu)?\.cu)$")
 CUDA_HEADER = re.compile(r"^(cuda|cublas|curand|cooperative_groups|nvrtc|nvml|mma\.h|thrust/|cub/)")
 EIGEN_HEADER = re.compile(r"^(Eigen|unsupported/Eigen)/")
 # The public header that gives Eigen users the scalar type.
 EIGEN_FOR_USERS = "lib/halfscope/arithmetic/eigen.hpp"
 # The peer that the matrix product is timed against.
-EIGEN_AS_PEER = "experiments/bench_eigen.cpp"
+EIGEN_AS_PEER = "experiments/cli/bench/bench_eigen_simd.cpp"
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? \{", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -46,10 +58,13 @@ def layer_of(path: str) -> str | None:
     """The layer of a file given by its path from the root: "lib/halfscope/core/x.hpp" -> "lib/core"."""
     parts = path.split("/")
     if parts[:2] == ["lib", "halfscope"] and len(parts) > 3:
-        return f"lib/{parts[2]}"
-    if parts[0] == "sim":
-        return f"sim/{parts[1]}" if len(parts) > 2 else "sim"
-    return parts[0] if parts[0] in ("experiments", "tests") else None
+        room = parts[3] if parts[2] == "kernel" and len(parts) > 4 else ""
+        return f"lib/{parts[2]}/{room}".rstrip("/")
+    if parts[:2] == ["lib", "nn"]:
+        return "lib/nn"
+    if parts[0] in ("sim", "experiments"):
+        return f"{parts[0]}/{parts[1]}" if len(parts) > 2 else parts[0]
+    return parts[0] if parts[0] == "tests" else None
 
 
 def layer_of_include(name: str) -> str | None:
@@ -59,13 +74,14 @@ def layer_of_include(name: str) -> str | None:
 
 def may_include(layer: str, other: str) -> bool:
     allowed = ALLOWED.get(layer, set())
-    return other == layer or other in allowed or (other.startswith("lib/") and "lib" in allowed)
+    above = {other.rsplit("/", n)[0] for n in range(other.count("/") + 1)} - {"sim"}
+    return other == layer or other in allowed or bool(above & allowed)
 
 
 def check_external(path: str, header: str) -> str | None:
-    device_file = path.endswith((".cu", ".cuh")) or Path(path).name.startswith("device_cuda.")
+    device_file = path.endswith((".cu", ".cuh")) or (path.startswith("lib/halfscope/device/") and path.endswith("_cuda.cpp"))
     if CUDA_HEADER.match(header) and not device_file:
-        return "CUDA headers belong in *.cu, *.cuh and core/device_cuda.*"
+        return "CUDA headers belong in *.cu, *.cuh and device/*_cuda.cpp"
     in_kernel = path.startswith("lib/halfscope/kernel/") and path.endswith(".cpp")
     if EIGEN_HEADER.match(header) and not in_kernel and path not in (EIGEN_FOR_USERS, EIGEN_AS_PEER):
         return "Eigen headers belong in lib/halfscope/kernel/*.cpp"
@@ -78,8 +94,12 @@ def check_own(path: str, layer: str, bracket: str, header: str) -> str | None:
         return None
     if not may_include(layer, other):
         return f"layer {layer} may not include layer {other}"
-    if other.startswith("lib/") != (bracket == "<"):
+    if header.startswith("halfscope/") != (bracket == "<"):
         return "the library is included as <halfscope/...>, everything else as \"...\""
+    if "/detail/" in header and not path.startswith(("lib/", "tests/", "experiments/cli/bench/")):
+        return "a detail/ folder is for the library itself"
+    if "/detail/" in header and path.endswith(".hpp") and "/detail/" not in path and path.startswith("lib/halfscope/"):
+        return "a public header may not include a detail/ folder, which is not installed"
     return None
 
 
@@ -99,17 +119,6 @@ def check_file(root: Path, path: str) -> list[str]:
     return problems
 
 
-def listed_sources(root: Path) -> set[str]:
-    """Every *.cpp and *.cu that a CMakeLists.txt names, as paths from the root."""
-    listed = set()
-    for top in ("lib", "sim", "experiments", "tests"):
-        for cmake in (root / top).rglob("CMakeLists.txt"):
-            code = re.sub(r"#.*", "", cmake.read_text(encoding="utf-8"))
-            for name in re.findall(r"[\w./-]+\.(?:cpp|cu)\b", code):
-                listed.add((cmake.parent / name).resolve().relative_to(root.resolve()).as_posix())
-    return listed
-
-
 def check_types(root: Path, headers: list[str]) -> list[str]:
     """One program links everything in one namespace: a name may stand for one type only, unnamed namespaces apart."""
     problems = []
@@ -123,50 +132,79 @@ def check_types(root: Path, headers: list[str]) -> list[str]:
     return problems
 
 
+def check_names(paths: set[str]) -> list[str]:
+    """A source that is compiled per instruction set or for the device has a header of its name."""
+    problems = []
+    for path in sorted(paths):
+        folder, name = path.rsplit("/", 1)
+        match = LOOPS.match(name)
+        if not match or not path.startswith("lib/"):
+            continue
+        stem = match[1]
+        names = (f"{stem}.hpp", f"detail/{stem}.hpp", f"detail/{stem}.cuh", f"detail/{stem}_simd.hpp")
+        if not {f"{folder}/{name}" for name in names} & paths:
+            problems.append(f"{path}: no header {stem}.hpp beside it or in detail/ declares its function")
+    return problems
+
+
 def check_tree(root: Path) -> list[str]:
     problems = []
     headers = []
-    listed = listed_sources(root)
-    for top in ("lib/halfscope", "sim", "experiments", "tests"):
+    paths = set()
+    for top in ("lib/halfscope", "lib/nn", "sim", "experiments"):
         for file in sorted((root / top).rglob("*")):
             path = file.relative_to(root).as_posix()
             if file.suffix not in SOURCES:
                 continue
-            if top != "tests":
-                problems += check_file(root, path)
-            if top != "tests" and file.suffix == ".hpp":
+            paths.add(path)
+            problems += check_file(root, path)
+            if file.suffix == ".hpp":
                 headers.append(path)
-            if file.suffix in COMPILED and path not in listed:
-                problems.append(f"{path}: is in no CMakeLists.txt, so nothing compiles it")
-    return problems + check_types(root, headers)
+    return problems + check_names(paths) + check_types(root, headers)
 
 
 PLANTED = {  # file: (content, what the check must say; None where the file is right)
     "lib/halfscope/core/ok.hpp": ("#include <vector>\n#include <halfscope/core/error.hpp>\n", None),
     "lib/halfscope/core/up.hpp": ("#include <halfscope/format/round.hpp>\n", "core may not include layer lib/format"),
+    "lib/halfscope/device/ok.cpp": ("#include <halfscope/core/error.hpp>\n", None),
+    "lib/halfscope/device/ok_cuda.cpp": ("#include <cuda_runtime.h>\n", None),
     "lib/halfscope/format/ok.hpp": ("#include <halfscope/core/names.hpp>\n", None),
     "lib/halfscope/format/up.hpp": ("# include <halfscope/stats/site.hpp>\n", "may not include layer lib/stats"),
-    "lib/halfscope/kernel/sim.hpp": ('#include "sim/tape.hpp"\n', "may not include layer sim"),
-    "lib/halfscope/kernel/ok.cpp": ("#include <Eigen/Core>\n", None),
-    "lib/halfscope/kernel/ok.cu": ("#include <cuda_runtime.h>\n", None),
-    "lib/halfscope/kernel/cuda.cpp": ("#include <cuda_runtime.h>\n", "CUDA headers"),
-    "lib/halfscope/kernel/quoted.hpp": ('#include "halfscope/core/error.hpp"\n', "<halfscope/...>"),
+    "lib/halfscope/kernel/cast/sim.hpp": ('#include "sim/tape.hpp"\n', "may not include layer sim"),
+    "lib/halfscope/kernel/cast/ok.cpp": ("#include <Eigen/Core>\n#include <halfscope/kernel/histogram/ok.hpp>\n", None),
+    "lib/halfscope/kernel/histogram/ok.hpp": ("#include <halfscope/core/ok.hpp>\n", None),
+    "lib/halfscope/kernel/histogram/up.hpp": (
+        "#include <halfscope/kernel/update/update_effect.hpp>\n", "may not include layer lib/kernel/update"),
+    "lib/halfscope/kernel/cast/ok.hpp": ("#include <halfscope/kernel/histogram/ok.hpp>\n", None),
+    "lib/halfscope/kernel/cast/ok.cu": ("#include <cuda_runtime.h>\n", None),
+    "lib/halfscope/kernel/cast/ok_simd.cpp": ("#include <halfscope/kernel/detail/dispatch.hpp>\n", None),
+    "lib/halfscope/kernel/cast/orphan_simd.cpp": ("\n", "no header orphan.hpp"),
+    "lib/halfscope/kernel/gemm/orphan_gpu.cu": ("\n", "no header orphan.hpp"),
+    "lib/halfscope/kernel/cast/inside.hpp": (
+        "#include <halfscope/kernel/detail/dispatch.hpp>\n", "a public header may not include a detail/ folder"),
+    "lib/halfscope/kernel/cast/detail/inside.hpp": ("#include <halfscope/kernel/detail/dispatch.hpp>\n", None),
+    "lib/halfscope/kernel/cast/nn.cpp": ('#include "lib/nn/softmax.hpp"\n', "may not include layer lib/nn"),
+    "lib/halfscope/kernel/cast/cuda.cpp": ("#include <cuda_runtime.h>\n", "CUDA headers"),
+    "lib/halfscope/kernel/cast/quoted.hpp": ('#include "halfscope/core/error.hpp"\n', "<halfscope/...>"),
     "lib/halfscope/arithmetic/eigen.hpp": ("#include <Eigen/Core>\n", None),
     "lib/halfscope/stats/eigen.cpp": ("#include <Eigen/Dense>\n", "Eigen headers"),
     "lib/halfscope/io/scaling.hpp": ("#include <halfscope/scaling/scalers.hpp>\n", "may not include layer lib/scaling"),
     "lib/halfscope/orphan/x.hpp": ("\n", "no known layer"),
     "lib/halfscope/stats/finding.hpp": ("struct Finding;\nstruct Finding {\n};\n", None),
-    "lib/halfscope/kernel/finding.hpp": ("\nnamespace {\nstruct Finding {\n};\n}\n", None),
+    "lib/halfscope/kernel/cast/finding.hpp": ("\nnamespace {\nstruct Finding {\n};\n}\n", None),
+    "lib/nn/ok.cpp": ("#include <halfscope/kernel/cast/ok.hpp>\n", None),
+    "lib/nn/up.cpp": ("#include <halfscope/stats/site.hpp>\n", "layer lib/nn may not include layer lib/stats"),
     "sim/train/finding.hpp": ("struct Finding final : Base {\n};\n", "the type Finding is also defined in"),
-    "lib/halfscope/core/forgotten.cpp": ("\n", "in no CMakeLists.txt"),
-    "sim/ok.hpp": ('#include <halfscope/io/file.hpp>\n#include "sim/cast.hpp"\n', None),
+    "sim/ok.hpp": ('#include <halfscope/io/file.hpp>\n#include "lib/nn/ok.hpp"\n#include "sim/cast.hpp"\n', None),
+    "sim/inside.cpp": ("#include <halfscope/kernel/detail/dispatch.hpp>\n", "a detail/ folder is for the library itself"),
     "sim/tape.hpp": ('#include "sim/layers/linear.hpp"\n', "layer sim may not include layer sim/layers"),
     "sim/models/ok.hpp": ('#include "sim/data/dataset.hpp"\n', None),
     "sim/data/up.hpp": ('#include "sim/models/model.hpp"\n', "may not include layer sim/models"),
     "sim/train/ok.hpp": ('#include "sim/data/dataset.hpp"\n#include "sim/optim/sgd.hpp"\n', None),
-    "sim/train/up.hpp": ('#include "experiments/main.hpp"\n', "may not include layer experiments"),
-    "experiments/ok.cpp": ('#include "sim/train/trainer.hpp"\n', None),
-    "tests/sim/forgotten_test.cpp": ("\n", "in no CMakeLists.txt"),
+    "sim/train/up.hpp": ('#include "experiments/cli/main.hpp"\n', "may not include layer experiments"),
+    "experiments/runner/ok.cpp": ('#include "sim/train/trainer.hpp"\n', None),
+    "experiments/runner/up.cpp": ('#include "experiments/ablations/dose.hpp"\n', "may not include layer experiments/ablations"),
+    "experiments/cli/ok.cpp": ('#include "experiments/ablations/dose.hpp"\n', None),
 }
 
 
@@ -176,10 +214,6 @@ def self_test() -> int:
         for path, (content, expected) in PLANTED.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(content, encoding="utf-8")
-        compiled = [path for path in PLANTED if Path(path).suffix in COMPILED and "forgotten" not in path]
-        for top in ("lib", "experiments"):
-            names = [path[len(top) + 1:] for path in compiled if path.startswith(top)]
-            (root / top / "CMakeLists.txt").write_text("\n".join(names) + "\n# forgotten.cpp\n", encoding="utf-8")
         problems = check_tree(root)
     wrong = []
     for path, (_, expected) in PLANTED.items():

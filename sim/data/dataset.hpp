@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope {
 

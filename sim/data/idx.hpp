@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope {
 

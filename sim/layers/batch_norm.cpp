@@ -1,7 +1,7 @@
 // Forward and backward of batch normalisation.
 #include "sim/layers/batch_norm.hpp"
 
-#include <halfscope/kernel/batch_norm.hpp>
+#include "lib/nn/batch_norm.hpp"
 
 #include "sim/layers/reduction.hpp"
 

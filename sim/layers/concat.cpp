@@ -1,7 +1,7 @@
 // Forward and backward of concatenation: copies.
 #include "sim/layers/concat.hpp"
 
-#include <halfscope/kernel/columns.hpp>
+#include "lib/nn/columns.hpp"
 
 namespace halfscope {
 namespace {

@@ -7,10 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/gemm.hpp>
-#include <halfscope/kernel/reduce.hpp>
-#include <halfscope/kernel/spread.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/elementwise.hpp"
+#include "lib/nn/spread.hpp"
 
 namespace halfscope {
 namespace {

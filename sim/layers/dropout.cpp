@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include <halfscope/kernel/columns.hpp>
-#include <halfscope/kernel/dropout.hpp>
+#include "lib/nn/columns.hpp"
+#include "lib/nn/dropout.hpp"
 
 namespace halfscope {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include <halfscope/kernel/embedding.hpp>
+#include "lib/nn/embedding.hpp"
 
 namespace halfscope {
 namespace {

@@ -1,9 +1,10 @@
 // Forward and backward of global average pooling.
 #include "sim/layers/global_average_pool.hpp"
 
-#include <halfscope/kernel/columns.hpp>
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/columns.hpp"
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {

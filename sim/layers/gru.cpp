@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include <halfscope/kernel/elementary.hpp>
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementary.hpp"
+#include "lib/nn/elementwise.hpp"
 
 #include "sim/layers/linear.hpp"
 #include "sim/layers/matrix.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include <halfscope/kernel/layer_norm.hpp>
+#include "lib/nn/layer_norm.hpp"
 
 #include "sim/layers/matrix.hpp"
 #include "sim/layers/reduction.hpp"

@@ -1,7 +1,7 @@
 // Forward and backward of the fully connected layer.
 #include "sim/layers/linear.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 #include "sim/layers/matrix.hpp"
 

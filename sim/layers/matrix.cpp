@@ -1,9 +1,10 @@
 // Matrix products by the gather GEMM.
 #include "sim/layers/matrix.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/gemm.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

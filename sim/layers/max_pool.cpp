@@ -1,7 +1,7 @@
 // Forward and backward of max pooling.
 #include "sim/layers/max_pool.hpp"
 
-#include <halfscope/kernel/max_pool.hpp>
+#include "lib/nn/max_pool.hpp"
 
 namespace halfscope {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <halfscope/kernel/columns.hpp>
+#include "lib/nn/columns.hpp"
 
 namespace halfscope {
 namespace {

@@ -1,7 +1,7 @@
 // Checks, products and gradients of recurrent layers.
 #include "sim/layers/recurrent.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 #include "sim/layers/matrix.hpp"
 

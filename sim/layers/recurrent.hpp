@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <halfscope/kernel/columns.hpp>
+#include "lib/nn/columns.hpp"
 
 #include "sim/tape.hpp"
 

@@ -1,7 +1,7 @@
 // Column sums, counted where the step is observed.
 #include "sim/layers/reduction.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

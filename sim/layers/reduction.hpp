@@ -1,7 +1,7 @@
 // Reductions of a normalisation layer: under the policy's model, shown to the trackers.
 #pragma once
 
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
 
 #include "sim/cast.hpp"
 

@@ -1,7 +1,7 @@
 // Forward and backward of the rectified linear unit.
 #include "sim/layers/relu.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

@@ -1,8 +1,9 @@
 // Forward and backward of a residual sum.
 #include "sim/layers/residual.hpp"
 
-#include <halfscope/kernel/convert.hpp>
-#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

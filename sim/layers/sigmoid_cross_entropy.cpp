@@ -1,8 +1,9 @@
 // Forward and backward of binary cross entropy.
 #include "sim/layers/sigmoid_cross_entropy.hpp"
 
-#include <halfscope/kernel/losses.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/losses.hpp"
 
 namespace halfscope {
 

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include <halfscope/kernel/losses.hpp>
-#include <halfscope/kernel/reduce.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/losses.hpp"
 
 namespace halfscope {
 namespace {

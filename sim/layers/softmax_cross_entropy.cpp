@@ -1,8 +1,9 @@
 // Forward and backward of the classifier's loss.
 #include "sim/layers/softmax_cross_entropy.hpp"
 
-#include <halfscope/kernel/reduce.hpp>
-#include <halfscope/kernel/softmax.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/softmax.hpp"
 
 namespace halfscope {
 

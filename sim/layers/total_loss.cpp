@@ -1,7 +1,7 @@
 // Forward and backward of a sum of losses.
 #include "sim/layers/total_loss.hpp"
 
-#include <halfscope/kernel/elementwise.hpp>
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

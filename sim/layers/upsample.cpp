@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <halfscope/kernel/upsample.hpp>
+#include "lib/nn/upsample.hpp"
 
 namespace halfscope {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope {
 

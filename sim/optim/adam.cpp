@@ -1,7 +1,7 @@
 // Adam: two moments per weight, bias correction from the number of steps taken.
 #include "sim/optim/adam.hpp"
 
-#include <halfscope/kernel/update.hpp>
+#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope {
 namespace {

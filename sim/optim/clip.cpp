@@ -3,8 +3,9 @@
 
 #include <cmath>
 
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/sum_of_squares.hpp>
+#include <halfscope/kernel/reduce/sum_of_squares.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 

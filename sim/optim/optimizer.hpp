@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/apply_update.hpp>
 
+#include "lib/nn/apply_update.hpp"
 #include "sim/parameter.hpp"
 
 namespace halfscope {

@@ -1,7 +1,7 @@
 // Stochastic gradient descent: one velocity per weight.
 #include "sim/optim/sgd.hpp"
 
-#include <halfscope/kernel/update.hpp>
+#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope {
 namespace {

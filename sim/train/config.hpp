@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
 #include "sim/policy.hpp"

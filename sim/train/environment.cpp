@@ -6,9 +6,9 @@
 #include <fstream>
 #include <string>
 
-#include <halfscope/core/device.hpp>
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/isa.hpp>
+#include <halfscope/device/device.hpp>
 
 namespace halfscope {
 namespace {

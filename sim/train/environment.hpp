@@ -1,7 +1,7 @@
 // The machine and the program that a run was made with.
 #pragma once
 
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 
 namespace halfscope {
 

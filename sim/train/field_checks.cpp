@@ -1,8 +1,8 @@
 // Texts looked up in their tables, or parsed.
 #include "sim/train/field_checks.hpp"
 
-#include <halfscope/core/array.hpp>
-#include <halfscope/kernel/gemm.hpp>
+#include <halfscope/device/array.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/stats/tracker.hpp>
 
 namespace halfscope {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include <halfscope/io/json_lines.hpp>
-#include <halfscope/io/safetensors.hpp>
+#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/train/config.hpp"
 #include "sim/train/records.hpp"

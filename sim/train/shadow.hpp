@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 
 #include "sim/cast.hpp"
 

@@ -5,9 +5,10 @@
 #include <deque>
 
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/convert.hpp>
-#include <halfscope/kernel/elementwise.hpp>
-#include <halfscope/kernel/sum_of_squares.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
+#include <halfscope/kernel/reduce/sum_of_squares.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/elementwise.hpp>
 
+#include "lib/nn/elementwise.hpp"
 #include "sim/models/models.hpp"
 
 namespace halfscope {

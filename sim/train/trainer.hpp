@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include <halfscope/core/step_graph.hpp>
-#include <halfscope/io/safetensors.hpp>
+#include <halfscope/device/step_graph.hpp>
+#include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/sampler.hpp"
 #include "sim/models/model.hpp"

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/apply_update.hpp>
-#include <halfscope/kernel/convert.hpp>
-#include <halfscope/kernel/elementwise.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
+#include "lib/nn/apply_update.hpp"
+#include "lib/nn/elementwise.hpp"
 #include "sim/optim/clip.hpp"
 #include "sim/train/trainer.hpp"
 

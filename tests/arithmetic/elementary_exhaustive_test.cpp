@@ -1,7 +1,9 @@
 // The elementary functions of all 2^32 floats: their stated error, where they are monotone, and that every
 // instruction set has the same bits.
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/elementary.hpp>
+#include <halfscope/kernel/detail/dispatch.hpp>
+
+#include "lib/nn/elementary.hpp"
 
 #include <cstring>
 #include <mutex>

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/random.hpp>
-#include <halfscope/kernel/isa.hpp>
 
 namespace halfscope {
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/random.hpp>
-#include <halfscope/kernel/gemm.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
 namespace halfscope {
 namespace {

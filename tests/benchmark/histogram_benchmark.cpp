@@ -1,6 +1,6 @@
 // How fast exponent histograms are counted; memcpy is a yardstick only, since a histogram writes next to
 // nothing.
-#include <halfscope/kernel/histogram.hpp>
+#include <halfscope/kernel/histogram/histogram.hpp>
 
 #include "tests/benchmark/against_memcpy.hpp"
 

@@ -1,6 +1,6 @@
 // How fast arrays are rounded: every format of the catalogue, and every rounding of FP16.
 #include <halfscope/format/catalogue.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 
 #include "tests/benchmark/against_memcpy.hpp"
 

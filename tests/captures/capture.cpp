@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/kernel/gemm_ordered.hpp>
+#include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 #include "tests/captures/capture_model.hpp"
 

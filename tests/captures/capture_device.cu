@@ -2,9 +2,9 @@
 #include <fstream>
 #include <regex>
 
-#include <halfscope/kernel/gemm_cublas.hpp>
-#include <halfscope/kernel/launch.cuh>
-#include <halfscope/kernel/mma_sync.cuh>
+#include <halfscope/kernel/detail/launch.cuh>
+#include <halfscope/kernel/gemm/detail/mma_sync.cuh>
+#include <halfscope/kernel/gemm/gemm_cublas.hpp>
 
 #include "tests/captures/capture_device.hpp"
 #include "tests/support/device_memory.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <halfscope/kernel/gemm_ordered.hpp>
+#include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 #include "tests/captures/capture.hpp"
 

@@ -1,7 +1,7 @@
 // Runs CUDA's functions of FP16 on all 65,536 codes.
 #include <cuda_fp16.h>
 
-#include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/detail/launch.cuh>
 
 #include "tests/captures/capture_device.hpp"
 #include "tests/support/device_memory.hpp"

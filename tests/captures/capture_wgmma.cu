@@ -1,5 +1,5 @@
 // Runs captured sets with wgmma: a warpgroup per tile, a in registers, b in shared memory.
-#include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/detail/launch.cuh>
 
 #include "tests/captures/capture_device.hpp"
 

@@ -3,7 +3,7 @@
 #include <halfscope/arithmetic/number.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/what_if.hpp>
 

@@ -1,5 +1,5 @@
 // Fuzzes the reader of .npy arrays, with raw elements taken for bfloat16.
-#include <halfscope/io/flat_tensor_file.hpp>
+#include <halfscope/io/detail/flat_tensor_file.hpp>
 
 #include "tests/fuzz/fuzz_reader.hpp"
 

@@ -1,5 +1,5 @@
 // Fuzzes the reader of .npz archives.
-#include <halfscope/io/npz_file.hpp>
+#include <halfscope/io/npz/detail/npz_file.hpp>
 
 #include "tests/fuzz/fuzz_reader.hpp"
 

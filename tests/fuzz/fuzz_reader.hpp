@@ -11,7 +11,7 @@
 #include <string>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/input_file.hpp>
+#include <halfscope/io/detail/input_file.hpp>
 #include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {

@@ -1,6 +1,6 @@
 // Fuzzes the reader of .safetensors files, read in pieces and as a checkpoint.
-#include <halfscope/io/flat_tensor_file.hpp>
-#include <halfscope/io/safetensors.hpp>
+#include <halfscope/io/detail/flat_tensor_file.hpp>
+#include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "tests/fuzz/fuzz_reader.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {

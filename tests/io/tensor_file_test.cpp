@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include <halfscope/kernel/widen.hpp>
+#include <halfscope/kernel/cast/widen.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/safetensors.hpp>
+#include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/datasets.hpp"
 #include "sim/train/trainer.hpp"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/isa.hpp>
 
 #include "tests/reference/rounding.hpp"
 

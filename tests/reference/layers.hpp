@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope::reference {
 

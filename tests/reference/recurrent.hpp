@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope::reference {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "tests/sim/layer_case.hpp"
+#include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
-#include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {

@@ -1,13 +1,13 @@
 // How often a training step waits for the device: it does not depend on the network.
 #include <cstdlib>
 
-#include <halfscope/core/device_memory.hpp>
+#include <halfscope/device/detail/device_memory.hpp>
 
 #include "sim/train/trainer.hpp"
 #include "tests/sim/corners.hpp"
 #include "tests/sim/few_words.hpp"
 #include "tests/sim/small_dataset.hpp"
-#include "tests/support/twins.hpp"
+#include "tests/support/device_parity.hpp"
 
 namespace halfscope {
 namespace {

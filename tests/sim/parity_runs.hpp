@@ -9,8 +9,8 @@
 #include <halfscope/io/file.hpp>
 
 #include "sim/train/run.hpp"
+#include "tests/support/device_parity.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "tests/support/twins.hpp"
 
 namespace halfscope {
 

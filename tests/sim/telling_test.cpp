@@ -1,7 +1,7 @@
 // When trackers hear of what happens on the device, and what of it: at once, later, or parts as one.
 #include "sim/cast.hpp"
 
-#include "tests/support/twins.hpp"
+#include "tests/support/device_parity.hpp"
 
 namespace halfscope {
 namespace {

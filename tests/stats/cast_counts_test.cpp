@@ -3,9 +3,10 @@
 
 #include <cmath>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/catalogue.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"

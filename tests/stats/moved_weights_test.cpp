@@ -4,8 +4,8 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/stats/update_loss.hpp>
 
+#include "tests/support/device_parity.hpp"
 #include "tests/support/random_arrays.hpp"
-#include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 

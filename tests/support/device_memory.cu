@@ -1,5 +1,5 @@
 // Device memory for tests of kernels that take raw pointers.
-#include <halfscope/kernel/launch.cuh>
+#include <halfscope/kernel/detail/launch.cuh>
 
 #include "tests/support/device_memory.hpp"
 

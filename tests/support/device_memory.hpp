@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <halfscope/kernel/gemm_ordered.hpp>
+#include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 namespace halfscope {
 

@@ -1,9 +1,11 @@
+#include <halfscope/core/isa.hpp>
+
 #include "tests/support/matrix_products.hpp"
 
 #include "tests/support/catch.hpp"
+#include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
-#include "tests/support/twins.hpp"
 
 namespace halfscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
 namespace halfscope {
 

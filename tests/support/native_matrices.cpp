@@ -8,7 +8,7 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/gemm.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
 namespace halfscope {
 namespace {

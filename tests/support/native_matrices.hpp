@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <halfscope/arithmetic/tensor_core.hpp>
-#include <halfscope/kernel/device_product.hpp>
+#include <halfscope/kernel/gemm/device_product.hpp>
 
 namespace halfscope {
 

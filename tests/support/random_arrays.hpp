@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/core/array.hpp>
 #include <halfscope/core/random.hpp>
+#include <halfscope/device/array.hpp>
 
 namespace halfscope {
 

@@ -1,12 +1,12 @@
 // Steps that fit the fast caches: what a step reads is looked at while it is there.
-#include <halfscope/io/elements.hpp>
+#include <halfscope/io/detail/elements.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include <halfscope/io/refusal.hpp>
+#include <halfscope/io/detail/refusal.hpp>
 
 namespace halfscope {
 namespace {

@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/descriptor.hpp>
+#include <halfscope/io/detail/descriptor.hpp>
 
 namespace halfscope {
 namespace {

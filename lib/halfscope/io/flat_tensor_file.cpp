@@ -1,14 +1,14 @@
 // A list of tensors and where each begins; every format that stores them plainly comes down to that.
-#include <halfscope/io/flat_tensor_file.hpp>
+#include <halfscope/io/detail/flat_tensor_file.hpp>
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include <halfscope/io/elements.hpp>
-#include <halfscope/io/npy_array.hpp>
-#include <halfscope/io/refusal.hpp>
-#include <halfscope/io/safetensors_header.hpp>
+#include <halfscope/io/detail/elements.hpp>
+#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/npy/detail/npy_array.hpp>
+#include <halfscope/io/safetensors/detail/safetensors_header.hpp>
 
 namespace halfscope {
 namespace {

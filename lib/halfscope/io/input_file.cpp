@@ -1,5 +1,5 @@
 // pread, checked.
-#include <halfscope/io/input_file.hpp>
+#include <halfscope/io/detail/input_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/io/detail/refusal.hpp>
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/refusal.hpp>
 
 namespace halfscope {
 namespace {

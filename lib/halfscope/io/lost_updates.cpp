@@ -1,8 +1,8 @@
 // The two files read block by block beside each other.
 #include <halfscope/io/lost_updates.hpp>
 
-#include <halfscope/core/array.hpp>
-#include <halfscope/io/tensor_parts.hpp>
+#include <halfscope/device/array.hpp>
+#include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/stats/update_loss.hpp>
 
 namespace halfscope {

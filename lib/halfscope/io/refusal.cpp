@@ -1,10 +1,10 @@
 // Messages and checks that all readers of tensor files share.
-#include <halfscope/io/refusal.hpp>
+#include <halfscope/io/detail/refusal.hpp>
 
 #include <fmt/format.h>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 
 namespace halfscope {
 

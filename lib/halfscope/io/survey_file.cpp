@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include <halfscope/io/tensor_parts.hpp>
+#include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/stats/code_survey.hpp>
 
 namespace halfscope {

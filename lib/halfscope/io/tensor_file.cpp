@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
-#include <halfscope/io/flat_tensor_file.hpp>
-#include <halfscope/io/npz_file.hpp>
-#include <halfscope/io/refusal.hpp>
-#include <halfscope/kernel/widen.hpp>
+#include <halfscope/io/detail/flat_tensor_file.hpp>
+#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/npz/detail/npz_file.hpp>
+#include <halfscope/kernel/cast/widen.hpp>
 
 namespace halfscope {
 namespace {

@@ -4,14 +4,14 @@
 #include <memory>
 #include <span>
 
-#include <halfscope/scaling/backoff_scaler.hpp>
-#include <halfscope/scaling/deepspeed_scaler.hpp>
-#include <halfscope/scaling/fairseq_scaler.hpp>
-#include <halfscope/scaling/headroom_scaler.hpp>
-#include <halfscope/scaling/layerwise_scaler.hpp>
-#include <halfscope/scaling/logmax_scaler.hpp>
-#include <halfscope/scaling/popart_scaler.hpp>
-#include <halfscope/scaling/static_scaler.hpp>
+#include <halfscope/scaling/scalers/backoff_scaler.hpp>
+#include <halfscope/scaling/scalers/deepspeed_scaler.hpp>
+#include <halfscope/scaling/scalers/fairseq_scaler.hpp>
+#include <halfscope/scaling/scalers/headroom_scaler.hpp>
+#include <halfscope/scaling/scalers/layerwise_scaler.hpp>
+#include <halfscope/scaling/scalers/logmax_scaler.hpp>
+#include <halfscope/scaling/scalers/popart_scaler.hpp>
+#include <halfscope/scaling/scalers/static_scaler.hpp>
 
 namespace halfscope {
 

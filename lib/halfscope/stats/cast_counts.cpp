@@ -11,8 +11,8 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/counted_round.hpp>
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {

@@ -5,9 +5,9 @@
 #include <span>
 
 #include <halfscope/core/random.hpp>
-#include <halfscope/core/readback.hpp>
+#include <halfscope/device/readback.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/cast_tally.hpp>
+#include <halfscope/kernel/cast/cast_tally.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include <halfscope/kernel/widen.hpp>
+#include <halfscope/kernel/cast/widen.hpp>
 
 namespace halfscope {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <halfscope/format/stored_type.hpp>
-#include <halfscope/kernel/code_counts.hpp>
+#include <halfscope/kernel/histogram/code_counts.hpp>
 #include <halfscope/stats/tensor_survey.hpp>
 
 namespace halfscope {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include <halfscope/kernel/histogram.hpp>
+#include <halfscope/kernel/histogram/histogram.hpp>
 
 namespace halfscope {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include <halfscope/kernel/cosine.hpp>
-#include <halfscope/kernel/energy_histogram.hpp>
+#include <halfscope/kernel/histogram/energy_histogram.hpp>
+#include <halfscope/kernel/reduce/cosine.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope {

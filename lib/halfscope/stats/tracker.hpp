@@ -10,7 +10,7 @@
 
 #include <halfscope/arithmetic/reduction_counters.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/update_effect.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>

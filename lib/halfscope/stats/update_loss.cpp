@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/counted_round.hpp>
-#include <halfscope/kernel/update_effect.hpp>
-#include <halfscope/kernel/update_tally.hpp>
+#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
+#include <halfscope/kernel/update/update_tally.hpp>
 
 namespace halfscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/io/json_lines.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
 #include "binding/bindings.hpp"

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/kernel/binned_histogram.hpp>
-#include <halfscope/kernel/update_effect.hpp>
+#include <halfscope/kernel/histogram/binned_histogram.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"

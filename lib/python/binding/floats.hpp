@@ -5,8 +5,8 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
-#include <halfscope/core/device.hpp>
-#include <halfscope/core/memory.hpp>
+#include <halfscope/device/device.hpp>
+#include <halfscope/device/memory.hpp>
 #include <memory>
 #include <optional>
 #include <span>

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/binned_histogram.hpp>
+#include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <utility>
 
 namespace halfscope::python {

@@ -1,5 +1,5 @@
 // halfscope.round.
-#include <halfscope/kernel/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
 
 #include <nanobind/stl/string.h>
 

@@ -1,6 +1,6 @@
 """Exact counts by PyTorch operations, made where the elements are: bin for bin what the compiled kernels count.
 
-Everything stays on the tensor's device, and nothing here waits for it. The bins are those of kernel/binned_histogram.hpp.
+Everything stays on the tensor's device, and nothing here waits for it. The bins are those of kernel/histogram/binned_histogram.hpp.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _float32(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """As float32, in int32: exact, but for float64, which is rounded to odd (see kernel/widen.hpp)."""
+    """As float32, in int32: exact, but for float64, which is rounded to odd (see kernel/cast/widen.hpp)."""
     nearest = tensor.float()
     bits = nearest.view(torch.int32)
     if tensor.dtype is not torch.float64:

@@ -1,0 +1,64 @@
+# Sources collected by folder and suffix: a new file needs no line here, and no line in any CMakeLists.txt.
+#
+#   *_simd.cpp         compiled once per instruction set
+#   *.cu               kernels of the device: CUDA, or C++ for the simulated device of a build without CUDA
+#   *_gpu.cu           what a GPU alone can do: only in a build with CUDA
+#   *_cuda.cpp         host code that calls CUDA's runtime: only in a build with CUDA
+#   *_simulated.cpp    its counterpart: only in a build without CUDA
+#   *.cpp              everything else
+
+# The instruction sets, and the options of each; `halfscope bench` compiles its peer for the same.
+set(halfscope_isas baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(halfscope_isas baseline avx2 avx512)
+  set(halfscope_options_avx2 -mavx2 -mfma -mf16c)
+  set(halfscope_options_avx512
+    -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
+endif()
+
+# halfscope_collect(VARIABLE PATTERN): the files of this folder, and below it, that match and belong to this build.
+function(halfscope_collect variable pattern)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${pattern})
+  if(HALFSCOPE_WITH_CUDA)
+    list(FILTER files EXCLUDE REGEX "_simulated\\.cpp$")
+  else()
+    list(FILTER files EXCLUDE REGEX "_(cuda\\.cpp|gpu\\.cu)$")
+  endif()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
+# halfscope_add_simd_sources(TARGET SOURCES...): the same sources compiled once per instruction set; results do not
+# depend on which one runs. GCC may not contract a*b+c into an fma, which rounds once where the two operations round twice.
+function(halfscope_add_simd_sources target)
+  foreach(isa IN LISTS halfscope_isas)
+    set(objects ${target}_${isa})
+    add_library(${objects} OBJECT ${ARGN})
+    target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(${objects} PRIVATE HALFSCOPE_TARGET_ISA=${isa})
+    target_compile_options(${objects} PRIVATE
+      -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd ${halfscope_options_${isa}}
+      $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
+    target_link_libraries(${objects} PRIVATE halfscope_warnings)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()
+
+# halfscope_add_kernel_library(TARGET FOLDER): a library of the sources below FOLDER, each compiled as its suffix says. In a build
+# without CUDA the *.cu files are C++, which a simulated device runs index by index: tests compare every kernel, and
+# whole training runs, on machines without a GPU.
+function(halfscope_add_kernel_library target folder)
+  halfscope_collect(sources "${folder}/*.cpp")
+  set(simd_sources ${sources})
+  list(FILTER simd_sources INCLUDE REGEX "_simd\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_simd\\.cpp$")
+  halfscope_collect(device_sources "${folder}/*.cu")
+  if(HALFSCOPE_WITH_CUDA)
+    set_source_files_properties(${device_sources} PROPERTIES
+      COMPILE_OPTIONS "--fmad=false;--expt-relaxed-constexpr")
+  else()
+    set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX)
+  endif()
+  add_library(${target} ${sources} ${device_sources})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  halfscope_add_simd_sources(${target} ${simd_sources})
+endfunction()

@@ -1,0 +1,21 @@
+// The paper's bigLSTM story: a language model needs its loss scaled.
+#pragma once
+
+#include "experiments/runner/experiment.hpp"
+
+namespace halfscope {
+
+/// A GRU language model whose loss is averaged over as many positions as large batches have: FP16 without
+/// loss scaling against constant scales and a dynamic one.
+[[nodiscard]] Experiment make_language_model_loss_scale();
+/// The settings that every experiment on this language model starts from.
+[[nodiscard]] Settings language_model_settings();
+/// The same with the loss averaged over 256 times as many positions, as large batches have.
+[[nodiscard]] Settings large_batch_language_model_settings();
+/// What differs on a GPU: all words of the text, 1024 hidden units, and a loss over 64 positions of each of
+/// `batch` sequences.
+[[nodiscard]] Settings language_model_gpu_settings(std::int64_t batch);
+/// What they are judged by.
+[[nodiscard]] ReportedMetric test_perplexity();
+
+}  // namespace halfscope

@@ -1,0 +1,96 @@
+// Section 3.2 of the paper: choosing the scaling factor, and what too large a one does.
+#include "experiments/ablations/scale_sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "experiments/ablations/loss_scale_arms.hpp"
+#include "experiments/runner/words.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr int first_exponent = -4, last_exponent = 24;
+
+constexpr const char* paper_statement =
+    "Section 3.2: there is no downside to a large scaling factor as long as it does not overflow; an "
+    "overflow "
+    "makes infinities and NaNs in the weight gradients that damage the weights irreversibly, unless the "
+    "update "
+    "is skipped. The networks of the paper trained with constant factors from 8 to 32K.";
+
+std::string name_at(int exponent) {
+  return static_scale_arm(std::ldexp(1.0, exponent)).name;
+}
+
+/// The scales at which no seed diverged, as the largest run of neighbours in words.
+std::string usable_scales(const ExperimentSummary& summary) {
+  int best_first = 0, best_last = -1;
+  for (int first = first_exponent; first <= last_exponent; ++first) {
+    int last = first - 1;
+    for (const ArmSummary* arm = summary.find(name_at(first)); arm != nullptr && arm->diverged == 0;) {
+      ++last;
+      arm = last < last_exponent ? summary.find(name_at(last + 1)) : nullptr;
+    }
+    if (last - first > best_last - best_first) std::tie(best_first, best_last) = std::tie(first, last);
+  }
+  if (best_last < best_first) return "No constant scale that was run trains in every seed";
+  return fmt::format("Every constant scale from 2^{} to 2^{} trains in every seed", best_first, best_last);
+}
+
+std::string verdict(const ExperimentSummary& summary) {
+  std::string text = usable_scales(summary);
+  const ArmSummary* large = summary.find(name_at(18));
+  if (large != nullptr) text += ". A constant 2^18: " + against_baseline(summary, large->arm, "fp32");
+  if (const ArmSummary* skips = summary.find("fp16_s262144_skip"); skips != nullptr && skips->skipped) {
+    text += fmt::format(". 2^18, with overflowing steps skipped but the scale kept: {}, {:.0f} steps skipped",
+                        against_baseline(summary, skips->arm, "fp32"), *skips->skipped);
+  }
+  if (const ArmSummary* dynamic = summary.find("fp16_dynamic"); dynamic != nullptr && dynamic->skipped) {
+    text += fmt::format(". Dynamic scaling from 2^24 recovers after {:.0f} skipped steps: {}",
+                        *dynamic->skipped, against_baseline(summary, dynamic->arm, "fp32"));
+  }
+  return text + ".";
+}
+
+Arm skipping_arm() {
+  return {"fp16_s262144_skip",
+          "loss scale 2^18, steps that overflow are skipped, the scale never moves",
+          {{"policy", "fp16_mixed"},
+           {"loss_scale", "dynamic"},
+           {"initial_scale", "262144"},
+           {"backoff_factor", "1"},
+           {"growth_interval", "1000000"}}};
+}
+
+}  // namespace
+
+Experiment make_scale_sweep() {
+  std::vector<Arm> arms{fp32_arm()};
+  for (int exponent = first_exponent; exponent <= last_exponent; ++exponent) {
+    arms.push_back(static_scale_arm(std::ldexp(1.0, exponent)));
+  }
+  arms.push_back(dynamic_scale_arm());
+  arms.push_back(skipping_arm());
+  return {.name = "scale-sweep",
+          .summary = "constant loss scales from 2^-4 to 2^24 beside dynamic scaling, on a classifier",
+          .paper = paper_statement,
+          .settings = {{"model", "cnn_bn"},
+                       {"dataset", "fashion_mnist"},
+                       {"steps", "100"},
+                       {"batch", "64"},
+                       {"optimizer", "sgd"},
+                       {"momentum", "0.9"},
+                       {"learning_rate", "0.05"},
+                       {"schedule", "constant"},
+                       {"observe_every", "5"}},
+          .gpu_settings = {{"model", "resnet18"}, {"batch", "256"}},
+          .varied = "loss_scale",
+          .arms = std::move(arms),
+          .gpu_arms = {"fp32", "fp16_s1", "fp16_s1024", "fp16_s262144", "fp16_dynamic"},
+          .verdict = verdict};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,51 @@
+// Timing two things side by side: the harness and the table of `halfscope bench`.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <halfscope/core/isa.hpp>
+#include <halfscope/device/array.hpp>
+
+namespace halfscope {
+
+struct BenchResult {
+  double value = 0;  ///< of what is measured
+  std::string unit;
+  double ratio = 0;  ///< its speed as a share of the other's
+  std::string against;
+  std::string skipped{};  ///< why nothing was measured; empty where it was
+};
+
+struct BenchCase {
+  std::string_view name;
+  std::string_view summary;
+  BenchResult (*run)();
+  Device device = Device::cpu;
+};
+
+/// Every case, in the order in which they run.
+[[nodiscard]] std::span<const BenchCase> bench_cases();
+
+/// Seconds a call.
+struct Times {
+  double ours = 0;    ///< the least
+  double others = 0;  ///< the least
+  double ratio = 0;   ///< others over ours, next to each other in time: the median
+};
+
+/// Times the two in turn, so that both meet the same machine, for about `time` seconds.
+[[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others,
+                                 double time = 0.5);
+
+/// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread. Instantiated in a translation
+/// unit per instruction set.
+template <Isa isa>
+void eigen_product_isa(const float* a, const float* b, float* c, int size);
+/// The vector instructions that it uses, in Eigen's words.
+template <Isa isa>
+[[nodiscard]] const char* eigen_instructions_isa();
+
+}  // namespace halfscope

@@ -1,0 +1,208 @@
+// What `halfscope bench` times: one line per case.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/kernel/detail/dispatch.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/kernel/histogram/histogram.hpp>
+#include <halfscope/stats/tensor_survey.hpp>
+
+#include "experiments/cli/bench/bench.hpp"
+#include "experiments/cli/bench/bench_cuda.hpp"
+#include "experiments/cli/bench/bench_training.hpp"
+#include "lib/nn/elementary.hpp"
+
+namespace halfscope {
+namespace {
+
+/// 4 MiB of floats: in the cache, not in the innermost ones.
+constexpr std::size_t array_size = std::size_t{1} << 20;
+
+enum class Sign { either, positive };
+
+/// Log-uniform magnitudes from 2^-27 to 2^17, as gradients are.
+std::vector<float> wide_floats(Sign sign) {
+  const RandomStream stream{.seed = 1};
+  std::vector<float> values(array_size);
+  for (std::size_t i = 0; i < array_size; ++i)
+    values[i] = 0.6931472f * (44.0f * stream.uniform(2 * i) - 27.0f);
+  apply(Elementary::exp, values, values);
+  for (std::size_t i = 0; i < array_size && sign == Sign::either; ++i) {
+    if (stream.uniform(2 * i + 1) < 0.5f) values[i] = -values[i];
+  }
+  return values;
+}
+
+/// Keeps the compiler from dropping what is written to memory.
+void use_memory() {
+  asm volatile("" : : : "memory");
+}
+
+using Operation = std::function<void(std::span<const float>, std::span<float>)>;
+
+BenchResult against_memcpy(const Operation& operation, Sign sign = Sign::either) {
+  const std::vector<float> in = wide_floats(sign);
+  std::vector<float> out(in.size());
+  const Times times = time_in_turn(
+      [&] {
+        operation(in, out);
+        use_memory();
+      },
+      [&] {
+        std::memcpy(out.data(), in.data(), in.size() * sizeof(float));
+        use_memory();
+      });
+  return {static_cast<double>(array_size) / times.ours * 1e-9, "Gelem/s", times.ratio, "memcpy"};
+}
+
+BenchResult rounding(std::string_view quantizer) {
+  const Quantizer q = parse_quantizer(quantizer);
+  return against_memcpy(
+      [q](std::span<const float> in, std::span<float> out) { round(in, out, q, RandomStream{.seed = 1}); });
+}
+
+BenchResult counting() {
+  HistogramCounts counts;
+  return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
+}
+
+BenchResult surveying() {
+  SurveyPass pass(fp16);
+  return against_memcpy([&](std::span<const float> in, std::span<float>) { pass.add(in); });
+}
+
+BenchResult function_of_array(Elementary function) {
+  return against_memcpy(
+      [function](std::span<const float> in, std::span<float> out) { apply(function, in, out); },
+      Sign::positive);
+}
+
+/// Two square matrices of FP16 numbers, uniform on [-1, 1), and their product.
+struct Product {
+  Product(std::string_view accumulate, int matrix_size)
+      : model(parse_accumulate_model(accumulate)), size(matrix_size) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      a[i] = 2 * RandomStream{.seed = 3}.uniform(i) - 1;
+      b[i] = 2 * RandomStream{.seed = 4}.uniform(i) - 1;
+    }
+    for (std::vector<float>* values : {&a, &b}) round(*values, *values, Quantizer{.format = fp16});
+  }
+  [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
+  void ours(int threads) {
+    set_thread_count(threads);
+    gemm({a.data(), row.values(), column.values(), MatrixLayout::plain, size}, {b.data(), size, size}, c,
+         model);
+    set_thread_count(1);
+  }
+  void eigens() {
+    dispatch_isa([&]<Isa isa>() { eigen_product_isa<isa>(a.data(), b.data(), c.data(), size); });
+    use_memory();
+  }
+
+  AccumulateModel model;
+  int size;
+  std::vector<float> a = std::vector<float>(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)),
+                     b = a, c = a;
+  Memory<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
+};
+
+BenchResult product_against_eigen(std::string_view accumulate, int size) {
+  Product product(accumulate, size);
+  const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
+  const char* instructions = dispatch_isa([]<Isa isa>() { return eigen_instructions_isa<isa>(); });
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio,
+          fmt::format("Eigen {}, {}", HALFSCOPE_EIGEN_VERSION, instructions)};
+}
+
+BenchResult product_on_two_threads(int size) {
+  Product product("fp32_sequential", size);
+  const Times times = time_in_turn([&] { product.ours(2); }, [&] { product.ours(1); });
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, "one thread"};
+}
+
+constexpr std::array cases{
+    BenchCase{"round_fp16", "rounding to the nearest", [] { return rounding("fp16"); }},
+    BenchCase{"round_bf16", "rounding to the nearest", [] { return rounding("bf16"); }},
+    BenchCase{"round_fp8_e4m3", "rounding to the nearest", [] { return rounding("fp8_e4m3"); }},
+    BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
+    BenchCase{"histogram", "counting by binade", counting},
+    BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", surveying},
+    BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
+    BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
+    BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},
+    BenchCase{"erf", "of an array", [] { return function_of_array(Elementary::erf); }},
+    BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
+    BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
+    BenchCase{"gemm", "256 x 256 x 256, summed in order",
+              [] { return product_against_eigen("fp32_sequential", 256); }},
+    BenchCase{"gemm_fp16_sequential", "256 x 256 x 256, each product and sum rounded",
+              [] { return product_against_eigen("fp16_sequential", 256); }},
+    BenchCase{"gemm_fp16_fused", "256 x 256 x 256, fused, each sum rounded",
+              [] { return product_against_eigen("fp16_fused", 256); }},
+    BenchCase{"gemm_volta", "256 x 256 x 256, as a V100's tensor core",
+              [] { return product_against_eigen("tensor_core(volta)", 256); }},
+    BenchCase{"gemm_ampere", "256 x 256 x 256, as an A100's tensor core",
+              [] { return product_against_eigen("tensor_core(ampere)", 256); }},
+    BenchCase{"gemm_hopper", "256 x 256 x 256, as an H100's tensor core",
+              [] { return product_against_eigen("tensor_core(hopper)", 256); }},
+    BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order",
+              [] { return product_on_two_threads(256); }},
+    BenchCase{"gemm_1024", "1024 x 1024 x 1024, summed in order",
+              [] { return product_against_eigen("fp32_sequential", 1024); }},
+    BenchCase{"gemm_fp16_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
+              [] { return product_against_eigen("fp16_sequential", 1024); }},
+    BenchCase{"gemm_fp16_fused_1024", "1024 x 1024 x 1024, fused, each sum rounded",
+              [] { return product_against_eigen("fp16_fused", 1024); }},
+    BenchCase{"gemm_volta_1024", "1024 x 1024 x 1024, as a V100's tensor core",
+              [] { return product_against_eigen("tensor_core(volta)", 1024); }},
+    BenchCase{"gemm_ampere_1024", "1024 x 1024 x 1024, as an A100's tensor core",
+              [] { return product_against_eigen("tensor_core(ampere)", 1024); }},
+    BenchCase{"gemm_hopper_1024", "1024 x 1024 x 1024, as an H100's tensor core",
+              [] { return product_against_eigen("tensor_core(hopper)", 1024); }},
+    BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, summed in order",
+              [] { return product_on_two_threads(1024); }},
+    BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", bench_training_step},
+    BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",
+              bench_tracked_weight_gradients},
+    BenchCase{"track_all_tensors", "the same step, every tensor counted", bench_tracked_tensors},
+    BenchCase{"track_weight_gradients_gru", "gru_lm, batch 64, every weight gradient counted",
+              bench_tracked_weight_gradients_of_words},
+    BenchCase{"track_all_tensors_gru", "the same step, every tensor counted", bench_tracked_tensors_of_words},
+    BenchCase{"cuda_round_fp16", "64 Mi floats, 8 bytes each, as a copy of as many bytes",
+              [] { return bench_cuda_pass(DevicePass::round); }, Device::cuda},
+    BenchCase{"cuda_cast", "rounded to fp16 in place and counted, 8 bytes each",
+              [] { return bench_cuda_pass(DevicePass::cast); }, Device::cuda},
+    BenchCase{"cuda_cast_histogram", "rounded to fp16 in place with the histogram, 8 bytes each",
+              [] { return bench_cuda_pass(DevicePass::cast_histogram); }, Device::cuda},
+    BenchCase{"cuda_histogram", "counting by binade, 4 bytes each",
+              [] { return bench_cuda_pass(DevicePass::histogram); }, Device::cuda},
+    BenchCase{"cuda_adam", "unscaling, Adam and finiteness in one pass, 28 bytes each",
+              [] { return bench_cuda_pass(DevicePass::adam); }, Device::cuda},
+    BenchCase{"cuda_adam_watched", "the same with lost updates and their ratios, 28 bytes each",
+              [] { return bench_cuda_pass(DevicePass::adam_watched); }, Device::cuda},
+    BenchCase{"cuda_gemm_ordered", "4096 x 4096 x 4096, fp16, summed in order in fp32",
+              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f32); }, Device::cuda},
+    BenchCase{"cuda_gemm_ordered_bf16", "the same in bf16",
+              [] { return bench_cuda_ordered(StoredType::bf16, StoredType::f32); }, Device::cuda},
+    BenchCase{"cuda_gemm_ordered_in_fp16", "fp16 summed in fp16",
+              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f16); }, Device::cuda},
+    BenchCase{"cuda_gemm_fp16", "4096 x 4096 x 4096 by cuBLAS, beside its fp32", bench_cuda_cublas,
+              Device::cuda},
+    BenchCase{"cuda_track_all", "cnn_bn, batch 512, all trackers at every step", bench_cuda_tracked_images,
+              Device::cuda},
+    BenchCase{"cuda_track_all_gru", "gru_lm, 512 wide, batch 512, all trackers at every step",
+              bench_cuda_tracked_words, Device::cuda},
+};
+
+}  // namespace
+
+std::span<const BenchCase> bench_cases() {
+  return cases;
+}
+
+}  // namespace halfscope

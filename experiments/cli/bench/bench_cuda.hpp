@@ -1,0 +1,28 @@
+// What `halfscope bench` times on a CUDA device, in events of its stream.
+#pragma once
+
+#include <halfscope/format/stored_type.hpp>
+
+#include "experiments/cli/bench/bench.hpp"
+
+namespace halfscope {
+
+/// What is timed beside a copy, by the device itself, of as many bytes as it reads and writes.
+enum class DevicePass : std::uint8_t {
+  round,           ///< to FP16 into another array: 8 bytes an element
+  cast,            ///< to FP16 in place, counted by the limits of the cast: 8 bytes
+  cast_histogram,  ///< the same with the histogram: 8 bytes
+  histogram,       ///< 4 bytes
+  adam,            ///< gradient, two moments and weight to moments and weight: 28 bytes
+  adam_watched,    ///< the same, lost updates and their ratios counted: 28 bytes
+};
+
+// A device must be there. In a build without CUDA each throws RequestError.
+
+[[nodiscard]] BenchResult bench_cuda_pass(DevicePass pass);
+/// The ordered product beside cuBLAS with the same types, 4096^3.
+[[nodiscard]] BenchResult bench_cuda_ordered(StoredType input, StoredType sum);
+/// cuBLAS in FP16 summed in FP32, beside its FP32, 4096^3.
+[[nodiscard]] BenchResult bench_cuda_cublas();
+
+}  // namespace halfscope

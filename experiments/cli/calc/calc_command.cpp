@@ -1,0 +1,97 @@
+// halfscope calc: one operation on numbers of any format, with its flags.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "experiments/cli/calc/calc_dot.hpp"
+#include "experiments/cli/calc/calc_stream.hpp"
+#include "experiments/cli/commands.hpp"
+
+namespace halfscope {
+namespace {
+
+struct CalcOptions {
+  std::string operation;
+  std::vector<std::string> values;
+  std::string format, rounding, overflow;  ///< empty where left out
+  std::uint64_t seed = 0;
+  DotOptions dot;
+  bool from_stdin = false;
+};
+
+CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operation) {
+  if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty()) {
+    throw RequestError(
+        "dot takes --model, --input and --output; --format, --rounding and --overflow are for "
+        "the other operations");
+  }
+  const DotProduct dot = parse_dot_product(options.dot);
+  return {&operation, {dot.output}, options.seed, dot};
+}
+
+std::string_view or_default(const std::string& given, std::string_view otherwise) {
+  return given.empty() ? otherwise : std::string_view(given);
+}
+
+CalcRequest request_of(const CalcOptions& options) {
+  const CalcOperation& operation = find_in_table("operation", options.operation, calc_operations());
+  if (operation.operands == any_number) return dot_request(options, operation);
+  const DotOptions& dot = options.dot;
+  if (!dot.model.empty() || !dot.input.empty() || !dot.output.empty()) {
+    throw RequestError(
+        fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
+  }
+  const Quantizer quantizer{
+      parse_format(or_default(options.format, "fp16")),
+      parse_enum<Rounding>("rounding", or_default(options.rounding, "nearest_even")),
+      parse_enum<Overflow>("overflow policy", or_default(options.overflow, "infinity"))};
+  return {&operation, quantizer, options.seed, {}};
+}
+
+void calculate(const CalcOptions& options) {
+  const CalcRequest request = request_of(options);
+  if (!options.from_stdin) {
+    const std::vector<std::string_view> words(options.values.begin(), options.values.end());
+    std::string answer;
+    append_answer(answer, request, words, 0);
+    std::cout << answer;
+    return;
+  }
+  if (!options.values.empty()) {
+    throw RequestError(fmt::format("--stdin takes the operands from standard input; leave out '{}'",
+                                   options.values.front()));
+  }
+  answer_standard_input(request);
+}
+
+}  // namespace
+
+void add_calc_command(CLI::App& app) {
+  auto options = std::make_shared<CalcOptions>();
+  CLI::App* command =
+      app.add_subcommand("calc", "one exact operation: hex bits of the result, and its flags");
+  std::string operations = "one of";
+  for (const CalcOperation& operation : calc_operations()) {
+    operations += fmt::format("{} {}", &operation == calc_operations().data() ? "" : ",", operation.name);
+  }
+  command->add_option("OPERATION", options->operation, operations)->required();
+  command->add_option("VALUES", options->values,
+                      "bit patterns (0x3c00; for round those of fp32) or decimals, which go to the nearest "
+                      "number of the format; -- before the first if one is -inf or starts with -.");
+  command->add_option("--model", options->dot.model,
+                      "of dot: how it adds up, as `halfscope list accumulators` names it; its flags compare "
+                      "the result with the exact sum: 1 differs, 4 overflow, 16 NaN out of numbers");
+  command->add_option("--input", options->dot.input, "of dot: format of a and b; by default the model's");
+  command->add_option(
+      "--output", options->dot.output,
+      "of dot: format of c and the result; by default fp32 of a tensor core, else the model's");
+  command->add_option("--format", options->format, "of operands and result; fp16 by default");
+  command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
+  command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
+  command->add_option("--seed", options->seed, "of stochastic rounding; 0 by default");
+  command->add_flag("--stdin", options->from_stdin, "operands from standard input, one operation per line");
+  command->callback([options] { calculate(*options); });
+}
+
+}  // namespace halfscope

@@ -1,0 +1,133 @@
+// Dot products on the command line: the model's answer, and an exact sum of any length to judge it by.
+#include "experiments/cli/calc/calc_dot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/round.hpp>
+
+#include "experiments/cli/calc/calc_number.hpp"
+
+namespace halfscope {
+namespace {
+
+/// A sum of numbers and of products of two, as an integer in units of 2^-298.
+class ExactSum {
+ public:
+  void add(const Exact& x) {
+    const int place = x.exponent + 298;
+    Uint128 rest = Uint128{x.significand} << (place % 32);
+    for (auto limb = static_cast<std::size_t>(place / 32); rest != 0; ++limb, rest >>= 32) {
+      const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFFu);
+      limbs_[limb] += x.sign != 0 ? -part : part;
+    }
+  }
+  [[nodiscard]] bool is_zero() const {
+    std::int64_t carry = 0;
+    for (const std::int64_t limb : limbs_) {
+      carry += limb;
+      if ((carry & 0xFFFFFFFF) != 0) return false;
+      carry >>= 32;
+    }
+    return carry == 0;
+  }
+
+ private:
+  std::array<std::int64_t, 20> limbs_{};  ///< of 32 bits each, and room for 2^31 carries
+};
+
+/// The values of a line.
+struct Operands {
+  std::vector<float> a, b;
+  float c = 0;
+
+  template <typename Predicate>
+  [[nodiscard]] bool any(Predicate is) const {
+    return is(c) || std::any_of(a.begin(), a.end(), is) || std::any_of(b.begin(), b.end(), is);
+  }
+};
+
+Operands parse_operands(Words words, const DotProduct& dot) {
+  if (words.size() % 2 == 0 || words.size() < 3) {
+    throw RequestError(fmt::format(
+        "dot takes a1 .. aK b1 .. bK c, an odd number of operands from 3 on; {} given", words.size()));
+  }
+  Operands x;
+  const std::size_t terms = words.size() / 2;
+  for (const std::string_view word : words.first(terms)) x.a.push_back(parse_operand(word, dot.input));
+  for (const std::string_view word : words.subspan(terms, terms)) {
+    x.b.push_back(parse_operand(word, dot.input));
+  }
+  x.c = parse_operand(words.back(), dot.output);
+  return x;
+}
+
+bool is_tensor_core(const DotProduct& dot) {
+  return dot.model.order == AccumulateOrder::tensor_core;
+}
+
+float sum_of(const Operands& x, const DotProduct& dot) {
+  if (is_tensor_core(dot)) {
+    return halfscope::dot(x.a, x.b, x.c, tensor_core_step(dot.model.core, dot.input, dot.output));
+  }
+  return round(accumulate_products_from(x.c, x.a, x.b, dot.model), {dot.output});
+}
+
+bool is_exact(const Operands& x, float result) {
+  ExactSum difference;
+  difference.add(unpack(x.c));
+  difference.add(unpack(-result));
+  for (std::size_t k = 0; k < x.a.size(); ++k) difference.add(exact_product(unpack(x.a[k]), unpack(x.b[k])));
+  return difference.is_zero();
+}
+
+std::uint8_t flags_of(const Operands& x, float result, const FloatFormat& output) {
+  const auto nan = [](float value) { return std::isnan(value); };
+  const bool finite = !x.any([](float value) { return !std::isfinite(value); });
+  if (x.any(is_signalling) || (!finite && std::isnan(result) && !x.any(nan))) return flag::invalid;
+  if (!finite) return 0;
+  if (std::isfinite(result)) return is_exact(x, result) ? std::uint8_t{0} : flag::inexact;
+  const bool overflowed = std::isinf(result) || output.specials != Specials::ieee;
+  return overflowed ? std::uint8_t{flag::overflow | flag::inexact} : flag::invalid;
+}
+
+/// A tensor core's NaN has all bits set but the sign.
+std::uint32_t code_of(float result, const DotProduct& dot) {
+  if (is_tensor_core(dot) && std::isnan(result)) return (1u << (code_width(dot.output) - 1)) - 1u;
+  return encode(result, dot.output);
+}
+
+}  // namespace
+
+DotProduct parse_dot_product(const DotOptions& options) {
+  if (options.model.empty()) {
+    throw RequestError("dot takes --model, one of `halfscope list accumulators`: tensor_core(hopper), say");
+  }
+  DotProduct dot{parse_accumulate_model(options.model), {}, fp32};
+  dot.input = options.input.empty() ? dot.model.format : parse_format(options.input);
+  if (!options.output.empty()) {
+    dot.output = parse_format(options.output);
+  } else if (!is_tensor_core(dot)) {
+    dot.output = dot.model.format;
+  }
+  if (!is_tensor_core(dot)) return dot;
+  if (!options.model.starts_with("tensor_core") && dot.input != dot.model.format) {
+    throw RequestError(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
+                                   to_string(dot.model.format), to_string(dot.input)));
+  }
+  (void)tensor_core_step(dot.model.core, dot.input, dot.output);
+  dot.model.format = dot.input;
+  return dot;
+}
+
+CalcAnswer evaluate_dot(Words words, const DotProduct& dot) {
+  const Operands x = parse_operands(words, dot);
+  const float result = sum_of(x, dot);
+  return {code_of(result, dot), flags_of(x, result, dot.output)};
+}
+
+}  // namespace halfscope

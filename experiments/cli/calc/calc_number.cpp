@@ -1,0 +1,124 @@
+// Reading operands; a decimal is read twice, rounded down and up, so that it is rounded to the format only
+// once.
+#include "experiments/cli/calc/calc_number.hpp"
+
+#include <fmt/format.h>
+
+#include <cfenv>
+#include <cmath>
+#include <cstdlib>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/format/encoding.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr int lowest_exponent = -100'000;  // below the smallest number that any format rounds up
+
+/// -1 where `c` is no hex digit.
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::size_t skip_digits(std::string_view text, std::size_t from) {
+  while (from < text.size() && text[from] >= '0' && text[from] <= '9') ++from;
+  return from;
+}
+
+/// Digits with a point among them or not, and an exponent or not; what strtold takes beside them is refused.
+bool is_plain_decimal(std::string_view text) {
+  const std::size_t whole = skip_digits(text, 0);
+  std::size_t end = whole;
+  std::size_t digits = whole;
+  if (end < text.size() && text[end] == '.') {
+    end = skip_digits(text, whole + 1);
+    digits = end - 1;
+  }
+  if (digits == 0) return false;
+  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
+    ++end;
+    if (end < text.size() && (text[end] == '+' || text[end] == '-')) ++end;
+    const std::size_t first = end;
+    end = skip_digits(text, first);
+    if (end == first) return false;
+  }
+  return end == text.size();
+}
+
+/// The C library's conversion in one direction; IEEE 754 has it correctly rounded in the current one.
+long double read_rounded(const char* digits, int direction) {
+  const int before = std::fegetround();
+  std::fesetround(direction);
+  const long double value = std::strtold(digits, nullptr);
+  std::fesetround(before);
+  return value;
+}
+
+/// A decimal without a sign, to at least 53 bits, the rest as a sticky bit.
+Exact read_magnitude(std::string_view text) {
+  const std::string digits(text);
+  const long double below = read_rounded(digits.c_str(), FE_DOWNWARD);
+  const long double above = read_rounded(digits.c_str(), FE_UPWARD);
+  if (below == 0) return {0, lowest_exponent, above == 0 ? 0u : 1u};
+  int exponent = 0;
+  const long double scaled = std::ldexp(std::frexp(below, &exponent), 64);
+  const auto significand = static_cast<std::uint64_t>(scaled);
+  const bool sticky = below != above || static_cast<long double>(significand) != scaled;
+  return {0, exponent - 64, significand | (sticky ? 1u : 0u)};
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  std::string shown(text.substr(0, 40));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return "'" + shown + (text.size() > 40 ? "...'" : "'");
+}
+
+bool is_bit_pattern(std::string_view text) {
+  return text.size() > 1 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+}
+
+float parse_bit_pattern(std::string_view text, const FloatFormat& format) {
+  std::uint64_t code = 0;
+  const std::uint64_t codes = std::uint64_t{1} << code_width(format);
+  for (const char c : text.substr(2)) {
+    const int digit = hex_digit(c);
+    if (digit < 0)
+      throw RequestError(fmt::format("{} is not hexadecimal; give 0x and hex digits", quoted(text)));
+    code = code * 16 + static_cast<std::uint64_t>(digit);
+    if (code >= codes) {
+      throw RequestError(fmt::format("{} has more bits than {}, which has {}", quoted(text),
+                                     to_string(format), code_width(format)));
+    }
+  }
+  if (text.size() == 2) throw RequestError(fmt::format("{} has no hex digits", quoted(text)));
+  return decode(static_cast<std::uint32_t>(code), format);
+}
+
+Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t random_bits) {
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  const std::uint32_t sign = text.starts_with('-') ? sign_bit : 0;
+  const std::string_view magnitude = text.substr(has_sign ? 1 : 0);
+  if (magnitude == "nan") return {from_bits(quiet_nan_bits)};
+  if (magnitude == "inf") return round_infinity(sign, q);
+  if (!is_plain_decimal(magnitude)) {
+    throw RequestError(fmt::format(
+        "{} is neither a bit pattern (0x3c00) nor a decimal (-1.5, 6e-8, inf, nan)", quoted(text)));
+  }
+  Exact x = read_magnitude(magnitude);
+  x.sign = sign;
+  return x.significand == 0 ? Flagged{from_bits(sign)} : round_exact(x, q, random_bits);
+}
+
+float parse_operand(std::string_view text, const FloatFormat& format) {
+  return is_bit_pattern(text) ? parse_bit_pattern(text, format) : round_decimal(text, {format}, 0).value;
+}
+
+}  // namespace halfscope

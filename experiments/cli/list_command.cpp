@@ -1,0 +1,162 @@
+// halfscope list: what there is to choose from, read off the tables.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/format/catalogue.hpp>
+#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/stats/trackers.hpp>
+
+#include "experiments/ablations/experiments.hpp"
+#include "experiments/cli/commands.hpp"
+#include "sim/data/datasets.hpp"
+#include "sim/models/models.hpp"
+#include "sim/optim/optimizers.hpp"
+#include "sim/policy.hpp"
+
+namespace halfscope {
+namespace {
+
+template <typename Table>
+Json entries(const Table& table) {
+  Json list = Json::array();
+  for (const auto& entry : table) {
+    list.push_back({{"name", std::string(entry.name)}, {"summary", std::string(entry.summary)}});
+  }
+  return list;
+}
+
+/// As the arm's own settings or the experiment's have it.
+std::string dataset_of(const Experiment& experiment, const Arm& arm) {
+  TrainConfig config;
+  for (const Settings& settings : {experiment.settings, arm.settings}) {
+    for (const auto& [key, value] : settings) {
+      if (key == "dataset") set_field(config, key, value);
+    }
+  }
+  return config.dataset;
+}
+
+Json experiments() {
+  Json list = Json::array();
+  for (const Experiment& experiment : experiment_table()) {
+    Json arms = Json::array();
+    for (const Arm& arm : experiment.arms) {
+      arms.push_back(
+          {{"name", arm.name}, {"summary", arm.summary}, {"dataset", dataset_of(experiment, arm)}});
+    }
+    Json gpu_arms = experiment.gpu_arms;
+    if (gpu_arms.empty()) {
+      for (const Arm& arm : experiment.arms) gpu_arms.push_back(arm.name);
+    }
+    list.push_back({{"name", experiment.name},
+                    {"summary", experiment.summary},
+                    {"paper", experiment.paper},
+                    {"arms", arms},
+                    {"varied", experiment.varied},
+                    {"gpu_arms", gpu_arms}});
+  }
+  return list;
+}
+
+Json scalers() {
+  Json list = entries(scaler_table);
+  for (std::size_t i = 0; i < scaler_table.size(); ++i) {
+    Json options = Json::object();
+    for (const ScalerOption& option : scaler_table[i].options)
+      options[std::string(option.name)] = option.value;
+    list[i]["options"] = options;
+  }
+  return list;
+}
+
+Json accumulators() {
+  Json list = entries(accumulate_models);
+  list.push_back(
+      {{"name", std::string(library_products.name)}, {"summary", std::string(library_products.summary)}});
+  return list;
+}
+
+Json roundings() {
+  Json list = Json::array();
+  for (const std::string_view name : enum_names<Rounding>) list.push_back({{"name", std::string(name)}});
+  return list;
+}
+
+/// What can be listed: one line per kind.
+struct Listing {
+  std::string_view name;
+  Json (*entries)();
+};
+constexpr std::array listings{
+    Listing{"experiments", experiments},
+    Listing{"policies", [] { return entries(policy_table); }},
+    Listing{"formats", [] { return entries(format_catalogue); }},
+    Listing{"roundings", roundings},
+    Listing{"accumulators", accumulators},
+    Listing{"scalers", scalers},
+    Listing{"models", [] { return entries(model_table); }},
+    Listing{"datasets", [] { return entries(datasets); }},
+    Listing{"optimizers", [] { return entries(optimizer_table); }},
+    Listing{"trackers", [] { return entries(tracker_table); }},
+    Listing{"settings", [] { return entries(describe_fields()); }},
+};
+
+/// "initial_scale=65536 growth_factor=2", under a scaler.
+void print_options(const Json& options) {
+  std::string line;
+  for (const auto& [name, value] : options.items())
+    line += fmt::format(" {}={:.10g}", name, value.get<double>());
+  std::cout << fmt::format("  {:<22}{}", "", line) << "\n";
+}
+
+void print(const Json& lists) {
+  for (const auto& [kind, list] : lists.items()) {
+    std::cout << kind << "\n";
+    for (const Json& entry : list) {
+      const std::string summary = entry.contains("summary") ? entry["summary"].get<std::string>() : "";
+      std::cout << fmt::format("  {:<22} {}", entry["name"].get<std::string>(), summary) << "\n";
+      if (entry.contains("options") && !entry["options"].empty()) print_options(entry["options"]);
+      if (!entry.contains("arms")) continue;
+      for (const Json& arm : entry["arms"]) {
+        std::cout << fmt::format("    {:<20} {}", arm["name"].get<std::string>(),
+                                 arm["summary"].get<std::string>())
+                  << "\n";
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void add_list_command(CLI::App& app) {
+  struct Options {
+    std::string kind;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("list", "what there is to choose from");
+  std::string kinds;
+  for (const Listing& listing : listings) kinds += (kinds.empty() ? "" : ", ") + std::string(listing.name);
+  command->add_option("KIND", options->kind, "one of " + kinds + "; all of them by default");
+  command->add_flag("--json", options->json, "as JSON on stdout");
+  command->callback([options] {
+    Json lists;
+    for (const Listing& listing : listings) {
+      if (options->kind.empty() || options->kind == listing.name) {
+        lists[std::string(listing.name)] = listing.entries();
+      }
+    }
+    if (lists.empty()) (void)find_in_table("kind", options->kind, listings);
+    if (options->json) {
+      std::cout << to_text(lists);
+    } else {
+      print(lists);
+    }
+  });
+}
+
+}  // namespace halfscope

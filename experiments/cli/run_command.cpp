@@ -1,0 +1,77 @@
+// halfscope run: trains the arms of an experiment and prints their table.
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/device/array.hpp>
+
+#include "experiments/ablations/experiments.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/runner/present.hpp"
+#include "experiments/runner/runner.hpp"
+#include "experiments/runner/settings.hpp"
+#include "experiments/runner/summarise.hpp"
+
+namespace halfscope {
+namespace {
+
+struct Options {
+  RunRequest request;
+  std::vector<std::string> assignments;
+  std::string experiment, device, data, scale = "cpu";
+  int threads = 0;
+};
+
+Settings settings_of(const Options& options) {
+  Settings settings;
+  if (!options.device.empty()) settings.emplace_back("device", options.device);
+  if (!options.data.empty()) settings.emplace_back("data", options.data);
+  const Settings set = parse_assignments(options.assignments);
+  settings.insert(settings.end(), set.begin(), set.end());
+  return settings;
+}
+
+void run(Options& options) {
+  set_thread_count(options.threads > 0 ? options.threads
+                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  options.request.settings = settings_of(options);
+  options.request.scale = parse_enum<RunScale>("scale", options.scale);
+  const Experiment& experiment = find_in_table("experiment", options.experiment, experiment_table());
+  run_experiment(experiment, options.request);
+  std::cout << to_table(experiment, summarise(experiment, options.request.out / experiment.name));
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  RunRequest& request = options->request;
+  CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
+  command->add_option("EXPERIMENT", options->experiment, "its name")->required();
+  command->add_option("--device", options->device, "cpu (the default) or cuda");
+  command->add_option("--arms", request.arms, "A,B: only these arms")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
+  command
+      ->add_option("--scale", options->scale,
+                   "cpu; gpu: the paper's millions of positions; smoke: seconds, to see that it runs")
+      ->capture_default_str();
+  command->add_option("--out", request.out, "where results go")->capture_default_str();
+  command->add_flag("--resume", request.resume,
+                    "keep finished runs, continue the others from their checkpoints");
+  command
+      ->add_option("--set", options->assignments,
+                   "KEY=VALUE: change a setting, see 'halfscope list settings'; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
+  command->add_option("--data", options->data, "the data set's folder");
+  command->add_option("--threads", options->threads, "threads; results do not depend on them")
+      ->check(CLI::Range(1, 1024));
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace halfscope

@@ -1,0 +1,20 @@
+// Takes settings apart.
+#include "experiments/runner/settings.hpp"
+
+#include <fmt/format.h>
+
+namespace halfscope {
+
+Settings parse_assignments(const std::vector<std::string>& assignments) {
+  Settings settings;
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw RequestError(fmt::format("--set {}: give KEY=VALUE", assignment));
+    }
+    settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+  }
+  return settings;
+}
+
+}  // namespace halfscope

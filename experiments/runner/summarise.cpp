@@ -1,0 +1,155 @@
+// Reads the summaries of runs and takes means and intervals over seeds.
+#include "experiments/runner/summarise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <halfscope/io/file.hpp>
+
+#include "experiments/runner/prediction.hpp"
+#include "sim/train/run_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+/// 0.975 quantile of Student's t for 1 to 30 degrees of freedom.
+constexpr double student_quantile[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                       2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                       2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> optional_mean(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(mean_of(values));
+}
+
+/// The summaries of an arm's finished runs, in the order of their seeds.
+std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
+  std::vector<Json> runs;
+  if (!std::filesystem::is_directory(arm_folder)) return runs;
+  for (const auto& entry : std::filesystem::directory_iterator(arm_folder)) {
+    const auto path = entry.path() / "summary.json";
+    if (!std::filesystem::exists(path)) continue;
+    runs.push_back(read_json(path));
+    check_format_version(runs.back(), path);
+    for (const char* key : {"seed", "diverged", "metric", "train_loss"}) {
+      if (!runs.back().contains(key))
+        throw RequestError(printable(path) + ": it lacks the key '" + key + "'");
+    }
+  }
+  std::sort(runs.begin(), runs.end(), [](const Json& a, const Json& b) {
+    return a["seed"].get<std::int64_t>() < b["seed"].get<std::int64_t>();
+  });
+  return runs;
+}
+
+/// The numbers under `key`, without those that are null.
+std::vector<double> numbers(const std::vector<Json>& runs, const std::string& key) {
+  std::vector<double> values;
+  for (const Json& run : runs) {
+    if (run.contains(key) && run[key].is_number()) values.push_back(run[key].get<double>());
+  }
+  return values;
+}
+
+/// The share of the non-zero gradients that `key` counts; empty where none was observed.
+std::optional<double> gradient_share(const std::vector<Json>& runs, const char* key) {
+  std::vector<double> shares;
+  for (const Json& run : runs) {
+    if (!run.contains("gradients")) continue;
+    const Json& gradients = run["gradients"];
+    const auto nonzero = gradients.at("nonzero").get<double>();
+    if (nonzero > 0) shares.push_back(gradients.at(key).get<double>() / nonzero);
+  }
+  return optional_mean(shares);
+}
+
+std::vector<std::string> overflows(const std::vector<Json>& runs) {
+  for (const Json& run : runs) {
+    if (run.contains("overflows") && !run["overflows"].empty()) {
+      return run["overflows"].get<std::vector<std::string>>();
+    }
+  }
+  return {};
+}
+
+ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs, const std::string& metric) {
+  ArmSummary arm{.arm = name,
+                 .lost_updates = optional_mean(numbers(runs, "lost_updates")),
+                 .flushed = gradient_share(runs, "flushed"),
+                 .subnormal = gradient_share(runs, "subnormal"),
+                 .overflow = gradient_share(runs, "overflow"),
+                 .skipped = optional_mean(numbers(runs, "skipped")),
+                 .first_at_final_scale = optional_mean(numbers(runs, "first_at_final_scale"))};
+  for (const double step : numbers(runs, "last_skipped_step")) {
+    arm.last_skipped = std::max(arm.last_skipped.value_or(step), step);
+  }
+  std::vector<double> scales = numbers(runs, "final_scale");
+  for (double& scale : scales) scale = std::log2(scale);
+  arm.final_scale_log2 = optional_mean(scales);
+  std::vector<double> metrics;
+  for (const Json& run : runs) {
+    const bool diverged = run["diverged"].get<bool>();
+    if (!diverged && run.at(metric).is_number()) {
+      metrics.push_back(run[metric].get<double>());
+      arm.values.emplace_back(metrics.back());
+    } else {
+      arm.values.emplace_back();
+    }
+    if (!diverged) continue;
+    ++arm.diverged;
+    const auto step = run.at("diverged_step").get<std::int64_t>();
+    arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
+  }
+  arm.overflows = overflows(runs);
+  arm.mean = optional_mean(metrics);
+  if (metrics.size() >= 2) {
+    const double half_width = confidence_95(metrics);
+    arm.low = *arm.mean - half_width;
+    arm.high = *arm.mean + half_width;
+  }
+  std::vector<double> times = numbers(runs, "seconds_per_step");
+  if (!times.empty()) {
+    std::sort(times.begin(), times.end());
+    arm.seconds_per_step = times[times.size() / 2];
+  }
+  for (const double bytes : numbers(runs, "peak_device_bytes")) {
+    arm.peak_device_bytes = std::max(arm.peak_device_bytes.value_or(0), bytes);
+  }
+  return arm;
+}
+
+}  // namespace
+
+double confidence_95(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const std::size_t freedom = values.size() - 1;
+  const double quantile = freedom <= std::size(student_quantile) ? student_quantile[freedom - 1] : 1.96;
+  const auto count = static_cast<double>(values.size());
+  return quantile * std::sqrt(squares / static_cast<double>(freedom) / count);
+}
+
+const ArmSummary* ExperimentSummary::find(std::string_view name) const {
+  const auto found =
+      std::find_if(arms.begin(), arms.end(), [&](const ArmSummary& arm) { return arm.arm == name; });
+  return found == arms.end() ? nullptr : &*found;
+}
+
+ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
+  ExperimentSummary summary{.metric = experiment.metric, .arms = {}};
+  for (const Arm& arm : experiment.arms) {
+    const std::vector<Json> runs = finished_runs(folder / arm.name);
+    if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs, experiment.metric.key));
+  }
+  if (!experiment.predicts_from.empty()) summary.predictions = predict_underflow(experiment, folder);
+  return summary;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,17 @@
+// Puts the arms of an experiment side by side, from the summaries of their runs.
+#pragma once
+
+#include <filesystem>
+
+#include "experiments/runner/experiment.hpp"
+
+namespace halfscope {
+
+/// Reads `folder` = DIR/<experiment>. Runs that are not done are left out. Throws RequestError where a file
+/// is malformed or of another results format.
+[[nodiscard]] ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder);
+
+/// Half the width of the two-sided 95 % Student interval of a mean over `values` (two or more).
+[[nodiscard]] double confidence_95(const std::vector<double>& values);
+
+}  // namespace halfscope

@@ -1,0 +1,69 @@
+// Reads traces line by line.
+#include "experiments/runner/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <halfscope/io/file.hpp>
+#include <halfscope/io/json/json_lines.hpp>
+
+#include "sim/train/records.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr const char* how_to_record = "record the run with --set record_gradients=max_abs, or histogram";
+
+const Json& member(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end()) {
+    throw RequestError(fmt::format("it lacks '{}'; {}", key, how_to_record));
+  }
+  return *found;
+}
+
+double number_within(const Json& object, const char* key, double low) {
+  const Json& value = member(object, key);
+  if (!value.is_number() || !(value.get<double>() >= low)) {
+    throw RequestError(fmt::format("{} = {}: expected a number of {:.4g} or more", key, to_line(value), low));
+  }
+  return value.get<double>();
+}
+
+TraceStep trace_step(const Json& record) {
+  TraceStep step{.step = static_cast<std::int64_t>(number_within(record, "step", 0)),
+                 .scale = number_within(record, "scale", smallest_scale)};
+  const Json& gradients = member(record, "gradients");
+  const Json& finite = member(gradients, "finite");
+  if (!finite.is_boolean()) throw RequestError("finite: expected true or false");
+  step.finite = finite.get<bool>();
+  if (step.finite) step.max_abs = number_within(gradients, "max_abs", 0);
+  if (const auto histogram = gradients.find("histogram"); histogram != gradients.end()) {
+    step.histogram = histogram_of(*histogram);
+  }
+  return step;
+}
+
+}  // namespace
+
+void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take) {
+  const std::string text = read_file(path);
+  std::string_view rest = text;
+  for (std::size_t line = 1; !rest.empty(); ++line) {
+    const std::string_view content = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(content.size() + 1, rest.size()));
+    if (content.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string where = fmt::format("{}: line {}", printable(path), line);
+    const Json record = parse_json(content, where);
+    try {
+      take(trace_step(record));
+    } catch (const RequestError& error) {
+      throw RequestError(fmt::format("{}: {}", where, error.what()));
+    } catch (const nlohmann::json::exception& error) {
+      throw RequestError(fmt::format("{}: {}", where, error.what()));
+    }
+  }
+}
+
+}  // namespace halfscope

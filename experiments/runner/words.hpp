@@ -1,0 +1,25 @@
+// Sentences of a verdict.
+#pragma once
+
+#include <string>
+
+#include "experiments/runner/experiment.hpp"
+
+namespace halfscope {
+
+/// "63.31 %", "0.525".
+[[nodiscard]] std::string with_unit(const ReportedMetric& metric, double value);
+
+/// "ARM diverged in 2 of 3 seeds (first at step 17)".
+[[nodiscard]] std::string diverged_words(const ArmSummary& arm);
+
+/// "ARM ends 21.40 points below BASELINE (44.40 against 65.80 %)", in the words of the metric's comparison,
+/// or that it diverged, or that it was not run.
+[[nodiscard]] std::string against_baseline(const ExperimentSummary& summary, const std::string& arm,
+                                           const std::string& baseline);
+
+/// True where both arms have a mean, no seed of `arm` diverged and the means differ by at most `difference`.
+[[nodiscard]] bool within(const ExperimentSummary& summary, const std::string& arm,
+                          const std::string& baseline, double difference);
+
+}  // namespace halfscope

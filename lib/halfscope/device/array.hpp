@@ -1,0 +1,66 @@
+// An owning n-dimensional array: knows its device, its storage type and its shape.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <halfscope/core/values.hpp>
+#include <halfscope/device/memory.hpp>
+
+namespace halfscope {
+
+/// Extents, slowest-varying first; the empty shape is a scalar.
+using Shape = std::vector<std::int64_t>;
+
+[[nodiscard]] std::size_t element_count(const Shape& shape);
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+/// Row-major, contiguous, 64-byte aligned. Moves, never copies silently: `clone` copies. A moved-from array
+/// is empty.
+class Array {
+ public:
+  Array() = default;
+  /// Uninitialised elements.
+  explicit Array(Shape shape, Device device = active_device());
+  Array(Shape shape, Storage storage, Device device = active_device());
+  [[nodiscard]] static Array zeros(Shape shape, Storage storage = Storage::float32);
+  [[nodiscard]] static Array from(Shape shape, std::initializer_list<float> values);
+
+  [[nodiscard]] Array clone() const { return to(device()); }
+  /// A copy on `device`.
+  [[nodiscard]] Array to(Device device) const;
+  /// The only element of an array of one, from wherever it is; throws RequestError where there are more.
+  [[nodiscard]] float item() const;
+
+  [[nodiscard]] Device device() const { return memory_.device(); }
+  [[nodiscard]] Storage storage() const { return storage_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t extent(std::size_t axis) const { return shape_.at(axis); }
+  [[nodiscard]] std::size_t size() const { return memory_.size() / bytes_per_element(storage_); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  /// Same elements, another shape of the same count.
+  void reshape(Shape shape);
+
+  /// The elements as they are stored.
+  [[nodiscard]] Values numbers() { return {memory_.data(), size(), storage_}; }
+  [[nodiscard]] ConstValues numbers() const { return {memory_.data(), size(), storage_}; }
+  /// The elements of an array of floats; throws RequestError where they have 16 bits.
+  [[nodiscard]] float* data() { return numbers().floats().data(); }
+  [[nodiscard]] const float* data() const { return numbers().floats().data(); }
+  [[nodiscard]] std::span<float> values() { return numbers().floats(); }
+  [[nodiscard]] std::span<const float> values() const { return numbers().floats(); }
+  /// Of an array on the CPU.
+  float& operator[](std::size_t i) { return data()[i]; }
+  float operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  Shape shape_{0};
+  Storage storage_ = Storage::float32;
+  Memory<std::byte> memory_;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,83 @@
+// NumPy's type strings: byte order, kind, bytes per element.
+#include <halfscope/io/npy/detail/npy_array.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include <halfscope/io/detail/refusal.hpp>
+
+namespace halfscope {
+namespace {
+
+struct NamedEncoding {
+  std::string_view descr;
+  ElementEncoding encoding;
+};
+
+constexpr std::array encodings{
+    NamedEncoding{"<f2", {StoredType::f16}},
+    NamedEncoding{"<f4", {StoredType::f32}},
+    NamedEncoding{"<f8", {StoredType::f64}},
+    NamedEncoding{">f2", {StoredType::f16, std::endian::big}},
+    NamedEncoding{">f4", {StoredType::f32, std::endian::big}},
+    NamedEncoding{">f8", {StoredType::f64, std::endian::big}},
+};
+
+/// Kinds of numpy.dtype that are known and not read: booleans, integers, complex numbers, longer floats,
+/// text, times, raw bytes.
+constexpr std::string_view other_kinds = "?biucfSaUMmV";
+
+/// "V2" and `bf16`: the elements are bfloat16, as a user says who knows.
+bool is_void_of(std::string_view descr, StoredType type) {
+  return descr.size() == 3 && (descr[0] == '|' || descr[0] == '<') &&
+         descr.substr(1) == fmt::format("V{}", bytes_per_element(type));
+}
+
+std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<StoredType> void_type,
+                                             std::string_view where) {
+  for (const NamedEncoding& entry : encodings) {
+    if (entry.descr == descr) return entry.encoding;
+  }
+  if (void_type && is_void_of(descr, *void_type)) return ElementEncoding{*void_type};
+  const bool has_order = descr.find_first_of("<>|=") == 0;
+  const std::string_view kind = descr.substr(has_order ? 1 : 0, 1);
+  if (kind == "O") {
+    reject(where, fmt::format("descr {}: pickled Python objects are not read; save numbers", excerpt(descr)));
+  }
+  const bool is_known =
+      descr.starts_with('[') || (!kind.empty() && other_kinds.find(kind) != std::string::npos);
+  if (!is_known) reject(where, fmt::format("descr {} is no type of NumPy's", excerpt(descr)));
+  return {};
+}
+
+}  // namespace
+
+NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
+                        std::optional<StoredType> void_type) {
+  NpyArray array;
+  array.header = read_npy_header(source, size, where);
+  array.encoding = find_encoding(array.header.descr, void_type, where);
+  if (!array.encoding) return array;
+  const std::size_t width = bytes_per_element(array.encoding->type);
+  const std::uint64_t wanted = checked_size(array.header.shape, width, where);
+  const std::uint64_t held = size - array.header.data_begin;
+  if (held != wanted) {
+    reject(where, fmt::format("{}: {} {} takes {} bytes from byte {} on, there are {}",
+                              held < wanted ? "truncated" : "too long", excerpt(array.header.descr),
+                              to_string(array.header.shape), wanted, array.header.data_begin, held));
+  }
+  array.elements = static_cast<std::int64_t>(wanted / width);
+  return array;
+}
+
+std::string why_not_read(std::string_view descr) {
+  if (descr.substr(1).starts_with('V')) {
+    return fmt::format(
+        "descr {}: raw bytes, as NumPy saves bfloat16 and float8 of ml_dtypes; --dtype says which",
+        excerpt(descr));
+  }
+  return fmt::format("descr {}: only f2, f4 and f8 are read", excerpt(descr));
+}
+
+}  // namespace halfscope

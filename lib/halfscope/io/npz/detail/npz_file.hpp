@@ -1,0 +1,15 @@
+// .npz: a zip archive of .npy arrays.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <halfscope/io/detail/input_file.hpp>
+#include <halfscope/io/tensor_file.hpp>
+
+namespace halfscope {
+
+/// What `open_tensor_file` calls for .npz; `void_type` as in read_npy_array.
+[[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<StoredType> void_type);
+
+}  // namespace halfscope

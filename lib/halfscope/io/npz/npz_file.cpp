@@ -1,0 +1,112 @@
+// Stored members are read in place; deflated ones through streams that are kept for whoever reads on.
+#include <halfscope/io/npz/detail/npz_file.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <halfscope/io/detail/elements.hpp>
+#include <halfscope/io/npy/detail/npy_array.hpp>
+#include <halfscope/io/npz/detail/inflate_stream.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::string_view array_extension = ".npy";
+
+/// Streams that somebody read from up to a place, for the reader who goes on from there.
+class ParkedStreams {
+ public:
+  /// The stream of member `index` that is nearest before `position`, if there is one.
+  [[nodiscard]] std::optional<InflateStream> take(std::size_t index, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    auto best = parked_.end();
+    for (auto entry = parked_.begin(); entry != parked_.end(); ++entry) {
+      if (entry->first != index || entry->second.position() > position) continue;
+      if (best == parked_.end() || entry->second.position() > best->second.position()) best = entry;
+    }
+    if (best == parked_.end()) return {};
+    InflateStream stream = std::move(best->second);
+    parked_.erase(best);
+    return stream;
+  }
+
+  void park(std::size_t index, InflateStream stream) {
+    const std::lock_guard lock(mutex_);
+    if (parked_.size() == most) parked_.erase(parked_.begin());
+    parked_.emplace_back(index, std::move(stream));
+  }
+
+ private:
+  static constexpr std::size_t most = 64;  // 80 KiB each; one for each thread is enough
+  std::mutex mutex_;
+  std::vector<std::pair<std::size_t, InflateStream>> parked_;  // oldest first
+};
+
+class NpzFile : public TensorFile {
+ public:
+  NpzFile(InputFile file, std::optional<StoredType> void_type) : file_(std::move(file)) {
+    for (ZipMember& member : read_zip_directory(file_)) add(std::move(member), void_type);
+  }
+
+  [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
+
+  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                   const StoredSink& sink) const override {
+    check_range(tensors_.at(index), first, count);
+    if (count == 0) return;
+    const auto& [member, begin, encoding] = arrays_[index];
+    const std::uint64_t at = begin + static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
+    if (member.packing == Packing::stored) {
+      return read_elements(encoding, count, bytes_from(file_, member.begin + at), sink);
+    }
+    std::optional<InflateStream> stream = parked_.take(index, at);
+    if (!stream) stream.emplace(file_, member);
+    stream->skip_to(at);
+    read_elements(
+        encoding, count, [&](std::span<std::byte> to) { stream->read(to); }, sink);
+    if (stream->position() < member.size) parked_.park(index, std::move(*stream));
+  }
+
+ private:
+  struct ArrayPlace {
+    ZipMember member;
+    std::uint64_t begin = 0;  // of the elements in the member
+    ElementEncoding encoding;
+  };
+
+  [[nodiscard]] NpyArray read_header(const ZipMember& member, std::optional<StoredType> void_type) const {
+    const std::string where = place_of(member, file_);
+    if (member.packing == Packing::stored) {
+      return read_npy_array(bytes_from(file_, member.begin), member.size, where, void_type);
+    }
+    InflateStream stream(file_, member);
+    return read_npy_array([&](std::span<std::byte> to) { stream.read(to); }, member.size, where, void_type);
+  }
+
+  void add(ZipMember member, std::optional<StoredType> void_type) {
+    if (!member.name.ends_with(array_extension))
+      return skipped_.push_back({member.name, "not an .npy array"});
+    const std::string name = member.name.substr(0, member.name.size() - array_extension.size());
+    const NpyArray array = read_header(member, void_type);
+    if (!array.encoding) return skipped_.push_back({name, why_not_read(array.header.descr)});
+    const Access access = member.packing == Packing::stored ? Access::random : Access::sequential;
+    tensors_.push_back({name, array.encoding->type, array.header.shape, array.elements, access});
+    arrays_.push_back({std::move(member), array.header.data_begin, *array.encoding});
+  }
+
+  InputFile file_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<ArrayPlace> arrays_;  // of tensors_
+  std::vector<SkippedTensor> skipped_;
+  mutable ParkedStreams parked_;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<StoredType> void_type) {
+  return std::make_unique<NpzFile>(std::move(file), void_type);
+}
+
+}  // namespace halfscope

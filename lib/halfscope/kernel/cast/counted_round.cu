@@ -1,0 +1,169 @@
+// Counts the floats of an array on the device, and rounds them in the same pass: each thread takes a run of
+// elements, far apart so that neighbouring threads read neighbouring ones.
+#include <halfscope/kernel/cast/counted_round.hpp>
+
+#include <halfscope/device/memory.hpp>
+#include <halfscope/format/round.hpp>
+#include <halfscope/kernel/cast/detail/counters.cuh>
+#include <halfscope/kernel/cast/detail/with_rounding.cuh>
+#include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/kernel/detail/launch.cuh>
+
+namespace halfscope::cuda {
+namespace {
+
+constexpr std::int64_t run = 16;  // elements of a thread
+
+static_assert(tally_counters == tally_bins + 1);
+
+/// What becomes of element i, and whether it is written.
+struct LeaveAsItIs {
+  static constexpr bool writes = false;
+  HALFSCOPE_HD float operator()(float x, std::int64_t) const { return x; }
+};
+
+template <Rounding rounding>
+struct RoundElement {
+  static constexpr bool writes = true;
+  RoundingGrid grid;
+  RandomStream stream;
+  HALFSCOPE_HD float operator()(float x, std::int64_t i) const {
+    std::uint32_t random_bits = 0;
+    if constexpr (rounding == Rounding::stochastic)
+      random_bits = rounding_bits(stream, static_cast<std::uint64_t>(i));
+    return round_on_grid<rounding>(x, grid, random_bits);
+  }
+};
+
+/// Elements by index; `keep` tells whether there is one.
+template <typename Value>
+struct ValuesOf {
+  Value* values;
+  HALFSCOPE_HD bool keep(std::int64_t) const { return true; }
+  HALFSCOPE_HD float operator()(std::int64_t i) const { return values[i]; }
+};
+
+struct RatiosOf {
+  const float* weights;
+  const float* updates;
+  HALFSCOPE_HD bool keep(std::int64_t i) const { return weights[i] != 0 && updates[i] != 0; }
+  HALFSCOPE_HD float operator()(std::int64_t i) const {
+    return from_bits(magnitude_bits(updates[i] / weights[i]));
+  }
+};
+
+template <typename Source, typename Counter, typename Round>
+struct CountedRound {
+  Source source;
+  std::int64_t count;
+  Counter counter;
+  Round round;
+  std::uint32_t* largest;  ///< magnitude of the finite ones, as bits
+
+  HALFSCOPE_HD void operator()(std::int64_t thread, BlockBins to) const {
+    Counter own = counter;
+    std::uint32_t here = 0;
+    const std::int64_t threads = (count + run - 1) / run;
+    for (std::int64_t i = thread; i < count; i += threads) {
+      if (!source.keep(i)) continue;
+      const float x = source(i), rounded = round(x, i);
+      own(x, rounded, to);
+      const std::uint32_t magnitude = magnitude_bits(x);
+      if (magnitude < infinity_bits && magnitude > here) here = magnitude;
+      if constexpr (Round::writes) source.values[i] = rounded;
+    }
+    own.finish(to);
+    if (here != 0) atomic_max(largest, here);
+  }
+};
+
+/// Queues the counting of `count` elements into `counters`, of which the last holds the largest magnitude.
+template <typename Source, typename Counter, typename Round>
+void count_and_round(std::int64_t count, const Source& source, const Counter& counter, const Round& round,
+                     std::span<std::int64_t> counters) {
+  auto* const largest = reinterpret_cast<std::uint32_t*>(on_device(counters) + counters.size() - 1);
+  count_each((count + run - 1) / run, counters.first(counters.size() - 1),
+             CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
+}
+
+/// The same with the rounding of `quantizer`; an identity does not round at all.
+template <typename Counter>
+void count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
+                     const RandomStream& stream, std::span<std::int64_t> counters) {
+  const ValuesOf<float> source{on_device(values)};
+  const auto count = static_cast<std::int64_t>(values.size());
+  const RoundingGrid grid = rounding_grid(quantizer);
+  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, counters);
+  with_rounding(quantizer.rounding, [&]<Rounding rounding>() {
+    count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, counters);
+  });
+}
+
+/// What `queue`, handed zeros on the device, adds to them; waits for it.
+template <typename Queue>
+std::vector<std::int64_t> count_now(std::size_t counter_count, const Queue& queue) {
+  auto counters = Memory<std::int64_t>::zeros(counter_count);
+  queue(counters.values());
+  return counters.to_host();
+}
+
+}  // namespace
+
+void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
+                          std::span<std::int64_t> counters) {
+  count_and_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, {}, counters);
+}
+
+void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
+                      std::span<std::int64_t> counters) {
+  count_and_round(values, TallyCounter{limits}, quantizer, {}, counters);
+}
+
+void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
+                       std::span<std::int64_t> counters) {
+  const std::uint32_t min_normal = rounding_grid(quantizer).min_normal_field << 23;
+  count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, counters);
+}
+
+void queue_histogram(std::span<const float> values, std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  count_and_round(std::ssize(values), ValuesOf<const float>{on_device(values)},
+                  HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+}
+
+void queue_ratio_histogram(std::span<const float> weights, std::span<const float> updates,
+                           std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  count_and_round(std::ssize(weights), RatiosOf{on_device(weights), on_device(updates)},
+                  HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
+}
+
+void histogram(std::span<const float> values, HistogramCounts& counts, const BinadeEdges& edges) {
+  const auto queue = [&](std::span<std::int64_t> bins) { queue_histogram(values, bins, edges); };
+  add_bins_to(counts, count_now(binned::size, queue), edges);
+}
+
+void ratio_histogram(std::span<const float> weights, std::span<const float> updates, const BinadeEdges& edges,
+                     HistogramCounts& counts) {
+  const auto queue = [&](std::span<std::int64_t> bins) {
+    queue_ratio_histogram(weights, updates, bins, edges);
+  };
+  add_bins_to(counts, count_now(binned::size, queue), edges);
+}
+
+void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
+  const ValuesOf<const float> source{on_device(values)};
+  const auto queue = [&](std::span<std::int64_t> counters) {
+    count_and_round(std::ssize(values), source, TallyCounter{limits}, LeaveAsItIs{}, counters);
+  };
+  add_tally(count_now(tally_counters, queue), tally);
+}
+
+void add_tally(std::span<const std::int64_t> counters, CastTally& tally) {
+  tally.zeros += counters[zeros];
+  tally.nonfinite += counters[nonfinite];
+  tally.flushed += counters[flushed];
+  tally.subnormal += counters[subnormal];
+  tally.overflow += counters[overflow];
+  tally.max_abs = std::max(tally.max_abs, from_bits(static_cast<std::uint32_t>(counters.back())));
+}
+
+}  // namespace halfscope::cuda

@@ -1,0 +1,19 @@
+// The widening loop, compiled once per instruction set.
+#pragma once
+
+#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/detail/dispatch.hpp>
+
+namespace halfscope {
+
+/// `widen` compiled for one instruction set.
+template <Isa isa>
+void widen_isa(StoredType type, const std::byte* in, float* out, std::size_t count);
+template <>
+void widen_isa<Isa::baseline>(StoredType, const std::byte*, float*, std::size_t);
+template <>
+void widen_isa<Isa::avx2>(StoredType, const std::byte*, float*, std::size_t);
+template <>
+void widen_isa<Isa::avx512>(StoredType, const std::byte*, float*, std::size_t);
+
+}  // namespace halfscope

@@ -1,0 +1,62 @@
+// The loops that widen stored elements, compiled once per instruction set.
+#include <halfscope/kernel/cast/detail/widen_simd.hpp>
+
+#include <cstring>
+
+#include <halfscope/kernel/cast/detail/widen_element.hpp>
+
+// Nothing here may be emitted out of line under a name that other translation units share: everything is in
+// an unnamed namespace or always inlined.
+namespace halfscope {
+namespace {
+
+template <typename Code, FloatFormat format>
+void widen_codes(const std::byte* in, float* out, std::size_t count) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    Code code;
+    std::memcpy(&code, in + i * sizeof code, sizeof code);
+    out[i] = from_bits(widen_code<format>(code));
+  }
+}
+
+void widen_bf16(const std::byte* in, float* out, std::size_t count) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t code;
+    std::memcpy(&code, in + i * sizeof code, sizeof code);
+    out[i] = from_bits(std::uint32_t{code} << 16);
+  }
+}
+
+void round_to_odd(const std::byte* in, float* out, std::size_t count) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    double exact;
+    std::memcpy(&exact, in + i * sizeof exact, sizeof exact);
+    out[i] = rounded_to_odd(exact);
+  }
+}
+
+}  // namespace
+
+template <>
+void widen_isa<target_isa>(StoredType type, const std::byte* in, float* out, std::size_t count) {
+  switch (type) {
+    case StoredType::f16:
+      return widen_codes<std::uint16_t, fp16>(in, out, count);
+    case StoredType::bf16:
+      return widen_bf16(in, out, count);
+    case StoredType::f32:
+      if (count > 0) std::memcpy(out, in, count * sizeof(float));
+      return;
+    case StoredType::f64:
+      return round_to_odd(in, out, count);
+    case StoredType::f8_e4m3:
+      return widen_codes<std::uint8_t, fp8_e4m3>(in, out, count);
+    case StoredType::f8_e5m2:
+      return widen_codes<std::uint8_t, fp8_e5m2>(in, out, count);
+  }
+}
+
+}  // namespace halfscope

@@ -1,0 +1,27 @@
+// The loops of matrix products, compiled once per instruction set.
+#pragma once
+
+#include <halfscope/kernel/detail/dispatch.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
+
+namespace halfscope {
+
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+/// A rectangle of c.
+struct OutputRange {
+  RowRange rows;
+  std::int64_t first_column = 0;
+  std::int64_t last_column = 0;
+};
+
+/// Part of `gemm` in one thread, sequential, fused or chunked. Instantiated in a translation unit per
+/// instruction set.
+template <Isa isa>
+void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+                    const AccumulateModel& model);
+
+}  // namespace halfscope

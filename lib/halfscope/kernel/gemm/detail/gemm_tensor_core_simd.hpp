@@ -1,0 +1,13 @@
+// The loops of products as tensor cores add them up, compiled once per instruction set.
+#pragma once
+
+#include <halfscope/kernel/gemm/detail/gemm_simd.hpp>
+
+namespace halfscope {
+
+/// Part of `gemm` in one thread, as a tensor core with this step computes it.
+template <Isa isa>
+void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
+                                const OutputRange& range, const TensorCoreStep& step);
+
+}  // namespace halfscope

@@ -1,0 +1,77 @@
+// Which native product there is, and what it is handed.
+#include <halfscope/kernel/gemm/gemm_native.hpp>
+
+#include <algorithm>
+
+namespace halfscope {
+namespace {
+
+StoredType stored_type(Storage storage) {
+  if (storage == Storage::float32) return StoredType::f32;
+  return storage == Storage::float16 ? StoredType::f16 : StoredType::bf16;
+}
+
+/// All of a matrix that lies in memory as one.
+DeviceMatrix matrix_of(const GatherMatrix& a) {
+  return {a.data.data, a.stride, a.layout};
+}
+
+DeviceProduct product_of(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c) {
+  return {.rows = std::ssize(a.row),
+          .depth = b.rows,
+          .columns = b.columns,
+          .input = stored_type(a.data.storage),
+          .sum = StoredType::f32,
+          .output = StoredType::f32,
+          .a = {},
+          .b = {b.data.data, b.columns, MatrixLayout::plain},
+          .c = c.data(),
+          .c_stride = b.columns};
+}
+
+/// Stored rows begin where the fastest copies want them to.
+constexpr std::int64_t aligned(std::int64_t elements) {
+  return (elements + 7) / 8 * 8;
+}
+
+}  // namespace
+
+ProductMethod product_method(Storage a, Storage b, const AccumulateModel& model,
+                             const std::optional<TensorCore>& core) {
+  if (model.order == AccumulateOrder::fast) {
+    if (a == b) return ProductMethod::library;
+    throw RequestError("gemm: " + to_string(model) + " multiplies numbers of one format, not " +
+                       std::string(name_of(a)) + " with " + std::string(name_of(b)));
+  }
+  const FloatFormat format = a == Storage::float16 ? fp16 : a == Storage::bfloat16 ? bf16 : fp32;
+  const bool is_ours = model.order == AccumulateOrder::tensor_core && core == model.core &&
+                       a != Storage::float32 && a == b && model.format == format;
+  return is_ours ? ProductMethod::ordered : ProductMethod::emulated;
+}
+
+void for_native_products(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c,
+                         const std::function<void(const DeviceProduct&)>& run, std::int64_t most_bytes) {
+  DeviceProduct product = product_of(a, b, c);
+  if (a.stride > 0) {
+    product.a = matrix_of(a);
+    return run(product);
+  }
+  const std::int64_t all_rows = product.rows, depth = product.depth;
+  const auto element = static_cast<std::int64_t>(bytes_per_element(a.data.storage));
+  constexpr std::int64_t fewest = 64;
+  const std::int64_t fitting = most_bytes / std::max<std::int64_t>(1, depth * element) / fewest * fewest;
+  const std::int64_t piece = std::clamp(fitting, fewest, std::max(fewest, all_rows));
+  const bool plain = a.layout == MatrixLayout::plain;
+  const std::int64_t lines = plain ? std::min(piece, all_rows) : depth;
+  const std::int64_t widest = aligned(plain ? depth : std::min(piece, all_rows));
+  Memory<std::byte> gathered(static_cast<std::size_t>(lines * widest * element));
+  for (std::int64_t first = 0; first < all_rows; first += piece) {
+    product.rows = std::min(piece, all_rows - first);
+    cuda::gather_matrix(a, {first, product.rows, widest, gathered.data()});
+    product.a = {gathered.data(), widest, a.layout};
+    product.c = c.data() + first * product.columns;
+    run(product);
+  }
+}
+
+}  // namespace halfscope

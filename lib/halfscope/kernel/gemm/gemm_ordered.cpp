@@ -1,0 +1,30 @@
+// What the ordered product asks for, and which model it equals where.
+#include <fmt/format.h>
+
+#include <halfscope/kernel/gemm/gemm_ordered.hpp>
+
+namespace halfscope {
+
+void check_ordered_product(const DeviceProduct& product) {
+  check_device_product(product, "gemm_ordered");
+  if (product.input == StoredType::f32) {
+    throw RequestError(fmt::format("gemm_ordered: {}: tensor cores multiply f16 or bf16; use gemm_cublas",
+                                   to_string(product)));
+  }
+}
+
+TensorCore tensor_core_of_capability(ComputeCapability capability) {
+  using enum TensorCoreGeneration;
+  const int version = 10 * capability.major + capability.minor;
+  if (version < 75) {
+    throw RequestError(fmt::format(
+        "this GPU has compute capability {}.{}; ordered products need 7.5 (Turing) or newer, bf16 8.0",
+        capability.major, capability.minor));
+  }
+  if (version < 80) return {turing};
+  if (version < 89) return {ampere};
+  if (version < 90) return {ada};
+  return {version < 100 ? hopper : blackwell};
+}
+
+}  // namespace halfscope

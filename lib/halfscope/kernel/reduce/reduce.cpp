@@ -1,0 +1,123 @@
+// Splits column sums over threads, joins the sums of chunks, and merges what was counted.
+#include <algorithm>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/device/memory.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include <halfscope/kernel/reduce/detail/reduce_simd.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Columns of one task: a whole number of every instruction set's vectors.
+constexpr std::int64_t columns_per_task = 16;
+
+void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
+  if (static_cast<std::int64_t>(sums.size()) != terms.matrices * terms.columns) {
+    throw RequestError("column_sums: one sum per column is wanted");
+  }
+  if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
+    throw RequestError("column_sums: a chunk holds at least one term");
+  }
+  check_reduction_model(model);
+  if (active_device() == Device::cuda) return;
+  (void)terms.x.floats();
+  (void)terms.y.floats();
+}
+
+void sum_range(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range, float* sums,
+               ColumnTally* tallies) {
+  dispatch_isa([&]<Isa isa>() { column_sums_isa<isa>(terms, model, range, sums, tallies); });
+}
+
+/// `tallies` is null or has one entry per column.
+void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+  const std::int64_t chunks = (terms.rows + model.chunk - 1) / model.chunk;
+  const auto cells = static_cast<std::size_t>(chunks * terms.columns);
+  std::vector<float> partial(cells);
+  std::vector<ColumnTally> partial_tallies(tallies == nullptr ? 0 : cells);
+  parallel_for(chunks, [&](std::int64_t i) noexcept {
+    const ColumnRange range{i * model.chunk, std::min(terms.rows, (i + 1) * model.chunk), 0, terms.columns};
+    sum_range(terms, {.format = model.format}, range, partial.data() + i * terms.columns,
+              tallies == nullptr ? nullptr : partial_tallies.data() + i * terms.columns);
+  });
+  const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = terms.columns};
+  std::vector<ColumnTally> last(tallies == nullptr ? 0 : static_cast<std::size_t>(terms.columns));
+  sum_range(sums_of_chunks, {}, {0, chunks, 0, terms.columns}, sums,
+            tallies == nullptr ? nullptr : last.data());
+  if (tallies == nullptr) return;
+  for (std::int64_t c = 0; c < terms.columns; ++c) {
+    for (std::int64_t i = 0; i < chunks; ++i) {
+      tallies[c].merge(partial_tallies[static_cast<std::size_t>(i * terms.columns + c)], i * model.chunk);
+    }
+    tallies[c].merge(last[static_cast<std::size_t>(c)], terms.rows);
+  }
+}
+
+void sum_matrix(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+  if (model.order == AccumulateOrder::chunked) return chunked_sums(terms, model, sums, tallies);
+  const std::int64_t tasks = (terms.columns + columns_per_task - 1) / columns_per_task;
+  parallel_for(tasks, [&](std::int64_t task) noexcept {
+    const std::int64_t first = task * columns_per_task;
+    const ColumnRange range{0, terms.rows, first, std::min(terms.columns, first + columns_per_task)};
+    sum_range(terms, model, range, sums, tallies);
+  });
+}
+
+void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+  ColumnTerms matrix = terms;
+  for (std::int64_t m = 0; m < terms.matrices; ++m) {
+    sum_matrix(matrix, model, sums + m * terms.columns,
+               tallies == nullptr ? nullptr : tallies + m * terms.columns);
+    matrix.x = matrix.x.from(terms.rows * terms.columns);
+    if (matrix.y.data != nullptr) matrix.y = matrix.y.from(terms.rows * terms.columns);
+  }
+}
+
+std::vector<ColumnTally> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                      std::span<float> sums) {
+  std::vector<ColumnTally> tallies(sums.size());
+  sum(terms, model, sums.data(), tallies.data());
+  return tallies;
+}
+
+}  // namespace
+
+void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
+  check(terms, model, sums);
+  if (active_device() == Device::cuda) return cuda::column_sums(terms, model, sums);
+  sum(terms, model, sums.data(), nullptr);
+}
+
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result) {
+  if (result.size() != 1) throw RequestError("divided_sum: one result is wanted");
+  if (active_device() == Device::cuda) return cuda::divided_sum(terms, divisor, model, result);
+  result[0] = accumulate(terms, model) / divisor;
+}
+
+ReductionCounters counters_of(std::span<const ColumnTally> tallies, std::int64_t terms) {
+  ReductionCounters all;
+  for (const ColumnTally& tally : tallies) {
+    all.merge({.reductions = 1,
+               .terms = terms,
+               .overflowed = tally.first_overflow >= 0 ? 1 : 0,
+               .first_overflow = tally.first_overflow,
+               .stagnated = tally.stagnated,
+               .largest_partial_sum = tally.largest_partial_sum});
+  }
+  return all;
+}
+
+ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                      std::span<float> sums) {
+  check(terms, model, sums);
+  if (active_device() == Device::cpu) return counters_of(tallied_sums(terms, model, sums), terms.rows);
+  Memory<ColumnTally> tallies(sums.size());
+  cuda::tallied_column_sums(terms, model, sums, tallies.values());
+  return counters_of(tallies.to_host(), terms.rows);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,167 @@
+// Column sums on the device: a thread per column, and where they are chunked per column and chunk.
+#include <halfscope/device/memory.hpp>
+#include <halfscope/kernel/detail/device_adds.cuh>
+#include <halfscope/kernel/detail/launch.cuh>
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+namespace halfscope::cuda {
+namespace {
+
+/// Counts what a column's partial sums go through.
+template <typename Adds>
+struct TalliedAdds {
+  Adds adds;
+  ColumnTally tally = {};
+  std::int64_t seen = 0;
+
+  HALFSCOPE_HD static bool is_finite(float x) { return magnitude_bits(x) < infinity_bits; }
+  [[nodiscard]] HALFSCOPE_HD float rounded(float x) const { return adds.rounded(x); }
+  HALFSCOPE_HD float add(float sum, float term) {
+    const float next = adds.add(sum, term);
+    if (next == sum && term != 0) ++tally.stagnated;
+    const float magnitude = from_bits(magnitude_bits(next));
+    if (is_finite(next) && magnitude > tally.largest_partial_sum) tally.largest_partial_sum = magnitude;
+    const bool overflows = !is_finite(next) && is_finite(sum) && is_finite(term);
+    if (overflows && tally.first_overflow < 0) tally.first_overflow = seen;
+    ++seen;
+    return next;
+  }
+};
+
+/// Columns of all matrices together.
+std::int64_t all_columns(const ColumnTerms& terms) {
+  return terms.matrices * terms.columns;
+}
+
+/// The terms of column c of a matrix whose elements begin at `first`; the last operation of each is left
+/// unrounded, which the sum rounds.
+template <typename Adds>
+struct TermsOfColumn {
+  ColumnTerms terms;
+  std::int64_t first, c;
+  Adds adds;
+  HALFSCOPE_HD float operator()(std::int64_t r) const {
+    const std::int64_t i = first + r * terms.columns + c;
+    const float x = terms.x[i];
+    if (terms.term == Term::product) return x * terms.y[i];
+    if (terms.term == Term::value) return x;
+    const float deviation = adds.rounded(x - terms.center[c]);
+    return deviation * deviation;
+  }
+};
+
+/// The sums of runs of `run` rows each, sums[run index, matrix, column]; all rows are one run but of chunked
+/// sums.
+template <typename Adds>
+struct SumRun {
+  ColumnTerms terms;
+  AccumulateOrder order;
+  std::int64_t run;
+  Adds adds;
+  float* sums;
+  ColumnTally* tallies;  ///< null where nothing is counted
+
+  template <typename Counting>
+  HALFSCOPE_HD float sum(std::int64_t i, Counting& counting) const {
+    const std::int64_t matrix = i / terms.columns % terms.matrices;
+    const TermsOfColumn<Adds> term{terms, matrix * terms.rows * terms.columns, i % terms.columns, adds};
+    const std::int64_t first = i / (terms.matrices * terms.columns) * run;
+    const TermRange range{first, terms.rows - first < run ? terms.rows : first + run};
+    if (order == AccumulateOrder::pairwise) return sum_pairwise(term, range, counting);
+    if (order == AccumulateOrder::kahan) return sum_kahan(0.0f, term, range, counting);
+    return sum_sequential(0.0f, term, range, counting);
+  }
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    if (tallies == nullptr) {
+      Adds plain = adds;
+      sums[i] = sum(i, plain);
+    } else {
+      TalliedAdds<Adds> counting{adds};
+      sums[i] = sum(i, counting);
+      tallies[i] = counting.tally;
+    }
+  }
+};
+
+/// Sums the chunks' tallies of a column, and that of the sum across them.
+struct MergeTallies {
+  const ColumnTally* chunk_tallies;
+  std::int64_t chunks, columns, chunk, rows;
+  ColumnTally* tallies;
+  HALFSCOPE_HD void operator()(std::int64_t c) const {
+    ColumnTally all;
+    for (std::int64_t i = 0; i < chunks; ++i) all.merge(chunk_tallies[i * columns + c], i * chunk);
+    all.merge(tallies[c], rows);
+    tallies[c] = all;
+  }
+};
+
+struct Divide {
+  float* value;
+  float divisor;
+  HALFSCOPE_HD void operator()(std::int64_t) const { *value /= divisor; }
+};
+
+std::int64_t run_count(const ColumnTerms& terms, std::int64_t run) {
+  return terms.rows == 0 ? 1 : (terms.rows + run - 1) / run;
+}
+
+/// `terms` with memory of the device.
+ColumnTerms terms_on_device(const ColumnTerms& terms) {
+  const auto cells = static_cast<std::size_t>(terms.rows * all_columns(terms));
+  (void)on_device(ConstValues(terms.x.data, cells, terms.x.storage));
+  if (terms.term == Term::product) (void)on_device(ConstValues(terms.y.data, cells, terms.y.storage));
+  if (terms.term == Term::squared_deviation)
+    (void)on_device(std::span(terms.center, static_cast<std::size_t>(terms.columns)));
+  return terms;
+}
+
+/// Runs of `run` rows, each summed in `model.order`, or sequentially where that is of chunks.
+void sum_runs(const ColumnTerms& terms, const AccumulateModel& model, std::int64_t run, std::span<float> sums,
+              std::span<ColumnTally> tallies) {
+  with_adds(model.format, [&]<typename Adds>(const Adds& adds) {
+    for_each(
+        static_cast<std::int64_t>(sums.size()),
+        SumRun<Adds>{terms_on_device(terms), model.order, run, adds, on_device(sums), on_device(tallies)},
+        "column_sums");
+  });
+}
+
+/// `tallies` is empty or has one entry per column.
+void sum(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+         std::span<ColumnTally> tallies) {
+  const std::int64_t all_rows = terms.rows > 0 ? terms.rows : 1;
+  if (model.order != AccumulateOrder::chunked) return sum_runs(terms, model, all_rows, sums, tallies);
+  const std::int64_t chunks = run_count(terms, model.chunk);
+  const std::int64_t columns = all_columns(terms);
+  const auto cells = static_cast<std::size_t>(chunks * columns);
+  Memory<float> partial(cells);
+  Memory<ColumnTally> chunk_tallies(tallies.empty() ? 0 : cells);
+  sum_runs(terms, model, model.chunk, partial.values(), chunk_tallies.values());
+  const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = columns};
+  sum_runs(sums_of_chunks, {}, chunks, sums, tallies);
+  if (tallies.empty()) return;
+  for_each(columns,
+           MergeTallies{on_device(std::span<const ColumnTally>(chunk_tallies.values())), chunks, columns,
+                        model.chunk, terms.rows, on_device(tallies)},
+           "counted_column_sums");
+}
+
+}  // namespace
+
+void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
+  sum(terms, model, sums, {});
+}
+
+void tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+                         std::span<ColumnTally> tallies) {
+  sum(terms, model, sums, tallies);
+}
+
+void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
+                 std::span<float> result) {
+  sum({.x = terms.data(), .rows = std::ssize(terms), .columns = 1}, model, result, {});
+  for_each(1, Divide{on_device(result), divisor}, "divided_sum");
+}
+
+}  // namespace halfscope::cuda

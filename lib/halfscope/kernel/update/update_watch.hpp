@@ -1,0 +1,36 @@
+// Counts of an update on the device while it is applied: ratios, updates that are lost, and sums per tile.
+#pragma once
+
+#include <span>
+
+#include <halfscope/kernel/histogram/binned_histogram.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
+
+namespace halfscope::cuda {
+
+/// What an update applied and intended, added up over a tile.
+struct UpdateSums {
+  double applied, intended;
+};
+
+/// The bins of |update| / |weight|, then how many updates there are and how many are lost.
+inline constexpr std::uint32_t first_effect_bin = binned::size;
+inline constexpr std::size_t watch_counters = first_effect_bin + 2;
+
+/// Where an update is counted, on the device: zero before.
+struct UpdateWatch {
+  WeightStorage storage;             ///< in which updates get lost
+  std::span<std::int64_t> counters;  ///< watch_counters
+  std::span<UpdateSums> sums;        ///< one per tile
+};
+/// How many tiles the updates of `elements` weights have.
+[[nodiscard]] constexpr std::size_t watch_tiles(std::size_t elements) {
+  constexpr auto tile = static_cast<std::size_t>(update_effect_tile);
+  return (elements + tile - 1) / tile;
+}
+
+/// What the counters and sums of a watch say once they have come to the host.
+[[nodiscard]] UpdateEffect watched_effect(std::span<const std::int64_t> counters,
+                                          std::span<const UpdateSums> sums);
+
+}  // namespace halfscope::cuda

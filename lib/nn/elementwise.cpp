@@ -1,0 +1,152 @@
+// Checks sizes and splits the element-wise loops over the threads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/format/bits.hpp>
+
+#include "lib/nn/elementwise.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Elements of one task: 64 KiB.
+constexpr std::int64_t grain = 16384;
+
+void check_sizes(const char* operation, std::size_t a, std::size_t b) {
+  if (a != b) throw RequestError(fmt::format("{}: sizes {} and {} differ", operation, a, b));
+}
+
+/// Calls body(first, count) for pieces of `values`.
+template <typename Body>
+void for_pieces(const ConstValues& values, Body&& body) {
+  parallel_for_ranges(static_cast<std::int64_t>(values.size()), grain, body);
+}
+
+}  // namespace
+
+void relu(const ConstValues& x, const Values& y) {
+  check_sizes("relu", x.size(), y.size());
+  if (active_device() == Device::cuda) return cuda::relu(x, y);
+  const float* from = x.floats().data();
+  float* to = y.floats().data();
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa([&]<Isa isa>() { ElementwiseLoops<isa>::relu(from + first, to + first, count); });
+  });
+}
+
+void relu_gradient(const ConstValues& y, const Values& gradient) {
+  check_sizes("relu_gradient", y.size(), gradient.size());
+  if (active_device() == Device::cuda) return cuda::relu_gradient(y, gradient);
+  const float* outputs = y.floats().data();
+  float* gradients = gradient.floats().data();
+  for_pieces(y, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa(
+        [&]<Isa isa>() { ElementwiseLoops<isa>::relu_gradient(outputs + first, gradients + first, count); });
+  });
+}
+
+void add_to_rows(const ConstValues& bias, std::span<float> y) {
+  if (bias.empty() || y.size() % bias.size() != 0) {
+    throw RequestError(
+        fmt::format("add_to_rows: {} elements are no whole rows of {}", y.size(), bias.size()));
+  }
+  if (active_device() == Device::cuda) return cuda::add_to_rows(bias, y);
+  const float* addends = bias.floats().data();
+  const auto columns = static_cast<std::int64_t>(bias.size());
+  const std::int64_t rows = static_cast<std::int64_t>(y.size()) / columns;
+  parallel_for_ranges(
+      rows, std::max<std::int64_t>(1, grain / columns), [&](std::int64_t first, std::int64_t count) {
+        dispatch_isa([&]<Isa isa>() {
+          ElementwiseLoops<isa>::add_to_rows(addends, y.data() + first * columns, count, columns);
+        });
+      });
+}
+
+void add(const ConstValues& addend, std::span<float> sum) {
+  check_sizes("add", addend.size(), sum.size());
+  if (active_device() == Device::cuda) return cuda::add(addend, sum);
+  const float* addends = addend.floats().data();
+  for_pieces(sum, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa([&]<Isa isa>() { ElementwiseLoops<isa>::add(addends + first, sum.data() + first, count); });
+  });
+}
+
+void scale(const ConstValues& x, float factor, std::span<float> y) {
+  check_sizes("scale", x.size(), y.size());
+  if (active_device() == Device::cuda) return cuda::scale(x, factor, y);
+  const float* from = x.floats().data();
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa(
+        [&]<Isa isa>() { ElementwiseLoops<isa>::scale(from + first, factor, y.data() + first, count); });
+  });
+}
+
+bool all_finite(std::span<const float> x) {
+  if (active_device() == Device::cuda) return std::isfinite(cuda::largest_magnitude(x));
+  std::atomic<bool> finite{true};
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    const bool piece =
+        dispatch_isa([&]<Isa isa>() { return ElementwiseLoops<isa>::all_finite(x.data() + first, count); });
+    if (!piece) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+float largest_magnitude(const ConstValues& x) {
+  if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
+  const float* values = x.floats().data();
+  std::atomic<std::uint32_t> largest{0};  // as bits, which order as the magnitudes do, NaNs above infinity
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    const std::uint32_t piece = dispatch_isa(
+        [&]<Isa isa>() { return ElementwiseLoops<isa>::largest_magnitude_bits(values + first, count); });
+    std::uint32_t seen = largest.load(std::memory_order_relaxed);
+    while (piece > seen && !largest.compare_exchange_weak(seen, piece, std::memory_order_relaxed)) {
+    }
+  });
+  return from_bits(largest);
+}
+
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y) {
+  check_sizes("transpose", x.size(), y.size());
+  check_sizes("transpose", x.size(), static_cast<std::size_t>(rows * columns));
+  if (active_device() == Device::cuda) return cuda::transpose(x, rows, columns, y);
+  const std::span<const float> from = x.floats();
+  const std::span<float> to = y.floats();
+  constexpr std::int64_t tile = 32;  // both sides of a tile stay in the first-level cache
+  parallel_for((columns + tile - 1) / tile, [&](std::int64_t task) noexcept {
+    const std::int64_t last_column = std::min(columns, (task + 1) * tile);
+    for (std::int64_t r0 = 0; r0 < rows; r0 += tile) {
+      for (std::int64_t c = task * tile; c < last_column; ++c) {
+        for (std::int64_t r = r0; r < std::min(rows, r0 + tile); ++r) {
+          to[static_cast<std::size_t>(c * rows + r)] = from[static_cast<std::size_t>(r * columns + c)];
+        }
+      }
+    }
+  });
+}
+
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded) {
+  const std::int64_t row = shape.width * shape.channels;
+  const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
+  const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
+  check_sizes("pad_images", x.size(), static_cast<std::size_t>(shape.batch * shape.height * row));
+  check_sizes("pad_images", padded.size(), static_cast<std::size_t>(shape.batch * padded_image));
+  if (active_device() == Device::cuda) return cuda::pad_images(x, shape, border, padded);
+  const float* from = x.floats().data();
+  float* images = padded.floats().data();
+  parallel_for(shape.batch, [&](std::int64_t image) noexcept {
+    float* to = images + image * padded_image;
+    std::fill(to, to + padded_image, 0.0f);
+    for (std::int64_t y = 0; y < shape.height; ++y) {
+      std::memcpy(to + (y + border) * padded_row + border * shape.channels,
+                  from + (image * shape.height + y) * row, static_cast<std::size_t>(row) * sizeof(float));
+    }
+  });
+}
+
+}  // namespace halfscope

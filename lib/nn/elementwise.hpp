@@ -1,0 +1,64 @@
+// Element-wise loops of training: every output depends on its own inputs alone, so threads never change a
+// bit. Inputs, and outputs that are numbers of the inputs or zeros, may have 16 bits on the device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/core/values.hpp>
+#include <halfscope/device/device.hpp>
+#include <halfscope/kernel/detail/dispatch.hpp>
+
+namespace halfscope {
+
+/// y = max(x, 0); a NaN becomes 0, as max(NaN, 0) does in IEEE 754-2008's maxNum.
+void relu(const ConstValues& x, const Values& y);
+/// gradient[i] = 0 wherever y[i] is not positive.
+void relu_gradient(const ConstValues& y, const Values& gradient);
+/// Adds bias (columns) to every row of y (rows, columns).
+void add_to_rows(const ConstValues& bias, std::span<float> y);
+/// sum += addend.
+void add(const ConstValues& addend, std::span<float> sum);
+/// y = x * factor; x and y may be the same.
+void scale(const ConstValues& x, float factor, std::span<float> y);
+[[nodiscard]] bool all_finite(std::span<const float> x);
+/// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
+[[nodiscard]] float largest_magnitude(const ConstValues& x);
+
+/// y (columns, rows) = the transpose of x (rows, columns).
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
+
+/// Extents of images with the channel last: (batch, height, width, channels).
+struct ImageShape {
+  std::int64_t batch, height, width, channels;
+};
+/// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
+
+/// The same of arrays on the device, which the above call where that is the active one.
+namespace cuda {
+void relu(const ConstValues& x, const Values& y);
+void relu_gradient(const ConstValues& y, const Values& gradient);
+void add_to_rows(const ConstValues& bias, std::span<float> y);
+void add(const ConstValues& addend, std::span<float> sum);
+void scale(const ConstValues& x, float factor, std::span<float> y);
+[[nodiscard]] float largest_magnitude(const ConstValues& x);
+/// Without waiting: raises the one magnitude, as bits, in `largest` to the largest of x.
+void queue_largest_magnitude(const ConstValues& x, std::span<std::uint32_t> largest);
+void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
+void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
+}  // namespace cuda
+
+/// The loops themselves, over `count` elements (or `rows` of `columns`) in one thread, per instruction set.
+template <Isa isa>
+struct ElementwiseLoops {
+  static void relu(const float* x, float* y, std::int64_t count);
+  static void relu_gradient(const float* y, float* gradient, std::int64_t count);
+  static void add_to_rows(const float* bias, float* y, std::int64_t rows, std::int64_t columns);
+  static void add(const float* addend, float* sum, std::int64_t count);
+  static void scale(const float* x, float factor, float* y, std::int64_t count);
+  static bool all_finite(const float* x, std::int64_t count);
+  static std::uint32_t largest_magnitude_bits(const float* x, std::int64_t count);
+};
+
+}  // namespace halfscope

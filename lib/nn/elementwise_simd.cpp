@@ -1,0 +1,56 @@
+// The element-wise loops, compiled once per instruction set.
+#include "lib/nn/elementwise.hpp"
+
+#include <halfscope/format/bits.hpp>
+
+namespace halfscope {
+
+template <Isa isa>
+void ElementwiseLoops<isa>::relu(const float* x, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+template <Isa isa>
+void ElementwiseLoops<isa>::relu_gradient(const float* y, float* gradient, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] = y[i] > 0.0f ? gradient[i] : 0.0f;
+}
+
+template <Isa isa>
+void ElementwiseLoops<isa>::add_to_rows(const float* bias, float* y, std::int64_t rows,
+                                        std::int64_t columns) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) y[r * columns + c] += bias[c];
+  }
+}
+
+template <Isa isa>
+void ElementwiseLoops<isa>::add(const float* addend, float* sum, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += addend[i];
+}
+
+template <Isa isa>
+void ElementwiseLoops<isa>::scale(const float* x, float factor, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
+}
+
+template <Isa isa>
+bool ElementwiseLoops<isa>::all_finite(const float* x, std::int64_t count) {
+  int broken = 0;
+  for (std::int64_t i = 0; i < count; ++i) broken |= x[i] - x[i] == 0.0f ? 0 : 1;
+  return broken == 0;
+}
+
+template <Isa isa>
+std::uint32_t ElementwiseLoops<isa>::largest_magnitude_bits(const float* x, std::int64_t count) {
+  std::int32_t largest = 0;  // signed, since SSE2 and AVX2 compare signed integers only
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto magnitude = static_cast<std::int32_t>(to_bits(x[i]) & ~sign_bit);
+    largest = largest > magnitude ? largest : magnitude;
+  }
+  return static_cast<std::uint32_t>(largest);
+}
+
+template struct ElementwiseLoops<target_isa>;
+
+}  // namespace halfscope

@@ -1,0 +1,108 @@
+// Storage conversions: every 16-bit code, floats around every boundary, and the device.
+#include <halfscope/kernel/cast/convert.hpp>
+
+#include <cmath>
+
+#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/elements.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/round.hpp>
+#include <halfscope/kernel/cast/round.hpp>
+
+#include "tests/support/device_parity.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+struct Conversion {
+  Storage storage;
+  FloatFormat format;
+  float (*widen)(std::uint16_t);
+  std::uint16_t (*narrow)(float);
+};
+
+const Conversion conversions[] = {
+    {Storage::float16, fp16, [](std::uint16_t code) { return float_of_half(code); },
+     [](float x) { return half_of_float(x); }},
+    {Storage::bfloat16, bf16, [](std::uint16_t code) { return float_of_bfloat(code); },
+     [](float x) { return bfloat_of_float(x); }},
+};
+
+TEST_CASE("every code becomes its number and comes back", "[convert]") {
+  for (const Conversion& c : conversions) {
+    for (std::uint32_t code = 0; code <= 0xFFFF; ++code) {
+      const float x = c.widen(static_cast<std::uint16_t>(code)), expected = decode(code, c.format);
+      if (std::isnan(expected)) {
+        REQUIRE(std::isnan(x));
+        REQUIRE(std::isnan(c.widen(c.narrow(x))));
+      } else {
+        REQUIRE(to_bits(x) == to_bits(expected));
+        REQUIRE(c.narrow(x) == code);
+      }
+    }
+  }
+}
+
+TEST_CASE("floats between two numbers become the nearest, ties the even one", "[convert]") {
+  for (const Conversion& c : conversions) {
+    const std::uint32_t infinity = encode(HUGE_VALF, c.format);
+    for (std::uint32_t code = 0; code < infinity; ++code) {
+      const float low = decode(code, c.format);
+      const double high = code + 1 == infinity ? std::ldexp(1.0, c.format.max_exponent() + 1)
+                                               : static_cast<double>(decode(code + 1, c.format));
+      const auto tie = static_cast<float>((static_cast<double>(low) + high) / 2);
+      for (const float magnitude : {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, HUGE_VALF)}) {
+        for (const float x : {magnitude, -magnitude}) {
+          REQUIRE(c.narrow(x) == encode(round(x, {.format = c.format}), c.format));
+        }
+      }
+    }
+    CHECK(c.narrow(HUGE_VALF) == infinity);
+  }
+}
+
+TEST_CASE("arrays keep what their storage holds", "[convert][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  const DeviceScope scope(Device::cuda);
+  for (const std::size_t size : twin_sizes) {
+    const std::vector<float> floats = mixed_floats(size);
+    Array array({static_cast<std::int64_t>(size)});
+    detail::copy_memory(array.data(), Device::cuda, floats.data(), Device::cpu, size * sizeof(float));
+    for (const Conversion& c : conversions) {
+      const Array narrow = stored_copy(array, c.storage);
+      CHECK(narrow.storage() == c.storage);
+      const Array back = to_host_floats(narrow);
+      for (const Rounding rounding : {Rounding::nearest_even, Rounding::up, Rounding::stochastic}) {
+        const Quantizer q{.format = c.format, .rounding = rounding};
+        const RandomStream stream{.seed = 5};
+        Array rounded(array.shape(), c.storage);
+        round_into(array.values(), rounded.numbers(), q, stream);
+        const Array found = to_host_floats(rounded);
+        for (std::size_t i = 0; i < size; ++i) {
+          const float expected = round(floats[i], q, rounding_bits(stream, i));
+          const bool same =
+              std::isnan(expected) ? std::isnan(found[i]) : to_bits(found[i]) == to_bits(expected);
+          REQUIRE(same);
+        }
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        const float expected = round(floats[i], {.format = c.format});
+        const bool same = std::isnan(expected) ? std::isnan(back[i]) : to_bits(back[i]) == to_bits(expected);
+        REQUIRE(same);
+      }
+    }
+  }
+}
+
+TEST_CASE("16-bit memory is not taken for floats", "[convert]") {
+  Array halves({3}, Storage::float16);
+  CHECK(halves.size() == 3);
+  CHECK(halves.clone().storage() == Storage::float16);
+  check_says(message_of<RequestError>([&] { (void)halves.values(); }), {"16 bits"});
+  check_says(message_of<RequestError>([&] { (void)stored_copy(halves, Storage::float32); }), {"16 bits"});
+}
+
+}  // namespace
+}  // namespace halfscope

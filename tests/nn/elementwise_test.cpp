@@ -1,0 +1,122 @@
+// Element-wise kernels against plain loops, at sizes that fill no vector and with two threads.
+#include <halfscope/core/isa.hpp>
+#include <halfscope/core/parallel.hpp>
+
+#include "lib/nn/elementwise.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/random_arrays.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t sizes[] = {0, 1, 31, 257 * 259};
+
+template <typename Check>
+void on_every_isa(Check&& check) {
+  for (const Isa isa : available_isas()) {
+    for (const int threads : {1, 2}) {
+      const ForcedIsa forced(isa);
+      set_thread_count(threads);
+      INFO(name_of(isa) << ", " << threads << " threads");
+      check();
+    }
+  }
+  set_thread_count(1);
+}
+
+TEST_CASE("relu, its gradient, add and scale", "[elementwise]") {
+  on_every_isa([] {
+    for (const std::size_t size : sizes) {
+      const std::vector<float> x = uniform_floats(size, -1, 1, 1), g = uniform_floats(size, -1, 1, 2);
+      std::vector<float> y(size), dx = g, sum = x, scaled(size);
+      relu(x, y);
+      relu_gradient(y, dx);
+      add(g, sum);
+      scale(x, 0.5f, scaled);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        wrong += y[i] != std::fmax(x[i], 0.0f) || dx[i] != (x[i] > 0 ? g[i] : 0.0f);
+        wrong += sum[i] != x[i] + g[i] || scaled[i] != x[i] * 0.5f;
+      }
+      CHECK(wrong == 0);
+    }
+  });
+}
+
+TEST_CASE("largest_magnitude finds it wherever it is, and what is not finite above all", "[elementwise]") {
+  on_every_isa([] {
+    CHECK(largest_magnitude({}) == 0);
+    for (const std::size_t size : {std::size_t{1}, std::size_t{31}, std::size_t{40000}}) {
+      std::vector<float> x = uniform_floats(size, -1, 1, 3);
+      for (const std::size_t where : {std::size_t{0}, size / 2, size - 1}) {
+        const float before = x[where];
+        for (const float large : {1.5f, -65504.0f, INFINITY, -INFINITY}) {
+          x[where] = large;
+          CHECK(largest_magnitude(x) == std::fabs(large));
+        }
+        x[0] = x[size - 1] = INFINITY;
+        x[where] = std::numeric_limits<float>::quiet_NaN();
+        CHECK(std::isnan(largest_magnitude(x)));
+        x[0] = x[size - 1] = 0;
+        x[where] = before;
+      }
+    }
+  });
+}
+
+TEST_CASE("all_finite finds the one that is not, wherever it is", "[elementwise]") {
+  on_every_isa([] {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{31}, std::size_t{40000}}) {
+      std::vector<float> x(size, 1.0f);
+      CHECK(all_finite(x));
+      for (const std::size_t where : {std::size_t{0}, size / 2, size - 1}) {
+        for (const float bad : {INFINITY, -INFINITY, std::numeric_limits<float>::quiet_NaN()}) {
+          x[where] = bad;
+          CHECK_FALSE(all_finite(x));
+          x[where] = 1.0f;
+        }
+      }
+    }
+  });
+  CHECK(all_finite({}));
+}
+
+TEST_CASE("add_to_rows, transpose and pad_images", "[elementwise]") {
+  on_every_isa([] {
+    const std::vector<float> bias{1, 2, 3};
+    std::vector<float> y(3 * 7, 10.0f);
+    add_to_rows(bias, y);
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == 10.0f + bias[i % 3]);
+    const std::vector<float> x = uniform_floats(37 * 53, -1, 1, 3);
+    std::vector<float> t(x.size()), back(x.size());
+    transpose(x, 37, 53, t);
+    CHECK(t[5 * 37 + 7] == x[7 * 53 + 5]);
+    transpose(t, 53, 37, back);
+    CHECK(back == x);
+    const std::vector<float> images = uniform_floats(2 * 3 * 4 * 2, 1, 2, 4);
+    std::vector<float> padded(2 * 5 * 6 * 2, -1.0f);
+    pad_images(images, {2, 3, 4, 2}, 1, padded);
+    const auto at = [&](std::size_t n, std::size_t r, std::size_t c, std::size_t k) {
+      return padded[((n * 5 + r) * 6 + c) * 2 + k];
+    };
+    CHECK(at(1, 0, 3, 1) == 0.0f);
+    CHECK(at(0, 4, 5, 0) == 0.0f);
+    CHECK(at(1, 1, 1, 0) == images[24]);
+    CHECK(at(1, 3, 4, 1) == images[47]);
+  });
+}
+
+TEST_CASE("element-wise kernels reject sizes that differ", "[elementwise]") {
+  std::vector<float> three(3), four(4);
+  CHECK_THROWS_AS(relu(three, four), RequestError);
+  CHECK_THROWS_AS(add(three, four), RequestError);
+  CHECK_THROWS_AS(add_to_rows(three, four), RequestError);
+  CHECK_THROWS_AS(transpose(four, 2, 3, four), RequestError);
+}
+
+}  // namespace
+}  // namespace halfscope

@@ -1,0 +1,61 @@
+// Optimizer arithmetic against its formulas in double precision, and its death in FP16.
+#include <halfscope/core/isa.hpp>
+#include <halfscope/format/catalogue.hpp>
+
+#include "lib/nn/optimizer_step.hpp"
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/random_arrays.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t count = 1003;
+
+/// Adam's usual constants in its step number `steps`.
+AdamStep adam_step(float learning_rate, int steps) {
+  return {.learning_rate = learning_rate,
+          .beta1 = 0.9f,
+          .beta2 = 0.999f,
+          .correction1 = 1 - static_cast<float>(std::pow(0.9, steps)),
+          .correction2 = 1 - static_cast<float>(std::pow(0.999, steps)),
+          .epsilon = 1e-8f};
+}
+
+TEST_CASE("sgd and adam follow their formulas on every instruction set", "[update]") {
+  const std::vector<float> gradient = uniform_floats(count, -1, 1, 1);
+  const std::vector<float> first0 = uniform_floats(count, -1, 1, 2), second0 = uniform_floats(count, 0, 1, 3);
+  const AdamStep step = adam_step(1e-3f, 2);
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    std::vector<float> velocity = first0, update(count);
+    sgd_update(gradient, {.learning_rate = 0.1f, .momentum = 0.9f}, {}, velocity, update);
+    std::vector<float> first = first0, second = second0, adam(count);
+    adam_update(gradient, step, {}, first, second, adam);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double g = gradient[i];
+      CHECK(velocity[i] == Approx(0.9 * first0[i] + g).margin(1e-6));
+      CHECK(update[i] == Approx(-0.1 * (0.9 * first0[i] + g)).margin(1e-6));
+      const double m = 0.9 * first0[i] + 0.1 * g, v = 0.999 * second0[i] + 0.001 * g * g;
+      CHECK(adam[i] ==
+            Approx(-1e-3 * (m / 0.19) / (std::sqrt(v / 0.001999) + 1e-8)).epsilon(1e-4).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("with FP16 state an epsilon of 1e-8 and a small square are zero, and 0 / 0 is NaN",
+          "[update][known]") {
+  const std::vector<float> gradient(4, 1e-4f);
+  std::vector<float> first(4), second(4), update(4);
+  const AdamStep step = adam_step(1e-5f, 1);
+  adam_update(gradient, step, {.format = fp16}, first, second, update);
+  CHECK(second[0] == 0.0f);
+  CHECK_FALSE(std::isfinite(update[0]));
+  CHECK_THROWS_AS(adam_update(gradient, step, parse_quantizer("fp16/stochastic"), first, second, update),
+                  RequestError);
+}
+
+}  // namespace
+}  // namespace halfscope

@@ -1,0 +1,92 @@
+// Copies to and fro, and the comparison.
+#include "tests/support/device_parity.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <halfscope/device/array.hpp>
+#include <halfscope/format/bits.hpp>
+
+#include "tests/support/formats.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t guard = 16;
+constexpr float sentinel = -123.25f;
+
+Array guarded(const std::vector<float>& values) {
+  Array array({static_cast<std::int64_t>(values.size() + 2 * guard)}, Device::cpu);
+  std::fill(array.values().begin(), array.values().end(), sentinel);
+  std::copy(values.begin(), values.end(), array.values().begin() + guard);
+  return array;
+}
+
+bool is_sentinel(float value) {
+  return to_bits(value) == to_bits(sentinel);
+}
+
+}  // namespace
+
+bool can_use_device() {
+  const SimulatedDevice simulated;
+  try {
+    const DeviceScope scope(Device::cuda);
+    return true;
+  } catch (const RunError&) {
+    return false;
+  }
+}
+
+std::vector<float> mixed_floats(std::size_t size) {
+  std::vector<float> values = boundary_floats(fp16);
+  values.resize(std::min(values.size(), size / 2));
+  const std::vector<float> random = random_floats(size - values.size());
+  values.insert(values.end(), random.begin(), random.end());
+  return values;
+}
+
+std::vector<std::vector<float>> run_on(Device device, const std::vector<std::vector<float>>& arrays,
+                                       const std::function<void(const Spans&)>& operation) {
+  const SimulatedDevice simulated;
+  std::vector<Array> there;
+  Spans spans;
+  for (const std::vector<float>& values : arrays) {
+    there.push_back(guarded(values).to(device));
+    spans.push_back(there.back().values().subspan(guard, values.size()));
+  }
+  {
+    const DeviceScope scope(device);
+    operation(spans);
+  }
+  std::vector<std::vector<float>> results;
+  for (const Array& array : there) {
+    const Array here = array.to(Device::cpu);
+    const auto all = here.values();
+    CHECK(std::all_of(all.begin(), all.begin() + guard, is_sentinel));
+    CHECK(std::all_of(all.end() - guard, all.end(), is_sentinel));
+    results.emplace_back(all.begin() + guard, all.end() - guard);
+  }
+  return results;
+}
+
+void check_twins(const std::vector<std::vector<float>>& arrays,
+                 const std::function<void(const Spans&)>& operation) {
+  if (!can_use_device()) {
+    WARN("skipped: this machine has no CUDA device");
+    return;
+  }
+  const auto expected = run_on(Device::cpu, arrays, operation);
+  const auto found = run_on(Device::cuda, arrays, operation);
+  for (std::size_t a = 0; a < arrays.size(); ++a) {
+    std::size_t i = 0;
+    const auto same = [](float x, float y) {
+      return to_bits(x) == to_bits(y) || (std::isnan(x) && std::isnan(y));
+    };
+    while (i < expected[a].size() && same(expected[a][i], found[a][i])) ++i;
+    INFO("array " << a << ", element " << i << " of " << expected[a].size());
+    CHECK(i == expected[a].size());
+  }
+}
+
+}  // namespace halfscope
