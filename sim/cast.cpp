@@ -1,4 +1,4 @@
-// Casting, and telling the trackers.
+// Casting, and delivery the trackers.
 #include "sim/cast.hpp"
 
 #include <algorithm>
@@ -55,22 +55,22 @@ RandomStream Caster::cast_stream(const Site& where) const {
   return {seed_, static_cast<std::uint32_t>(context_.step), stream_site(where)};
 }
 
-Storage Caster::storage(Role role) const {
+DType Caster::storage(Role role) const {
   const bool in_the_network = role != Role::master_weight && role != Role::optimizer_state;
   return context_.execution == Execution::native && in_the_network ? native_storage(policy_.quantizer(role))
-                                                                   : Storage::float32;
+                                                                   : DType::f32;
 }
 
 void Caster::cast(Array& array, std::string_view tensor, Role role) {
-  array = stored(std::move(array), Storage::float32);
-  const Storage native = storage(role);
-  if (native == Storage::float32 || wanted(role) != CastDetail::none) {
+  array = to_dtype(std::move(array), DType::f32);
+  const DType native = storage(role);
+  if (native == DType::f32 || wanted(role) != CastDetail::none) {
     cast(array.values(), tensor, role);
-    array = stored(std::move(array), native);
+    array = to_dtype(std::move(array), native);
     return;
   }
   Array rounded(array.shape(), native);
-  round_into(array.values(), rounded.numbers(), policy_.quantizer(role), cast_stream(site(tensor, role)));
+  round_into(array.values(), rounded.view(), policy_.quantizer(role), cast_stream(site(tensor, role)));
   array = std::move(rounded);
 }
 
@@ -139,9 +139,9 @@ void Caster::sum_columns(std::string_view tensor, const ColumnTerms& terms, cons
   if (!watches_reductions()) return column_sums(terms, model, sums);
   const Site where = site(tensor, Role::activation);
   if (tells_later()) {
-    const auto tallies = readback_.take<ColumnTally>(sums.size());
-    cuda::tallied_column_sums(terms, model, sums, readback_.device_values(tallies));
-    pending_.push_back({std::string(tensor), where, {}, PendingReduction{tallies, terms.rows}});
+    const auto column_counters = readback_.take<ColumnCounters>(sums.size());
+    cuda::counted_column_sums(terms, model, sums, readback_.device_values(column_counters));
+    pending_.push_back({std::string(tensor), where, {}, PendingReduction{column_counters, terms.rows}});
     return;
   }
   const ReductionEvent event{where, counted_column_sums(terms, model, sums)};

@@ -26,7 +26,7 @@ struct StepContext {
   std::int64_t step = 0;
   double loss_scale = 1;
   StepObservations* observations = nullptr;
-  Pass pass = Pass::forward;
+  TrainingPass pass = TrainingPass::forward;
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
   std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
   Execution execution = Execution::emulated;
@@ -45,11 +45,11 @@ class Caster {
     pending_.clear();
     readback_.forget();
   }
-  void begin_pass(Pass pass) { context_.pass = pass; }
+  void begin_pass(TrainingPass pass) { context_.pass = pass; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
   /// What memory a cast to `role` leaves numbers in: 16 bits in native execution, where the format has them.
   /// Master weights and the optimizer's state stay FP32.
-  [[nodiscard]] Storage storage(Role role) const;
+  [[nodiscard]] DType storage(Role role) const;
   [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }
   /// What the gradients that follow carry besides the loss scale, a power of two.
   void carry(double scale) { carried_scale_ = scale; }
@@ -84,7 +84,7 @@ class Caster {
   [[nodiscard]] CastDetail wanted(Role role) const;
   /// The most that any tracker wants to know of it.
   [[nodiscard]] CastDetail watched(Role role) const;
-  [[nodiscard]] Telling telling() const;
+  [[nodiscard]] EventDelivery delivery() const;
   [[nodiscard]] bool watches_reductions() const;
   /// Whether the casts of `role` are added to the step's weight gradients.
   [[nodiscard]] bool adds_up(Role role) const {

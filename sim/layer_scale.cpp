@@ -31,7 +31,7 @@ Moments moments_of(const Array& array) {
 
 void multiply(Array& values, double factor) {
   if (factor == 1) return;
-  values = stored(std::move(values), Storage::float32);
+  values = to_dtype(std::move(values), DType::f32);
   scale(values.values(), static_cast<float>(factor), values.values());
 }
 
@@ -39,7 +39,7 @@ void multiply(Array& values, double factor) {
 
 double layer_scale(const Array& gradient, const Array& weight, double carried,
                    const LayerwiseOptions& options) {
-  const auto largest = static_cast<double>(largest_magnitude(gradient.numbers()));
+  const auto largest = static_cast<double>(largest_magnitude(gradient.view()));
   if (!std::isfinite(largest) || largest == 0) return 1;
   const Moments of_gradient = moments_of(gradient), of_weight = moments_of(weight);
   const std::int64_t in = weight.extent(weight.shape().size() - 2);
@@ -48,7 +48,7 @@ double layer_scale(const Array& gradient, const Array& weight, double carried,
                                          .gradient_max_abs = largest,
                                          .weight_mean = of_weight.mean,
                                          .weight_deviation = of_weight.deviation,
-                                         .weight_max_abs = largest_magnitude(weight.numbers()),
+                                         .weight_max_abs = largest_magnitude(weight.view()),
                                          .fan_in = static_cast<std::int64_t>(weight.size()) / in,
                                          .carried_scale = carried},
                                         options);
@@ -59,7 +59,7 @@ double bring_to_one_scale(const ScaledGradient& a, const ScaledGradient& b, doub
   if (a.scale == b.scale) return a.scale;
   const double low = std::min(a.scale, b.scale);
   const double sum =
-      largest_magnitude(a.values.numbers()) / a.scale + largest_magnitude(b.values.numbers()) / b.scale;
+      largest_magnitude(a.values.view()) / a.scale + largest_magnitude(b.values.view()) / b.scale;
   double common = std::max(a.scale, b.scale);
   while (common > low && sum * common > largest) common /= 2;
   multiply(a.values, common / a.scale);

@@ -15,20 +15,20 @@
 namespace halfscope {
 
 /// Who hears of a cast.
-struct CastHearers {
+struct CastSubscribers {
   bool trackers = false;
   bool weight_gradients = false;  ///< the step's histogram of all of them
 
-  friend bool operator==(const CastHearers&, const CastHearers&) = default;
+  friend bool operator==(const CastSubscribers&, const CastSubscribers&) = default;
 };
 
 struct PendingCast {
   QueuedCast cast;
-  CastHearers hearers;
+  CastSubscribers subscribers;
 };
 
 struct PendingReduction {
-  ReadbackSlot<ColumnTally> tallies;
+  ReadbackSlot<ColumnCounters> column_counters;
   std::int64_t terms = 0;  ///< of each sum
 };
 

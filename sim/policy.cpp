@@ -32,24 +32,24 @@ AccumulateModel default_products(const PrecisionPolicy& policy) {
   return {};
 }
 
-Storage native_storage(const Quantizer& quantizer) {
-  if (quantizer.format == fp16) return Storage::float16;
-  return quantizer.format == bf16 ? Storage::bfloat16 : Storage::float32;
+DType native_storage(const Quantizer& quantizer) {
+  if (quantizer.format == fp16) return DType::f16;
+  return quantizer.format == bf16 ? DType::bf16 : DType::f32;
 }
 
 void check_native(const PrecisionPolicy& policy) {
   for (const Role role : {Role::weight, Role::activation, Role::activation_gradient, Role::weight_gradient}) {
     const Quantizer& quantizer = policy.quantizer(role);
-    if (quantizer.format == fp32 || native_storage(quantizer) != Storage::float32) continue;
-    throw RequestError("execution = native: no memory is of " + std::string(name_of(role)) + " = " +
-                       to_string(quantizer) + "; give fp16, bf16 or fp32, or execution = emulated");
+    if (quantizer.format == fp32 || native_storage(quantizer) != DType::f32) continue;
+    throw InvalidArgument("execution = native: no memory is of " + std::string(name_of(role)) + " = " +
+                          to_string(quantizer) + "; give fp16, bf16 or fp32, or execution = emulated");
   }
   if (policy.products.order != AccumulateOrder::fast) return;
-  const Storage activation = native_storage(policy.quantizer(Role::activation));
+  const DType activation = native_storage(policy.quantizer(Role::activation));
   for (const Role role : {Role::weight, Role::activation_gradient}) {
     if (native_storage(policy.quantizer(role)) == activation) continue;
-    throw RequestError("accumulate = " + to_string(policy.products) + ": " + std::string(name_of(role)) +
-                       " and activation have memory of two kinds; give them one format, or another model");
+    throw InvalidArgument("accumulate = " + to_string(policy.products) + ": " + std::string(name_of(role)) +
+                          " and activation have memory of two kinds; give them one format, or another model");
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <halfscope/arithmetic/accumulate.hpp>
-#include <halfscope/core/values.hpp>
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/stats/site.hpp>
 
@@ -52,9 +52,9 @@ inline constexpr std::array<std::string_view, 2> enum_names<Execution>{"emulated
 
 /// The 16-bit memory that holds every number of the quantizer's format and no other; FP32 where there is
 /// none.
-[[nodiscard]] Storage native_storage(const Quantizer& quantizer);
+[[nodiscard]] DType native_storage(const Quantizer& quantizer);
 
-/// Throws RequestError where a tensor that the network computes with has a format that no memory is of.
+/// Throws InvalidArgument where a tensor that the network computes with has a format that no memory is of.
 void check_native(const PrecisionPolicy& policy);
 
 struct NamedPolicy {

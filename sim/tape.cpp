@@ -9,7 +9,7 @@ namespace {
 /// By a power of two, and so exactly as far as FP32 reaches.
 void multiply(Array& gradient, double factor) {
   if (factor == 1) return;
-  gradient = stored(std::move(gradient), Storage::float32);
+  gradient = to_dtype(std::move(gradient), DType::f32);
   scale(gradient.values(), static_cast<float>(factor), gradient.values());
 }
 void divide(Array& gradient, double divisor) {
@@ -61,8 +61,8 @@ void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
   if (!first) {
     const double largest = caster_->layerwise().value_or(LayerwiseOptions{}).largest;
     carried = bring_to_one_scale({node.gradient, node.carried_scale}, {gradient, carried}, largest);
-    gradient = stored(std::move(gradient), Storage::float32);
-    add(node.gradient.numbers(), gradient.values());
+    gradient = to_dtype(std::move(gradient), DType::f32);
+    add(node.gradient.view(), gradient.values());
   }
   node.gradient = std::move(gradient);
   node.carried_scale = carried;
@@ -91,17 +91,17 @@ void Tape::begin_backward(std::size_t index) {
   const double factor =
       layer_scale(node.gradient, weight->weight(), node.carried_scale, *caster_->layerwise());
   if (factor == 1) return;
-  const Storage storage = node.gradient.storage();
+  const DType storage = node.gradient.dtype();
   multiply(node.gradient, factor);
   carried_.activation *= factor;
   caster_->carry(carried_.activation);
   // Made larger its numbers stay the format's own, made smaller they may not.
   if (factor < 1) caster_->cast(node.gradient, node.name, Role::activation_gradient);
-  node.gradient = stored(std::move(node.gradient), storage);
+  node.gradient = to_dtype(std::move(node.gradient), storage);
 }
 
 void Tape::backward(TensorRef loss, float loss_scale) {
-  caster_->begin_pass(Pass::backward);
+  caster_->begin_pass(TrainingPass::backward);
   carried_ = {};
   add_gradient(loss, Array::from({}, {loss_scale}), Rounds::no);
   for (std::size_t i = loss.index + 1; i-- > 0;) {

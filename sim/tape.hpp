@@ -58,7 +58,7 @@ class Tape {
 
   [[nodiscard]] const Array& value(TensorRef tensor) const;
   /// Its numbers as floats, whatever their storage.
-  [[nodiscard]] Floats floats(TensorRef tensor) const { return Floats(value(tensor)); }
+  [[nodiscard]] FloatsOf floats(TensorRef tensor) const { return FloatsOf(value(tensor)); }
   [[nodiscard]] bool needs_gradient(TensorRef tensor) const { return nodes_[tensor.index].needs_gradient; }
 
   /// A contribution to the gradient of `tensor`, cast to its role's format where it rounds. Several

@@ -2,7 +2,7 @@
 // positions.
 #include "experiments/ablations/batchnorm_reduction.hpp"
 
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

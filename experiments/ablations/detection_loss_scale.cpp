@@ -2,7 +2,7 @@
 #include "experiments/ablations/detection_loss_scale.hpp"
 
 #include "experiments/ablations/loss_scale_arms.hpp"
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <vector>
 
+#include "experiments/ablations/accumulation_error.hpp"
+#include "experiments/ablations/averaging_sweep.hpp"
 #include "experiments/ablations/batchnorm_reduction.hpp"
 #include "experiments/ablations/detection_loss_scale.hpp"
-#include "experiments/ablations/dose.hpp"
 #include "experiments/ablations/language_model.hpp"
 #include "experiments/ablations/master_copy.hpp"
-#include "experiments/ablations/no_harm.hpp"
-#include "experiments/ablations/reductions.hpp"
+#include "experiments/ablations/negative_controls.hpp"
 #include "experiments/ablations/scale_sweep.hpp"
 #include "experiments/ablations/scaler_comparison.hpp"
 #include "experiments/ablations/segmentation_loss_scale.hpp"
@@ -27,11 +27,11 @@ inline const std::vector<Experiment>& experiment_table() {
       make_segmentation_loss_scale(),    // 3.2
       make_scale_sweep(),                // 3.2: choosing the factor
       make_scaler_comparison(),          // 3.2: choosing it while training
-      make_dose(),                       // 3.2: when it is needed
-      make_no_harm(),                    // 3.2: when it is not
+      make_averaging_sweep(),            // 3.2: when it is needed
+      make_negative_controls(),          // 3.2: when it is not
       make_batchnorm_reduction(),        // 3.3
       make_softmax_reduction(),          // 3.3
-      make_reductions(),                 // 3.3
+      make_accumulation_error(),         // 3.3
   };
   return table;
 }

@@ -2,7 +2,7 @@
 #include "experiments/ablations/language_model.hpp"
 
 #include "experiments/ablations/loss_scale_arms.hpp"
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

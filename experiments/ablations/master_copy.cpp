@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "experiments/ablations/loss_scale_arms.hpp"
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "experiments/ablations/loss_scale_arms.hpp"
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

@@ -2,7 +2,7 @@
 #include "experiments/ablations/softmax_reduction.hpp"
 
 #include "experiments/ablations/language_model.hpp"
-#include "experiments/runner/words.hpp"
+#include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-void complain(const std::string& message) {
+void print_error(const std::string& message) {
   std::string line = message;
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';

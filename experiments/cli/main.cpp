@@ -20,14 +20,14 @@ namespace halfscope {
 namespace {
 
 int end_with(ExitStatus status, const std::string& message) {
-  complain(message);
+  print_error(message);
   return status;
 }
 
 /// What a command wrote must have arrived.
 void flush_output() {
   std::cout.flush();
-  if (!std::cout) throw RunError("standard output cannot be written");
+  if (!std::cout) throw RuntimeFailure("standard output cannot be written");
 }
 
 /// A word that is no command gets the nearest one offered.
@@ -37,7 +37,7 @@ void check_command(const CLI::App& app, int count, const char* const* words) {
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::vector<std::string_view> views(names.begin(), names.end());
   if (std::find(views.begin(), views.end(), words[1]) == views.end()) {
-    throw RequestError(unknown_name("command", words[1], views));
+    throw InvalidArgument(unknown_name("command", words[1], views));
   }
 }
 
@@ -77,7 +77,7 @@ int run(int count, const char* const* words) {
     return app.exit(request);  // --help and --version
   } catch (const CLI::Error& error) {
     return end_with(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
-  } catch (const RequestError& error) {
+  } catch (const InvalidArgument& error) {
     return end_with(wrong_request, error.what());
   } catch (const std::exception& error) {
     return end_with(failed_run, error.what());

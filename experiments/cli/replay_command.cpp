@@ -13,7 +13,7 @@
 #include "experiments/runner/settings.hpp"
 #include "experiments/runner/text_table.hpp"
 #include "experiments/runner/trace.hpp"
-#include "sim/train/parts.hpp"
+#include "sim/train/build.hpp"
 
 namespace halfscope {
 namespace {
@@ -50,7 +50,7 @@ ScalerSettings options_of(const Options& options, const std::vector<std::string>
         parse_scaler_option(find_in_table("scaler option", key, scaler_option_table), assignment.second);
     const auto knows_it = [&](const std::string& scaler) { return knows(scaler, key); };
     if (std::none_of(scalers.begin(), scalers.end(), knows_it)) {
-      throw RequestError(fmt::format("--set {}: none of the scalers has this option", key));
+      throw InvalidArgument(fmt::format("--set {}: none of the scalers has this option", key));
     }
   }
   return settings;
@@ -93,7 +93,7 @@ TraceCounts run(const Options& options, std::vector<Contestant>& all) {
     if (!step.finite) ++counts.not_finite;
     for (Contestant& one : all) one.replay.step(step);
   });
-  if (counts.steps == 0) throw RequestError(printable(options.trace) + ": there is no step in it");
+  if (counts.steps == 0) throw InvalidArgument(printable(options.trace) + ": there is no step in it");
   return counts;
 }
 

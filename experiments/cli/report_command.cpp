@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 /// Folders DIR/<experiment> in or at `folder`, in the order of the experiment table.
 std::vector<std::pair<const Experiment*, fs::path>> experiments_in(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw RequestError(printable(folder) + ": no such folder of results");
+  if (!fs::is_directory(folder)) throw InvalidArgument(printable(folder) + ": no such folder of results");
   std::vector<std::pair<const Experiment*, fs::path>> found;
   const fs::path absolute = fs::weakly_canonical(folder);
   for (const Experiment& experiment : experiment_table()) {
@@ -29,9 +29,9 @@ std::vector<std::pair<const Experiment*, fs::path>> experiments_in(const fs::pat
     if (fs::is_directory(path)) found.emplace_back(&experiment, path);
   }
   if (found.empty()) {
-    throw RequestError(printable(folder) +
-                       ": no results of an experiment; give what 'halfscope run' had as --out, or a "
-                       "folder of an experiment in it");
+    throw InvalidArgument(printable(folder) +
+                          ": no results of an experiment; give what 'halfscope run' had as --out, or a "
+                          "folder of an experiment in it");
   }
   return found;
 }
@@ -52,7 +52,7 @@ void add_report_command(CLI::App& app) {
     for (const std::string& folder : options->folders) {
       for (const auto& [experiment, path] : experiments_in(folder)) {
         const ExperimentSummary summary = summarise(*experiment, path);
-        if (summary.arms.empty()) throw RequestError(printable(path) + ": no run in it is done");
+        if (summary.arms.empty()) throw InvalidArgument(printable(path) + ": no run in it is done");
         text += options->json ? to_line(to_json(*experiment, summary)) + "\n"
                               : to_table(*experiment, summary) + "\n";
       }

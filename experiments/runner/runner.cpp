@@ -50,7 +50,7 @@ Settings scale_settings(const Experiment& experiment, const Arm& arm, RunScale s
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
   if (asked == stored) return;
-  throw RequestError(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
+  throw InvalidArgument(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
 }
 
 std::vector<std::int64_t> seeds_of(const RunRequest& request) {
@@ -98,13 +98,13 @@ TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t see
   }
   const std::string fixed = get_field(config, request.experiment.varied);
   for (const auto& [key, value] : request.settings) {
-    if (key == "seed") throw RequestError("seed: choose the number of seeds with --seeds");
+    if (key == "seed") throw InvalidArgument("seed: choose the number of seeds with --seeds");
     set_field(config, key, value);
   }
   const std::string& varied = request.experiment.varied;
   if (get_field(config, varied) != fixed && get_field(resolved(config), varied) != fixed) {
-    throw RequestError(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
-                                   request.experiment.name));
+    throw InvalidArgument(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
+                                      request.experiment.name));
   }
   config.seed = seed;
   (void)resolved(config);  // throws where the settings do not fit together
@@ -123,7 +123,7 @@ std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) 
   for (const PlannedRun& run : runs) {
     if (!run.folder.exists()) continue;
     if (!options.resume) {
-      throw RequestError(
+      throw InvalidArgument(
           fmt::format("{} holds a run already; add --resume to keep or continue it, or give another --out",
                       printable(run.folder.path())));
     }

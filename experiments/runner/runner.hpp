@@ -21,8 +21,8 @@ struct RunRequest {
 };
 
 /// Trains every arm and seed of `experiment`, prints progress on stderr, writes
-/// DIR/<experiment>/summary.json. Throws RequestError before anything is written where the request is wrong,
-/// or where results are there already and `resume` is not set.
+/// DIR/<experiment>/summary.json. Throws InvalidArgument before anything is written where the request is
+/// wrong, or where results are there already and `resume` is not set.
 void run_experiment(const Experiment& experiment, const RunRequest& request);
 
 }  // namespace halfscope

@@ -10,7 +10,7 @@ Settings parse_assignments(const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw RequestError(fmt::format("--set {}: give KEY=VALUE", assignment));
+      throw InvalidArgument(fmt::format("--set {}: give KEY=VALUE", assignment));
     }
     settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
   }

@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-/// "KEY=VALUE" texts, in order. Throws RequestError for any other.
+/// "KEY=VALUE" texts, in order. Throws InvalidArgument for any other.
 [[nodiscard]] Settings parse_assignments(const std::vector<std::string>& assignments);
 
 }  // namespace halfscope

@@ -29,7 +29,7 @@ SettingsFile from_json(const std::string& text, const std::filesystem::path& pat
     } else if (value.is_string() || value.is_number()) {
       file.settings.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
     } else {
-      throw RequestError(fmt::format("{}: '{}' is neither a text nor a number", printable(path), key));
+      throw InvalidArgument(fmt::format("{}: '{}' is neither a text nor a number", printable(path), key));
     }
   }
   return file;
@@ -40,8 +40,8 @@ SettingsFile from_toml(const std::string& text, const std::filesystem::path& pat
   std::istringstream stream(text);
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stream)) {
     if (!item.parents.empty() || item.inputs.size() != 1) {
-      throw RequestError(fmt::format("{}: '{}' should be KEY = VALUE, one value and no section",
-                                     printable(path), item.fullname()));
+      throw InvalidArgument(fmt::format("{}: '{}' should be KEY = VALUE, one value and no section",
+                                        printable(path), item.fullname()));
     }
     file.settings.emplace_back(item.name, item.inputs.front());
   }
@@ -56,9 +56,9 @@ SettingsFile read_settings_file(const std::filesystem::path& path) {
   try {
     return first != std::string::npos && text[first] == '{' ? from_json(text, path) : from_toml(text, path);
   } catch (const CLI::Error& error) {
-    throw RequestError(fmt::format("{}: {}", printable(path), error.what()));
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
   } catch (const nlohmann::json::exception& error) {
-    throw RequestError(fmt::format("{}: {}", printable(path), error.what()));
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
   }
 }
 

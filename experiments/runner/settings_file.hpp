@@ -17,7 +17,7 @@ struct SettingsFile {
   std::optional<std::int64_t> seed;
 };
 
-/// A file that opens with '{' is JSON; anything else is TOML without sections. Throws RequestError.
+/// A file that opens with '{' is JSON; anything else is TOML without sections. Throws InvalidArgument.
 [[nodiscard]] SettingsFile read_settings_file(const std::filesystem::path& path);
 
 }  // namespace halfscope

@@ -39,7 +39,7 @@ std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
     check_format_version(runs.back(), path);
     for (const char* key : {"seed", "diverged", "metric", "train_loss"}) {
       if (!runs.back().contains(key))
-        throw RequestError(printable(path) + ": it lacks the key '" + key + "'");
+        throw InvalidArgument(printable(path) + ": it lacks the key '" + key + "'");
     }
   }
   std::sort(runs.begin(), runs.end(), [](const Json& a, const Json& b) {

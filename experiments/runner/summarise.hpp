@@ -7,8 +7,8 @@
 
 namespace halfscope {
 
-/// Reads `folder` = DIR/<experiment>. Runs that are not done are left out. Throws RequestError where a file
-/// is malformed or of another results format.
+/// Reads `folder` = DIR/<experiment>. Runs that are not done are left out. Throws InvalidArgument where a
+/// file is malformed or of another results format.
 [[nodiscard]] ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder);
 
 /// Half the width of the two-sided 95 % Student interval of a mean over `values` (two or more).

@@ -18,7 +18,7 @@ constexpr const char* how_to_record = "record the run with --set record_gradient
 const Json& member(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end()) {
-    throw RequestError(fmt::format("it lacks '{}'; {}", key, how_to_record));
+    throw InvalidArgument(fmt::format("it lacks '{}'; {}", key, how_to_record));
   }
   return *found;
 }
@@ -26,7 +26,8 @@ const Json& member(const Json& object, const char* key) {
 double number_within(const Json& object, const char* key, double low) {
   const Json& value = member(object, key);
   if (!value.is_number() || !(value.get<double>() >= low)) {
-    throw RequestError(fmt::format("{} = {}: expected a number of {:.4g} or more", key, to_line(value), low));
+    throw InvalidArgument(
+        fmt::format("{} = {}: expected a number of {:.4g} or more", key, to_line(value), low));
   }
   return value.get<double>();
 }
@@ -36,7 +37,7 @@ TraceStep trace_step(const Json& record) {
                  .scale = number_within(record, "scale", smallest_scale)};
   const Json& gradients = member(record, "gradients");
   const Json& finite = member(gradients, "finite");
-  if (!finite.is_boolean()) throw RequestError("finite: expected true or false");
+  if (!finite.is_boolean()) throw InvalidArgument("finite: expected true or false");
   step.finite = finite.get<bool>();
   if (step.finite) step.max_abs = number_within(gradients, "max_abs", 0);
   if (const auto histogram = gradients.find("histogram"); histogram != gradients.end()) {
@@ -58,10 +59,10 @@ void read_trace(const std::filesystem::path& path, const std::function<void(cons
     const Json record = parse_json(content, where);
     try {
       take(trace_step(record));
-    } catch (const RequestError& error) {
-      throw RequestError(fmt::format("{}: {}", where, error.what()));
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
     } catch (const nlohmann::json::exception& error) {
-      throw RequestError(fmt::format("{}: {}", where, error.what()));
+      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
     }
   }
 }

@@ -123,7 +123,7 @@ void apply_sgd(const AppliedUpdate& update, const SgdStep& step, const Quantizer
   const auto launch = [&](auto round) {
     apply(update, SgdRule<decltype(round)>{SgdElement<decltype(round)>(step, round), on_device(velocity)});
   };
-  state.is_identity() ? launch(KeepFp32{}) : launch(RoundTo{state});
+  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }
 
 void apply_adam(const AppliedUpdate& update, const AdamStep& step, const Quantizer& state,
@@ -132,7 +132,7 @@ void apply_adam(const AppliedUpdate& update, const AdamStep& step, const Quantiz
     apply(update, AdamRule<decltype(round)>{AdamElement<decltype(round)>(step, round), on_device(first),
                                             on_device(second)});
   };
-  state.is_identity() ? launch(KeepFp32{}) : launch(RoundTo{state});
+  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }
 
 }  // namespace halfscope::cuda

@@ -13,7 +13,7 @@ constexpr std::int64_t rows_per_task = 1024;
 
 std::int64_t checked_rows(std::size_t elements, std::size_t channels, std::size_t other) {
   if (channels == 0 || elements % channels != 0 || elements != other) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("batch norm: {} and {} elements are no rows of {} channels", elements, other, channels));
   }
   return static_cast<std::int64_t>(elements / channels);
@@ -28,7 +28,7 @@ void for_row_groups(std::int64_t rows, std::size_t channels, Body&& body) {
 }
 
 void check_channels(std::size_t a, std::size_t b) {
-  if (a != b) throw RequestError(fmt::format("batch norm: {} and {} channels differ", a, b));
+  if (a != b) throw InvalidArgument(fmt::format("batch norm: {} and {} channels differ", a, b));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void update_running(const RunningUpdate& update, std::span<float> running) {
   }
 }
 
-void normalise(const ConstValues& input, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstArrayView& input, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y) {
   const bool on_device = active_device() == Device::cuda;
   const std::size_t size = input.size(), channels = channel.mean.size();

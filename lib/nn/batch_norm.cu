@@ -76,7 +76,7 @@ void update_running(const RunningUpdate& update, std::span<float> running) {
            "update_running");
 }
 
-void normalise(const ConstValues& x, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstArrayView& x, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y) {
   for_each(static_cast<std::int64_t>(x.size()),
            Normalise{on_device(x), channels_of(channel), on_device(normalised), on_device(y)}, "normalise");

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/core/host_device.hpp>
-#include <halfscope/core/values.hpp>
 #include <halfscope/device/device.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
@@ -32,7 +32,7 @@ void update_running(const RunningUpdate& update, std::span<float> running);
 
 /// normalised = (x - mean) * inverse_deviation and y = gamma * normalised + beta, rows by channels. On the
 /// device x may have 16 bits, and either output may be empty: not wanted.
-void normalise(const ConstValues& x, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstArrayView& x, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y);
 
 /// Per channel: the means over rows of dy and of dy * normalised.
@@ -50,7 +50,7 @@ void normalise_gradient(std::span<const float> normalised, const ChannelAffine& 
 namespace cuda {
 void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result);
 void update_running(const RunningUpdate& update, std::span<float> running);
-void normalise(const ConstValues& x, const ChannelAffine& channel, std::span<float> normalised,
+void normalise(const ConstArrayView& x, const ChannelAffine& channel, std::span<float> normalised,
                std::span<float> y);
 void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,
                         const ChannelGradientMeans& means, std::span<float> gradient);

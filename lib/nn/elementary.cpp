@@ -15,8 +15,8 @@ constexpr std::int64_t grain = 8192;
 
 void apply(Elementary function, std::span<const float> x, std::span<float> y) {
   if (x.size() != y.size()) {
-    throw RequestError(fmt::format("{}: {} values do not fit an output of {}; give both the same size",
-                                   name_of(function), x.size(), y.size()));
+    throw InvalidArgument(fmt::format("{}: {} values do not fit an output of {}; give both the same size",
+                                      name_of(function), x.size(), y.size()));
   }
   if (active_device() == Device::cuda) return cuda::apply(function, x, y);
   parallel_for_ranges(

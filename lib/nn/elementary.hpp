@@ -11,8 +11,8 @@
 
 namespace halfscope {
 
-/// y[i] = function(x[i]); `x` and `y` may be the same array but not overlap otherwise. Throws RequestError if
-/// their sizes differ.
+/// y[i] = function(x[i]); `x` and `y` may be the same array but not overlap otherwise. Throws InvalidArgument
+/// if their sizes differ.
 void apply(Elementary function, std::span<const float> x, std::span<float> y);
 
 /// The same on the device, which `apply` calls where that is the active one.

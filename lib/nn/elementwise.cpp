@@ -18,18 +18,18 @@ namespace {
 constexpr std::int64_t grain = 16384;
 
 void check_sizes(const char* operation, std::size_t a, std::size_t b) {
-  if (a != b) throw RequestError(fmt::format("{}: sizes {} and {} differ", operation, a, b));
+  if (a != b) throw InvalidArgument(fmt::format("{}: sizes {} and {} differ", operation, a, b));
 }
 
 /// Calls body(first, count) for pieces of `values`.
 template <typename Body>
-void for_pieces(const ConstValues& values, Body&& body) {
+void for_pieces(const ConstArrayView& values, Body&& body) {
   parallel_for_ranges(static_cast<std::int64_t>(values.size()), grain, body);
 }
 
 }  // namespace
 
-void relu(const ConstValues& x, const Values& y) {
+void relu(const ConstArrayView& x, const ArrayView& y) {
   check_sizes("relu", x.size(), y.size());
   if (active_device() == Device::cuda) return cuda::relu(x, y);
   const float* from = x.floats().data();
@@ -39,7 +39,7 @@ void relu(const ConstValues& x, const Values& y) {
   });
 }
 
-void relu_gradient(const ConstValues& y, const Values& gradient) {
+void relu_gradient(const ConstArrayView& y, const ArrayView& gradient) {
   check_sizes("relu_gradient", y.size(), gradient.size());
   if (active_device() == Device::cuda) return cuda::relu_gradient(y, gradient);
   const float* outputs = y.floats().data();
@@ -50,9 +50,9 @@ void relu_gradient(const ConstValues& y, const Values& gradient) {
   });
 }
 
-void add_to_rows(const ConstValues& bias, std::span<float> y) {
+void add_to_rows(const ConstArrayView& bias, std::span<float> y) {
   if (bias.empty() || y.size() % bias.size() != 0) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("add_to_rows: {} elements are no whole rows of {}", y.size(), bias.size()));
   }
   if (active_device() == Device::cuda) return cuda::add_to_rows(bias, y);
@@ -67,7 +67,7 @@ void add_to_rows(const ConstValues& bias, std::span<float> y) {
       });
 }
 
-void add(const ConstValues& addend, std::span<float> sum) {
+void add(const ConstArrayView& addend, std::span<float> sum) {
   check_sizes("add", addend.size(), sum.size());
   if (active_device() == Device::cuda) return cuda::add(addend, sum);
   const float* addends = addend.floats().data();
@@ -76,7 +76,7 @@ void add(const ConstValues& addend, std::span<float> sum) {
   });
 }
 
-void scale(const ConstValues& x, float factor, std::span<float> y) {
+void scale(const ConstArrayView& x, float factor, std::span<float> y) {
   check_sizes("scale", x.size(), y.size());
   if (active_device() == Device::cuda) return cuda::scale(x, factor, y);
   const float* from = x.floats().data();
@@ -97,7 +97,7 @@ bool all_finite(std::span<const float> x) {
   return finite;
 }
 
-float largest_magnitude(const ConstValues& x) {
+float largest_magnitude(const ConstArrayView& x) {
   if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
   const float* values = x.floats().data();
   std::atomic<std::uint32_t> largest{0};  // as bits, which order as the magnitudes do, NaNs above infinity
@@ -111,7 +111,7 @@ float largest_magnitude(const ConstValues& x) {
   return from_bits(largest);
 }
 
-void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y) {
+void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y) {
   check_sizes("transpose", x.size(), y.size());
   check_sizes("transpose", x.size(), static_cast<std::size_t>(rows * columns));
   if (active_device() == Device::cuda) return cuda::transpose(x, rows, columns, y);
@@ -130,7 +130,8 @@ void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, co
   });
 }
 
-void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded) {
+void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+                const ArrayView& padded) {
   const std::int64_t row = shape.width * shape.channels;
   const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
   const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;

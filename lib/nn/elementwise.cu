@@ -8,7 +8,7 @@
 namespace halfscope::cuda {
 namespace {
 
-std::int64_t count_of(const ConstValues& values) {
+std::int64_t count_of(const ConstArrayView& values) {
   return static_cast<std::int64_t>(values.size());
 }
 
@@ -91,42 +91,43 @@ struct PadImages {
 
 }  // namespace
 
-void relu(const ConstValues& x, const Values& y) {
+void relu(const ConstArrayView& x, const ArrayView& y) {
   for_each(count_of(x), Relu{on_device(x), on_device(y)}, "relu");
 }
 
-void relu_gradient(const ConstValues& y, const Values& gradient) {
+void relu_gradient(const ConstArrayView& y, const ArrayView& gradient) {
   for_each(count_of(y), ReluGradient{on_device(y), on_device(gradient)}, "relu_gradient");
 }
 
-void add_to_rows(const ConstValues& bias, std::span<float> y) {
+void add_to_rows(const ConstArrayView& bias, std::span<float> y) {
   for_each(count_of(y), AddToRows{on_device(bias), count_of(bias), on_device(y)}, "add_to_rows");
 }
 
-void add(const ConstValues& addend, std::span<float> sum) {
+void add(const ConstArrayView& addend, std::span<float> sum) {
   for_each(count_of(sum), Add{on_device(addend), on_device(sum)}, "add");
 }
 
-void scale(const ConstValues& x, float factor, std::span<float> y) {
+void scale(const ConstArrayView& x, float factor, std::span<float> y) {
   for_each(count_of(x), Scale{on_device(x), factor, on_device(y)}, "scale");
 }
 
-void queue_largest_magnitude(const ConstValues& x, std::span<std::uint32_t> largest) {
+void queue_largest_magnitude(const ConstArrayView& x, std::span<std::uint32_t> largest) {
   const std::int64_t threads = (count_of(x) + LargestMagnitude::run - 1) / LargestMagnitude::run;
   for_each(threads, LargestMagnitude{on_device(x), count_of(x), on_device(largest)}, "largest_magnitude");
 }
 
-float largest_magnitude(const ConstValues& x) {
+float largest_magnitude(const ConstArrayView& x) {
   Memory<std::uint32_t> largest = Memory<std::uint32_t>::zeros(1);
   queue_largest_magnitude(x, largest.values());
   return from_bits(largest.to_host()[0]);
 }
 
-void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y) {
+void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y) {
   for_each(count_of(x), Transpose{on_device(x), rows, columns, on_device(y)}, "transpose");
 }
 
-void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded) {
+void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+                const ArrayView& padded) {
   for_each(count_of(padded), PadImages{on_device(x), shape, border, on_device(padded)}, "pad_images");
 }
 

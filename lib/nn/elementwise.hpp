@@ -5,48 +5,50 @@
 #include <cstdint>
 #include <span>
 
-#include <halfscope/core/values.hpp>
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/device/device.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
 namespace halfscope {
 
 /// y = max(x, 0); a NaN becomes 0, as max(NaN, 0) does in IEEE 754-2008's maxNum.
-void relu(const ConstValues& x, const Values& y);
+void relu(const ConstArrayView& x, const ArrayView& y);
 /// gradient[i] = 0 wherever y[i] is not positive.
-void relu_gradient(const ConstValues& y, const Values& gradient);
+void relu_gradient(const ConstArrayView& y, const ArrayView& gradient);
 /// Adds bias (columns) to every row of y (rows, columns).
-void add_to_rows(const ConstValues& bias, std::span<float> y);
+void add_to_rows(const ConstArrayView& bias, std::span<float> y);
 /// sum += addend.
-void add(const ConstValues& addend, std::span<float> sum);
+void add(const ConstArrayView& addend, std::span<float> sum);
 /// y = x * factor; x and y may be the same.
-void scale(const ConstValues& x, float factor, std::span<float> y);
+void scale(const ConstArrayView& x, float factor, std::span<float> y);
 [[nodiscard]] bool all_finite(std::span<const float> x);
 /// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
-[[nodiscard]] float largest_magnitude(const ConstValues& x);
+[[nodiscard]] float largest_magnitude(const ConstArrayView& x);
 
 /// y (columns, rows) = the transpose of x (rows, columns).
-void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
+void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y);
 
 /// Extents of images with the channel last: (batch, height, width, channels).
 struct ImageShape {
   std::int64_t batch, height, width, channels;
 };
 /// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
-void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
+void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+                const ArrayView& padded);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void relu(const ConstValues& x, const Values& y);
-void relu_gradient(const ConstValues& y, const Values& gradient);
-void add_to_rows(const ConstValues& bias, std::span<float> y);
-void add(const ConstValues& addend, std::span<float> sum);
-void scale(const ConstValues& x, float factor, std::span<float> y);
-[[nodiscard]] float largest_magnitude(const ConstValues& x);
+void relu(const ConstArrayView& x, const ArrayView& y);
+void relu_gradient(const ConstArrayView& y, const ArrayView& gradient);
+void add_to_rows(const ConstArrayView& bias, std::span<float> y);
+void add(const ConstArrayView& addend, std::span<float> sum);
+void scale(const ConstArrayView& x, float factor, std::span<float> y);
+[[nodiscard]] float largest_magnitude(const ConstArrayView& x);
 /// Without waiting: raises the one magnitude, as bits, in `largest` to the largest of x.
-void queue_largest_magnitude(const ConstValues& x, std::span<std::uint32_t> largest);
-void transpose(const ConstValues& x, std::int64_t rows, std::int64_t columns, const Values& y);
-void pad_images(const ConstValues& x, const ImageShape& shape, std::int64_t border, const Values& padded);
+void queue_largest_magnitude(const ConstArrayView& x, std::span<std::uint32_t> largest);
+void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y);
+void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+                const ArrayView& padded);
 }  // namespace cuda
 
 /// The loops themselves, over `count` elements (or `rows` of `columns`) in one thread, per instruction set.

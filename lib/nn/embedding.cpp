@@ -13,15 +13,15 @@ namespace {
 constexpr std::int64_t grain = 16384;
 
 /// The features of a row of a table and of the positions.
-std::int64_t features_of(const RowIndex& index, const ConstValues& table, const ConstValues& x) {
+std::int64_t features_of(const RowIndex& index, const ConstArrayView& table, const ConstArrayView& x) {
   const auto size = static_cast<std::int64_t>(table.size());
   const std::int64_t features = index.rows() == 0 ? 0 : size / index.rows();
   if (size != features * index.rows() ||
       static_cast<std::int64_t>(x.size()) != features * index.positions()) {
-    throw RequestError("embedding: a table of " + std::to_string(size) + " numbers and " +
-                       std::to_string(x.size()) + " numbers at its positions do not fit " +
-                       std::to_string(index.rows()) + " rows and " + std::to_string(index.positions()) +
-                       " positions");
+    throw InvalidArgument("embedding: a table of " + std::to_string(size) + " numbers and " +
+                          std::to_string(x.size()) + " numbers at its positions do not fit " +
+                          std::to_string(index.rows()) + " rows and " + std::to_string(index.positions()) +
+                          " positions");
   }
   return features;
 }
@@ -36,8 +36,8 @@ RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows) {
   std::vector<std::int32_t> first(static_cast<std::size_t>(rows) + 1), position(taken.size());
   for (const std::int32_t row : taken) {
     if (row < 0 || row >= rows) {
-      throw RequestError("embedding: row " + std::to_string(row) + " is not in [0, " + std::to_string(rows) +
-                         ")");
+      throw InvalidArgument("embedding: row " + std::to_string(row) + " is not in [0, " +
+                            std::to_string(rows) + ")");
     }
     ++first[static_cast<std::size_t>(row) + 1];
   }
@@ -52,7 +52,7 @@ RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows) {
   position_ = Memory<std::int32_t>::from(position);
 }
 
-void gather_rows(const ConstValues& rows, const RowIndex& index, const Values& taken) {
+void gather_rows(const ConstArrayView& rows, const RowIndex& index, const ArrayView& taken) {
   const std::int64_t features = features_of(index, rows, taken);
   if (active_device() == Device::cuda) return cuda::gather_rows(rows, index, taken);
   const std::span<const float> table = rows.floats();
@@ -66,7 +66,7 @@ void gather_rows(const ConstValues& rows, const RowIndex& index, const Values& t
                       });
 }
 
-void sum_rows(const ConstValues& values, const RowIndex& index, std::span<float> sums) {
+void sum_rows(const ConstArrayView& values, const RowIndex& index, std::span<float> sums) {
   const std::int64_t features = features_of(index, sums, values);
   if (active_device() == Device::cuda) return cuda::sum_rows(values, index, sums);
   const std::span<const float> x = values.floats();

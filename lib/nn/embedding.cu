@@ -32,7 +32,7 @@ struct SumRows {
 
 }  // namespace
 
-void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y) {
+void gather_rows(const ConstArrayView& table, const RowIndex& index, const ArrayView& y) {
   const auto count = static_cast<std::int64_t>(y.size());
   if (count == 0) return;
   for_each(count,
@@ -40,7 +40,7 @@ void gather_rows(const ConstValues& table, const RowIndex& index, const Values& 
            "gather_rows");
 }
 
-void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums) {
+void sum_rows(const ConstArrayView& x, const RowIndex& index, std::span<float> sums) {
   const auto count = static_cast<std::int64_t>(sums.size());
   if (count == 0) return;
   for_each(count,

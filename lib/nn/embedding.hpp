@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include <halfscope/core/values.hpp>
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/device/memory.hpp>
 
 namespace halfscope {
@@ -13,7 +13,7 @@ namespace halfscope {
 /// device.
 class RowIndex {
  public:
-  /// Throws RequestError for a number that is not in [0, rows).
+  /// Throws InvalidArgument for a number that is not in [0, rows).
   RowIndex(std::span<const std::int32_t> taken, std::int64_t rows);
 
   [[nodiscard]] std::int64_t positions() const { return static_cast<std::int64_t>(row_.size()); }
@@ -29,16 +29,16 @@ class RowIndex {
 };
 
 /// y (positions, features) = the rows of table (rows, features) that the positions take.
-void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y);
+void gather_rows(const ConstArrayView& table, const RowIndex& index, const ArrayView& y);
 
 /// sums (rows, features) = for each row the sum of what its positions have in x (positions, features), added
 /// to zero in ascending order.
-void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums);
+void sum_rows(const ConstArrayView& x, const RowIndex& index, std::span<float> sums);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void gather_rows(const ConstValues& table, const RowIndex& index, const Values& y);
-void sum_rows(const ConstValues& x, const RowIndex& index, std::span<float> sums);
+void gather_rows(const ConstArrayView& table, const RowIndex& index, const ArrayView& y);
+void sum_rows(const ConstArrayView& x, const RowIndex& index, std::span<float> sums);
 }  // namespace cuda
 
 }  // namespace halfscope

@@ -11,14 +11,14 @@ namespace {
 /// Throws unless `elements` are whole rows of `columns`.
 void check_rows(const char* operation, std::size_t elements, std::size_t columns) {
   if (columns != 0 ? elements % columns == 0 : elements == 0) return;
-  throw RequestError(std::string(operation) + ": " + std::to_string(elements) +
-                     " elements are no whole rows of " + std::to_string(columns));
+  throw InvalidArgument(std::string(operation) + ": " + std::to_string(elements) +
+                        " elements are no whole rows of " + std::to_string(columns));
 }
 
 void check_equal(const char* operation, std::size_t a, std::size_t b) {
   if (a == b) return;
-  throw RequestError(std::string(operation) + ": sizes " + std::to_string(a) + " and " + std::to_string(b) +
-                     " differ");
+  throw InvalidArgument(std::string(operation) + ": sizes " + std::to_string(a) + " and " +
+                        std::to_string(b) + " differ");
 }
 
 }  // namespace

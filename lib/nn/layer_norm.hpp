@@ -11,7 +11,7 @@ namespace halfscope {
 void invert_deviation(float epsilon, std::span<float> variance);
 
 /// x = (x - mean) * inverse_deviation, those of each element's row; x has a whole number of features a row.
-/// Each of these throws RequestError where the sizes do not fit.
+/// Each of these throws InvalidArgument where the sizes do not fit.
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
                     std::span<float> x);
 

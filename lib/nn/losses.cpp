@@ -10,8 +10,8 @@ namespace {
 
 void check_sizes(const char* operation, std::size_t a, std::size_t b) {
   if (a == b) return;
-  throw RequestError(std::string(operation) + ": sizes " + std::to_string(a) + " and " + std::to_string(b) +
-                     " differ");
+  throw InvalidArgument(std::string(operation) + ": sizes " + std::to_string(a) + " and " +
+                        std::to_string(b) + " differ");
 }
 
 /// Columns of a target.
@@ -43,8 +43,8 @@ void sigmoid_losses(std::span<const float> x, std::span<const float> targets, st
   for (std::size_t i = 0; i < x.size(); ++i) losses[i] += sigmoid_loss_without_log(x[i], targets[i]);
 }
 
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
-                             std::span<float> x_gradient) {
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
+                             const DeviceRatio& factor, std::span<float> x_gradient) {
   check_sizes("sigmoid_losses_gradient", x.size(), targets.size());
   check_sizes("sigmoid_losses_gradient", x.size(), x_gradient.size());
   if (active_device() == Device::cuda) return cuda::sigmoid_losses_gradient(x, targets, factor, x_gradient);
@@ -61,7 +61,7 @@ void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::
               [&](std::size_t i, std::size_t at) { losses[i] = smooth_l1_loss(x[at] - targets.values[i]); });
 }
 
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient) {
   const std::size_t columns = columns_of(targets);
   check_sizes("smooth_l1_losses_gradient", x.size(), x_gradient.size());

@@ -26,7 +26,7 @@ struct SigmoidLoss {
 struct SigmoidLossGradient {
   const float* x;
   const float* targets;
-  Quotient factor;
+  DeviceRatio factor;
   float* x_gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     x_gradient[i] = (elementary<Elementary::sigmoid>(x[i]) - targets[i]) * factor.value();
@@ -59,7 +59,7 @@ struct SmoothL1Loss {
 struct SmoothL1Gradient {
   const float* x;
   Targets targets;
-  Quotient factor;
+  DeviceRatio factor;
   float* x_gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t at = targets.place(i);
@@ -73,8 +73,8 @@ void sigmoid_losses(std::span<const float> x, std::span<const float> targets, st
   for_each(count_of(x), SigmoidLoss{on_device(x), on_device(targets), on_device(losses)}, "sigmoid_losses");
 }
 
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
-                             std::span<float> x_gradient) {
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
+                             const DeviceRatio& factor, std::span<float> x_gradient) {
   (void)on_device(factor.numerator);
   for_each(count_of(x), SigmoidLossGradient{on_device(x), on_device(targets), factor, on_device(x_gradient)},
            "sigmoid_losses_gradient");
@@ -85,7 +85,7 @@ void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::
            "smooth_l1_losses");
 }
 
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient) {
   (void)on_device(factor.numerator);
   for_each(count_of(targets.values),

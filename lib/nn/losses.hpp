@@ -6,16 +6,16 @@
 
 #include <halfscope/device/device.hpp>
 
-#include "lib/nn/quotient.hpp"
+#include "lib/nn/device_ratio.hpp"
 
 namespace halfscope {
 
 /// losses = max(x, 0) - x t + log(1 + e^-|x|), whose exponential never exceeds 1: the binary cross entropy of
-/// logits x and targets t. Each of these throws RequestError where the sizes do not fit.
+/// logits x and targets t. Each of these throws InvalidArgument where the sizes do not fit.
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
 /// x_gradient = (sigmoid(x) - t) * factor.
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
-                             std::span<float> x_gradient);
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
+                             const DeviceRatio& factor, std::span<float> x_gradient);
 
 /// Targets for some rows of x (..., columns), on the active device like everything else.
 struct TargetRows {
@@ -26,16 +26,16 @@ struct TargetRows {
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses);
 /// Adds the derivatives, d within [-1, 1], times `factor` to the rows of x_gradient that have targets; a row
 /// has one at most.
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
-void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets, const Quotient& factor,
-                             std::span<float> x_gradient);
+void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
+                             const DeviceRatio& factor, std::span<float> x_gradient);
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses);
-void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const Quotient& factor,
+void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient);
 }  // namespace cuda
 

@@ -10,12 +10,12 @@ namespace {
 
 void check(const ImageShape& shape, std::size_t full, std::size_t pooled, std::size_t winners) {
   if (shape.height % 2 != 0 || shape.width % 2 != 0) {
-    throw RequestError(fmt::format("max_pool_2x2: a {} by {} image has no whole number of 2x2 windows",
-                                   shape.height, shape.width));
+    throw InvalidArgument(fmt::format("max_pool_2x2: a {} by {} image has no whole number of 2x2 windows",
+                                      shape.height, shape.width));
   }
   const auto elements = static_cast<std::size_t>(shape.batch * shape.height * shape.width * shape.channels);
   if (full != elements || pooled != elements / 4 || winners != pooled) {
-    throw RequestError("max_pool_2x2: the arrays do not have the sizes that the shape asks for");
+    throw InvalidArgument("max_pool_2x2: the arrays do not have the sizes that the shape asks for");
   }
 }
 
@@ -33,7 +33,7 @@ void for_window_rows(const ImageShape& shape, Body&& body) {
 
 }  // namespace
 
-void max_pool_2x2(const ConstValues& images, const ImageShape& shape, const Values& pooled,
+void max_pool_2x2(const ConstArrayView& images, const ImageShape& shape, const ArrayView& pooled,
                   std::span<std::uint8_t> winner) {
   check(shape, images.size(), pooled.size(), winner.size());
   if (active_device() == Device::cuda) return cuda::max_pool_2x2(images, shape, pooled, winner);
@@ -48,8 +48,8 @@ void max_pool_2x2(const ConstValues& images, const ImageShape& shape, const Valu
   });
 }
 
-void max_pool_2x2_gradient(const ConstValues& of_pooled, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, const Values& of_images) {
+void max_pool_2x2_gradient(const ConstArrayView& of_pooled, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const ArrayView& of_images) {
   check(shape, of_images.size(), of_pooled.size(), winner.size());
   if (active_device() == Device::cuda) {
     return cuda::max_pool_2x2_gradient(of_pooled, shape, winner, of_images);

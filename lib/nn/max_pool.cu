@@ -51,14 +51,14 @@ struct Backward {
 
 }  // namespace
 
-void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
+void max_pool_2x2(const ConstArrayView& x, const ImageShape& shape, const ArrayView& y,
                   std::span<std::uint8_t> winner) {
   for_each(static_cast<std::int64_t>(y.size()), Forward{on_device(x), shape, on_device(y), on_device(winner)},
            "max_pool_2x2");
 }
 
-void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, const Values& x_gradient) {
+void max_pool_2x2_gradient(const ConstArrayView& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const ArrayView& x_gradient) {
   for_each(static_cast<std::int64_t>(y_gradient.size()),
            Backward{on_device(y_gradient), shape, on_device(winner), on_device(x_gradient)},
            "max_pool_2x2_gradient");

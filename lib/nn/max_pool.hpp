@@ -9,20 +9,21 @@
 namespace halfscope {
 
 /// y (batch, height / 2, width / 2, channels) = the largest of each 2x2 window of x; winner holds which of
-/// the four it was (0..3, row by row; the first of equals). Throws RequestError where height or width is odd.
-void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
+/// the four it was (0..3, row by row; the first of equals). Throws InvalidArgument where height or width is
+/// odd.
+void max_pool_2x2(const ConstArrayView& x, const ImageShape& shape, const ArrayView& y,
                   std::span<std::uint8_t> winner);
 
 /// x_gradient (the shape of x) = y_gradient at each window's winner, 0 elsewhere.
-void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, const Values& x_gradient);
+void max_pool_2x2_gradient(const ConstArrayView& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const ArrayView& x_gradient);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void max_pool_2x2(const ConstValues& x, const ImageShape& shape, const Values& y,
+void max_pool_2x2(const ConstArrayView& x, const ImageShape& shape, const ArrayView& y,
                   std::span<std::uint8_t> winner);
-void max_pool_2x2_gradient(const ConstValues& y_gradient, const ImageShape& shape,
-                           std::span<const std::uint8_t> winner, const Values& x_gradient);
+void max_pool_2x2_gradient(const ConstArrayView& y_gradient, const ImageShape& shape,
+                           std::span<const std::uint8_t> winner, const ArrayView& x_gradient);
 }  // namespace cuda
 
 /// One row of windows: `top` and `bottom` are two rows of x, of `windows` windows of `channels` each.

@@ -10,9 +10,9 @@ namespace {
 constexpr std::int64_t grain = 16384;
 
 void check(bool equal_sizes, const Quantizer& state) {
-  if (!equal_sizes) throw RequestError("optimizer update: gradient, state and update differ in size");
+  if (!equal_sizes) throw InvalidArgument("optimizer update: gradient, state and update differ in size");
   if (state.rounding == Rounding::stochastic) {
-    throw RequestError("optimizer_state cannot be rounded stochastically; choose another rounding");
+    throw InvalidArgument("optimizer_state cannot be rounded stochastically; choose another rounding");
   }
 }
 

@@ -37,7 +37,7 @@ void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quan
              Sgd<decltype(round)>{element, on_device(gradient), on_device(velocity), on_device(update)},
              "sgd_update");
   };
-  state.is_identity() ? launch(KeepFp32{}) : launch(RoundTo{state});
+  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }
 
 void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
@@ -49,7 +49,7 @@ void adam_update(std::span<const float> gradient, const AdamStep& step, const Qu
                                    on_device(update)},
              "adam_update");
   };
-  state.is_identity() ? launch(KeepFp32{}) : launch(RoundTo{state});
+  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }
 
 }  // namespace halfscope::cuda

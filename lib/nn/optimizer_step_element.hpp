@@ -10,7 +10,7 @@
 namespace halfscope {
 
 /// The roundings of optimizer state: none, and to a format.
-struct KeepFp32 {
+struct Identity {
   HALFSCOPE_HD float operator()(float x) const { return x; }
 };
 struct RoundTo {

@@ -29,14 +29,14 @@ HALFSCOPE_HD void adam_loop(const float* gradient, const AdamStep& step, Round t
 template <Isa isa>
 void UpdateLoops<isa>::sgd(const float* gradient, const SgdStep& step, const Quantizer& state,
                            float* velocity, float* update, std::int64_t count) {
-  if (state.is_identity()) return sgd_loop(gradient, step, KeepFp32{}, velocity, update, count);
+  if (state.is_identity()) return sgd_loop(gradient, step, Identity{}, velocity, update, count);
   sgd_loop(gradient, step, RoundTo{state}, velocity, update, count);
 }
 
 template <Isa isa>
 void UpdateLoops<isa>::adam(const float* gradient, const AdamStep& step, const Quantizer& state,
                             float* const moments[2], float* update, std::int64_t count) {
-  if (state.is_identity()) return adam_loop(gradient, step, KeepFp32{}, moments, update, count);
+  if (state.is_identity()) return adam_loop(gradient, step, Identity{}, moments, update, count);
   adam_loop(gradient, step, RoundTo{state}, moments, update, count);
 }
 

@@ -12,12 +12,13 @@ namespace {
 
 std::size_t checked_classes(std::size_t elements, std::span<const std::int32_t> labels) {
   if (labels.empty() || elements % labels.size() != 0 || elements == 0) {
-    throw RequestError(fmt::format("softmax: {} logits are no {} rows", elements, labels.size()));
+    throw InvalidArgument(fmt::format("softmax: {} logits are no {} rows", elements, labels.size()));
   }
   const std::size_t classes = elements / labels.size();
   for (std::size_t r = 0; r < labels.size(); ++r) {
     if (labels[r] < 0 || static_cast<std::size_t>(labels[r]) >= classes) {
-      throw RequestError(fmt::format("softmax: label {} of row {} is not in [0, {})", labels[r], r, classes));
+      throw InvalidArgument(
+          fmt::format("softmax: label {} of row {} is not in [0, {})", labels[r], r, classes));
     }
   }
   return classes;
@@ -30,7 +31,7 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
                            std::span<float> row_loss) {
   const std::size_t classes = checked_classes(logits.size(), labels);
   if (probability.size() != logits.size() || row_loss.size() != labels.size()) {
-    throw RequestError("softmax: the outputs do not have the sizes of logits and labels");
+    throw InvalidArgument("softmax: the outputs do not have the sizes of logits and labels");
   }
   check_reduction_model(model);
   if (active_device() == Device::cuda)
@@ -50,7 +51,7 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
                       });
 }
 
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,
                                     std::span<float> probability) {
   const std::size_t classes = checked_classes(probability.size(), labels);
   if (active_device() == Device::cuda)

@@ -60,7 +60,7 @@ struct RowLoss {
 struct Gradient {
   const std::int32_t* labels;
   std::int64_t classes;
-  Quotient factor;
+  DeviceRatio factor;
   float* probability;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const float p = probability[i];
@@ -98,7 +98,7 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
       "softmax");
 }
 
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,
                                     std::span<float> probability) {
   const std::int64_t elements = std::ssize(probability);
   (void)on_device(factor.numerator);

@@ -8,20 +8,20 @@
 #include <halfscope/device/device.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
-#include "lib/nn/quotient.hpp"
+#include "lib/nn/device_ratio.hpp"
 
 namespace halfscope {
 
 /// For logits (rows, classes) and labels (rows, each in [0, classes)): probability[r, c] = softmax, and
 /// row_loss[r] = -log(probability of the label), from the row's maximum m and log of the sum of e^(x - m).
 /// The sum is `accumulate` of the row's exponentials, bit for bit; everything else is FP32. Throws
-/// RequestError for a label out of range. The labels are in the host's memory, whatever the active device.
+/// InvalidArgument for a label out of range. The labels are in the host's memory, whatever the active device.
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                            const AccumulateModel& model, std::span<float> probability,
                            std::span<float> row_loss);
 
 /// probability becomes the gradient of the logits: (probability - one_hot(label)) * factor.
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,
                                     std::span<float> probability);
 
 /// The same on the device, which the above call where that is the active one.
@@ -29,7 +29,7 @@ namespace cuda {
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                            const AccumulateModel& model, std::span<float> probability,
                            std::span<float> row_loss);
-void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const Quotient& factor,
+void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,
                                     std::span<float> probability);
 }  // namespace cuda
 

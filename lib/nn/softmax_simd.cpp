@@ -15,7 +15,7 @@ namespace {
 /// Columns per pass: this many of all rows stay in the first-level cache.
 constexpr std::size_t piece = 256;
 
-HALFSCOPE_HD Floats larger(Floats a, Floats b) {
+HALFSCOPE_HD FloatVec larger(FloatVec a, FloatVec b) {
   return a < b ? b : a;
 }
 
@@ -24,7 +24,7 @@ float maximum(const float* x, std::size_t count) {
   float largest = x[0];
   std::size_t i = 0;
   if (count >= lanes) {
-    Floats best = load(x);
+    FloatVec best = load(x);
     for (i = lanes; i + lanes <= count; i += lanes) best = larger(best, load(x + i));
     for (std::size_t lane = 0; lane < lanes; ++lane) largest = largest < best[lane] ? best[lane] : largest;
   }
@@ -34,15 +34,15 @@ float maximum(const float* x, std::size_t count) {
 
 /// Elements of the lower (half = 0) or upper (half = 1) halves of a and b in turn.
 template <std::size_t half, std::size_t... lane>
-HALFSCOPE_HD Floats interleave(Floats a, Floats b, std::index_sequence<lane...> /*lanes*/) {
+HALFSCOPE_HD FloatVec interleave(FloatVec a, FloatVec b, std::index_sequence<lane...> /*lanes*/) {
   return __builtin_shufflevector(a, b, static_cast<int>(half * lanes / 2 + lane / 2 + lane % 2 * lanes)...);
 }
 
 /// `lanes` vectors become their transpose: log2(lanes) perfect shuffles.
-HALFSCOPE_HD void transpose_square(Floats (&rows)[lanes]) {
+HALFSCOPE_HD void transpose_square(FloatVec (&rows)[lanes]) {
   constexpr auto all = std::make_index_sequence<lanes>{};
   for (std::size_t stride = 1; stride < lanes; stride *= 2) {
-    Floats shuffled[lanes];
+    FloatVec shuffled[lanes];
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < lanes / 2; ++i) {
       shuffled[2 * i] = interleave<0>(rows[i], rows[i + lanes / 2], all);
@@ -58,7 +58,7 @@ void transpose_block(const float* from, std::size_t stride, float* to, std::size
   const std::size_t whole = columns / lanes * lanes;
   for (std::size_t r = 0; r < softmax_rows; r += lanes) {
     for (std::size_t c = 0; c < whole; c += lanes) {
-      Floats square[lanes];
+      FloatVec square[lanes];
       for (std::size_t i = 0; i < lanes; ++i) square[i] = load(from + (r + i) * stride + c);
       transpose_square(square);
       for (std::size_t i = 0; i < lanes; ++i) store(to + (c + i) * softmax_rows + r, square[i]);

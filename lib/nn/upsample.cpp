@@ -47,12 +47,13 @@ void check(const ImageShape& shape, std::int64_t factor, std::size_t small, std:
       static_cast<std::int64_t>(large) == elements * factor * factor) {
     return;
   }
-  throw RequestError("upsample: the arrays do not have the sizes that the shape and the factor ask for");
+  throw InvalidArgument("upsample: the arrays do not have the sizes that the shape and the factor ask for");
 }
 
 }  // namespace
 
-void upsample(const ConstValues& images, const ImageShape& shape, std::int64_t factor, const Values& large) {
+void upsample(const ConstArrayView& images, const ImageShape& shape, std::int64_t factor,
+              const ArrayView& large) {
   check(shape, factor, images.size(), large.size());
   if (active_device() == Device::cuda) return cuda::upsample(images, shape, factor, large);
   const std::span<const float> x = images.floats();
@@ -63,7 +64,7 @@ void upsample(const ConstValues& images, const ImageShape& shape, std::int64_t f
   });
 }
 
-void upsample_gradient(const ConstValues& of_large, const ImageShape& shape, std::int64_t factor,
+void upsample_gradient(const ConstArrayView& of_large, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient) {
   check(shape, factor, x_gradient.size(), of_large.size());
   if (active_device() == Device::cuda) return cuda::upsample_gradient(of_large, shape, factor, x_gradient);

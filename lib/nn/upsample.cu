@@ -40,12 +40,12 @@ struct UpsampleGradient {
 
 }  // namespace
 
-void upsample(const ConstValues& x, const ImageShape& shape, std::int64_t factor, const Values& y) {
+void upsample(const ConstArrayView& x, const ImageShape& shape, std::int64_t factor, const ArrayView& y) {
   for_each(static_cast<std::int64_t>(y.size()), Upsample{on_device(x), shape, factor, on_device(y)},
            "upsample");
 }
 
-void upsample_gradient(const ConstValues& y_gradient, const ImageShape& shape, std::int64_t factor,
+void upsample_gradient(const ConstArrayView& y_gradient, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient) {
   for_each(static_cast<std::int64_t>(x_gradient.size()),
            UpsampleGradient{on_device(y_gradient), shape, factor, on_device(x_gradient)},

@@ -49,7 +49,7 @@ class Dataset {
   [[nodiscard]] virtual Shape example_shape() const = 0;
   /// Labels are in [0, class_count).
   [[nodiscard]] virtual std::int64_t class_count() const = 0;
-  /// The examples at `indices` of `split`, in that order. Throws RequestError for an index out of range.
+  /// The examples at `indices` of `split`, in that order. Throws InvalidArgument for an index out of range.
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;
 };
 

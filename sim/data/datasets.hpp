@@ -33,8 +33,8 @@ inline constexpr std::array datasets{
                  open_kjv_text},
 };
 
-/// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws RequestError
-/// for an unknown name and for files that are missing or wrong.
+/// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws
+/// InvalidArgument for an unknown name and for files that are missing or wrong.
 [[nodiscard]] std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec);
 
 }  // namespace halfscope

@@ -50,7 +50,7 @@ Batch FashionMnist::batch(Split split, std::span<const std::int64_t> indices) co
   float* target = batch.inputs.data();
   for (const std::int64_t index : indices) {
     if (index < 0 || index >= size(split)) {
-      throw RequestError(
+      throw InvalidArgument(
           fmt::format("{} example {}: fashion_mnist has 0 to {}", name_of(split), index, size(split) - 1));
     }
     const std::uint8_t* pixels = images.values.data() + index * height * width;
@@ -68,7 +68,7 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
     std::error_code error;
     if (std::filesystem::exists(path, error)) return path;
   }
-  throw RequestError(
+  throw InvalidArgument(
       fmt::format("fashion_mnist: {} has neither {} nor {}.gz", printable(folder), name, name));
 }
 
@@ -79,14 +79,14 @@ LabelledImages read_examples(const std::filesystem::path& folder, const std::str
 
   const auto& labels = examples.labels.values;
   if (examples.images.shape[0] != examples.labels.shape[0]) {
-    throw RequestError(fmt::format("{} has {} labels, but {} has {} images", printable(labels_path),
-                                   labels.size(), printable(images_path), examples.images.shape[0]));
+    throw InvalidArgument(fmt::format("{} has {} labels, but {} has {} images", printable(labels_path),
+                                      labels.size(), printable(images_path), examples.images.shape[0]));
   }
   const auto wrong = std::find_if(labels.begin(), labels.end(),
                                   [](std::uint8_t label) { return label >= fashion_mnist_classes; });
   if (wrong != labels.end()) {
-    throw RequestError(fmt::format("{}: label {} is {}; expected 0 to {}", printable(labels_path),
-                                   wrong - labels.begin(), *wrong, fashion_mnist_classes - 1));
+    throw InvalidArgument(fmt::format("{}: label {} is {}; expected 0 to {}", printable(labels_path),
+                                      wrong - labels.begin(), *wrong, fashion_mnist_classes - 1));
   }
   return examples;
 }
@@ -94,7 +94,7 @@ LabelledImages read_examples(const std::filesystem::path& folder, const std::str
 void check_folder(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) return;
-  throw RequestError(fmt::format(
+  throw InvalidArgument(fmt::format(
       "fashion_mnist: there is no folder {}; `apt install dataset-fashion-mnist` makes {}, or give --data "
       "FOLDER with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
       "t10k-labels-idx1-ubyte, each plain or .gz",
@@ -109,8 +109,9 @@ std::array<LabelledImages, 2> read_fashion_mnist(const std::filesystem::path& fo
   const Shape& a = splits[0].images.shape;
   const Shape& b = splits[1].images.shape;
   if (a[1] != b[1] || a[2] != b[2]) {
-    throw RequestError(fmt::format("fashion_mnist: {} has training images of {}x{} but test images of {}x{}",
-                                   printable(folder), a[1], a[2], b[1], b[2]));
+    throw InvalidArgument(
+        fmt::format("fashion_mnist: {} has training images of {}x{} but test images of {}x{}",
+                    printable(folder), a[1], a[2], b[1], b[2]));
   }
   return splits;
 }

@@ -21,7 +21,7 @@ constexpr std::uint8_t unsigned_byte = 0x08;
 constexpr std::string_view gzip_magic = "\x1f\x8b";
 
 [[noreturn]] void reject(std::string_view source, std::string_view problem) {
-  throw RequestError(fmt::format("{}: {}", source, problem));
+  throw InvalidArgument(fmt::format("{}: {}", source, problem));
 }
 
 /// The bytes of a file in order, as they are stored.
@@ -48,7 +48,7 @@ class GzipStream : public ByteStream {
   GzipStream(std::string_view bytes, std::string_view source) : ByteStream(bytes), source_(source) {
     constexpr int gzip_with_largest_window = 16 + MAX_WBITS;
     if (inflateInit2(&zlib_, gzip_with_largest_window) != Z_OK)
-      throw RunError("zlib cannot start: out of memory");
+      throw RuntimeFailure("zlib cannot start: out of memory");
   }
   GzipStream(const GzipStream&) = delete;
   GzipStream& operator=(const GzipStream&) = delete;
@@ -80,7 +80,7 @@ class GzipStream : public ByteStream {
     } else if (status == Z_BUF_ERROR || (status == Z_OK && produced == 0 && rest_.empty())) {
       reject(source_, "the gzip data is truncated; fetch the file again");
     } else if (status == Z_MEM_ERROR) {
-      throw RunError(fmt::format("{}: not enough memory to decompress", source_));
+      throw RuntimeFailure(fmt::format("{}: not enough memory to decompress", source_));
     } else if (status != Z_OK) {
       reject(source_, fmt::format("the gzip data is damaged ({}); fetch the file again",
                                   zlib_.msg != nullptr ? zlib_.msg : "needs a dictionary"));

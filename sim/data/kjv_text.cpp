@@ -10,7 +10,7 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 
-#include "sim/data/words.hpp"
+#include "sim/data/tokenizer.hpp"
 
 namespace halfscope {
 namespace {
@@ -35,7 +35,7 @@ std::string printed_text() {
 std::string kjv() {
   std::string text = printed_text();
   if (text.empty()) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("data set kjv_text: '{}' prints no text; install Debian's packages bible-kjv and "
                     "bible-kjv-text, or give a text with --data FILE",
                     program));
@@ -47,8 +47,8 @@ std::string text_of(const std::filesystem::path& file) {
   if (file.empty()) return kjv();
   try {
     return read_file(file);
-  } catch (const RequestError& error) {
-    throw RequestError(fmt::format("data set kjv_text: {}", error.what()));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("data set kjv_text: {}", error.what()));
   }
 }
 
@@ -68,7 +68,7 @@ class Text final : public Dataset {
     Batch batch;
     for (const std::int64_t index : indices) {
       if (index < 0 || index >= size(split)) {
-        throw RequestError(
+        throw InvalidArgument(
             fmt::format("{} example {}: the text has 0 to {}", name_of(split), index, size(split) - 1));
       }
       const std::int64_t first = split == Split::train ? index : test_start_ + index * window_;
@@ -96,17 +96,17 @@ class Text final : public Dataset {
 
 std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec) {
   if (spec.sequence_length < 1) {
-    throw RequestError(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
+    throw InvalidArgument(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
   }
   const std::string source = spec.data.empty() ? std::string(program) : printable(spec.data);
   const std::vector<std::string> words = tokenise(text_of(spec.data), source);
   if (std::none_of(words.begin(), words.end(), is_word)) {
-    throw RequestError(source + ": there is no word in it; give a UTF-8 text");
+    throw InvalidArgument(source + ": there is no word in it; give a UTF-8 text");
   }
   auto text = std::make_unique<Text>(number_words(words, spec.vocabulary), spec.sequence_length);
   if (text->size(Split::train) < 1 || text->size(Split::test) < 1) {
     const std::int64_t least = (spec.sequence_length + 1) * 100 / test_percent;
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: {} tokens are too few for windows of {} in both splits; give a text of "
                     "{} or a smaller sequence_length",
                     source, words.size(), spec.sequence_length, least));

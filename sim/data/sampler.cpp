@@ -24,10 +24,10 @@ std::uint64_t below(std::uint64_t bound, const RandomBlock& random) {
 
 void check(std::int64_t example_count, std::int64_t batch_size) {
   if (example_count < 1 || example_count > std::numeric_limits<std::uint32_t>::max()) {
-    throw RequestError(fmt::format("{} examples: a sampler takes 1 to 2^32 - 1", example_count));
+    throw InvalidArgument(fmt::format("{} examples: a sampler takes 1 to 2^32 - 1", example_count));
   }
   if (batch_size < 1 || batch_size > example_count) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("batch size {}: expected 1 to {}, the number of examples", batch_size, example_count));
   }
 }
@@ -41,7 +41,7 @@ Sampler::Sampler(std::int64_t example_count, std::int64_t batch_size, std::uint6
 }
 
 std::span<const std::int64_t> Sampler::indices(std::int64_t step) {
-  if (step < 0) throw RequestError(fmt::format("step {}: steps count from 0", step));
+  if (step < 0) throw InvalidArgument(fmt::format("step {}: steps count from 0", step));
   shuffle(step / steps_per_epoch());
   const std::int64_t first = step % steps_per_epoch() * batch_size_;
   return std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch_size_));

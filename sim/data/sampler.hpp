@@ -11,10 +11,10 @@ namespace halfscope {
 /// dropped. Steps can be asked for in any order, so a resumed run continues where the unbroken one would be.
 class Sampler {
  public:
-  /// Throws RequestError unless 1 <= batch_size <= example_count < 2^32.
+  /// Throws InvalidArgument unless 1 <= batch_size <= example_count < 2^32.
   Sampler(std::int64_t example_count, std::int64_t batch_size, std::uint64_t seed);
 
-  /// The examples of step `step`, counted from 0; valid until the next call. Throws RequestError if it is
+  /// The examples of step `step`, counted from 0; valid until the next call. Throws InvalidArgument if it is
   /// negative.
   [[nodiscard]] std::span<const std::int64_t> indices(std::int64_t step);
 

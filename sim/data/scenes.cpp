@@ -102,14 +102,14 @@ void add_noise(const RandomStream& stream, std::span<float> pixels) {
 
 std::array<LabelledImages, 2> read_items(const DatasetSpec& spec, const std::string& owner) {
   if (spec.canvas < largest_item) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: a canvas of {} pixels is smaller than an item; give canvas {} or more", owner,
                     spec.canvas, largest_item));
   }
   try {
     return read_fashion_mnist(spec.data);
-  } catch (const RequestError& error) {
-    throw RequestError(owner + ": " + error.what());
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(owner + ": " + error.what());
   }
 }
 
@@ -125,7 +125,7 @@ Scenes::Scenes(const DatasetSpec& spec, std::string owner)
 
 Scenes::Layout Scenes::layout(Split split, std::int64_t index) const {
   if (index < 0 || index >= size(split)) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{} example {}: {} has 0 to {}", name_of(split), index, owner_, size(split) - 1));
   }
   const LabelledImages& source = items_.at(static_cast<std::size_t>(split));

@@ -16,8 +16,8 @@ namespace halfscope {
 /// of the test set. A scene is a function of its split and index alone: the same for every run and arm.
 class Scenes {
  public:
-  /// Reads the items from `spec.data`; `owner` names the data set in errors. Throws RequestError for a canvas
-  /// that is smaller than the largest item, and as `read_fashion_mnist` does.
+  /// Reads the items from `spec.data`; `owner` names the data set in errors. Throws InvalidArgument for a
+  /// canvas that is smaller than the largest item, and as `read_fashion_mnist` does.
   Scenes(const DatasetSpec& spec, std::string owner);
 
   [[nodiscard]] std::int64_t size(Split split) const { return split == Split::train ? 3000 : 200; }
@@ -25,7 +25,7 @@ class Scenes {
   [[nodiscard]] Shape example_shape() const { return {canvas_, canvas_, 1}; }
 
   /// Images (batch, canvas, canvas, 1) and the boxes of their items, labelled with the items' classes. Throws
-  /// RequestError for an index out of range.
+  /// InvalidArgument for an index out of range.
   [[nodiscard]] Batch boxes(Split split, std::span<const std::int64_t> indices) const;
   /// The same images, and a label per pixel: 1 + the class of the brightest item there, 0 where none is
   /// brighter than 0.15.

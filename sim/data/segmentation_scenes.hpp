@@ -8,7 +8,7 @@
 namespace halfscope {
 
 /// Images (batch, canvas, canvas, 1) and labels (batch, canvas, canvas): 0 is the background, else 1 + the
-/// item's class; 3000 train and 200 test scenes. Throws RequestError as `Scenes` does.
+/// item's class; 3000 train and 200 test scenes. Throws InvalidArgument as `Scenes` does.
 [[nodiscard]] std::unique_ptr<Dataset> open_segmentation_scenes(const DatasetSpec& spec);
 
 }  // namespace halfscope

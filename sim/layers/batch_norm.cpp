@@ -14,7 +14,7 @@ struct Statistics {
 };
 
 Statistics batch_statistics(Caster& caster, const std::string& name, const Array& x, std::int64_t rows) {
-  ColumnTerms terms{.x = ElementReader(x.numbers()), .rows = rows, .columns = x.shape().back()};
+  ColumnTerms terms{.x = ElementReader(x.view()), .rows = rows, .columns = x.shape().back()};
   Statistics statistics{mean_of(reduce(caster, name, "mean", terms), rows), {}};
   terms.term = Term::squared_deviation;
   terms.center = statistics.mean.data();
@@ -46,9 +46,9 @@ struct Saved {
   Array inverse_deviation;  // (channels)
 };
 
-Array normalised_again(const Array& x, const Saved& saved, const Floats& gamma) {
+Array normalised_again(const Array& x, const Saved& saved, const FloatsOf& gamma) {
   Array normalised(x.shape());
-  normalise(x.numbers(), {saved.mean.values(), saved.inverse_deviation.values(), gamma.values(), {}},
+  normalise(x.view(), {saved.mean.values(), saved.inverse_deviation.values(), gamma.values(), {}},
             normalised.values(), {});
   return normalised;
 }
@@ -63,8 +63,8 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   const std::int64_t channels = input.shape().back();
   const std::int64_t rows = static_cast<std::int64_t>(input.size()) / channels;
   if (channels != tape.value(gamma).extent(0)) {
-    throw RequestError("layer " + name + ": input " + to_string(input.shape()) +
-                       " has not the channels of gamma " + to_string(tape.value(gamma).shape()));
+    throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) +
+                          " has not the channels of gamma " + to_string(tape.value(gamma).shape()));
   }
   Statistics statistics;
   if (tape.phase() == Phase::training) {
@@ -75,27 +75,26 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   }
   auto saved = std::make_shared<Saved>(
       Saved{{}, std::move(statistics.mean), inverse_deviation(statistics.variance, parameters.epsilon)});
-  if (input.storage() == Storage::float32) saved->normalised = Array(input.shape());
+  if (input.dtype() == DType::f32) saved->normalised = Array(input.shape());
   Array y(input.shape());
-  const Floats scale = tape.floats(gamma), shift = tape.floats(beta);
-  normalise(input.numbers(),
+  const FloatsOf scale = tape.floats(gamma), shift = tape.floats(beta);
+  normalise(input.view(),
             {std::as_const(saved->mean).values(), std::as_const(saved->inverse_deviation).values(),
              scale.values(), shift.values()},
             saved->normalised.values(), y.values());
 
   const auto backward = [name, x, gamma, beta, rows, channels, saved](Tape& t, Array gradient) {
-    const Floats gains = t.floats(gamma);
+    const FloatsOf gains = t.floats(gamma);
     const bool again = saved->normalised.empty();
     if (again) saved->normalised = normalised_again(t.value(x), *saved, gains);
-    ColumnTerms terms{
-        .x = ElementReader(std::as_const(gradient).numbers()), .rows = rows, .columns = channels};
+    ColumnTerms terms{.x = ElementReader(std::as_const(gradient).view()), .rows = rows, .columns = channels};
     Array beta_gradient = reduce(t.caster(), name, "beta_gradient", terms);
     terms.term = Term::product;
     terms.y = saved->normalised.data();
     Array gamma_gradient = reduce(t.caster(), name, "gamma_gradient", terms);
     const Array mean = mean_of(beta_gradient.clone(), rows);
     const Array mean_normalised = mean_of(gamma_gradient.clone(), rows);
-    gradient = stored(std::move(gradient), Storage::float32);
+    gradient = to_dtype(std::move(gradient), DType::f32);
     normalise_gradient(saved->normalised.values(),
                        {{}, saved->inverse_deviation.values(), gains.values(), {}},
                        {mean.values(), mean_normalised.values()}, gradient.values());

@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// y (..., channels of a + channels of b): exact in every format. Throws RequestError unless a and b have the
-/// same axes before the last.
+/// y (..., channels of a + channels of b): exact in every format. Throws InvalidArgument unless a and b have
+/// the same axes before the last.
 TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
 
 }  // namespace halfscope

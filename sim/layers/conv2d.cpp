@@ -10,8 +10,8 @@
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
+#include "lib/nn/dilate.hpp"
 #include "lib/nn/elementwise.hpp"
-#include "lib/nn/spread.hpp"
 
 namespace halfscope {
 namespace {
@@ -78,9 +78,8 @@ struct Patches {
 Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& grid) {
   const std::int64_t border = grid.kernel_size / 2;
   auto offsets = offsets_of(shape, grid);
-  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels},
-               x.storage());
-  pad_images(x.numbers(), shape, border, images.numbers());
+  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels}, x.dtype());
+  pad_images(x.view(), shape, border, images.view());
   return {std::move(images), std::move(offsets)};
 }
 
@@ -88,13 +87,13 @@ Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& gri
 /// gradients back.
 Array turned(const Array& weight) {
   const std::int64_t size = weight.extent(0), in = weight.extent(2), out = weight.extent(3);
-  Array result({size, size, out, in}, weight.storage());
+  Array result({size, size, out, in}, weight.dtype());
   const std::int64_t taps = size * size;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
     const auto offset = static_cast<std::size_t>(tap * in * out);
     const auto count = static_cast<std::size_t>(in * out);
-    transpose(weight.numbers().part(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
-              result.numbers().part(offset, count));
+    transpose(weight.view().part(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
+              result.view().part(offset, count));
   }
   return result;
 }
@@ -102,8 +101,8 @@ Array turned(const Array& weight) {
 /// The gradient of an output with a stride as one without: zeros stand where no patch has its middle.
 Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
   if (stride == 1) return gradient;
-  Array result({shape.batch, shape.height, shape.width, shape.channels}, gradient.storage());
-  spread(gradient.numbers(), shape, stride, result.numbers());
+  Array result({shape.batch, shape.height, shape.width, shape.channels}, gradient.dtype());
+  spread(gradient.view(), shape, stride, result.view());
   return result;
 }
 
@@ -112,31 +111,31 @@ Array convolve(const Patches& patches, const Array& weight, Shape output, const 
   Array y(std::move(output));
   const std::int64_t out = weight.extent(3);
   const PatchOffsets& offsets = *patches.offsets;
-  gemm({ElementReader(patches.images.numbers()), offsets.position.values(), offsets.element.values(),
-        MatrixLayout::plain, offsets.stride},
-       {ElementReader(weight.numbers()), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(),
+  gemm({ElementReader(patches.images.view()), offsets.position.values(), offsets.element.values(),
+        MatrixLayout::row_major, offsets.stride},
+       {ElementReader(weight.view()), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(),
        model);
   return y;
 }
 
 void check(const std::string& name, const Shape& x, const Shape& weight, std::int64_t stride) {
   if (stride < 1)
-    throw RequestError("layer " + name + ": stride " + std::to_string(stride) + "; give 1 or more");
+    throw InvalidArgument("layer " + name + ": stride " + std::to_string(stride) + "; give 1 or more");
   const bool fits = weight.size() == 4 && weight[0] == weight[1] && weight[0] % 2 == 1 && x.size() == 4 &&
                     x[3] == weight[2];
   if (fits) return;
-  throw RequestError("layer " + name + ": input " + to_string(x) + " does not fit weight " +
-                     to_string(weight));
+  throw InvalidArgument("layer " + name + ": input " + to_string(x) + " does not fit weight " +
+                        to_string(weight));
 }
 
 /// Adds the bias to y and returns its place on the tape.
 TensorRef add_bias(Tape& tape, const std::string& name, Parameter& parameter, Array& y) {
   const TensorRef bias = tape.parameter(parameter);
   if (tape.value(bias).shape() != Shape{y.extent(3)}) {
-    throw RequestError("layer " + name + ": bias " + to_string(tape.value(bias).shape()) +
-                       " does not fit output " + to_string(y.shape()));
+    throw InvalidArgument("layer " + name + ": bias " + to_string(tape.value(bias).shape()) +
+                          " does not fit output " + to_string(y.shape()));
   }
-  add_to_rows(tape.value(bias).numbers(), y.values());
+  add_to_rows(tape.value(bias).view(), y.values());
   return bias;
 }
 
@@ -144,7 +143,7 @@ void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
   Array sums(tape.value(bias).shape());
   const auto channels = static_cast<std::int64_t>(sums.size());
   const auto rows = static_cast<std::int64_t>(gradient.size()) / channels;
-  column_sums({.x = ElementReader(gradient.numbers()), .rows = rows, .columns = channels},
+  column_sums({.x = ElementReader(gradient.view()), .rows = rows, .columns = channels},
               ScopedAccumulate{}.model, sums.values());
   tape.add_gradient(bias, std::move(sums));
 }
@@ -170,9 +169,9 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     if (bias) add_bias_gradient(t, *bias, gradient);
     Array weight_gradient(t.value(w).shape());
     const PatchOffsets& offsets = *patches->offsets;
-    gemm({ElementReader(patches->images.numbers()), offsets.element.values(), offsets.position.values(),
+    gemm({ElementReader(patches->images.view()), offsets.element.values(), offsets.position.values(),
           MatrixLayout::transposed, offsets.stride},
-         {ElementReader(gradient.numbers()), static_cast<std::int64_t>(offsets.position.size()), channels},
+         {ElementReader(gradient.view()), static_cast<std::int64_t>(offsets.position.size()), channels},
          weight_gradient.values(), model);
     t.add_gradient(w, std::move(weight_gradient));
     if (!t.needs_gradient(x)) return;

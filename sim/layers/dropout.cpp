@@ -5,23 +5,23 @@
 
 #include <memory>
 
-#include "lib/nn/columns.hpp"
 #include "lib/nn/dropout.hpp"
+#include "lib/nn/strided_elementwise.hpp"
 
 namespace halfscope {
 
 TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probability) {
   if (!(probability >= 0 && probability < 1)) {
-    throw RequestError(fmt::format("layer {}: dropout probability {}: give 0 or more, below 1", name,
-                                   static_cast<double>(probability)));
+    throw InvalidArgument(fmt::format("layer {}: dropout probability {}: give 0 or more, below 1", name,
+                                      static_cast<double>(probability)));
   }
   if (probability == 0 || tape.phase() == Phase::evaluation) return x;
   auto factors = std::make_shared<Array>(tape.value(x).shape());
   dropout_factors(tape.caster().random_stream(name + ".mask"), probability, factors->values());
   Array y(factors->shape());
-  combine(Combination::product, tape.value(x).numbers(), factors->values(), y.values());
+  combine(Combination::product, tape.value(x).view(), factors->values(), y.values());
   const auto backward = [x, factors](Tape& t, Array gradient) {
-    gradient = stored(std::move(gradient), Storage::float32);
+    gradient = to_dtype(std::move(gradient), DType::f32);
     combine(Combination::product, gradient.values(), factors->values(), gradient.values());
     t.add_gradient(x, std::move(gradient));
   };

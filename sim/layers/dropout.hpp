@@ -6,8 +6,8 @@
 namespace halfscope {
 
 /// y = x * mask / (1 - probability), where element i's mask is a pure function of the run's seed, the step,
-/// the layer's name and i; in evaluation, and where `probability` is 0, x itself. Throws RequestError unless
-/// 0 <= probability < 1.
+/// the layer's name and i; in evaluation, and where `probability` is 0, x itself. Throws InvalidArgument
+/// unless 0 <= probability < 1.
 TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probability);
 
 }  // namespace halfscope

@@ -12,13 +12,13 @@ namespace {
 
 void check_tokens(const std::string& name, const Tokens& tokens, std::int64_t vocabulary) {
   if (element_count(tokens.leading) != tokens.values.size()) {
-    throw RequestError(fmt::format("layer {}: {} tokens do not fill axes {}", name, tokens.values.size(),
-                                   to_string(tokens.leading)));
+    throw InvalidArgument(fmt::format("layer {}: {} tokens do not fill axes {}", name, tokens.values.size(),
+                                      to_string(tokens.leading)));
   }
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     if (tokens.values[i] >= 0 && tokens.values[i] < vocabulary) continue;
-    throw RequestError(fmt::format("layer {}: token {} of position {} is not in [0, {})", name,
-                                   tokens.values[i], i, vocabulary));
+    throw InvalidArgument(fmt::format("layer {}: token {} of position {} is not in [0, {})", name,
+                                      tokens.values[i], i, vocabulary));
   }
 }
 
@@ -31,13 +31,13 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
   check_tokens(name, tokens, weight.extent(0));
   Shape shape = tokens.leading;
   shape.push_back(features);
-  Array y(std::move(shape), weight.storage());
+  Array y(std::move(shape), weight.dtype());
   const auto index = std::make_shared<const RowIndex>(tokens.values, weight.extent(0));
-  gather_rows(weight.numbers(), *index, y.numbers());
+  gather_rows(weight.view(), *index, y.view());
 
   const auto backward = [rows, index](Tape& t, Array gradient) {
     Array sums(t.value(rows).shape());
-    sum_rows(gradient.numbers(), *index, sums.values());
+    sum_rows(gradient.view(), *index, sums.values());
     t.add_gradient(rows, std::move(sums));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

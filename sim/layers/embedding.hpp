@@ -15,7 +15,7 @@ struct Tokens {
 
 /// y (leading..., features) = the rows of table (vocabulary, features) at `tokens`: copies, exact in every
 /// format. The table's gradient adds up the gradients of a token's positions in FP32, in ascending
-/// order of position, and is rounded once. Throws RequestError for a token out of range, or where the axes
+/// order of position, and is rounded once. Throws InvalidArgument for a token out of range, or where the axes
 /// hold another number of tokens.
 TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table);
 

@@ -3,8 +3,8 @@
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 
-#include "lib/nn/columns.hpp"
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/strided_elementwise.hpp"
 
 namespace halfscope {
 namespace {
@@ -14,7 +14,7 @@ Array position_sums(Caster& caster, const std::string& name, const Array& x) {
   const std::int64_t positions = x.extent(1) * x.extent(2), channels = x.extent(3);
   Array sums({x.extent(0), channels});
   const ColumnTerms terms{
-      .x = ElementReader(x.numbers()), .rows = positions, .columns = channels, .matrices = x.extent(0)};
+      .x = ElementReader(x.view()), .rows = positions, .columns = channels, .matrices = x.extent(0)};
   caster.sum_columns(name + ".mean", terms, caster.policy().reductions_in(name), sums.values());
   return sums;
 }
@@ -24,7 +24,7 @@ Array position_sums(Caster& caster, const std::string& name, const Array& x) {
 TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) {
   const Array& input = tape.value(x);
   if (input.shape().size() != 4 || input.empty()) {
-    throw RequestError("layer " + name + ": input " + to_string(input.shape()) + " is no batch of images");
+    throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) + " is no batch of images");
   }
   const std::int64_t positions = input.extent(1) * input.extent(2);
   const float share = 1.0f / static_cast<float>(positions);
@@ -33,12 +33,12 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
 
   const auto backward = [x, positions, share](Tape& t, Array gradient) {
     Array shares(gradient.shape());
-    scale(gradient.numbers(), share, shares.values());
+    scale(gradient.view(), share, shares.values());
     Array x_gradient(t.value(x).shape());
     const std::int64_t images = gradient.extent(0), channels = gradient.extent(1);
     copy_columns({positions, channels, images},
-                 {.values = shares.numbers(), .matrix = channels},  // one row for all positions
-                 {.values = x_gradient.numbers(), .row = channels, .matrix = positions * channels});
+                 {.values = shares.view(), .matrix = channels},  // one row for all positions
+                 {.values = x_gradient.view(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

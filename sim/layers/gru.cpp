@@ -23,7 +23,7 @@ struct Saved {
   Array states;      // (time, batch, hidden): h'
 };
 
-Saved make_saved(const RecurrentExtents& e, Storage storage) {
+Saved make_saved(const RecurrentExtents& e, DType storage) {
   const auto make = [&](std::int64_t gates) { return Array({e.time, e.batch, gates * e.hidden}, storage); };
   return {e, make(3), make(2), make(1), make(1), make(1)};
 }
@@ -46,7 +46,8 @@ struct Steps {
 };
 
 /// From the projections, of which the states' is in steps.hidden, to the state after step t.
-void forward_step(const StepCaster& cast, const ConstValues& input, const ConstValues& before, Steps& steps) {
+void forward_step(const StepCaster& cast, const ConstArrayView& input, const ConstArrayView& before,
+                  Steps& steps) {
   const RecurrentExtents& e = steps.extents;
   const std::span<float> hidden = steps.hidden.at(cast.time), gates = steps.gates.at(cast.time);
   const std::span<float> candidate = steps.candidate.at(cast.time);
@@ -85,8 +86,8 @@ struct StepGradient {
 };
 
 /// From the gradient of h' to those of both projections.
-void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, const Values& input,
-                   const Values& hidden) {
+void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, const ArrayView& input,
+                   const ArrayView& hidden) {
   const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), candidate = at_time(saved.candidate, cast.time);
   const auto difference = at_time(saved.difference, cast.time), projected = at_time(saved.hidden, cast.time);
@@ -110,7 +111,7 @@ void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, 
   cast(g_reset, ".hidden");
   combine(Combination::sigmoid_gradient, g_gates, gates, g_gates);
   cast(g_gates, ".gate_sum");
-  for (const Values& projection : {input, hidden}) {
+  for (const ArrayView& projection : {input, hidden}) {
     copy_columns(gate_extents(e, 2), gate_columns(e, g_gates), gate_columns(e, projection));
   }
   copy_columns(gate_extents(e), gate_columns(e, g_candidate), gate_columns(e, input, 2));
@@ -125,7 +126,7 @@ struct ProjectionGradients {
 ProjectionGradients backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
                                           const Array& transposed_weight, const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
-  const Storage storage = tape.caster().storage(Role::activation_gradient);
+  const DType storage = tape.caster().storage(Role::activation_gradient);
   ProjectionGradients result{Array({e.time, e.batch, 3 * e.hidden}, storage),
                              Array({e.time, e.batch, 3 * e.hidden}, storage)};
   StepGradient g{Array({e.batch, e.hidden}), Array({e.batch, e.hidden}), Array({e.batch, 2 * e.hidden}),
@@ -134,7 +135,7 @@ ProjectionGradients backward_through_time(Tape& tape, const std::string& name, c
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      convert(from_above, g.state.numbers());
+      convert(from_above, g.state.view());
     } else {
       multiply_rows(at_time(std::as_const(result.hidden), cast.time + 1), transposed_weight,
                     tape.policy().products, g.state.values());
@@ -155,14 +156,14 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
   const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
   const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
                               tape.parameter(parameters.hidden_bias)};
-  const Storage storage = tape.caster().storage(Role::activation);
+  const DType storage = tape.caster().storage(Role::activation);
   auto saved = std::make_shared<Saved>(make_saved(extents, storage));
   Steps steps(*saved);
   const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
   StepCaster cast{tape.caster(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
-    const ConstValues before =
-        cast.time == 0 ? zero.numbers() : at_time(std::as_const(saved->states), cast.time - 1);
+    const ConstArrayView before =
+        cast.time == 0 ? zero.view() : at_time(std::as_const(saved->states), cast.time - 1);
     project_state(tape, weights, before, steps.hidden.at(cast.time));
     forward_step(cast, at_time(tape.value(input), cast.time), before, steps);
   }

@@ -20,7 +20,7 @@ struct Saved {
 
 /// (rows, features) whatever the leading axes.
 Array as_matrix(const Array& x) {
-  Array matrix = stored_copy(x, Storage::float32);
+  Array matrix = stored_copy(x, DType::f32);
   const std::int64_t features = x.shape().back();
   matrix.reshape({static_cast<std::int64_t>(x.size()) / features, features});
   return matrix;
@@ -64,8 +64,8 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
   const Array& input = tape.value(x);
   const std::size_t features = tape.value(gamma).size();
   if (input.shape().empty() || static_cast<std::size_t>(input.shape().back()) != features) {
-    throw RequestError("layer " + name + ": input " + to_string(input.shape()) + " does not fit gamma " +
-                       to_string(tape.value(gamma).shape()));
+    throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) + " does not fit gamma " +
+                          to_string(tape.value(gamma).shape()));
   }
   auto saved = std::make_shared<Saved>(normalise(tape.caster(), name, input, parameters.epsilon));
   Array y(input.shape());
@@ -73,7 +73,7 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
                   y.values());
 
   const auto backward = [name, x, gamma, beta, saved](Tape& t, Array gradient) {
-    gradient = stored(std::move(gradient), Storage::float32);
+    gradient = to_dtype(std::move(gradient), DType::f32);
     gradient.reshape(saved->normalised.shape());
     ColumnTerms terms{.x = gradient.data(), .rows = gradient.extent(0), .columns = gradient.extent(1)};
     t.add_gradient(beta, reduce(t.caster(), name, "beta_gradient", terms));

@@ -17,8 +17,8 @@ Shape output_shape(const std::string& name, const Array& x, const Array& weight)
     return shape;
   }
   if (shape.empty() || static_cast<std::int64_t>(x.size()) != shape[0] * in) {
-    throw RequestError("layer " + name + ": input " + to_string(shape) + " does not fit weight " +
-                       to_string(weight.shape()));
+    throw InvalidArgument("layer " + name + ": input " + to_string(shape) + " does not fit weight " +
+                          to_string(weight.shape()));
   }
   return {shape[0], weight.extent(1)};
 }
@@ -31,17 +31,17 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
   const Array& w = tape.value(weight);
   const AccumulateModel model = tape.policy().products;
   Array y(output_shape(name, tape.value(x), w));
-  multiply_rows(tape.value(x).numbers(), w, model, y.values());
-  add_to_rows(tape.value(bias).numbers(), y.values());
+  multiply_rows(tape.value(x).view(), w, model, y.values());
+  add_to_rows(tape.value(bias).view(), y.values());
 
   const auto backward = [x, weight, bias, model](Tape& t, Array gradient) {
     const Array& used_weight = t.value(weight);
     const std::int64_t in = used_weight.extent(0), out = used_weight.extent(1);
-    t.add_gradient(bias, bias_gradient(gradient.numbers(), out));
-    t.add_gradient(weight, weight_gradient({t.value(x).numbers(), gradient.numbers(), in, out}, model));
+    t.add_gradient(bias, bias_gradient(gradient.view(), out));
+    t.add_gradient(weight, weight_gradient({t.value(x).view(), gradient.view(), in, out}, model));
     if (!t.needs_gradient(x)) return;
     Array x_gradient(t.value(x).shape());
-    multiply_rows(gradient.numbers(), transposed(used_weight), model, x_gradient.values());
+    multiply_rows(gradient.view(), transposed(used_weight), model, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});

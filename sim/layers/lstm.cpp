@@ -22,7 +22,7 @@ struct Saved {
   Array states;     // (time, batch, hidden): h'
 };
 
-Saved make_saved(const RecurrentExtents& e, Storage storage) {
+Saved make_saved(const RecurrentExtents& e, DType storage) {
   const auto make = [&](std::int64_t gates) { return Array({e.time, e.batch, gates * e.hidden}, storage); };
   return {e, make(4), make(1), make(1), make(1)};
 }
@@ -54,7 +54,7 @@ void activate(const RecurrentExtents& e, std::span<float> gates) {
 }
 
 /// From the projections, of which the states' is in steps.gates, to the state after step t.
-void forward_step(const StepCaster& cast, const ConstValues& input, const ConstValues& cell_before,
+void forward_step(const StepCaster& cast, const ConstArrayView& input, const ConstArrayView& cell_before,
                   Steps& steps) {
   const RecurrentExtents& e = steps.extents;
   const std::span<float> gates = steps.gates.at(cast.time), cell = steps.cell.at(cast.time);
@@ -88,7 +88,7 @@ struct StepGradient {
 };
 
 /// The gradients of the gates from those of h' and of the cell; `cell` becomes the part of the cell before.
-void gate_gradients(const RecurrentExtents& e, const ConstValues& gates, const ConstValues& cell_before,
+void gate_gradients(const RecurrentExtents& e, const ConstArrayView& gates, const ConstArrayView& cell_before,
                     std::span<float> cell, std::span<float> sums) {
   const auto multiply = [&](const ConstColumns& a, const ConstColumns& b, const Columns& y) {
     combine(Combination::product, gate_extents(e), a, b, y);
@@ -102,7 +102,7 @@ void gate_gradients(const RecurrentExtents& e, const ConstValues& gates, const C
 
 /// From the gradients of h' and of the cell to that of the gates' sums; `g.cell` becomes the part of the
 /// cell before.
-void backward_step(const StepCaster& cast, const Saved& saved, const ConstValues& cell_before,
+void backward_step(const StepCaster& cast, const Saved& saved, const ConstArrayView& cell_before,
                    StepGradient& g, std::span<float> sums) {
   const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), cell_tanh = at_time(saved.cell_tanh, cast.time);
@@ -136,13 +136,13 @@ Array backward_through_time(Tape& tape, const std::string& name, const Saved& sa
   const RecurrentExtents& e = saved.extents;
   Array sums({e.time, e.batch, 4 * e.hidden}, tape.caster().storage(Role::activation_gradient));
   TimeSteps steps(sums);
-  const Array zero = Array::zeros({e.batch, e.hidden}, saved.cell.storage());
+  const Array zero = Array::zeros({e.batch, e.hidden}, saved.cell.dtype());
   StepGradient g{Array({e.batch, e.hidden}), Array::zeros({e.batch, e.hidden}), Array({e.batch, e.hidden})};
   StepCaster cast{tape.caster(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
-      convert(from_above, g.state.numbers());
+      convert(from_above, g.state.view());
     } else {
       multiply_rows(at_time(std::as_const(sums), cast.time + 1), transposed_weight, tape.policy().products,
                     g.state.values());
@@ -150,7 +150,7 @@ Array backward_through_time(Tape& tape, const std::string& name, const Saved& sa
       add(from_above, g.state.values());
       cast(g.state.values(), ".state");
     }
-    const auto cell_before = cast.time == 0 ? zero.numbers() : at_time(saved.cell, cast.time - 1);
+    const auto cell_before = cast.time == 0 ? zero.view() : at_time(saved.cell, cast.time - 1);
     backward_step(cast, saved, cell_before, g, steps.at(cast.time));
     steps.store(cast.time);
   }
@@ -164,14 +164,14 @@ TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const Recurrent
   const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
   const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
                               tape.parameter(parameters.hidden_bias)};
-  const Storage storage = tape.caster().storage(Role::activation);
+  const DType storage = tape.caster().storage(Role::activation);
   auto saved = std::make_shared<Saved>(make_saved(extents, storage));
   Steps steps(*saved);
   const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
   StepCaster cast{tape.caster(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
     const auto before = [&](const Array& tensor) {
-      return cast.time == 0 ? zero.numbers() : at_time(tensor, cast.time - 1);
+      return cast.time == 0 ? zero.view() : at_time(tensor, cast.time - 1);
     };
     project_state(tape, weights, before(saved->states), steps.gates.at(cast.time));
     forward_step(cast, at_time(tape.value(input), cast.time), before(saved->cell), steps);

@@ -8,18 +8,18 @@
 
 namespace halfscope {
 
-void multiply_rows(const ConstValues& x, const Array& weight, const AccumulateModel& model,
+void multiply_rows(const ConstArrayView& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y) {
   const std::int64_t in = weight.extent(0), out = weight.extent(1);
   const auto rows = strided_offsets(static_cast<std::int64_t>(x.size()) / in, in);
   const auto columns = strided_offsets(in, 1);
-  gemm({ElementReader(x), rows.values(), columns.values(), MatrixLayout::plain, in},
-       {ElementReader(weight.numbers()), in, out}, y, model);
+  gemm({ElementReader(x), rows.values(), columns.values(), MatrixLayout::row_major, in},
+       {ElementReader(weight.view()), in, out}, y, model);
 }
 
 Array transposed(const Array& matrix) {
-  Array result({matrix.extent(1), matrix.extent(0)}, matrix.storage());
-  transpose(matrix.numbers(), matrix.extent(0), matrix.extent(1), result.numbers());
+  Array result({matrix.extent(1), matrix.extent(0)}, matrix.dtype());
+  transpose(matrix.view(), matrix.extent(0), matrix.extent(1), result.view());
   return result;
 }
 
@@ -33,7 +33,7 @@ Array weight_gradient(const RowProduct& product, const AccumulateModel& model) {
   return gradient;
 }
 
-Array bias_gradient(const ConstValues& y_gradient, std::int64_t out) {
+Array bias_gradient(const ConstArrayView& y_gradient, std::int64_t out) {
   Array gradient({out});
   const std::int64_t rows = static_cast<std::int64_t>(y_gradient.size()) / out;
   column_sums({.x = ElementReader(y_gradient), .rows = rows, .columns = out}, ScopedAccumulate{}.model,

@@ -9,7 +9,7 @@
 namespace halfscope {
 
 /// y (rows, out) = x (rows, in) weight (in, out).
-void multiply_rows(const ConstValues& x, const Array& weight, const AccumulateModel& model,
+void multiply_rows(const ConstArrayView& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y);
 
 /// (columns, rows) of a matrix (rows, columns), in its storage.
@@ -17,14 +17,14 @@ void multiply_rows(const ConstValues& x, const Array& weight, const AccumulateMo
 
 /// Of `y = x weight`: x (rows, in), y_gradient (rows, out).
 struct RowProduct {
-  ConstValues x;
-  ConstValues y_gradient;
+  ConstArrayView x;
+  ConstArrayView y_gradient;
   std::int64_t in = 0, out = 0;
 };
 /// (in, out) = the transposed x times y_gradient: one sum over all rows.
 [[nodiscard]] Array weight_gradient(const RowProduct& product, const AccumulateModel& model);
 
 /// (out): the sum of y_gradient (rows, out) over its rows, in FP32.
-[[nodiscard]] Array bias_gradient(const ConstValues& y_gradient, std::int64_t out);
+[[nodiscard]] Array bias_gradient(const ConstArrayView& y_gradient, std::int64_t out);
 
 }  // namespace halfscope

@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// y (batch, height / 2, width / 2, channels): exact in every format. Throws RequestError for odd heights or
-/// widths.
+/// y (batch, height / 2, width / 2, channels): exact in every format. Throws InvalidArgument for odd heights
+/// or widths.
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x);
 
 }  // namespace halfscope

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/nn/columns.hpp"
+#include "lib/nn/strided_elementwise.hpp"
 
 namespace halfscope {
 namespace {
@@ -28,9 +28,9 @@ Layout layout_of(const Tape& tape, const std::string& name, std::span<const Tens
     if (shape.size() != 4 || slice.size < 1 || shape[3] % slice.size != 0 || slice.first < 0 ||
         slice.count < 1 || slice.first + slice.count > slice.size ||
         (!layout.maps.empty() && shape[0] != layout.batch)) {
-      throw RequestError(fmt::format("layer {}: cannot take numbers {} to {} of predictions of {} out of {}",
-                                     name, slice.first, slice.first + slice.count - 1, slice.size,
-                                     to_string(shape)));
+      throw InvalidArgument(
+          fmt::format("layer {}: cannot take numbers {} to {} of predictions of {} out of {}", name,
+                      slice.first, slice.first + slice.count - 1, slice.size, to_string(shape)));
     }
     const std::int64_t count = shape[1] * shape[2] * shape[3] / slice.size;
     layout.batch = shape[0];
@@ -61,19 +61,18 @@ MapCopy copy_of(const Layout& layout, const MapRows& map, const PredictionSlice&
 TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
                              const PredictionSlice& slice) {
   const Layout layout = layout_of(tape, name, maps, slice);
-  Array y({layout.batch * layout.rows, slice.count},
-          maps.empty() ? Storage::float32 : tape.value(maps[0]).storage());
+  Array y({layout.batch * layout.rows, slice.count}, maps.empty() ? DType::f32 : tape.value(maps[0]).dtype());
   for (const MapRows& map : layout.maps) {
     const MapCopy copy = copy_of(layout, map, slice);
-    copy_columns(copy.extents, {tape.value(map.map).numbers(), slice.first, copy.map_row, copy.map_matrix},
-                 {y.numbers(), copy.first, copy.row, copy.matrix});
+    copy_columns(copy.extents, {tape.value(map.map).view(), slice.first, copy.map_row, copy.map_matrix},
+                 {y.view(), copy.first, copy.row, copy.matrix});
   }
   const auto backward = [layout, slice](Tape& t, Array gradient) {
     for (const MapRows& map : layout.maps) {
-      Array x_gradient = Array::zeros(t.value(map.map).shape(), gradient.storage());
+      Array x_gradient = Array::zeros(t.value(map.map).shape(), gradient.dtype());
       const MapCopy copy = copy_of(layout, map, slice);
-      copy_columns(copy.extents, {gradient.numbers(), copy.first, copy.row, copy.matrix},
-                   {x_gradient.numbers(), slice.first, copy.map_row, copy.map_matrix});
+      copy_columns(copy.extents, {gradient.view(), copy.first, copy.row, copy.matrix},
+                   {x_gradient.view(), slice.first, copy.map_row, copy.map_matrix});
       t.add_gradient(map.map, std::move(x_gradient), Rounds::no);
     }
   };

@@ -15,8 +15,8 @@ struct PredictionSlice {
 };
 
 /// y (batch * predictions of all maps, count): for each image the predictions of the first map (batch,
-/// height, width, channels), cell by cell, then those of the next. Exact in every format. Throws RequestError
-/// where maps and slice do not fit.
+/// height, width, channels), cell by cell, then those of the next. Exact in every format. Throws
+/// InvalidArgument where maps and slice do not fit.
 TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
                              const PredictionSlice& slice);
 

@@ -13,45 +13,45 @@ RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, Te
   const Shape& weight = parameters.hidden_weight.master.shape();
   const bool fits = input.size() == 3 && input[0] > 0 && weight.size() == 2 && weight[1] == gates * weight[0];
   if (!fits) {
-    throw RequestError("layer " + name + ": input " + to_string(input) + " and hidden weight " +
-                       to_string(weight) + "; give (time, batch, in) and (hidden, " + std::to_string(gates) +
-                       " hidden)");
+    throw InvalidArgument("layer " + name + ": input " + to_string(input) + " and hidden weight " +
+                          to_string(weight) + "; give (time, batch, in) and (hidden, " +
+                          std::to_string(gates) + " hidden)");
   }
   return {input[0], input[1], weight[0], gates};
 }
 
-ConstValues at_time(const Array& array, std::int64_t t) {
+ConstArrayView at_time(const Array& array, std::int64_t t) {
   const std::size_t size = array.size() / static_cast<std::size_t>(array.extent(0));
-  return array.numbers().part(static_cast<std::size_t>(t) * size, size);
+  return array.view().part(static_cast<std::size_t>(t) * size, size);
 }
 
-Values at_time(Array& array, std::int64_t t) {
+ArrayView at_time(Array& array, std::int64_t t) {
   const std::size_t size = array.size() / static_cast<std::size_t>(array.extent(0));
-  return array.numbers().part(static_cast<std::size_t>(t) * size, size);
+  return array.view().part(static_cast<std::size_t>(t) * size, size);
 }
 
 TimeSteps::TimeSteps(Array& array) : array_(array) {
-  if (array.storage() == Storage::float32) return;
+  if (array.dtype() == DType::f32) return;
   buffer_ = Array(Shape(array.shape().begin() + 1, array.shape().end()));
 }
 
 std::span<float> TimeSteps::at(std::int64_t t) {
-  return array_.storage() == Storage::float32 ? at_time(array_, t).floats() : buffer_.values();
+  return array_.dtype() == DType::f32 ? at_time(array_, t).floats() : buffer_.values();
 }
 
 void TimeSteps::store(std::int64_t t) {
-  if (array_.storage() != Storage::float32) convert(buffer_.numbers(), at_time(array_, t));
+  if (array_.dtype() != DType::f32) convert(buffer_.view(), at_time(array_, t));
 }
 
-ConstColumns gate_columns(const RecurrentExtents& extents, const ConstValues& gates, std::int64_t first) {
+ConstColumns gate_columns(const RecurrentExtents& extents, const ConstArrayView& gates, std::int64_t first) {
   return {gates, first * extents.hidden, static_cast<std::int64_t>(gates.size()) / extents.batch};
 }
 
 Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates, std::int64_t first) {
-  return gate_columns(extents, Values(gates), first);
+  return gate_columns(extents, ArrayView(gates), first);
 }
 
-Columns gate_columns(const RecurrentExtents& extents, const Values& gates, std::int64_t first) {
+Columns gate_columns(const RecurrentExtents& extents, const ArrayView& gates, std::int64_t first) {
   return {gates, first * extents.hidden, static_cast<std::int64_t>(gates.size()) / extents.batch};
 }
 
@@ -59,20 +59,20 @@ ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates) 
   return {extents.batch, gates * extents.hidden};
 }
 
-void project_state(const Tape& tape, const HiddenWeights& weights, const ConstValues& state,
+void project_state(const Tape& tape, const HiddenWeights& weights, const ConstArrayView& state,
                    std::span<float> projection) {
   multiply_rows(state, tape.value(weights.weight), tape.policy().products, projection);
-  add_to_rows(tape.value(weights.bias).numbers(), projection);
+  add_to_rows(tape.value(weights.bias).view(), projection);
 }
 
 void add_hidden_gradients(Tape& tape, const HiddenWeights& weights, const Array& states,
                           const Array& projection_gradient) {
   const Shape shape = tape.value(weights.weight).shape();
-  tape.add_gradient(weights.bias, bias_gradient(projection_gradient.numbers(), shape[1]));
+  tape.add_gradient(weights.bias, bias_gradient(projection_gradient.view(), shape[1]));
   const std::size_t state = states.size() / static_cast<std::size_t>(states.extent(0));
   const std::size_t gates = projection_gradient.size() / static_cast<std::size_t>(states.extent(0));
-  const RowProduct product{states.numbers().part(0, states.size() - state),
-                           projection_gradient.numbers().part(gates, projection_gradient.size() - gates),
+  const RowProduct product{states.view().part(0, states.size() - state),
+                           projection_gradient.view().part(gates, projection_gradient.size() - gates),
                            shape[0], shape[1]};
   tape.add_gradient(weights.weight, product.x.empty() ? Array::zeros(shape)
                                                       : weight_gradient(product, tape.policy().products));

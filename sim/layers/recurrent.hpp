@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "lib/nn/columns.hpp"
+#include "lib/nn/strided_elementwise.hpp"
 
 #include "sim/tape.hpp"
 
@@ -24,13 +24,13 @@ struct RecurrentParameters {
 struct RecurrentExtents {
   std::int64_t time = 0, batch = 0, hidden = 0, gates = 0;
 };
-/// Throws RequestError where x (time, batch, in) and the parameters do not fit each other.
+/// Throws InvalidArgument where x (time, batch, in) and the parameters do not fit each other.
 [[nodiscard]] RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, TensorRef x,
                                                  const RecurrentParameters& parameters, std::int64_t gates);
 
 /// Time step t of `array` (time, ...), as it is stored.
-[[nodiscard]] ConstValues at_time(const Array& array, std::int64_t t);
-[[nodiscard]] Values at_time(Array& array, std::int64_t t);
+[[nodiscard]] ConstArrayView at_time(const Array& array, std::int64_t t);
+[[nodiscard]] ArrayView at_time(Array& array, std::int64_t t);
 
 /// The time steps of an array (time, ...) to be computed as floats, one after the other: where the array has
 /// floats in its own memory, else in a buffer, whose numbers `store` brings there.
@@ -46,11 +46,11 @@ class TimeSteps {
 };
 
 /// Of the matrix (batch, gates * hidden) that holds a time step's gates: the columns from gate `first` on.
-[[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, const ConstValues& gates,
+[[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, const ConstArrayView& gates,
                                         std::int64_t first = 0);
 [[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates,
                                    std::int64_t first = 0);
-[[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, const Values& gates,
+[[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, const ArrayView& gates,
                                    std::int64_t first = 0);
 /// Operations on `gates` neighbouring gates of a time step.
 [[nodiscard]] ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates = 1);
@@ -71,7 +71,7 @@ struct StepCaster {
 struct HiddenWeights {
   TensorRef weight, bias;
 };
-void project_state(const Tape& tape, const HiddenWeights& weights, const ConstValues& state,
+void project_state(const Tape& tape, const HiddenWeights& weights, const ConstArrayView& state,
                    std::span<float> projection);
 
 /// Adds the gradients of the hidden weights: one sum over all time steps and examples, rounded once, from

@@ -6,11 +6,11 @@
 namespace halfscope {
 
 TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
-  Array y(tape.value(x).shape(), tape.value(x).storage());
-  relu(tape.value(x).numbers(), y.numbers());
+  Array y(tape.value(x).shape(), tape.value(x).dtype());
+  relu(tape.value(x).view(), y.view());
   const auto backward = [x](Tape& t, Array gradient) {
     // x > 0 exactly where y > 0.
-    relu_gradient(t.value(x).numbers(), gradient.numbers());
+    relu_gradient(t.value(x).view(), gradient.view());
     t.add_gradient(x, std::move(gradient), Rounds::no);
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

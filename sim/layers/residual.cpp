@@ -10,11 +10,11 @@ namespace halfscope {
 TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut) {
   const Array &first = tape.value(branch), &second = tape.value(shortcut);
   if (first.shape() != second.shape()) {
-    throw RequestError("layer " + name + ": the branch " + to_string(first.shape()) + " and the shortcut " +
-                       to_string(second.shape()) + " differ in shape");
+    throw InvalidArgument("layer " + name + ": the branch " + to_string(first.shape()) +
+                          " and the shortcut " + to_string(second.shape()) + " differ in shape");
   }
-  Array y = stored(first.clone(), Storage::float32);
-  add(second.numbers(), y.values());
+  Array y = to_dtype(first.clone(), DType::f32);
+  add(second.view(), y.values());
 
   const auto backward = [branch, shortcut](Tape& t, Array gradient) {
     t.add_gradient(branch, gradient.clone(), Rounds::no);

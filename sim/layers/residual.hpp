@@ -6,7 +6,7 @@
 namespace halfscope {
 
 /// y = branch + shortcut, added in FP32 and rounded once. Backward hands both the same gradient. Throws
-/// RequestError where their shapes differ.
+/// InvalidArgument where their shapes differ.
 TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut);
 
 }  // namespace halfscope

@@ -10,13 +10,13 @@ namespace halfscope {
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets) {
   const Array& x = tape.value(logits);
   if (x.shape() != targets.shape() || x.empty()) {
-    throw RequestError("layer " + name + ": targets " + to_string(targets.shape()) + " do not fit logits " +
-                       to_string(x.shape()));
+    throw InvalidArgument("layer " + name + ": targets " + to_string(targets.shape()) +
+                          " do not fit logits " + to_string(x.shape()));
   }
   auto kept = std::make_shared<const Array>(std::move(targets));
   const float count = static_cast<float>(x.size());
   Array losses(x.shape());
-  sigmoid_losses(Floats(x).values(), kept->values(), losses.values());
+  sigmoid_losses(FloatsOf(x).values(), kept->values(), losses.values());
   Array loss(Shape{});
   divided_sum(losses.values(), count, ScopedAccumulate{}.model, loss.values());
 

@@ -15,21 +15,22 @@ namespace {
 void check(const std::string& name, const Array& x, const RowTargets& targets) {
   const auto count = static_cast<std::int64_t>(targets.rows.size());
   if (x.shape().size() != 2 || (count > 0 && targets.values.shape() != Shape{count, x.extent(1)})) {
-    throw RequestError(fmt::format("layer {}: {} targets of shape {} do not fit input {}", name, count,
-                                   to_string(targets.values.shape()), to_string(x.shape())));
+    throw InvalidArgument(fmt::format("layer {}: {} targets of shape {} do not fit input {}", name, count,
+                                      to_string(targets.values.shape()), to_string(x.shape())));
   }
   for (const std::int64_t row : targets.rows) {
     if (row >= 0 && row < x.extent(0)) continue;
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("layer {}: a target for row {}, the input has 0 to {}", name, row, x.extent(0) - 1));
   }
   std::vector<std::int64_t> rows = targets.rows;
   std::sort(rows.begin(), rows.end());
   const auto twice = std::adjacent_find(rows.begin(), rows.end());
   if (twice != rows.end())
-    throw RequestError(fmt::format("layer {}: two targets for row {}; give one", name, *twice));
+    throw InvalidArgument(fmt::format("layer {}: two targets for row {}; give one", name, *twice));
   if (!(targets.denominator > 0)) {
-    throw RequestError(fmt::format("layer {}: denominator {}; give one above 0", name, targets.denominator));
+    throw InvalidArgument(
+        fmt::format("layer {}: denominator {}; give one above 0", name, targets.denominator));
   }
 }
 
@@ -50,7 +51,7 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
   const auto kept = std::make_shared<const Kept>(
       Kept{Memory<std::int64_t>::from(targets.rows), std::move(targets.values), targets.denominator});
   Array losses({static_cast<std::int64_t>(kept->values.size())});
-  smooth_l1_losses(Floats(input).values(), kept->targets(), losses.values());
+  smooth_l1_losses(FloatsOf(input).values(), kept->targets(), losses.values());
   Array loss(Shape{});
   divided_sum(losses.values(), kept->denominator, ScopedAccumulate{}.model, loss.values());
 

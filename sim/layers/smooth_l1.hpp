@@ -13,9 +13,9 @@ struct RowTargets {
 };
 
 /// A scalar: the sum over the rows that have a target and over their columns, divided by the denominator, of
-/// d^2 / 2 where |d| < 1 and |d| - 1/2 elsewhere, d = x - target. All in FP32. Throws RequestError for a row
-/// that x does not have or that comes twice, for values of another shape and for a denominator that is not
-/// above 0.
+/// d^2 / 2 where |d| < 1 and |d| - 1/2 elsewhere, d = x - target. All in FP32. Throws InvalidArgument for a
+/// row that x does not have or that comes twice, for values of another shape and for a denominator that is
+/// not above 0.
 TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets);
 
 }  // namespace halfscope

@@ -13,7 +13,7 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   auto probability = std::make_shared<Array>(x.shape());
   Array row_loss({static_cast<std::int64_t>(labels.size())});
   const AccumulateModel fp32_sums = ScopedAccumulate{}.model;
-  softmax_cross_entropy(Floats(x).values(), labels,
+  softmax_cross_entropy(FloatsOf(x).values(), labels,
                         tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
                         probability->values(), row_loss.values());
   const float rows = static_cast<float>(labels.size());

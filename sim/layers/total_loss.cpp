@@ -6,12 +6,12 @@
 namespace halfscope {
 
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses) {
-  if (losses.empty()) throw RequestError("layer " + name + ": give at least one loss");
+  if (losses.empty()) throw InvalidArgument("layer " + name + ": give at least one loss");
   Array sum = Array::zeros({});
   for (const TensorRef loss : losses) {
     const Array& value = tape.value(loss);
     if (!value.shape().empty()) {
-      throw RequestError("layer " + name + ": a loss is a scalar, not " + to_string(value.shape()));
+      throw InvalidArgument("layer " + name + ": a loss is a scalar, not " + to_string(value.shape()));
     }
     add(value.values(), sum.values());
   }

@@ -10,17 +10,17 @@ namespace halfscope {
 TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std::int64_t factor) {
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4 || factor < 1) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("layer {}: cannot enlarge {} by {}; give a batch of images and a factor of "
                     "1 or more",
                     name, to_string(shape), factor));
   }
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
-  Array y({shape[0], shape[1] * factor, shape[2] * factor, shape[3]}, tape.value(x).storage());
-  upsample(tape.value(x).numbers(), images, factor, y.numbers());
+  Array y({shape[0], shape[1] * factor, shape[2] * factor, shape[3]}, tape.value(x).dtype());
+  upsample(tape.value(x).view(), images, factor, y.view());
   const auto backward = [x, images, factor](Tape& t, Array gradient) {
     Array x_gradient(t.value(x).shape());
-    upsample_gradient(gradient.numbers(), images, factor, x_gradient.values());
+    upsample_gradient(gradient.view(), images, factor, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});

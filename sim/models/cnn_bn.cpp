@@ -32,13 +32,13 @@ TensorRef conv_block(Tape& tape, TensorRef x, const ConvBlock& block) {
 
 Model make_cnn_bn(const ModelSpec& spec) {
   if (spec.example_shape.size() != 3) {
-    throw RequestError("model cnn_bn takes images: examples are (height, width, channel), not " +
-                       to_string(spec.example_shape));
+    throw InvalidArgument("model cnn_bn takes images: examples are (height, width, channel), not " +
+                          to_string(spec.example_shape));
   }
   const std::int64_t height = spec.example_shape.at(0), width = spec.example_shape.at(1);
   if (height % 4 != 0 || width % 4 != 0 || height == 0 || width == 0) {
-    throw RequestError("model cnn_bn pools twice: images need sides that are multiples of 4, not " +
-                       to_string(spec.example_shape));
+    throw InvalidArgument("model cnn_bn pools twice: images need sides that are multiples of 4, not " +
+                          to_string(spec.example_shape));
   }
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;

@@ -52,8 +52,8 @@ std::vector<std::int32_t> time_major(const std::vector<std::int32_t>& values, st
 
 Model make(const ModelSpec& spec, const Cell& cell) {
   if (spec.example_shape.size() != 1) {
-    throw RequestError("model " + cell.name + "_lm learns texts: examples are (time), not " +
-                       to_string(spec.example_shape) + "; choose a data set of words");
+    throw InvalidArgument("model " + cell.name + "_lm learns texts: examples are (time), not " +
+                          to_string(spec.example_shape) + "; choose a data set of words");
   }
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   ParameterStore& store = *model.store;

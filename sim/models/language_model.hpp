@@ -7,7 +7,7 @@ namespace halfscope {
 
 /// Embedding N(0, 0.1), a GRU from a zero state with weights uniform on +-1 / sqrt(hidden_size), output
 /// N(0, 0.05) with a bias of its own; dropout, if any, before and after the recurrent layer. Examples are
-/// (time) tokens, their labels the next ones; judged by perplexity. Throws RequestError where the data set
+/// (time) tokens, their labels the next ones; judged by perplexity. Throws InvalidArgument where the data set
 /// is no text.
 [[nodiscard]] Model make_gru_lm(const ModelSpec& spec);
 /// The same with an LSTM.

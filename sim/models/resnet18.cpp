@@ -67,8 +67,8 @@ TensorRef apply(Tape& tape, TensorRef x, const BasicBlock& block) {
 Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   const Shape& shape = spec.example_shape;
   if (shape.size() != 3 || element_count(shape) == 0) {
-    throw RequestError(fmt::format("model {} takes images: examples are (height, width, channel), not {}",
-                                   name, to_string(shape)));
+    throw InvalidArgument(fmt::format("model {} takes images: examples are (height, width, channel), not {}",
+                                      name, to_string(shape)));
   }
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;

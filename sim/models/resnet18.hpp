@@ -9,7 +9,7 @@ namespace halfscope {
 /// pixels (at ImageNet's 224 it is 7x7 with stride 2 and a max pool); four stages of two basic blocks with
 /// 64, 128, 256 and 512 channels, from the second on with stride 2 in the first convolution and a 1x1
 /// projection around it; global average pool and a linear layer to the classes. Batch norm behind every
-/// convolution. He initialisation, the last layer's halved. Throws RequestError for what are no images.
+/// convolution. He initialisation, the last layer's halved. Throws InvalidArgument for what are no images.
 [[nodiscard]] Model make_resnet18(const ModelSpec& spec);
 
 /// The same with an eighth of the channels, which a CPU trains in minutes.

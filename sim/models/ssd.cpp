@@ -52,21 +52,22 @@ void check_images(const Shape& shape) {
       shape[1] % second_stride == 0) {
     return;
   }
-  throw RequestError("model ssd pools three times: images need sides that are multiples of 8, not " +
-                     to_string(shape));
+  throw InvalidArgument("model ssd pools three times: images need sides that are multiples of 8, not " +
+                        to_string(shape));
 }
 
 void check_boxes(const Batch& batch, std::int64_t classes) {
   if (batch.boxes.empty() && !batch.labels.empty()) {
-    throw RequestError("model ssd wants boxes, but the data set has labels only; detection_scenes has boxes");
+    throw InvalidArgument(
+        "model ssd wants boxes, but the data set has labels only; detection_scenes has boxes");
   }
   for (const Box& box : batch.boxes) {
     if (box.label >= 0 && box.label < classes - 1 && box.example >= 0 &&
         box.example < batch.inputs.extent(0)) {
       continue;
     }
-    throw RequestError(fmt::format("model ssd: a box of class {} in image {}; expected 0 to {} in 0 to {}",
-                                   box.label, box.example, classes - 2, batch.inputs.extent(0) - 1));
+    throw InvalidArgument(fmt::format("model ssd: a box of class {} in image {}; expected 0 to {} in 0 to {}",
+                                      box.label, box.example, classes - 2, batch.inputs.extent(0) - 1));
   }
 }
 

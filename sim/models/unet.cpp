@@ -38,14 +38,14 @@ void check_images(const Shape& shape) {
       shape[1] % reduction == 0) {
     return;
   }
-  throw RequestError("model unet pools three times: images need sides that are multiples of 8, not " +
-                     to_string(shape));
+  throw InvalidArgument("model unet pools three times: images need sides that are multiples of 8, not " +
+                        to_string(shape));
 }
 
 void check_labels(const Batch& batch) {
   const Shape& shape = batch.inputs.shape();
   if (static_cast<std::int64_t>(batch.labels.size()) == shape.at(0) * shape.at(1) * shape.at(2)) return;
-  throw RequestError(
+  throw InvalidArgument(
       fmt::format("model unet wants a label for each pixel, but {} images of {}x{} came with {} labels; "
                   "segmentation_scenes has them",
                   shape[0], shape[1], shape[2], batch.labels.size()));

@@ -13,8 +13,8 @@
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
+#include "sim/train/build.hpp"
 #include "sim/train/field_checks.hpp"
-#include "sim/train/parts.hpp"
 
 namespace halfscope {
 namespace {
@@ -38,8 +38,8 @@ Number parse_number(std::string_view key, std::string_view text, const FieldRang
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (!whole || !(static_cast<double>(value) >= range.low && static_cast<double>(value) <= range.high)) {
     constexpr bool integer = std::is_integral_v<Number>;
-    throw RequestError(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", key, text,
-                                   integer ? "an integer" : "a number", range.low, range.high));
+    throw InvalidArgument(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", key, text,
+                                      integer ? "an integer" : "a number", range.low, range.high));
   }
   return value;
 }
@@ -53,8 +53,8 @@ void parse_field(std::string_view key, std::string_view text, double& member, co
 void parse_field(std::string_view key, std::string_view text, std::string& member, TextCheck check) {
   try {
     check(std::string(text));
-  } catch (const RequestError& error) {
-    throw RequestError(fmt::format("{} = '{}': {}", key, text, error.what()));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{} = '{}': {}", key, text, error.what()));
   }
   member = text;
 }
@@ -150,14 +150,14 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
     parse_field(key, value, member, rule);
     found = true;
   });
-  if (!found) throw RequestError(unknown_name("key", key, field_names()));
+  if (!found) throw InvalidArgument(unknown_name("key", key, field_names()));
 }
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
   const Json fields = to_json(config);
   const auto field = fields.find(std::string(field_called(key)));
   if (field == fields.end() && find_option(key) != nullptr) return "";
-  if (field == fields.end()) throw RequestError(unknown_name("key", key, field_names()));
+  if (field == fields.end()) throw InvalidArgument(unknown_name("key", key, field_names()));
   return field->is_string() ? field->get<std::string>() : field->dump();
 }
 
@@ -200,13 +200,13 @@ Execution execution_of(const TrainConfig& config) {
   const auto execution = parse_enum<Execution>("execution", config.execution);
   const PrecisionPolicy policy = resolve_policy(config);
   if (execution == Execution::emulated && policy.products.order == AccumulateOrder::fast) {
-    throw RequestError("accumulate = " + to_string(policy.products) +
-                       " has no order that could be emulated; give execution = native, or another model");
+    throw InvalidArgument("accumulate = " + to_string(policy.products) +
+                          " has no order that could be emulated; give execution = native, or another model");
   }
   if (execution == Execution::emulated) return execution;
   if (config.device != name_of(Device::cuda)) {
-    throw RequestError("execution = native: device = " + config.device +
-                       " has no memory of 16 bits; give device = cuda, or execution = emulated");
+    throw InvalidArgument("execution = native: device = " + config.device +
+                          " has no memory of 16 bits; give device = cuda, or execution = emulated");
   }
   check_native(policy);
   return execution;

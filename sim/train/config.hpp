@@ -65,12 +65,12 @@ struct TrainConfig {
 };
 
 /// Sets the field called `key` from text; `scaler` is another name of loss_scale, and an option of loss
-/// scalers is a key too. Throws RequestError for an unknown key (the nearest is offered) or
+/// scalers is a key too. Throws InvalidArgument for an unknown key (the nearest is offered) or
 /// a value that is malformed or out of range (the range is given).
 void set_field(TrainConfig& config, std::string_view key, std::string_view value);
 
 /// The field's value as `set_field` takes it, empty of a scaler's option that is left out. Throws
-/// RequestError for an unknown key.
+/// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
 /// Every key and its value, in order; of the scalers' options those that are set.
@@ -86,8 +86,8 @@ struct FieldDescription {
 /// The policy that the config names, with the roles and accumulation models that it overrides.
 [[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);
 
-/// Throws RequestError where the config asks for native execution but not for a device and formats that have
-/// it.
+/// Throws InvalidArgument where the config asks for native execution but not for a device and formats that
+/// have it.
 [[nodiscard]] Execution execution_of(const TrainConfig& config);
 
 /// The same config with every policy setting and every option of its loss scaler written out: what

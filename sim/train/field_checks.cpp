@@ -7,7 +7,7 @@
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
-#include "sim/train/parts.hpp"
+#include "sim/train/build.hpp"
 
 namespace halfscope {
 
@@ -64,7 +64,8 @@ void check_role(const std::string& text) {
 void check_optimizer_state(const std::string& text) {
   check_role(text);
   if (!text.empty() && parse_quantizer(text).rounding == Rounding::stochastic) {
-    throw RequestError("the update's arithmetic cannot be rounded stochastically; choose another rounding");
+    throw InvalidArgument(
+        "the update's arithmetic cannot be rounded stochastically; choose another rounding");
   }
 }
 

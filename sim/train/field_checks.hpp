@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// Throws RequestError where the text cannot be a field's value. An empty text leaves a role, the products or
-/// the sums as the policy has them.
+/// Throws InvalidArgument where the text cannot be a field's value. An empty text leaves a role, the products
+/// or the sums as the policy has them.
 using TextCheck = void (*)(const std::string& text);
 
 void any_text(const std::string& text);

@@ -8,7 +8,7 @@
 
 #include <halfscope/format/round.hpp>
 
-#include "sim/train/parts.hpp"
+#include "sim/train/build.hpp"
 
 namespace halfscope {
 namespace {

@@ -22,7 +22,7 @@ Json overflow_json(const StepObservations& seen) {
   if (!seen.first_overflow) return {};
   Json json{{"pass", std::string(name_of(seen.first_overflow->pass))},
             {"cause", std::string(name_of(seen.first_overflow->cause))}};
-  json.update(to_json(seen.first_overflow->culprit));
+  json.update(to_json(seen.first_overflow->source));
   json["before"] = Json::array();
   for (const TraceRecord& record : seen.trace) json["before"].push_back(to_json(record));
   return json;

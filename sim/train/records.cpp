@@ -19,12 +19,12 @@ Json to_json(const TensorCounters& c) {
   members.emplace_back("role", std::string(name_of(c.role)));
   members.emplace_back("scale", c.scale);
   members.emplace_back("elements", c.elements);
-  members.emplace_back("zeros", c.tally.zeros);
-  members.emplace_back("flushed", c.tally.flushed);
-  members.emplace_back("subnormal", c.tally.subnormal);
-  members.emplace_back("overflow", c.tally.overflow);
-  members.emplace_back("nonfinite", c.tally.nonfinite);
-  members.emplace_back("max_abs", shortest(c.tally.max_abs));
+  members.emplace_back("zeros", c.counters.zeros);
+  members.emplace_back("flushed", c.counters.flushed);
+  members.emplace_back("subnormal", c.counters.subnormal);
+  members.emplace_back("overflow", c.counters.overflow);
+  members.emplace_back("nonfinite", c.counters.nonfinite);
+  members.emplace_back("max_abs", shortest(c.counters.max_abs));
   return members;
 }
 
@@ -55,8 +55,9 @@ std::string histogram_members(const ExponentHistogram& histogram) {
   while (last > first && histogram.count(last) == 0) --last;
   std::string members = fmt::format(R"("first_exponent":{})", first);
   for (const auto& [key, field] :
-       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::pow2),
-        std::pair("top", &BinadeCounts::top), std::pair("subnormal_carry", &BinadeCounts::ts)}) {
+       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::at_power_of_two),
+        std::pair("top", &BinadeCounts::rounds_to_overflow),
+        std::pair("subnormal_carry", &BinadeCounts::rounds_to_normal)}) {
     members.append(",\"").append(key).append("\":");
     for (int exponent = first; exponent <= last; ++exponent) {
       const fmt::format_int count(histogram.binade(exponent).*field);
@@ -85,7 +86,8 @@ Json to_json(const GradientRecord& gradients) {
 
 const Json& member(const Json& record, const char* key) {
   const auto found = record.find(key);
-  if (found == record.end()) throw RequestError(fmt::format("histogram record: it lacks the key '{}'", key));
+  if (found == record.end())
+    throw InvalidArgument(fmt::format("histogram record: it lacks the key '{}'", key));
   return *found;
 }
 
@@ -127,14 +129,15 @@ ExponentHistogram histogram_of(const Json& record) {
   const std::int64_t first = member(record, "first_exponent").get<std::int64_t>() - lowest_binade;
   const auto size = static_cast<std::int64_t>(all.size());
   if (first < 0 || first + size > static_cast<std::int64_t>(counts.binades.size())) {
-    throw RequestError("histogram record: binades outside -149 to 127");
+    throw InvalidArgument("histogram record: binades outside -149 to 127");
   }
   for (const auto& [key, field] :
-       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::pow2),
-        std::pair("top", &BinadeCounts::top), std::pair("subnormal_carry", &BinadeCounts::ts)}) {
+       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::at_power_of_two),
+        std::pair("top", &BinadeCounts::rounds_to_overflow),
+        std::pair("subnormal_carry", &BinadeCounts::rounds_to_normal)}) {
     const Json& list = member(record, key);
     if (list.size() != all.size()) {
-      throw RequestError(
+      throw InvalidArgument(
           fmt::format("histogram record: {} has {} binades, counts has {}", key, list.size(), all.size()));
     }
     for (std::size_t i = 0; i < list.size(); ++i) {

@@ -26,7 +26,7 @@ std::string records_up_to(const std::filesystem::path& path, const SafetensorsFi
       std::from_chars(entry->second.data(), entry->second.data() + entry->second.size(), length).ec !=
           std::errc{} ||
       length > text.size()) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: it is shorter than its checkpoint says; remove the run's folder and start again",
                     printable(path)));
   }
@@ -40,7 +40,7 @@ void check_format_version(const Json& json, const std::filesystem::path& path) {
   const auto version = json.is_object() ? json.find("format_version") : json.end();
   if (!json.is_object() || version == json.end() || *version != results_format_version) {
     const std::string found = json.is_object() && version != json.end() ? version->dump() : "none";
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: results format {} found, this halfscope reads format {}; use the halfscope that "
                     "wrote it, or run again into another folder",
                     printable(path), found, results_format_version));
@@ -79,7 +79,7 @@ void RunFolder::check_same(const TrainConfig& config) const {
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
     if (found != stored.end() && *found == value) continue;
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: the run has {} = {}, now {} is asked for; give the run's own settings or another "
                     "--out",
                     printable(path_ / "config.json"), key, found == stored.end() ? "nothing" : found->dump(),

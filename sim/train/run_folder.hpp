@@ -23,7 +23,8 @@ struct RunIdentity {
   std::int64_t seed = 0;
 };
 
-/// Throws RequestError where `json`, read from `path`, has another format version than this program writes.
+/// Throws InvalidArgument where `json`, read from `path`, has another format version than this program
+/// writes.
 void check_format_version(const Json& json, const std::filesystem::path& path);
 
 class RunFolder {
@@ -38,7 +39,7 @@ class RunFolder {
 
   /// Makes the folder and writes config, environment and the status RUNNING.
   void begin(const TrainConfig& config) const;
-  /// Throws RequestError unless the folder's config is this one: a resumed run must be the same run.
+  /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
   void check_same(const TrainConfig& config) const;
 
   /// Records and checkpoint of the same step. The checkpoint is written last and holds the records' lengths,

@@ -48,7 +48,7 @@ bool wants_graph(Device device) {
   const char* const variable = std::getenv("HALFSCOPE_CUDA_GRAPH");
   const std::string value = variable == nullptr ? "off" : variable;
   if (value != "on" && value != "off")
-    throw RequestError("HALFSCOPE_CUDA_GRAPH = '" + value + "': give on or off");
+    throw InvalidArgument("HALFSCOPE_CUDA_GRAPH = '" + value + "': give on or off");
   return value == "on" && device == Device::cuda;
 }
 
@@ -103,7 +103,7 @@ StepRecord Trainer::step() {
       .layerwise = layerwise_of(*scaler_, caster_.policy()),
       .execution = execution_};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
-  const StepNumbers numbers = run_passes(context, batch, record);
+  const StepScalars numbers = run_passes(context, batch, record);
   if (is_due(config_.shadow_every, record.step)) {
     record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
                            [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
@@ -119,7 +119,7 @@ StepRecord Trainer::step() {
   return record;
 }
 
-StepNumbers Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
+StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
   if (config_.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
   QueuedNumbers queued;
@@ -131,7 +131,7 @@ StepNumbers Trainer::run_passes(const StepContext& context, const Batch& batch, 
     queued = queue_numbers(caster_, tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
-  const StepNumbers numbers = collect_numbers(caster_, queued);
+  const StepScalars numbers = collect_numbers(caster_, queued);
   record.loss = numbers.loss;
   if (!record.gradients) return numbers;
   record.gradients->finite = std::isfinite(numbers.largest);
@@ -166,7 +166,7 @@ StepObservations Trainer::look_at_step(const StepContext& context, const Batch& 
 StepObservations Trainer::look_at_update(const StepContext& context) {
   StepObservations seen;
   Caster caster(fp32_policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
-  caster.begin_step({context.step, 1, &seen, Pass::update});
+  caster.begin_step({context.step, 1, &seen, TrainingPass::update});
   for (Parameter& parameter : model_.store->parameters) {
     for (const float factor : {factors_.unscale, factors_.clip}) {
       if (factor != 1.0f) scale(parameter.gradient.values(), factor, parameter.gradient.values());

@@ -9,10 +9,10 @@
 
 #include "sim/data/sampler.hpp"
 #include "sim/models/model.hpp"
+#include "sim/train/build.hpp"
 #include "sim/train/config.hpp"
-#include "sim/train/parts.hpp"
-#include "sim/train/shadow.hpp"
-#include "sim/train/step_numbers.hpp"
+#include "sim/train/fp32_reference.hpp"
+#include "sim/train/step_scalars.hpp"
 
 namespace halfscope {
 
@@ -35,7 +35,7 @@ struct StepRecord {
   bool diverged = false;  ///< an infinity or a NaN has reached the master weights
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
-  std::vector<ShadowRecord> shadow{};  ///< on every shadow_every-th step and on the first
+  std::vector<Fp32Comparison> shadow{};  ///< on every shadow_every-th step and on the first
 };
 
 struct Evaluation {
@@ -51,7 +51,7 @@ struct GradientFactors {
 
 class Trainer {
  public:
-  /// Throws RequestError where the config asks for something that is not there. `dataset` outlives the
+  /// Throws InvalidArgument where the config asks for something that is not there. `dataset` outlives the
   /// trainer.
   Trainer(const TrainConfig& config, const Dataset& dataset);
 
@@ -66,15 +66,15 @@ class Trainer {
 
   /// Weights, running statistics, optimizer and scaler: all that later steps depend on, in host memory.
   [[nodiscard]] SafetensorsFile checkpoint();
-  /// Throws RequestError where the checkpoint is of another network or lacks something.
+  /// Throws InvalidArgument where the checkpoint is of another network or lacks something.
   void restore(const SafetensorsFile& checkpoint);
 
  private:
   /// Runs forward and backward, measures the gradients and records what there is to say of them.
-  StepNumbers run_passes(const StepContext& context, const Batch& batch, StepRecord& record);
+  StepScalars run_passes(const StepContext& context, const Batch& batch, StepRecord& record);
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
   /// whether the weights are finite after it.
-  bool update_weights(const StepNumbers& numbers, double scale, double rate);
+  bool update_weights(const StepScalars& numbers, double scale, double rate);
   /// The same with a kernel for each operation, on either device.
   void update_in_passes(float unscale);
   /// The same on the device, a kernel for each parameter; nothing is waited for but the trackers' counts.

@@ -12,11 +12,12 @@ namespace {
 double metadata_number(const SafetensorsFile& checkpoint, const std::string& key) {
   const auto entry = checkpoint.metadata.find(key);
   double value = 0;
-  if (entry == checkpoint.metadata.end()) throw RequestError("checkpoint: its metadata lacks '" + key + "'");
+  if (entry == checkpoint.metadata.end())
+    throw InvalidArgument("checkpoint: its metadata lacks '" + key + "'");
   const std::string& text = entry->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    throw RequestError("checkpoint: metadata '" + key + "' is no number: '" + text + "'");
+    throw InvalidArgument("checkpoint: metadata '" + key + "' is no number: '" + text + "'");
   }
   return value;
 }
@@ -50,10 +51,10 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
     const auto stored = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
                                      [&](const NamedArray& tensor) { return tensor.name == entry.name; });
     if (stored == checkpoint.tensors.end())
-      throw RequestError("checkpoint: it lacks the tensor " + entry.name);
+      throw InvalidArgument("checkpoint: it lacks the tensor " + entry.name);
     if (stored->array.shape() != entry.array->shape()) {
-      throw RequestError(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
-                                     to_string(stored->array.shape()), to_string(entry.array->shape())));
+      throw InvalidArgument(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
+                                        to_string(stored->array.shape()), to_string(entry.array->shape())));
     }
     *entry.array = stored->array.to(device_);
   }

@@ -19,10 +19,10 @@ bool is_finite(std::uint32_t magnitude) {
 
 }  // namespace
 
-bool Trainer::update_weights(const StepNumbers& numbers, double loss_scale, double rate) {
+bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, double rate) {
   optimizer_->begin_step(rate);
   for (Parameter& parameter : model_.store->parameters)
-    parameter.gradient = stored(std::move(parameter.gradient), Storage::float32);
+    parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
   const auto unscale = static_cast<float>(1 / loss_scale);
   if (caster_.tells_later()) {
     return update_in_one_pass(

@@ -17,12 +17,12 @@ TEST_CASE("every listed accumulation model is read and printed under its name", 
 
 TEST_CASE("a wrong accumulation model is named with the nearest right one", "[accumulate]") {
   for (const char* wrong : {"fp16_sequental", "sequential", "fp16_", "", "fp17_sequential", "fp16_chunked"}) {
-    const std::string message = message_of<RequestError>([&] { (void)parse_accumulate_model(wrong); });
+    const std::string message = message_of<InvalidArgument>([&] { (void)parse_accumulate_model(wrong); });
     CHECK(message.find("did you mean 'fp16_") + message.find("did you mean 'fp32_") != 2 * std::string::npos);
   }
   for (const char* chunk :
        {"fp16_chunked(0)", "fp16_chunked(-4)", "fp16_chunked(x)", "fp16_chunked(9999999)"}) {
-    CHECK(message_of<RequestError>([&] { (void)parse_accumulate_model(chunk); }).find("chunk of 1 to") !=
+    CHECK(message_of<InvalidArgument>([&] { (void)parse_accumulate_model(chunk); }).find("chunk of 1 to") !=
           std::string::npos);
   }
 }
@@ -35,7 +35,7 @@ TEST_CASE("a tensor core is named by its generation, and by its operands unless 
   CHECK(to_string(model) == "bf16_tensor_core(ampere)");
   CHECK(to_string(parse_accumulate_model("fp16_tensor_core(hopper)")) == "tensor_core(hopper)");
   const auto message = [](const char* text) {
-    return message_of<RequestError>([&] { (void)parse_accumulate_model(text); });
+    return message_of<InvalidArgument>([&] { (void)parse_accumulate_model(text); });
   };
   CHECK(message("tensor_core(hoper)").find("did you mean 'hopper'") != std::string::npos);
   CHECK(message("tensor_core(hopper").find("tensor core ''") != std::string::npos);
@@ -48,7 +48,7 @@ TEST_CASE("products are rounded once each; a tensor core's operands first", "[ac
   CHECK(accumulate_products(a, b, parse_accumulate_model("fp32_sequential")) == 2050.0f);
   CHECK(accumulate_products(a, b, parse_accumulate_model("fp16_sequential")) == 2048.0f);
   CHECK(accumulate_products(a, b, parse_accumulate_model("tensor_core(hopper)")) == 2049.0f);
-  CHECK_THROWS_AS(accumulate(a, parse_accumulate_model("tensor_core(hopper)")), RequestError);
+  CHECK_THROWS_AS(accumulate(a, parse_accumulate_model("tensor_core(hopper)")), InvalidArgument);
 }
 
 TEST_CASE("Kahan's compensation keeps what a sequential sum loses", "[accumulate][known]") {

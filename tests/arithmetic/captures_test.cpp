@@ -139,7 +139,7 @@ TEST_CASE("a function's capture holds what is not the rounded exact value", "[ca
 TEST_CASE("what is no capture is refused", "[captures]") {
   const std::string good = to_text(synthetic("zeros_f16_f32"));
   const auto refusal = [](const std::string& text) {
-    return message_of<RequestError>([&] { (void)parse_capture(text); });
+    return message_of<InvalidArgument>([&] { (void)parse_capture(text); });
   };
   check_says(refusal(""), {"first line"});
   check_says(refusal(R"({"set": "nonesuch"})"), {"no set 'nonesuch'"});

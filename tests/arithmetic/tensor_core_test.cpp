@@ -149,7 +149,7 @@ TEST_CASE("FP8 on the FP16 tensor core adds c last, in IEEE arithmetic", "[tenso
 }
 
 TEST_CASE("a tensor core without the formats is refused", "[tensor_core]") {
-  CHECK(message_of<RequestError>([] { (void)tensor_core_step({volta}, bf16, fp32); }) ==
+  CHECK(message_of<InvalidArgument>([] { (void)tensor_core_step({volta}, bf16, fp32); }) ==
         "the volta tensor core has no products of bf16 that add up in fp32");
 }
 

@@ -49,8 +49,8 @@ void against_eigen(benchmark::State& state, Isa isa, const AccumulateModel& mode
     (void)iteration;
     fastest_eigen = std::min(fastest_eigen, seconds([&] { eigen_c.noalias() = eigen_a * eigen_b; }));
     const double time = seconds([&] {
-      gemm({a.data(), rows.values(), columns.values(), MatrixLayout::plain, size}, {b.data(), size, size}, c,
-           model);
+      gemm({a.data(), rows.values(), columns.values(), MatrixLayout::row_major, size}, {b.data(), size, size},
+           c, model);
     });
     fastest = std::min(fastest, time);
     state.SetIterationTime(time);

@@ -58,7 +58,7 @@ nlohmann::ordered_json description_of(std::string_view name) {
     header["instruction"] = "function";
     header["outputs"] = 65536;
   } else {
-    throw RequestError(fmt::format("capture: there is no set '{}'", name));
+    throw InvalidArgument(fmt::format("capture: there is no set '{}'", name));
   }
   return header;
 }
@@ -76,25 +76,25 @@ Word parse_hex(const std::string& text) {
   Word word = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), word, 16);
   if (text.size() != 2 * sizeof(Word) || error != std::errc{} || end != text.data() + text.size())
-    throw RequestError(fmt::format("capture: '{}' is no word of {} hex digits", text, 2 * sizeof(Word)));
+    throw InvalidArgument(fmt::format("capture: '{}' is no word of {} hex digits", text, 2 * sizeof(Word)));
   return word;
 }
 
 std::string field_of(const nlohmann::ordered_json& header, const char* name) {
   if (!header.contains(name) || !header[name].is_string())
-    throw RequestError(fmt::format("capture: the header has no text '{}'", name));
+    throw InvalidArgument(fmt::format("capture: the header has no text '{}'", name));
   return header[name].get<std::string>();
 }
 
 nlohmann::ordered_json parse_header(const std::string& line) {
   auto header = nlohmann::ordered_json::parse(line, nullptr, false);
   if (header.is_discarded() || !header.is_object())
-    throw RequestError("capture: the first line is no JSON object");
+    throw InvalidArgument("capture: the first line is no JSON object");
   const auto described = description_of(field_of(header, "set"));
   for (const auto& [key, value] : described.items()) {
     if (!header.contains(key) || header[key] != value) {
-      throw RequestError(fmt::format("capture: {} should be {}: this was made with another table of sets",
-                                     key, value.dump()));
+      throw InvalidArgument(fmt::format("capture: {} should be {}: this was made with another table of sets",
+                                        key, value.dump()));
     }
   }
   return header;
@@ -104,16 +104,16 @@ void check_counts(const Capture& capture, std::size_t stored, std::size_t output
   const bool is_function = find_set(capture.set) == nullptr;
   const std::size_t digests = is_function ? 1 : (outputs + outputs_per_digest - 1) / outputs_per_digest;
   if (capture.results.size() != stored || capture.digests.size() != digests) {
-    throw RequestError(fmt::format("capture: {} holds {} results and {} digests instead of {} and {}",
-                                   capture.set, capture.results.size(), capture.digests.size(), stored,
-                                   digests));
+    throw InvalidArgument(fmt::format("capture: {} holds {} results and {} digests instead of {} and {}",
+                                      capture.set, capture.results.size(), capture.digests.size(), stored,
+                                      digests));
   }
 }
 
 TensorCore core_of(const Capture& capture) {
   int major = 0, minor = 0;
   if (std::sscanf(capture.origin.capability.c_str(), "%d.%d", &major, &minor) != 2)
-    throw RequestError(fmt::format("capture: '{}' is no compute capability", capture.origin.capability));
+    throw InvalidArgument(fmt::format("capture: '{}' is no compute capability", capture.origin.capability));
   return tensor_core_of_capability({major, minor});
 }
 
@@ -169,7 +169,7 @@ Capture make_capture(std::string_view set, const CaptureOrigin& origin,
     return capture;
   }
   const CaptureFunction* function = find_function(set);
-  if (function == nullptr) throw RequestError(fmt::format("capture: there is no set '{}'", set));
+  if (function == nullptr) throw InvalidArgument(fmt::format("capture: there is no set '{}'", set));
   const std::vector<std::uint32_t> exact = exact_results(*function);
   for (std::size_t code = 0; code < exact.size(); ++code) {
     if (results[code] != exact[code])
@@ -204,11 +204,12 @@ Capture parse_capture(std::string_view text) {
                   .results = {},
                   .digests = {}};
   std::string word;
-  if (!(lines >> word) || word != "results") throw RequestError("capture: the second line is not 'results'");
+  if (!(lines >> word) || word != "results")
+    throw InvalidArgument("capture: the second line is not 'results'");
   while (lines >> word && word != "digests") capture.results.push_back(parse_hex<std::uint32_t>(word));
   while (lines >> word) capture.digests.push_back(parse_hex<std::uint64_t>(word));
   if (!header.contains("stored") || !header["stored"].is_number_unsigned())
-    throw RequestError("capture: the header has no number 'stored'");
+    throw InvalidArgument("capture: the header has no number 'stored'");
   check_counts(capture, header["stored"].get<std::size_t>(), header["outputs"].get<std::size_t>());
   return capture;
 }
@@ -217,7 +218,7 @@ CaptureComparison compare_with_model(const Capture& capture) {
   if (const CaptureSet* set = find_set(capture.set)) return compare_set(capture, *set);
   if (const CaptureFunction* function = find_function(capture.set))
     return compare_function(capture, *function);
-  throw RequestError(fmt::format("capture: there is no set '{}'", capture.set));
+  throw InvalidArgument(fmt::format("capture: there is no set '{}'", capture.set));
 }
 
 }  // namespace halfscope

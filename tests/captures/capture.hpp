@@ -42,7 +42,7 @@ inline constexpr std::size_t outputs_per_digest = 4096, stored_outputs = 1024;
 [[nodiscard]] Capture make_capture(std::string_view set, const CaptureOrigin& origin,
                                    const std::vector<std::uint32_t>& results);
 [[nodiscard]] std::string to_text(const Capture& capture);
-/// Throws RequestError saying what is wrong with the text, also where the set is not what it is now.
+/// Throws InvalidArgument saying what is wrong with the text, also where the set is not what it is now.
 [[nodiscard]] Capture parse_capture(std::string_view text);
 
 /// What the model of the capability's tensor core makes of a set: all of its results.
@@ -56,7 +56,7 @@ struct CaptureComparison {
   std::string first{};        ///< describes the first that differs
   bool binding = true;        ///< false where the model is no claim: cuBLAS, approximate functions
 };
-/// Throws RequestError where there is no such set, or no model for its capability.
+/// Throws InvalidArgument where there is no such set, or no model for its capability.
 [[nodiscard]] CaptureComparison compare_with_model(const Capture& capture);
 
 }  // namespace halfscope

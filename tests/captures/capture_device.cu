@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-template <StoredType input, StoredType sum>
+template <DType input, DType sum>
 using Kind = ordered::Variant<input, sum, ordered::Along::depth, ordered::Along::depth>;
 
 #ifdef __CUDA_ARCH__
@@ -25,7 +25,7 @@ __device__ std::uint32_t pair_at(const std::uint16_t* codes, std::int64_t at, st
 template <typename V, int terms>
 __global__ void mma_kernel(DeviceTiles tiles, int depth) {
 #ifdef __CUDA_ARCH__
-  constexpr bool wide = V::sum == StoredType::f32;
+  constexpr bool wide = V::sum == DType::f32;
   const std::int64_t tile = blockIdx.x;
   const int row = static_cast<int>(threadIdx.x) / 4, pair = static_cast<int>(threadIdx.x) % 4 * 2;
   const std::uint16_t* a = tiles.a + tile * 16 * depth;
@@ -65,9 +65,9 @@ __global__ void mma_kernel(DeviceTiles tiles, int depth) {
 template <int terms>
 void launch_mma(const CaptureSet& set, const DeviceTiles& tiles) {
   const auto blocks = static_cast<unsigned>(set.tiles);
-  constexpr auto f16 = StoredType::f16, f32 = StoredType::f32;
-  if (set.input == StoredType::bf16) {
-    mma_kernel<Kind<StoredType::bf16, f32>, terms><<<blocks, 32>>>(tiles, set.depth);
+  constexpr auto f16 = DType::f16, f32 = DType::f32;
+  if (set.input == DType::bf16) {
+    mma_kernel<Kind<DType::bf16, f32>, terms><<<blocks, 32>>>(tiles, set.depth);
   } else if (set.sum == f16) {
     mma_kernel<Kind<f16, f16>, terms><<<blocks, 32>>>(tiles, set.depth);
   } else {
@@ -80,7 +80,7 @@ void launch_mma(const CaptureSet& set, const DeviceTiles& tiles) {
 std::vector<std::uint32_t> run_cublas(const CaptureSet& set, const DeviceTiles& tiles) {
   const TileExtents extents = extents_of(set.instruction);
   const auto outputs = static_cast<std::size_t>(outputs_of(set));
-  const bool wide = set.sum == StoredType::f32;
+  const bool wide = set.sum == DType::f32;
   const DeviceMemory c(std::vector<std::uint16_t>(outputs * (wide ? 2 : 1)));
   gemm_cublas({.rows = extents.rows,
                .depth = set.depth,

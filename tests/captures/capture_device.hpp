@@ -9,15 +9,15 @@
 
 namespace halfscope {
 
-/// All results of a set, tile after tile, row after row. Throws RunError where CUDA fails.
+/// All results of a set, tile after tile, row after row. Throws RuntimeFailure where CUDA fails.
 [[nodiscard]] std::vector<std::uint32_t> run_set(const CaptureSet& set);
-/// A function's results for all 65,536 codes. Throws RequestError for one that is not known.
+/// A function's results for all 65,536 codes. Throws InvalidArgument for one that is not known.
 [[nodiscard]] std::vector<std::uint32_t> run_function(std::string_view name);
 
 /// Why the device cannot run the set, or nothing: wgmma needs capability 9.0, other sets 8.0.
 [[nodiscard]] std::string obstacle_to(const CaptureSet& set);
 
-/// The device, and what it is driven by. Throws RunError without a device.
+/// The device, and what it is driven by. Throws RuntimeFailure without a device.
 [[nodiscard]] CaptureOrigin capture_origin();
 /// The toolkit of this build, "13.0".
 [[nodiscard]] std::string toolkit_version();

@@ -53,7 +53,7 @@ std::vector<std::uint32_t> run_function(std::string_view name) {
          functions[static_cast<std::size_t>(index)].name != name)
     ++index;
   if (index == static_cast<int>(functions.size()))
-    throw RequestError("capture: no function " + std::string(name));
+    throw InvalidArgument("capture: no function " + std::string(name));
   const DeviceMemory results(std::vector<std::uint32_t>(65536));
   function_kernel<<<256, 256>>>(index, static_cast<std::uint32_t*>(results.data()));
   cuda::check(cudaGetLastError(), "capture: function of FP16");

@@ -10,12 +10,12 @@
 namespace halfscope {
 namespace {
 
-FloatFormat format_named(StoredType type) {
-  return type == StoredType::f16 ? fp16 : type == StoredType::bf16 ? bf16 : fp32;
+FloatFormat format_named(DType type) {
+  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
 }
 
-std::uint32_t code_of_sum(float x, StoredType sum) {
-  if (sum == StoredType::f32) return to_bits(x);
+std::uint32_t code_of_sum(float x, DType sum) {
+  if (sum == DType::f32) return to_bits(x);
   return std::isnan(x) ? 0x7FFFu : encode(x, fp16);
 }
 
@@ -55,7 +55,7 @@ std::uint32_t half_of(double x) {
 TensorCoreStep step_of_instruction(const CaptureSet& set, const TensorCore& core) {
   TensorCoreStep step = tensor_core_step(core, format_named(set.input), format_named(set.sum));
   const bool is_wgmma = set.instruction == CaptureInstruction::wgmma_m64n8k16;
-  if (is_wgmma && set.sum == StoredType::f16) step.zero_exponent = -133;
+  if (is_wgmma && set.sum == DType::f16) step.zero_exponent = -133;
   return step;
 }
 

@@ -22,8 +22,8 @@ struct Element {
 };
 
 FloatFormat format_of_operand(const CaptureSet& set, Operand operand) {
-  const StoredType type = operand == Operand::c ? set.sum : set.input;
-  return type == StoredType::f16 ? fp16 : type == StoredType::bf16 ? bf16 : fp32;
+  const DType type = operand == Operand::c ? set.sum : set.input;
+  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
 }
 
 std::uint32_t sign_of(const FloatFormat& format, bool negative) {
@@ -59,7 +59,7 @@ std::uint32_t zero_code(const Element& e, const FloatFormat& format) {
 /// 2^-71).
 std::uint32_t tiny_code(const CaptureSet& set, const Element& e, const FloatFormat& format) {
   if (e.operand == Operand::c) return sign_of(format, random_sign(e));
-  const bool narrow = set.input == StoredType::f16;
+  const bool narrow = set.input == DType::f16;
   const bool is_a = e.operand == Operand::a;
   const int exponent = is_a ? (narrow ? -24 : -75) : static_cast<int>(e.bits >> 8 & 7u) - (narrow ? 10 : 80);
   const double significand = is_a ? 1 + (e.bits & 3u) : 1 + (e.bits & 1u) * 0.5;
@@ -85,7 +85,7 @@ std::uint32_t cancelling_code(const CaptureSet& set, const Element& e, const Flo
   const double significand = 1 + (e.bits & 0x3FFu) * 0x1p-10;
   const double sign = random_sign(e) ? -1 : 1;
   if (e.operand == Operand::c) {
-    const int exponent = set.sum == StoredType::f16 ? -14 : -18;
+    const int exponent = set.sum == DType::f16 ? -14 : -18;
     return code_of(e.bits >> 10 & 1u ? 0.0 : std::ldexp(sign * significand, exponent), format);
   }
   const bool is_a = e.operand == Operand::a;

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <halfscope/core/dtype.hpp>
 #include <halfscope/core/names.hpp>
-#include <halfscope/format/stored_type.hpp>
 
 namespace halfscope {
 
@@ -35,8 +35,8 @@ inline constexpr std::array<std::string_view, 8> enum_names<CaptureNumbers>{
 struct CaptureSet {
   std::string_view name;
   CaptureInstruction instruction;
-  StoredType input;
-  StoredType sum;
+  DType input;
+  DType sum;
   CaptureNumbers numbers;
   int depth;
   int tiles;
@@ -68,7 +68,7 @@ struct TileExtents {
 namespace detail {
 using enum CaptureInstruction;
 using enum CaptureNumbers;
-inline constexpr auto in_f16 = StoredType::f16, in_bf16 = StoredType::bf16, in_f32 = StoredType::f32;
+inline constexpr auto in_f16 = DType::f16, in_bf16 = DType::bf16, in_f32 = DType::f32;
 }  // namespace detail
 
 /// One line per set. 8192 tiles of mma, or 2048 of wgmma, are 2^20 outputs.

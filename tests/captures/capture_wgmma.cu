@@ -87,7 +87,7 @@ __global__ void wgmma_kernel(DeviceTiles tiles, int depth) {
 
 void launch_wgmma(const CaptureSet& set, const DeviceTiles& tiles) {
   const auto blocks = static_cast<unsigned>(set.tiles);
-  if (set.sum == StoredType::f32) {
+  if (set.sum == DType::f32) {
     wgmma_kernel<float, 4><<<blocks, 128>>>(tiles, set.depth);
   } else {
     wgmma_kernel<std::uint32_t, 2><<<blocks, 128>>>(tiles, set.depth);

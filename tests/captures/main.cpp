@@ -28,7 +28,7 @@ std::string verdict_of(const CaptureComparison& comparison) {
 }
 
 /// Counts what is said of captures.
-struct Tally {
+struct CountSums {
   int equal = 0, different = 0, other = 0, skipped = 0;
 
   void add(const std::string& name, const CaptureComparison& comparison) {
@@ -46,7 +46,7 @@ void write_capture(const std::filesystem::path& folder, const Capture& capture) 
   const std::filesystem::path path = folder / (capture.set + ".capture");
   std::ofstream file(path);
   file << to_text(capture);
-  if (!file.flush()) throw RunError(fmt::format("capture: {} cannot be written", path.string()));
+  if (!file.flush()) throw RuntimeFailure(fmt::format("capture: {} cannot be written", path.string()));
 }
 
 Status capture_all(const std::filesystem::path& folder) {
@@ -54,11 +54,11 @@ Status capture_all(const std::filesystem::path& folder) {
   const CaptureOrigin origin = capture_origin();
   std::cout << fmt::format("{} ({}), driver {}, toolkit {}\n", origin.device, origin.capability,
                            origin.driver, origin.toolkit);
-  Tally tally;
+  CountSums counters;
   const auto take = [&](std::string_view name, const std::vector<std::uint32_t>& results) {
     const Capture capture = make_capture(name, origin, results);
     write_capture(folder, capture);
-    tally.add(capture.set, compare_with_model(capture));
+    counters.add(capture.set, compare_with_model(capture));
   };
   for (const CaptureSet& set : capture_sets) {
     const std::string obstacle = obstacle_to(set);
@@ -66,24 +66,24 @@ Status capture_all(const std::filesystem::path& folder) {
       take(set.name, run_set(set));
       continue;
     }
-    ++tally.skipped;
+    ++counters.skipped;
     std::cout << fmt::format("{:<24} skipped: {}\n", set.name, obstacle);
   }
   for (const CaptureFunction& function : capture_functions())
     take(function.name, run_function(function.name));
-  return tally.status();
+  return counters.status();
 }
 
 Status check_files(std::span<const std::string> paths) {
-  Tally tally;
+  CountSums counters;
   for (const std::string& path : paths) {
     std::ifstream file(path);
-    if (!file) throw RequestError(fmt::format("capture: {} cannot be read", path));
+    if (!file) throw InvalidArgument(fmt::format("capture: {} cannot be read", path));
     std::ostringstream text;
     text << file.rdbuf();
-    tally.add(path, compare_with_model(parse_capture(text.str())));
+    counters.add(path, compare_with_model(parse_capture(text.str())));
   }
-  return tally.status();
+  return counters.status();
 }
 
 Status run(const std::vector<std::string>& words) {
@@ -93,7 +93,7 @@ Status run(const std::vector<std::string>& words) {
   }
   if (words.size() == 2 && words[0] == "--out") return capture_all(words[1]);
   if (words.size() > 1 && words[0] == "--check") return check_files(std::span(words).subspan(1));
-  throw RequestError("usage: halfscope_capture --out FOLDER | --check FILE... | --toolkit");
+  throw InvalidArgument("usage: halfscope_capture --out FOLDER | --check FILE... | --toolkit");
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Status run(const std::vector<std::string>& words) {
 int main(int count, char** words) {
   try {
     return halfscope::run({words + 1, words + count});
-  } catch (const halfscope::RequestError& error) {
+  } catch (const halfscope::InvalidArgument& error) {
     std::cerr << "halfscope_capture: " << error.what() << '\n';
     return halfscope::wrong_request;
   } catch (const std::exception& error) {

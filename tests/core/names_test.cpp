@@ -27,13 +27,13 @@ TEST_CASE("enumerators are found by their names", "[names]") {
   }
   CHECK(name_of(Rounding::stochastic) == "stochastic");
   CHECK(name_of(Overflow::saturate) == "saturate");
-  check_says(message_of<RequestError>([] { (void)parse_enum<Rounding>("rounding", "nearest_evn"); }),
+  check_says(message_of<InvalidArgument>([] { (void)parse_enum<Rounding>("rounding", "nearest_evn"); }),
              {"unknown rounding 'nearest_evn'", "did you mean 'nearest_even'?", "to_odd"});
 }
 
 TEST_CASE("table entries are found by their names", "[names]") {
   CHECK(find_in_table("format", "bf16", format_catalogue).format == bf16);
-  check_says(message_of<RequestError>([] { (void)find_in_table("format", "bf61", format_catalogue); }),
+  check_says(message_of<InvalidArgument>([] { (void)find_in_table("format", "bf61", format_catalogue); }),
              {"unknown format 'bf61'", "did you mean 'bf16'?", "fp8_e4m3"});
 }
 

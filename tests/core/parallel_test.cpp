@@ -54,8 +54,8 @@ TEST_CASE("ranges cover everything and do not depend on the threads", "[parallel
 }
 
 TEST_CASE("fewer than one thread is refused", "[parallel]") {
-  check_says(message_of<RequestError>([] { set_thread_count(0); }), {"0", "1 or more"});
-  CHECK_THROWS_AS(set_thread_count(-3), RequestError);
+  check_says(message_of<InvalidArgument>([] { set_thread_count(0); }), {"0", "1 or more"});
+  CHECK_THROWS_AS(set_thread_count(-3), InvalidArgument);
   CHECK(thread_count() >= 1);
 }
 

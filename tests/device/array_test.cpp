@@ -15,9 +15,9 @@ TEST_CASE("shapes are counted and printed", "[array]") {
   CHECK(element_count({257, 259}) == 257 * 259);
   CHECK(to_string(Shape{2, 3, 4}) == "(2, 3, 4)");
   CHECK(to_string(Shape{}) == "()");
-  check_says(message_of<RequestError>([] { (void)element_count({2, -1}); }), {"(2, -1)"});
+  check_says(message_of<InvalidArgument>([] { (void)element_count({2, -1}); }), {"(2, -1)"});
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
-  check_says(message_of<RequestError>([&] { (void)element_count({huge, huge}); }), {"memory"});
+  check_says(message_of<InvalidArgument>([&] { (void)element_count({huge, huge}); }), {"memory"});
 }
 
 TEST_CASE("elements are where they were put", "[array]") {
@@ -25,11 +25,11 @@ TEST_CASE("elements are where they were put", "[array]") {
   CHECK(a.size() == 6);
   CHECK(a.extent(1) == 3);
   CHECK(a.device() == Device::cpu);
-  CHECK(a.storage() == Storage::float32);
+  CHECK(a.dtype() == DType::f32);
   CHECK(a[4] == 5);
   a[4] = -5;
   CHECK(a.values()[4] == -5);
-  CHECK_THROWS_AS(Array::from({2, 2}, {1, 2, 3}), RequestError);
+  CHECK_THROWS_AS(Array::from({2, 2}, {1, 2, 3}), InvalidArgument);
 }
 
 TEST_CASE("memory is aligned, zeros are zero also in memory used before", "[array]") {
@@ -61,7 +61,7 @@ TEST_CASE("a reshape keeps the elements", "[array]") {
   a.reshape({3, 2});
   CHECK(a.shape() == Shape{3, 2});
   CHECK(a[5] == 6);
-  check_says(message_of<RequestError>([&] { a.reshape({4}); }), {"(3, 2)", "(4)"});
+  check_says(message_of<InvalidArgument>([&] { a.reshape({4}); }), {"(3, 2)", "(4)"});
 }
 
 }  // namespace

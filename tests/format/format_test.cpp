@@ -40,7 +40,7 @@ TEST_CASE("limits agree with the definition for every format", "[format]") {
     const reference::Limits limits = reference::limits(format);
     CHECK(max_finite(format) == limits.max_finite);
     CHECK(std::ldexp(1.0, format.min_exponent()) == limits.min_normal);
-    const bool flushed = format.subnormals == Subnormals::flushed;
+    const bool flushed = format.subnormals == Subnormals::flush_to_zero;
     CHECK(format.lowest_exponent() == format.min_exponent() - (flushed ? 0 : format.mantissa_bits));
   }
 }

@@ -6,6 +6,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace halfscope;
   return fuzz_file(bytes, size, [](InputFile file) {
-    read_all_tensors(*open_npy(std::move(file), "input", StoredType::bf16));
+    read_all_tensors(*open_npy(std::move(file), "input", DType::bf16));
   });
 }

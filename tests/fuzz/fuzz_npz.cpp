@@ -6,5 +6,5 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace halfscope;
   return fuzz_file(bytes, size,
-                   [](InputFile file) { read_all_tensors(*open_npz(std::move(file), StoredType::bf16)); });
+                   [](InputFile file) { read_all_tensors(*open_npz(std::move(file), DType::bf16)); });
 }

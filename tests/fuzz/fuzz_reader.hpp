@@ -1,4 +1,5 @@
-// What all fuzz targets do with an input: open it as a file, read it, and accept no error but a RequestError.
+// What all fuzz targets do with an input: open it as a file, read it, and accept no error but a
+// InvalidArgument.
 #pragma once
 
 #include <sys/mman.h>
@@ -51,14 +52,14 @@ inline void read_all_tensors(const TensorFile& file) {
   }
 }
 
-/// Runs `read` on the input as a file. Any error but a RequestError of one line escapes, which ends the
+/// Runs `read` on the input as a file. Any error but a InvalidArgument of one line escapes, which ends the
 /// fuzzer.
 template <typename Read>
 int fuzz_file(const std::uint8_t* bytes, std::size_t size, Read&& read) {
   const MemoryFile input(bytes, size);
   try {
     read(InputFile(input.path()));
-  } catch (const RequestError& error) {
+  } catch (const InvalidArgument& error) {
     const std::string_view message = error.what();
     if (message.size() > 1000 || message.find('\n') != std::string_view::npos) std::abort();
   }

@@ -34,7 +34,7 @@ void dump(const TensorFile& file) {
 
 int main(int count, char** words) {
   try {
-    if (count != 2) throw halfscope::RequestError("usage: dump_tensors FILE");
+    if (count != 2) throw halfscope::InvalidArgument("usage: dump_tensors FILE");
     halfscope::dump(*halfscope::open_tensor_file(words[1]));
   } catch (const halfscope::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

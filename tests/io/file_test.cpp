@@ -62,7 +62,7 @@ TEST_CASE("writing goes through a symbolic link and keeps it", "[file]") {
     CHECK(read_file(folder.path() / "real" / "target") == contents);
   }
   std::filesystem::create_symlink("loop", folder / "loop");
-  check_says(message_of<RunError>([&] { write_file(folder / "loop", "new"); }),
+  check_says(message_of<RuntimeFailure>([&] { write_file(folder / "loop", "new"); }),
              {(folder / "loop").string(), "symbolic links"});
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("a file that does not fit leaves the old one and no rest", "[file]") {
   std::string message;
   {
     const FileSizeLimit limit(4096);
-    message = message_of<RunError>([&] { write_file(folder / "data", std::string(10000, 'n')); });
+    message = message_of<RuntimeFailure>([&] { write_file(folder / "data", std::string(10000, 'n')); });
   }
   check_says(message, {(folder / "data").string(), "File too large"});
   CHECK(read_file(folder / "data") == "old");
@@ -84,7 +84,7 @@ TEST_CASE("a path that cannot be written is named with the reason", "[file]") {
   folder.put("file", "old");
   create_folder(folder / "folder");
   const auto says = [&](const std::filesystem::path& path, const std::string& reason) {
-    check_says(message_of<RunError>([&] { write_file(path, "new"); }), {printable(path), reason});
+    check_says(message_of<RuntimeFailure>([&] { write_file(path, "new"); }), {printable(path), reason});
   };
   says(folder / "file/below", "Not a directory");
   says(folder / "missing/below", "No such file or directory");
@@ -100,7 +100,7 @@ TEST_CASE("a path that cannot be read is named with the reason", "[file]") {
   const TemporaryFolder folder;
   folder.put("file", "contents");
   const auto says = [&](const std::filesystem::path& path, const std::string& reason) {
-    check_says(message_of<RequestError>([&] { static_cast<void>(read_file(path)); }),
+    check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_file(path)); }),
                {printable(path), reason});
   };
   says(folder / "missing", "No such file or directory");
@@ -111,7 +111,7 @@ TEST_CASE("a path that cannot be read is named with the reason", "[file]") {
 
 TEST_CASE("a message is one line even for a name of several", "[file]") {
   const TemporaryFolder folder;
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_file(folder / "a\nb")); }), {"a?b"});
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_file(folder / "a\nb")); }), {"a?b"});
 }
 
 TEST_CASE("folders are made with those above them, and again", "[file]") {
@@ -124,7 +124,7 @@ TEST_CASE("folders are made with those above them, and again", "[file]") {
 
   folder.put("file", "");
   for (const char* name : {"file", "file/below"}) {
-    check_says(message_of<RunError>([&] { create_folder(folder / name); }),
+    check_says(message_of<RuntimeFailure>([&] { create_folder(folder / name); }),
                {(folder / name).string(), "folder"});
   }
 }

@@ -21,11 +21,11 @@ namespace {
 const std::vector<float> numbers{1.5f, -2, 0, -0.0f, 6e-8f, 65504};
 
 /// What opening `contents` under the file name `name` is refused with; the message names the file.
-std::string refusal(std::string_view name, std::string_view contents, std::optional<StoredType> raw = {}) {
+std::string refusal(std::string_view name, std::string_view contents, std::optional<DType> raw = {}) {
   const TemporaryFolder folder;
   const auto path = folder.put(name, contents);
   const std::string message =
-      message_of<RequestError>([&] { static_cast<void>(open_tensor_file(path, raw)); });
+      message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path, raw)); });
   check_says(message, {path.string()});
   CHECK(message.size() < 500 + path.string().size());
   return message;
@@ -45,7 +45,7 @@ TEST_CASE("a safetensors file gives its tensors in the order of their data", "[t
   REQUIRE(file->tensors().size() == 3);
   const StoredTensor& first = file->tensors()[0];
   CHECK(first.name == "b");
-  CHECK(first.type == StoredType::f32);
+  CHECK(first.type == DType::f32);
   CHECK(first.shape == std::vector<std::int64_t>{2, 3});
   CHECK(first.elements == 6);
   CHECK(first.access == Access::random);
@@ -148,22 +148,22 @@ TEST_CASE("big-endian arrays are read right", "[tensor_file][npy]") {
 TEST_CASE("raw bytes of .npy have the type that the caller names", "[tensor_file][npy]") {
   const TemporaryFolder folder;
   const auto path = folder.put("a.npy", npy_bytes("<V2", "(1,)", little_endian(0xC0A0, 2)));
-  CHECK(elements_of(*open_tensor_file(path, StoredType::bf16)) == std::vector{-5.0f});
-  check_says(message_of<RequestError>([&] { static_cast<void>(open_tensor_file(path)); }),
+  CHECK(elements_of(*open_tensor_file(path, DType::bf16)) == std::vector{-5.0f});
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path)); }),
              {path.string(), "\"<V2\"", "bfloat16", "--dtype"});
-  CHECK_THROWS_AS(open_tensor_file(path, StoredType::f8_e4m3), RequestError);
+  CHECK_THROWS_AS(open_tensor_file(path, DType::f8_e4m3), InvalidArgument);
 }
 
 TEST_CASE("raw files are elements of the given type", "[tensor_file]") {
   const TemporaryFolder folder;
   const auto path = folder.put("grads.bin", bytes_of(numbers));
-  const auto file = open_tensor_file(path, StoredType::f32);
+  const auto file = open_tensor_file(path, DType::f32);
   REQUIRE(file->tensors().size() == 1);
   CHECK(file->tensors()[0].name == "grads");
   CHECK(bytes_of(elements_of(*file)) == bytes_of(numbers));
-  CHECK(open_tensor_file(path, StoredType::f8_e5m2)->tensors()[0].elements == 24);
-  check_says(refusal("odd.bin", "1234567", StoredType::f16), {"7 bytes", "f16"});
-  check_says(refusal("empty.bin", "", StoredType::f16), {"is empty"});
+  CHECK(open_tensor_file(path, DType::f8_e5m2)->tensors()[0].elements == 24);
+  check_says(refusal("odd.bin", "1234567", DType::f16), {"7 bytes", "f16"});
+  check_says(refusal("empty.bin", "", DType::f16), {"is empty"});
   check_says(refusal("grads.bin", "1234"), {".npy", ".npz", ".safetensors", "--dtype"});
 }
 
@@ -176,8 +176,8 @@ std::vector<std::uint16_t> many_halves() {
 
 TEST_CASE("any range of any type is those elements of the file", "[tensor_file]") {
   const TemporaryFolder folder;
-  for (std::size_t t = 0; t < enum_names<StoredType>.size(); ++t) {
-    const auto type = static_cast<StoredType>(t);
+  for (std::size_t t = 0; t < enum_names<DType>.size(); ++t) {
+    const auto type = static_cast<DType>(t);
     INFO(name_of(type));
     const std::string bytes = bytes_of(uniform_floats(17'500 * bytes_per_element(type), -1, 1, 3));
     std::vector<float> whole(70'000);  // more than a step of any type holds
@@ -197,25 +197,25 @@ TEST_CASE("any range of any type is those elements of the file", "[tensor_file]"
 
 TEST_CASE("a range outside the tensor is refused", "[tensor_file]") {
   const TemporaryFolder folder;
-  const auto file = open_tensor_file(folder.put("h.raw", bytes_of(many_halves())), StoredType::f16);
+  const auto file = open_tensor_file(folder.put("h.raw", bytes_of(many_halves())), DType::f16);
   for (const auto& [first, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {-1, 1}, {0, 40'001}, {40'000, 1}, {1, -1}, {1, std::numeric_limits<std::int64_t>::max()}}) {
     INFO(first << " " << count);
-    CHECK_THROWS_AS(file->read(0, first, count, [](std::span<const float>) {}), RequestError);
+    CHECK_THROWS_AS(file->read(0, first, count, [](std::span<const float>) {}), InvalidArgument);
   }
 }
 
 TEST_CASE("what is no file is refused at once", "[tensor_file]") {
   const TemporaryFolder folder;
   for (const char* name : {"missing.npy", "missing.safetensors", "missing.bin"}) {
-    check_says(message_of<RequestError>([&] { static_cast<void>(open_tensor_file(folder / name)); }),
+    check_says(message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(folder / name)); }),
                {name, "No such file"});
   }
   std::filesystem::create_directory(folder / "folder.npy");
-  check_says(message_of<RequestError>([&] { static_cast<void>(open_tensor_file(folder / "folder.npy")); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(folder / "folder.npy")); }),
              {"folder.npy", "is a folder"});
   REQUIRE(::mkfifo((folder / "pipe.npy").c_str(), 0600) == 0);
-  check_says(message_of<RequestError>([&] { static_cast<void>(open_tensor_file(folder / "pipe.npy")); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(folder / "pipe.npy")); }),
              {"pipe.npy", "not a regular file"});
   for (const char* name : {"empty.npy", "empty.safetensors"}) check_says(refusal(name, ""), {name});
 }
@@ -223,10 +223,10 @@ TEST_CASE("what is no file is refused at once", "[tensor_file]") {
 TEST_CASE("a file that is cut while it is read is an error with the byte", "[tensor_file]") {
   const TemporaryFolder folder;
   const auto path = folder.put("h.raw", bytes_of(many_halves()));
-  const auto file = open_tensor_file(path, StoredType::f16);
+  const auto file = open_tensor_file(path, DType::f16);
   std::filesystem::resize_file(path, 50'000);
   CHECK(elements_of(*file, 0, 0, 25'000).size() == 25'000);
-  check_says(message_of<RequestError>([&] { static_cast<void>(elements_of(*file)); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(elements_of(*file)); }),
              {path.string(), "byte 50000", "80000"});
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <halfscope/device/readback.hpp>
-#include <halfscope/stats/update_loss.hpp>
+#include <halfscope/stats/lost_updates.hpp>
 
 #include "lib/nn/elementwise.hpp"
 #include "tests/support/device_parity.hpp"
@@ -97,7 +97,7 @@ Told in_one_pass(const Making& making, const Spans& s) {
 void check(const Making& making, const std::vector<std::vector<float>>& arrays) {
   if (!can_use_device()) return;
   std::vector<Told> results;
-  check_twins(arrays, [&](const Spans& s) {
+  check_device_parity(arrays, [&](const Spans& s) {
     results.push_back(active_device() == Device::cuda ? in_one_pass(making, s) : in_passes(making, s));
   });
   REQUIRE(results.size() == 2);
@@ -111,7 +111,7 @@ TEST_CASE("an update in one pass is the update in passes", "[kernel][update][cud
   const Quantizer stochastic{bf16, Rounding::stochastic};
   const WeightStorage nearest{{fp16}, {fp16}, {}};
   const WeightStorage random{{bf16}, stochastic, {.seed = 0, .step = 17, .site = 4}};
-  for (const std::size_t size : twin_sizes) {
+  for (const std::size_t size : parity_sizes) {
     std::vector<float> gradient = uniform_floats(size, -1, 1, 1);
     for (std::size_t i = 0; i < size; ++i) gradient[i] *= i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e-6f : 1e3f;
     const std::vector<std::vector<float>> ordinary{gradient, uniform_floats(size, -1, 1, 2),

@@ -1,4 +1,4 @@
-// Every kernel's twin on the device gives the bits of the kernel on the CPU.
+// Device parity of element-wise kernels: the bits of the kernel on the CPU.
 #include <halfscope/device/array.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/round.hpp>
@@ -11,26 +11,29 @@
 namespace halfscope {
 namespace {
 
-TEST_CASE("element-wise twins", "[kernel][elementwise][cuda]") {
-  for (const std::size_t size : twin_sizes) {
-    check_twins({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { relu(s[0], s[1]); });
-    check_twins({mixed_floats(size), random_floats(size)}, [](const Spans& s) { relu_gradient(s[0], s[1]); });
-    check_twins({mixed_floats(size), random_floats(size)}, [](const Spans& s) { add(s[0], s[1]); });
-    check_twins({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { scale(s[0], 0.3f, s[1]); });
-    check_twins({mixed_floats(7), mixed_floats(7 * size)}, [](const Spans& s) { add_to_rows(s[0], s[1]); });
-    check_twins({mixed_floats(3 * size), mixed_floats(3 * size)},
-                [&](const Spans& s) { transpose(s[0], 3, static_cast<std::int64_t>(size), s[1]); });
+TEST_CASE("device parity of element-wise loops", "[kernel][elementwise][cuda]") {
+  for (const std::size_t size : parity_sizes) {
+    check_device_parity({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { relu(s[0], s[1]); });
+    check_device_parity({mixed_floats(size), random_floats(size)},
+                        [](const Spans& s) { relu_gradient(s[0], s[1]); });
+    check_device_parity({mixed_floats(size), random_floats(size)}, [](const Spans& s) { add(s[0], s[1]); });
+    check_device_parity({mixed_floats(size), mixed_floats(size)},
+                        [](const Spans& s) { scale(s[0], 0.3f, s[1]); });
+    check_device_parity({mixed_floats(7), mixed_floats(7 * size)},
+                        [](const Spans& s) { add_to_rows(s[0], s[1]); });
+    check_device_parity({mixed_floats(3 * size), mixed_floats(3 * size)},
+                        [&](const Spans& s) { transpose(s[0], 3, static_cast<std::int64_t>(size), s[1]); });
   }
-  check_twins({mixed_floats(2 * 5 * 7 * 3), mixed_floats(2 * 9 * 11 * 3)}, [](const Spans& s) {
+  check_device_parity({mixed_floats(2 * 5 * 7 * 3), mixed_floats(2 * 9 * 11 * 3)}, [](const Spans& s) {
     pad_images(s[0], {2, 5, 7, 3}, 2, s[1]);
   });
 }
 
-TEST_CASE("the largest magnitude of a twin", "[kernel][elementwise][cuda]") {
-  for (const std::size_t size : twin_sizes) {
+TEST_CASE("the largest magnitude on the device", "[kernel][elementwise][cuda]") {
+  for (const std::size_t size : parity_sizes) {
     for (const auto& values : {mixed_floats(size), std::vector<float>(size, -0.25f)}) {
       std::vector<float> result(2);
-      check_twins({values, result}, [](const Spans& s) {
+      check_device_parity({values, result}, [](const Spans& s) {
         const float largest = largest_magnitude(s[0]);
         const float finite = all_finite(s[0]) ? 1.0f : 0.0f;
         const Array found = Array::from({2}, {largest, finite});
@@ -40,7 +43,7 @@ TEST_CASE("the largest magnitude of a twin", "[kernel][elementwise][cuda]") {
   }
 }
 
-TEST_CASE("twins of rounding", "[kernel][round][cuda]") {
+TEST_CASE("device parity of rounding", "[kernel][round][cuda]") {
   const RandomStream stream{.seed = 0x123456789ABCDEF, .step = 17, .site = 4};
   for (const FloatFormat& format : formats_under_test()) {
     std::vector<float> values = boundary_floats(format);
@@ -48,7 +51,7 @@ TEST_CASE("twins of rounding", "[kernel][round][cuda]") {
     values.insert(values.end(), random.begin(), random.end());
     for (const Quantizer& q : quantizers_of(format)) {
       INFO(to_string(q));
-      check_twins({values, values}, [&](const Spans& s) { round(s[0], s[1], q, stream); });
+      check_device_parity({values, values}, [&](const Spans& s) { round(s[0], s[1], q, stream); });
     }
   }
 }
@@ -65,7 +68,7 @@ TEST_CASE("arrays go to the device and come back", "[array][cuda]") {
   CHECK(Array({3}).device() == Device::cuda);
   CHECK(Array::zeros({3}).to(Device::cpu)[2] == 0);
   CHECK(Array::from({}, {42.0f}).item() == 42);
-  CHECK_THROWS_AS(there.item(), RequestError);
+  CHECK_THROWS_AS(there.item(), InvalidArgument);
   CHECK(Memory<std::int32_t>::from(std::vector<std::int32_t>{7, 8}).to_host() ==
         std::vector<std::int32_t>{7, 8});
   const DeviceScope back(Device::cpu);
@@ -76,14 +79,14 @@ TEST_CASE("a build without CUDA refuses the device, and the simulated one refuse
           "[kernel][cuda]") {
   if (describe_cuda_device()) return;
   if (can_use_device()) {
-    check_says(message_of<RequestError>([] { const DeviceScope scope(Device::cuda); }),
+    check_says(message_of<InvalidArgument>([] { const DeviceScope scope(Device::cuda); }),
                {"built without CUDA"});
     const SimulatedDevice simulated;
     const DeviceScope scope(Device::cuda);
     std::vector<float> host(4);
-    check_says(message_of<RunError>([&] { scale(host, 2, host); }), {"memory of the host"});
+    check_says(message_of<RuntimeFailure>([&] { scale(host, 2, host); }), {"memory of the host"});
   } else {
-    check_says(message_of<RunError>([] { const DeviceScope scope(Device::cuda); }), {"device cuda"});
+    check_says(message_of<RuntimeFailure>([] { const DeviceScope scope(Device::cuda); }), {"device cuda"});
   }
 }
 

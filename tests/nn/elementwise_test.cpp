@@ -112,10 +112,10 @@ TEST_CASE("add_to_rows, transpose and pad_images", "[elementwise]") {
 
 TEST_CASE("element-wise kernels reject sizes that differ", "[elementwise]") {
   std::vector<float> three(3), four(4);
-  CHECK_THROWS_AS(relu(three, four), RequestError);
-  CHECK_THROWS_AS(add(three, four), RequestError);
-  CHECK_THROWS_AS(add_to_rows(three, four), RequestError);
-  CHECK_THROWS_AS(transpose(four, 2, 3, four), RequestError);
+  CHECK_THROWS_AS(relu(three, four), InvalidArgument);
+  CHECK_THROWS_AS(add(three, four), InvalidArgument);
+  CHECK_THROWS_AS(add_to_rows(three, four), InvalidArgument);
+  CHECK_THROWS_AS(transpose(four, 2, 3, four), InvalidArgument);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_CASE("with FP16 state an epsilon of 1e-8 and a small square are zero, and 0
   CHECK(second[0] == 0.0f);
   CHECK_FALSE(std::isfinite(update[0]));
   CHECK_THROWS_AS(adam_update(gradient, step, parse_quantizer("fp16/stochastic"), first, second, update),
-                  RequestError);
+                  InvalidArgument);
 }
 
 }  // namespace

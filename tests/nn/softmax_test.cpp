@@ -113,16 +113,16 @@ TEST_CASE("softmax's gradient is the probability less one at the label, times th
 TEST_CASE("softmax says which label or size is wrong", "[softmax]") {
   std::vector<float> x(6), p(6), loss(2);
   const AccumulateModel model;
-  check_says(message_of<RequestError>([&] {
+  check_says(message_of<InvalidArgument>([&] {
                softmax_cross_entropy(x, std::vector<std::int32_t>{0, 3}, model, p, loss);
              }),
              {"label 3", "row 1", "[0, 3)"});
   std::vector<float> small(5);
   CHECK_THROWS_AS(softmax_cross_entropy(x, std::vector<std::int32_t>{0, 1}, model, small, loss),
-                  RequestError);
+                  InvalidArgument);
   CHECK_THROWS_AS(softmax_cross_entropy(x, std::vector<std::int32_t>{0, 1},
                                         parse_accumulate_model("tensor_core(hopper)"), p, loss),
-                  RequestError);
+                  InvalidArgument);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TrainConfig parse(std::span<const std::string> settings) {
   TrainConfig config{.observe_every = 0};
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos) throw RequestError("'" + setting + "': give key=value");
+    if (equals == std::string::npos) throw InvalidArgument("'" + setting + "': give key=value");
     set_field(config, setting.substr(0, equals), setting.substr(equals + 1));
   }
   return config;
@@ -65,7 +65,7 @@ int main(int count, char** arguments) {
   const std::vector<std::string> words(arguments + 1, arguments + count);
   try {
     if (words.empty())
-      throw halfscope::RequestError("usage: export_training FILE.safetensors [key=value ...]");
+      throw halfscope::InvalidArgument("usage: export_training FILE.safetensors [key=value ...]");
     halfscope::write_safetensors(words[0], halfscope::train(halfscope::parse(std::span(words).subspan(1))));
   } catch (const std::exception& error) {
     fmt::print(stderr, "export_training: {}\n", error.what());

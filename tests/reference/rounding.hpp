@@ -80,7 +80,7 @@ inline double round(double x, const Quantizer& q, std::uint32_t random_bits = 0)
     const double unit = std::ldexp(binade, -q.format.mantissa_bits);
     const double steps = magnitude / unit;  // exact: unit is a power of two
     result = (std::floor(steps) + (goes_up(steps, negative, q.rounding, random_bits) ? 1 : 0)) * unit;
-    if (q.format.subnormals == Subnormals::flushed && result < limit.min_normal) result = 0;
+    if (q.format.subnormals == Subnormals::flush_to_zero && result < limit.min_normal) result = 0;
     if (result > limit.max_finite)
       result = overflows_outward(q.rounding, negative) ? beyond(q) : limit.max_finite;
   }

@@ -76,7 +76,7 @@ TEST_CASE("headroom stays between floor and ceiling, and gradients of zero limit
   // One good step is enough to begin the count again.
   (void)scaler->update({.finite = true, .max_abs = 1});
   for (int i = 0; i < 9; ++i) CHECK(scaler->update({.finite = false}));
-  check_says(message_of<RunError>([&] { (void)scaler->update({.finite = false}); }),
+  check_says(message_of<RuntimeFailure>([&] { (void)scaler->update({.finite = false}); }),
              {"not a scaling problem", "scale of 16"});
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("the layer-wise scale of nothing is 1, and what would overflow is scal
                               .weight_max_abs = 4,
                               .fan_in = 64};
   CHECK(layerwise_scale(large) == 0.25);  // 65504 / 64 / 4000 = 0.256
-  CHECK_THROWS_AS(layerwise_scale(large, {.underflow_share = 0}), RequestError);
+  CHECK_THROWS_AS(layerwise_scale(large, {.underflow_share = 0}), InvalidArgument);
 }
 
 }  // namespace

@@ -76,13 +76,13 @@ TEST_CASE("a replay flushes what the histogram says", "[scaling][replay]") {
     CHECK(*result.flushed() == Approx(flushed));
   }
   const auto popart = scaler_called("popart", {});
-  check_says(message_of<RequestError>([&] { (void)replay(*popart, {{.step = 3, .max_abs = 1}}); }),
+  check_says(message_of<InvalidArgument>([&] { (void)replay(*popart, {{.step = 3, .max_abs = 1}}); }),
              {"step 3", "record_gradients=histogram"});
 }
 
 TEST_CASE("a scale that is chosen inside the backward pass is not replayed", "[scaling][replay]") {
   const auto scaler = scaler_called("layerwise", {});
-  check_says(message_of<RequestError>([&] { const ScalerReplay refused(*scaler); }),
+  check_says(message_of<InvalidArgument>([&] { const ScalerReplay refused(*scaler); }),
              {"layerwise", "backward pass", "a trace does not hold"});
 }
 

@@ -135,7 +135,7 @@ TEST_CASE("scalers that give up say so", "[scaling]") {
     settings["initial_scale"] = 4;
     const auto scaler = scaler_called(row.scaler, settings);
     for (int i = 0; i < row.survives; ++i) CHECK(scaler->update({.finite = false}));
-    check_says(message_of<RunError>([&] { (void)scaler->update({.finite = false}); }), row.says);
+    check_says(message_of<RuntimeFailure>([&] { (void)scaler->update({.finite = false}); }), row.says);
   }
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("a scaler restored half-way goes on as one that never stopped", "[scal
       const double max_abs = std::exp2(-12.0 + 6.0 * static_cast<double>(random.uniform(i)));
       try {
         (void)scaler.update(gradients_at(scaler.scale(), max_abs, histogram));
-      } catch (const RunError&) {
+      } catch (const RuntimeFailure&) {
         FAIL("the trace ends the run");
       }
     };
@@ -175,26 +175,26 @@ TEST_CASE("a scaler restored half-way goes on as one that never stopped", "[scal
 }
 
 TEST_CASE("options are checked against the scaler and the table", "[scaling]") {
-  check_says(message_of<RequestError>([] {
+  check_says(message_of<InvalidArgument>([] {
                (void)scaler_called("static", {{"hysteresis", 2}});
              }),
              {"hysteresis", "static", "initial_scale"});
-  check_says(message_of<RequestError>([] {
+  check_says(message_of<InvalidArgument>([] {
                (void)scaler_called("none", {{"initial_scale", 2}});
              }),
              {"initial_scale", "none"});
-  check_says(message_of<RequestError>([] {
+  check_says(message_of<InvalidArgument>([] {
                (void)scaler_called("apex_amp", {{"initial_scale", 0x1p25}});
              }),
              {"initial_scale", "apex_amp", "max_scale"});
-  check_says(message_of<RequestError>([] {
+  check_says(message_of<InvalidArgument>([] {
                (void)scaler_called("megatron", {{"initial_scale", 0.5}});
              }),
              {"min_scale = 1"});
   const auto& interval = find_in_table("option", "growth_interval", scaler_option_table);
   CHECK(parse_scaler_option(interval, "12") == 12);
   for (const char* text : {"", "0", "1.5", "ten", "nan", "12 "}) {
-    check_says(message_of<RequestError>([&] { (void)parse_scaler_option(interval, text); }),
+    check_says(message_of<InvalidArgument>([&] { (void)parse_scaler_option(interval, text); }),
                {"growth_interval", "an integer"});
   }
   for (const ScalerEntry& entry : scaler_table) {

@@ -1,7 +1,7 @@
 // The config: every field can be set, printed and refused; the policy that it resolves to.
 #include "sim/train/config.hpp"
 
-#include "sim/train/parts.hpp"
+#include "sim/train/build.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -21,7 +21,7 @@ TEST_CASE("every field of a resolved config can be set to what it prints", "[con
 TEST_CASE("a wrong key or value is refused with what would be right", "[config]") {
   TrainConfig config;
   const auto message = [&](const char* key, const char* value) {
-    return message_of<RequestError>([&] { set_field(config, key, value); });
+    return message_of<InvalidArgument>([&] { set_field(config, key, value); });
   };
   check_says(message("stpes", "5"), {"unknown key 'stpes'", "did you mean 'steps'"});
   check_says(message("steps", "0"), {"steps = '0'", "an integer from 1 to"});
@@ -63,12 +63,12 @@ TEST_CASE("a config holds the options of its own loss scaler, all of them once r
   CHECK(get_field(config, "scaler") == "megatron");
   CHECK(to_json(resolved({.loss_scale = "64"}))["initial_scale"] == 64);
   const auto refusal = [](const TrainConfig& wrong) {
-    return message_of<RequestError>([&] { (void)resolved(wrong); });
+    return message_of<InvalidArgument>([&] { (void)resolved(wrong); });
   };
   check_says(refusal({.loss_scale = "none", .scaler_options = {{"hysteresis", 3}}}), {"hysteresis", "none"});
   check_says(refusal({.loss_scale = "64", .scaler_options = {{"initial_scale", 3}}}),
              {"initial_scale", "64"});
-  check_says(message_of<RequestError>([&] { set_field(config, "hysteresis", "0"); }),
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "hysteresis", "0"); }),
              {"hysteresis", "integer"});
 }
 

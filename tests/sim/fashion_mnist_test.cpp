@@ -38,7 +38,7 @@ std::string refusal(const std::string& name, const std::string& contents) {
   files[name] = contents;
   put_all(folder, files);
   const auto message =
-      message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); });
+      message_of<InvalidArgument>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); });
   check_says(message, {folder.path().string()});
   return message;
 }
@@ -71,7 +71,7 @@ TEST_CASE("an example out of range is refused", "[fashion_mnist]") {
   const auto data = open_fashion_mnist({.data = folder.path()});
   for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{1} << 62}) {
     const std::array<std::int64_t, 2> indices{0, wrong};
-    check_says(message_of<RequestError>([&] { static_cast<void>(data->batch(Split::test, indices)); }),
+    check_says(message_of<InvalidArgument>([&] { static_cast<void>(data->batch(Split::test, indices)); }),
                {"test example " + std::to_string(wrong), "0 to 1"});
   }
 }
@@ -87,11 +87,11 @@ TEST_CASE("files may be plain or gzip, each for itself", "[fashion_mnist]") {
 
 TEST_CASE("a missing folder says how to get the data", "[fashion_mnist]") {
   const TemporaryFolder folder;
-  check_says(
-      message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder / "absent"})); }),
-      {(folder / "absent").string(), "apt install dataset-fashion-mnist", "--data FOLDER",
-       "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-       "t10k-labels-idx1-ubyte"});
+  check_says(message_of<InvalidArgument>(
+                 [&] { static_cast<void>(open_fashion_mnist({.data = folder / "absent"})); }),
+             {(folder / "absent").string(), "apt install dataset-fashion-mnist", "--data FOLDER",
+              "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+              "t10k-labels-idx1-ubyte"});
 }
 
 TEST_CASE("each missing file is named", "[fashion_mnist]") {
@@ -100,7 +100,7 @@ TEST_CASE("each missing file is named", "[fashion_mnist]") {
     put_all(folder, small_files());
     std::filesystem::remove(folder / name);
     check_says(
-        message_of<RequestError>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); }),
+        message_of<InvalidArgument>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); }),
         {folder.path().string(), name, name + ".gz"});
   }
 }
@@ -131,12 +131,12 @@ TEST_CASE("every data set is found by name, and no other", "[datasets]") {
   for (const DatasetEntry& entry : datasets) {
     INFO(entry.name);
     CHECK_FALSE(entry.summary.empty());
-    check_says(message_of<RequestError>(
+    check_says(message_of<InvalidArgument>(
                    [&] { static_cast<void>(open_dataset(entry.name, {.data = folder / "absent"})); }),
                {std::string(entry.name), "absent"});
   }
   CHECK(open_dataset("fashion_mnist", {.data = folder.path()})->size(Split::test) == 2);
-  check_says(message_of<RequestError>(
+  check_says(message_of<InvalidArgument>(
                  [&] { static_cast<void>(open_dataset("fashionmnist", {.data = folder.path()})); }),
              {"unknown data set 'fashionmnist'", "did you mean 'fashion_mnist'"});
 }

@@ -40,13 +40,13 @@ TEST_CASE("a loss scale far too large overflows first next to the loss, in the b
   REQUIRE(record.overflow);
   REQUIRE(record.overflow->first_overflow);
   const FirstOverflow& first = *record.overflow->first_overflow;
-  CHECK(first.pass == Pass::backward);
+  CHECK(first.pass == TrainingPass::backward);
   CHECK(first.cause == OverflowCause::cast);
-  CHECK(first.culprit.tensor == "fc2");
-  CHECK(first.culprit.what == "activation_gradient");
-  CHECK(first.culprit.elements == 16 * 4);
-  CHECK(first.culprit.max_abs > 65504);
-  CHECK(first.culprit.max_abs <= 0x1p30f / 16);  // scale / batch times at most 1
+  CHECK(first.source.tensor == "fc2");
+  CHECK(first.source.what == "activation_gradient");
+  CHECK(first.source.elements == 16 * 4);
+  CHECK(first.source.max_abs > 65504);
+  CHECK(first.source.max_abs <= 0x1p30f / 16);  // scale / batch times at most 1
   // The twenty before it are the forward pass's last, the newest at the end.
   const std::vector<TraceRecord>& trace = record.overflow->trace;
   REQUIRE(trace.size() == 20);
@@ -65,15 +65,15 @@ TEST_CASE("an input that FP16 does not hold is named at the step that meets it",
   CHECK(record.step > 1);
   CHECK(record.diverged);  // a constant scale takes the step nevertheless
   const FirstOverflow& first = record.overflow->first_overflow.value();
-  CHECK(first.pass == Pass::forward);
+  CHECK(first.pass == TrainingPass::forward);
   CHECK(first.cause == OverflowCause::cast);
-  CHECK(first.culprit.tensor == "input");
+  CHECK(first.source.tensor == "input");
   // Of the 64 pixels those overflow whose planted value is at least 65520.
   const std::int64_t index = 50;
   const Batch batch = small.batch(Split::train, {&index, 1});
   std::int64_t beyond = 0;
   for (const float pixel : batch.inputs.values()) beyond += std::abs(pixel) * 1e6f >= 65520 ? 1 : 0;
-  CHECK(first.culprit.nonfinite == beyond);
+  CHECK(first.source.nonfinite == beyond);
   CHECK(record.overflow->trace.empty());
 }
 
@@ -85,10 +85,10 @@ TEST_CASE("a reduction that overflows is named with its layer and step", "[overf
   REQUIRE(record.overflow);
   CHECK(record.step == planted.first_step(16, 0));
   const FirstOverflow& first = record.overflow->first_overflow.value();
-  CHECK(first.pass == Pass::forward);
+  CHECK(first.pass == TrainingPass::forward);
   CHECK(first.cause == OverflowCause::reduction);
-  CHECK(first.culprit.tensor == "bn1.mean");
-  CHECK(first.culprit.nonfinite > 0);
+  CHECK(first.source.tensor == "bn1.mean");
+  CHECK(first.source.nonfinite > 0);
   const std::vector<TraceRecord>& trace = record.overflow->trace;  // ..., conv1, then batch norm's weights
   REQUIRE(trace.size() >= 3);
   CHECK(trace[trace.size() - 3].tensor == "conv1");
@@ -105,9 +105,9 @@ TEST_CASE("an update that overflows is named with its parameter", "[overflow][kn
   REQUIRE(record.overflow);
   CHECK(record.diverged);
   const FirstOverflow& first = record.overflow->first_overflow.value();
-  CHECK(first.pass == Pass::update);
-  CHECK(first.culprit.what == "master_weight");
-  CHECK(first.culprit.nonfinite > 0);
+  CHECK(first.pass == TrainingPass::update);
+  CHECK(first.source.what == "master_weight");
+  CHECK(first.source.nonfinite > 0);
   CHECK_FALSE(record.overflow->trace.empty());
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("running an overflowing step again changes no number", "[overflow]") {
 
 TEST_CASE("a first overflow reads as a sentence", "[overflow]") {
   StepObservations seen;
-  seen.first_overflow = {Pass::backward,
+  seen.first_overflow = {TrainingPass::backward,
                          OverflowCause::cast,
                          {.tensor = "conv2.weight",
                           .what = "weight_gradient",

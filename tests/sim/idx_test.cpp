@@ -16,7 +16,7 @@ const std::string valid = idx_bytes({2, 1, 3}, "abcdef");
 std::string refusal(std::string_view bytes) {
   const TemporaryFolder folder;
   const auto path = folder.put("images.idx", bytes);
-  const auto message = message_of<RequestError>([&] { static_cast<void>(read_idx(path, 3)); });
+  const auto message = message_of<InvalidArgument>([&] { static_cast<void>(read_idx(path, 3)); });
   check_says(message, {path.string() + ": "});
   return message;
 }
@@ -90,7 +90,7 @@ TEST_CASE("every flipped byte is read or refused, never more", "[idx]") {
         changed[at] = static_cast<char>(changed[at] ^ flip);
         try {
           static_cast<void>(read_idx(folder.put("file", changed), 3));
-        } catch (const RequestError&) {  // refused, as most are
+        } catch (const InvalidArgument&) {  // refused, as most are
         }
       }
     }
@@ -99,7 +99,7 @@ TEST_CASE("every flipped byte is read or refused, never more", "[idx]") {
 
 TEST_CASE("a missing file is named", "[idx]") {
   const TemporaryFolder folder;
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_idx(folder / "absent", 3)); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_idx(folder / "absent", 3)); }),
              {(folder / "absent").string(), "No such file"});
 }
 

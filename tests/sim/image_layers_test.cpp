@@ -123,7 +123,7 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
   Parameter& weight = bench.store.add("weight", Array::zeros({3, 3, 3, 4}));
   Parameter& bias = bench.store.add("bias", Array::zeros({3}));
   const auto says = [](auto&& call, const std::vector<std::string>& parts) {
-    check_says(message_of<RequestError>(call), parts);
+    check_says(message_of<InvalidArgument>(call), parts);
   };
   says([&] { (void)conv2d(t, "c", image, {even}); }, {"layer c", "(1, 4, 4, 3)", "(2, 2, 3, 4)"});
   says([&] { (void)conv2d(t, "c", image, {.weight = weight, .stride = 0}); },

@@ -49,8 +49,8 @@ TEST_CASE("windows start at every training token and lie side by side in the tes
   CHECK(test.labels[3] == test.tokens[4]);
   // Letter 190 starts the test split, letter 185 + 4 ends training's last label.
   CHECK(test.tokens[0] == text->batch(Split::train, std::vector<std::int64_t>{190 - 26}).tokens[0]);
-  CHECK_THROWS_AS(text->batch(Split::test, std::vector<std::int64_t>{2}), RequestError);
-  CHECK_THROWS_AS(text->batch(Split::train, std::vector<std::int64_t>{-1}), RequestError);
+  CHECK_THROWS_AS(text->batch(Split::test, std::vector<std::int64_t>{2}), InvalidArgument);
+  CHECK_THROWS_AS(text->batch(Split::train, std::vector<std::int64_t>{-1}), InvalidArgument);
 }
 
 TEST_CASE("the King James Bible has 944,084 tokens of 12,831 types", "[text][known]") {
@@ -72,7 +72,7 @@ TEST_CASE("the King James Bible has 944,084 tokens of 12,831 types", "[text][kno
 TEST_CASE("a text that cannot serve is refused in one line", "[text]") {
   const TemporaryFolder folder;
   const auto refusal = [](const DatasetSpec& spec) {
-    return message_of<RequestError>([&] { (void)open_kjv_text(spec); });
+    return message_of<InvalidArgument>([&] { (void)open_kjv_text(spec); });
   };
   check_says(refusal({.data = folder / "missing.txt"}), {"missing.txt"});
   check_says(refusal({.data = folder.put("empty.txt", "")}), {"empty.txt", "no word"});

@@ -92,7 +92,7 @@ TEST_CASE("perplexity is the exponential of the mean over predictions, not over 
 
 TEST_CASE("a language model wants a text", "[language]") {
   const SmallDataset images;
-  check_says(message_of<RequestError>([&] { Trainer(config_of("gru_lm", "fp32"), images); }),
+  check_says(message_of<InvalidArgument>([&] { Trainer(config_of("gru_lm", "fp32"), images); }),
              {"gru_lm", "(time)", "(8, 8, 1)"});
 }
 

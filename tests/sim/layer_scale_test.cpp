@@ -207,7 +207,7 @@ TEST_CASE("training under the layer-wise scale flushes fewer gradients than with
     const StepRecord record = Trainer(config, dataset).step();
     ExponentHistogram all;
     std::int64_t flushed = 0;
-    for (const TensorCounters& tensor : record.observations->tensors) flushed += tensor.tally.flushed;
+    for (const TensorCounters& tensor : record.observations->tensors) flushed += tensor.counters.flushed;
     // The record's histogram is of the gradients as the optimizer gets them.
     CHECK(record.gradients->histogram->elements() > 1000);
     CHECK(record.gradients->histogram->max_abs() == Approx(*record.gradients->max_abs).epsilon(1e-3));

@@ -113,13 +113,13 @@ TEST_CASE("layers say which shapes do not fit", "[layers]") {
   Parameter& w = store.add("w", Array::zeros({5, 4}));
   Parameter& b = store.add("b", Array::zeros({4}));
   const TensorRef x = tape.input("x", Array::zeros({2, 3}));
-  CHECK(message_of<RequestError>([&] {
+  CHECK(message_of<InvalidArgument>([&] {
           (void)linear(tape, "fc", x, {w, b});
         }) == "layer fc: input (2, 3) does not fit weight (5, 4)");
-  CHECK_THROWS_AS(max_pool(tape, "pool", x), RequestError);
+  CHECK_THROWS_AS(max_pool(tape, "pool", x), InvalidArgument);
   const TensorRef odd = tape.input("odd", Array::zeros({1, 3, 4, 2}));
-  CHECK_THROWS_AS(max_pool(tape, "pool", odd), RequestError);
-  CHECK_THROWS_AS(softmax_cross_entropy(tape, "loss", x, std::vector<std::int32_t>{0, 3}), RequestError);
+  CHECK_THROWS_AS(max_pool(tape, "pool", odd), InvalidArgument);
+  CHECK_THROWS_AS(softmax_cross_entropy(tape, "loss", x, std::vector<std::int32_t>{0, 3}), InvalidArgument);
 }
 
 }  // namespace

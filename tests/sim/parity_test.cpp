@@ -30,12 +30,12 @@ TEST_CASE("a classifier trains alike on the CPU and on the device", "[parity][cu
 
 TEST_CASE("what overflows is found alike on the CPU and on the device", "[parity][cuda]") {
   TrainConfig config = watched({.policy = "fp16_mixed"});
-  const Marks culprit{R"("first_overflow":{)"};
+  const Marks source{R"("first_overflow":{)"};
   config.loss_scale = "16777216";  // gradients overflow
-  check_parity(config, SmallDataset{}, culprit);
+  check_parity(config, SmallDataset{}, source);
   config.loss_scale = "1";
   config.steps = 16;  // an epoch, so that the planted example comes
-  check_parity(config, PlantedDataset{3, 1e30f}, culprit);
+  check_parity(config, PlantedDataset{3, 1e30f}, source);
 }
 
 TEST_CASE("a residual network trains alike on the CPU and on the device", "[parity][cuda]") {
@@ -50,7 +50,7 @@ TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
   config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
   check_parity(config, SmallDataset{});
   REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "yes", 1) == 0);
-  check_says(message_of<RequestError>([&] { Trainer(config, SmallDataset{}); }),
+  check_says(message_of<InvalidArgument>([&] { Trainer(config, SmallDataset{}); }),
              {"HALFSCOPE_CUDA_GRAPH", "'yes'", "on or off"});
   REQUIRE(unsetenv("HALFSCOPE_CUDA_GRAPH") == 0);
 }

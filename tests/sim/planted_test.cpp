@@ -63,7 +63,7 @@ Json line_of(StepObservations&& observations) {
 TEST_CASE("planted underflow is found in its layer, with its fraction", "[planted][known]") {
   for (const std::size_t planted : {0u, 1u, 8u, 31u}) {
     TrackerList trackers;
-    trackers.push_back(make_gradient_underflow());
+    trackers.push_back(make_cast_statistics());
     Caster caster(fp16_mixed_policy(), 0, trackers);
     StepObservations observations;
     caster.begin_step({.step = step, .loss_scale = 8, .observations = &observations});
@@ -88,7 +88,7 @@ TEST_CASE("planted underflow is found in its layer, with its fraction", "[plante
 TEST_CASE("planted lost updates are found in their parameter, with their fraction", "[planted][known]") {
   for (const std::size_t planted : {0u, 1u, 8u, 32u}) {
     TrackerList trackers;
-    trackers.push_back(make_update_loss());
+    trackers.push_back(make_lost_updates());
     Caster caster(fp16_no_master_policy(), 0, trackers);
     StepObservations observations;
     caster.begin_step({.step = step, .observations = &observations});

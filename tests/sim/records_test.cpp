@@ -48,7 +48,7 @@ TEST_CASE("a histogram's record reads back as the same counts", "[records]") {
 TEST_CASE("a record that is no histogram is refused with what is wrong", "[records]") {
   const Json good = record_of({1.0f, 4.0f});
   const auto refusal = [](const Json& record) {
-    return message_of<RequestError>([&] { static_cast<void>(histogram_of(record)); });
+    return message_of<InvalidArgument>([&] { static_cast<void>(histogram_of(record)); });
   };
   Json lacks_zeros = good;
   lacks_zeros.erase("zeros");

@@ -85,7 +85,7 @@ TEST_CASE("recurrent layers give PyTorch's states and gradients", "[recurrent][k
 TEST_CASE("a step's records hold each tensor of a recurrent layer once, with all time steps", "[recurrent]") {
   for (const RecurrentCase& entry : recurrent_cases) {
     TrackerList trackers;
-    trackers.push_back(make_gradient_underflow());
+    trackers.push_back(make_cast_statistics());
     Caster caster(fp16_mixed_policy(), 0, trackers);
     StepObservations observations;
     caster.begin_step({.step = 1, .loss_scale = 8, .observations = &observations});
@@ -114,7 +114,7 @@ TEST_CASE("parts of a tensor count as the whole does, in any order", "[recurrent
   const Array whole = uniform_array({300}, -0x1p-20f, 0x1p-20f, 9);
   const auto observe = [&](const std::vector<std::int32_t>& parts) {
     TrackerList trackers;
-    trackers.push_back(make_gradient_underflow());
+    trackers.push_back(make_cast_statistics());
     Caster caster(fp16_mixed_policy(), 0, trackers);
     StepObservations observations;
     caster.begin_step({.step = 1, .observations = &observations});
@@ -130,11 +130,11 @@ TEST_CASE("parts of a tensor count as the whole does, in any order", "[recurrent
     REQUIRE(got.tensors.size() == 1);
     REQUIRE(got.histograms.size() == 1);
     CHECK(got.histograms[0].histogram == expected.histograms[0].histogram);
-    CHECK(got.tensors[0].tally.flushed == expected.tensors[0].tally.flushed);
-    CHECK(got.tensors[0].tally.subnormal == expected.tensors[0].tally.subnormal);
-    CHECK(got.tensors[0].tally.max_abs == expected.tensors[0].tally.max_abs);
+    CHECK(got.tensors[0].counters.flushed == expected.tensors[0].counters.flushed);
+    CHECK(got.tensors[0].counters.subnormal == expected.tensors[0].counters.subnormal);
+    CHECK(got.tensors[0].counters.max_abs == expected.tensors[0].counters.max_abs);
     CHECK(got.tensors[0].elements == 300);
-    CHECK(got.tensors[0].tally.flushed > 0);
+    CHECK(got.tensors[0].counters.flushed > 0);
   }
 }
 
@@ -161,12 +161,14 @@ TEST_CASE("sequence layers say which shapes and tokens do not fit", "[recurrent]
     ParameterStore store;
     add_parameters(store, entry.gates);
     const TensorRef flat = tape.input("x", Array::zeros({batch, in}));
-    check_says(message_of<RequestError>([&] { (void)entry.layer(tape, "cell", flat, parameters_of(store)); }),
-               {"layer cell", "(2, 2)", "(time, batch, in)"});
+    check_says(
+        message_of<InvalidArgument>([&] { (void)entry.layer(tape, "cell", flat, parameters_of(store)); }),
+        {"layer cell", "(2, 2)", "(time, batch, in)"});
     const TensorRef wide = tape.input("x", Array::zeros({1, batch, in + 1}));
-    check_says(message_of<RequestError>([&] { (void)entry.layer(tape, "cell", wide, parameters_of(store)); }),
-               {"cell.input", "(1, 2, 3)"});
-    check_says(message_of<RequestError>([&] {
+    check_says(
+        message_of<InvalidArgument>([&] { (void)entry.layer(tape, "cell", wide, parameters_of(store)); }),
+        {"cell.input", "(1, 2, 3)"});
+    check_says(message_of<InvalidArgument>([&] {
                  (void)embedding(tape, "words", {std::vector<std::int32_t>{0, 2}, {2}}, store.parameters[0]);
                }),
                {"layer words", "token 2", "position 1", "[0, 2)"});

@@ -171,18 +171,18 @@ TEST_CASE("another config, another version or a torn file is not continued", "[r
   };
   CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
   config.steps = 31;
-  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
              {"config.json", "steps = 30", "31"});
   config.steps = 30;
   const std::string config_text = read_file(folder.path() / "config.json");
   Json stored = read_json(folder.path() / "config.json");
   stored["format_version"] = 99;
   write_file(folder.path() / "config.json", to_text(stored));
-  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
              {"results format 99", "reads format 1"});
   write_file(folder.path() / "config.json", config_text);
   write_file(folder.path() / "metrics.jsonl", "");
-  check_says(message_of<RequestError>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
              {"metrics.jsonl", "shorter"});
 }
 

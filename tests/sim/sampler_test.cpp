@@ -87,7 +87,7 @@ TEST_CASE("the orders of four examples are equally likely", "[sampler]") {
 
 TEST_CASE("a batch that does not fit the data is refused", "[sampler]") {
   const auto refusal = [](std::int64_t examples, std::int64_t batch) {
-    return message_of<RequestError>([&] { Sampler(examples, batch, 0); });
+    return message_of<InvalidArgument>([&] { Sampler(examples, batch, 0); });
   };
   check_says(refusal(10, 11), {"batch size 11", "1 to 10"});
   check_says(refusal(10, 0), {"batch size 0", "1 to 10"});
@@ -95,7 +95,7 @@ TEST_CASE("a batch that does not fit the data is refused", "[sampler]") {
   check_says(refusal(0, 1), {"0 examples"});
   check_says(refusal(std::int64_t{1} << 32, 1), {"4294967296 examples"});
   Sampler sampler(10, 2, 0);
-  check_says(message_of<RequestError>([&] { static_cast<void>(sampler.indices(-1)); }), {"step -1"});
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(sampler.indices(-1)); }), {"step -1"});
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_CASE("the records have the largest gradient and all of their histogram", "[
     if (histogram.what == "weight_gradient") all.merge(histogram.histogram);
   }
   for (const TensorCounters& tensor : record.observations->tensors) {
-    if (tensor.role == Role::weight_gradient) largest = std::max(largest, tensor.tally.max_abs);
+    if (tensor.role == Role::weight_gradient) largest = std::max(largest, tensor.counters.max_abs);
   }
   CHECK(all.elements() > 1000);
   CHECK(*record.gradients->histogram == all);
@@ -123,7 +123,7 @@ TEST_CASE("a scaler that gives up fails the run and says why", "[run][scaling]")
     config.scaler_options = {{"initial_scale", 2}, {"min_scale", 1}};
     const RunFolder folder(temporary.path(), {"experiment", scaler, 0});
     const std::string message =
-        message_of<RunError>([&] { run_training(config, dataset, folder, [](const RunProgress&) {}); });
+        message_of<RuntimeFailure>([&] { run_training(config, dataset, folder, [](const RunProgress&) {}); });
     check_says(message, {scaler, "1"});
     CHECK(read_file(folder.path() / "status") == "FAILED: " + message + "\n");
   }

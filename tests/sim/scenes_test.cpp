@@ -192,15 +192,15 @@ TEST_CASE("scenes refuse small canvases, missing data and indices out of range",
   put_items(folder);
   for (const char* name : {"detection_scenes", "segmentation_scenes"}) {
     check_says(
-        message_of<RequestError>([&] { (void)open_dataset(name, {.data = folder.path(), .canvas = 35}); }),
+        message_of<InvalidArgument>([&] { (void)open_dataset(name, {.data = folder.path(), .canvas = 35}); }),
         {name, "canvas of 35", "canvas 36 or more"});
-    check_says(message_of<RequestError>([&] { (void)open_dataset(name, {.data = folder / "absent"}); }),
+    check_says(message_of<InvalidArgument>([&] { (void)open_dataset(name, {.data = folder / "absent"}); }),
                {name, "absent", "dataset-fashion-mnist"});
     const auto data = open_dataset(name, {.data = folder.path(), .canvas = 36});
     CHECK(data->batch(Split::test, std::array<std::int64_t, 1>{199}).inputs.size() == 36 * 36);
     for (const std::int64_t wrong : {-1, 200}) {
       const std::array<std::int64_t, 2> indices{0, wrong};
-      check_says(message_of<RequestError>([&] { (void)data->batch(Split::test, indices); }),
+      check_says(message_of<InvalidArgument>([&] { (void)data->batch(Split::test, indices); }),
                  {"test example " + std::to_string(wrong), name, "0 to 199"});
     }
   }

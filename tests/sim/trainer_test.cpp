@@ -113,12 +113,12 @@ TEST_CASE("flushed gradients: a loss scale of 2^-30 flushes the weight gradients
     if (tensor.tensor != "fc2.weight" || tensor.role != Role::weight_gradient) continue;
     ++weights;
     // The logits' gradients were flushed before they could reach it: exact zeros, nothing left to flush.
-    CHECK(tensor.tally.zeros == tensor.elements);
+    CHECK(tensor.counters.zeros == tensor.elements);
   }
   CHECK(weights == 1);
   const TensorCounters& logits = record.observations->tensors.front();
   CHECK(logits.tensor == "fc2");
-  CHECK(logits.tally.flushed == logits.elements);
+  CHECK(logits.counters.flushed == logits.elements);
 }
 
 TEST_CASE("checkpoints restore a run to the bit and refuse another network's", "[trainer]") {
@@ -132,20 +132,20 @@ TEST_CASE("checkpoints restore a run to the bit and refuse another network's", "
   CHECK(second.evaluate().loss == whole.evaluate().loss);
   SafetensorsFile checkpoint = first.checkpoint();
   checkpoint.tensors.erase(checkpoint.tensors.begin());
-  check_says(message_of<RequestError>([&] { second.restore(checkpoint); }),
+  check_says(message_of<InvalidArgument>([&] { second.restore(checkpoint); }),
              {"lacks the tensor model.conv1.weight"});
   checkpoint = first.checkpoint();
   checkpoint.metadata["step"] = "many";
-  check_says(message_of<RequestError>([&] { second.restore(checkpoint); }), {"'step'", "'many'"});
+  check_says(message_of<InvalidArgument>([&] { second.restore(checkpoint); }), {"'step'", "'many'"});
 }
 
 TEST_CASE("what cannot be trained is refused at once", "[trainer]") {
   TrainConfig config = small_config("fp32", "none");
   config.batch = 97;
-  CHECK_THROWS_AS(Trainer(config, dataset), RequestError);
+  CHECK_THROWS_AS(Trainer(config, dataset), InvalidArgument);
   config.batch = 32;
   config.device = "cuda";
-  check_says(message_of<RequestError>([&] { Trainer(config, dataset); }),
+  check_says(message_of<InvalidArgument>([&] { Trainer(config, dataset); }),
              {"built without CUDA", "--device cpu"});
 }
 

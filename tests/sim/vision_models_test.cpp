@@ -115,9 +115,9 @@ TEST_CASE("ResNet-18 takes images of any size, and nothing else", "[vision]") {
     CHECK(tape.value(outcome.loss).item() == Approx(std::log(10.0)));  // zeros in: every class alike
   }
   for (const Shape& shape : {Shape{28, 28}, Shape{0, 28, 1}}) {
-    check_says(
-        message_of<RequestError>([&] { (void)make_resnet18({.example_shape = shape, .class_count = 10}); }),
-        {"model resnet18", to_string(shape)});
+    check_says(message_of<InvalidArgument>(
+                   [&] { (void)make_resnet18({.example_shape = shape, .class_count = 10}); }),
+               {"model resnet18", to_string(shape)});
   }
 }
 
@@ -136,23 +136,23 @@ TEST_CASE("vision models refuse images that they cannot pool", "[vision]") {
     const ModelEntry& model = find_in_table("model", name, model_table);
     for (const Shape& shape : {Shape{36, 64, 1}, Shape{64, 44, 1}, Shape{0, 64, 1}, Shape{32}}) {
       check_says(
-          message_of<RequestError>([&] { (void)model.make({.example_shape = shape, .class_count = 10}); }),
+          message_of<InvalidArgument>([&] { (void)model.make({.example_shape = shape, .class_count = 10}); }),
           {"model " + name, "multiples of 8", to_string(shape)});
     }
   }
 }
 
 TEST_CASE("vision models refuse batches without what they learn from", "[vision]") {
-  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("ssd"), CornerPixels(1)); }),
+  check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("ssd"), CornerPixels(1)); }),
              {"model ssd", "boxes", "detection_scenes"});
-  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("unet"), CornerPixels(1024)); }),
+  check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("unet"), CornerPixels(1024)); }),
              {"model unet", "8 images of 32x32", "8 labels", "segmentation_scenes"});
-  check_says(message_of<RequestError>([&] { (void)first_loss(small_config("unet"), Corners()); }),
+  check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("unet"), Corners()); }),
              {"model unet", "0 labels"});
   for (const std::int32_t wrong : {-4, 4}) {
-    check_says(
-        message_of<RequestError>([&] { (void)first_loss(small_config("ssd"), Corners(Show::boxes, wrong)); }),
-        {"model ssd", "class", "0 to 3"});
+    check_says(message_of<InvalidArgument>(
+                   [&] { (void)first_loss(small_config("ssd"), Corners(Show::boxes, wrong)); }),
+               {"model ssd", "class", "0 to 3"});
   }
 }
 

@@ -15,9 +15,9 @@ namespace halfscope {
 namespace {
 
 /// Element by element, in double; `counted_as` is the format whose limits count.
-CastTally look_at(std::span<const float> before, std::span<const float> after,
-                  const FloatFormat& counted_as) {
-  CastTally expected;
+CastCounters look_at(std::span<const float> before, std::span<const float> after,
+                     const FloatFormat& counted_as) {
+  CastCounters expected;
   const double min_normal = std::ldexp(1.0, counted_as.min_exponent());
   for (std::size_t i = 0; i < before.size(); ++i) {
     const double exact = std::abs(double{before[i]}), rounded = std::abs(double{after[i]});
@@ -50,7 +50,7 @@ TEST_CASE("counted rounding rounds as round does and counts every element", "[tr
     round(before, expected, q, stream);
     const Quantizer counted = q.is_identity() ? Quantizer{fp16} : q;
     round(before, as_counted, counted, stream);
-    const CastTally tally = look_at(before, as_counted, counted.format);
+    const CastCounters counters = look_at(before, as_counted, counted.format);
     ExponentHistogram histogram;
     histogram.add(before);
     for (const int run : {0, 1, 2, 3, 4, 5}) {
@@ -63,14 +63,14 @@ TEST_CASE("counted rounding rounds as round does and counts every element", "[tr
         if (!(values[i] == expected[i] || (std::isnan(values[i]) && std::isnan(expected[i])))) FAIL(i);
       }
       CHECK(found.elements == static_cast<std::int64_t>(before.size()));
-      CHECK(found.tally == tally);
+      CHECK(found.counters == counters);
       CHECK(found.before.has_value() == (detail == CastDetail::histogram));
       if (found.before) CHECK(*found.before == histogram);
     }
   }
 }
 
-TEST_CASE("every instruction set tallies alike", "[tracker][cast][kernel]") {
+TEST_CASE("every instruction set column_counters alike", "[tracker][cast][kernel]") {
   const std::vector<float> before = hard_values();
   for (const char* name : {"fp16", "fp8_e4m3", "fp16/saturate"}) {
     const Quantizer q = parse_quantizer(name);
@@ -81,8 +81,8 @@ TEST_CASE("every instruction set tallies alike", "[tracker][cast][kernel]") {
       for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{31}, before.size()}) {
         INFO(name << " " << name_of(isa) << " " << size);
         std::vector<float> values(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(size));
-        const CastTally tally = round_and_count(values, q, CastDetail::counters).tally;
-        CHECK(tally == look_at(std::span(before).first(size), std::span(after).first(size), q.format));
+        const CastCounters counters = round_and_count(values, q, CastDetail::counters).counters;
+        CHECK(counters == look_at(std::span(before).first(size), std::span(after).first(size), q.format));
       }
     }
   }
@@ -94,7 +94,7 @@ TEST_CASE("counted rounding of nothing and of little", "[tracker][cast]") {
     std::vector<float> values(size, 0x1p-26f);
     const CastCounts counts = round_and_count(values, {fp16}, CastDetail::counters);
     CHECK(counts.elements == static_cast<std::int64_t>(size));
-    CHECK(counts.tally.flushed == static_cast<std::int64_t>(size));
+    CHECK(counts.counters.flushed == static_cast<std::int64_t>(size));
     CHECK(values == std::vector<float>(size, 0.0f));
   }
 }

@@ -44,7 +44,7 @@ TEST_CASE("every tracker of the table can be made and ignores what is not its bu
 }
 
 TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
-  const auto tracker = make_gradient_underflow();
+  const auto tracker = make_cast_statistics();
   for (const Role role : {Role::activation_gradient, Role::weight_gradient}) {
     for (const char* name : {"fp16", "fp32", "fp16/nearest_away"}) {  // nearest_away differs in the tie alone
       INFO(name);
@@ -56,12 +56,12 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
       CHECK(counters.role == role);
       CHECK(counters.scale == 8);
       CHECK(counters.elements == 15);
-      CHECK(counters.tally.zeros == 2);
-      CHECK(counters.tally.flushed == (away ? 2 : 3));
-      CHECK(counters.tally.subnormal == (away ? 3 : 2));
-      CHECK(counters.tally.overflow == 2);
-      CHECK(counters.tally.nonfinite == 2);
-      CHECK(counters.tally.max_abs == 1e9f);
+      CHECK(counters.counters.zeros == 2);
+      CHECK(counters.counters.flushed == (away ? 2 : 3));
+      CHECK(counters.counters.subnormal == (away ? 3 : 2));
+      CHECK(counters.counters.overflow == 2);
+      CHECK(counters.counters.nonfinite == 2);
+      CHECK(counters.counters.max_abs == 1e9f);
       REQUIRE(step.histograms.size() == 1);
       CHECK(step.histograms[0].what == name_of(role));
       CHECK(step.histograms[0].scale == 8);
@@ -71,27 +71,27 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
 }
 
 TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]") {
-  const auto tracker = make_gradient_underflow({.roles = {Role::activation}});
+  const auto tracker = make_cast_statistics({.roles = {Role::activation}});
   const StepObservations activations = observe_cast(*tracker, Role::activation, {fp16}, gradients);
   CHECK(activations.tensors.at(0).role == Role::activation);
-  CHECK(activations.tensors.at(0).tally.flushed == 3);
+  CHECK(activations.tensors.at(0).counters.flushed == 3);
   CHECK(activations.histograms.empty());
   CHECK(observe_cast(*tracker, Role::weight_gradient, {fp16}, gradients).tensors.empty());
 }
 
 TEST_CASE("gradient_underflow counts other formats by their own limits", "[tracker]") {
-  const auto tracker = make_gradient_underflow();
+  const auto tracker = make_cast_statistics();
   const std::vector<float> values{0x1p-11f, 0x1p-10f, 0x1.8p-10f, 0x1p-9f, 0x1p-6f, 448,
                                   464,      465,      -1e9f,      NAN,     0};
   const TensorCounters e4m3 = observe_cast(*tracker, Role::weight_gradient, {fp8_e4m3}, values).tensors[0];
-  CHECK(e4m3.tally.flushed == 2);  // 2^-10 is the tie
-  CHECK(e4m3.tally.subnormal == 2);
-  CHECK(e4m3.tally.overflow == 2);  // to NaN: the format has no infinity
-  CHECK(e4m3.tally.nonfinite == 1);
+  CHECK(e4m3.counters.flushed == 2);  // 2^-10 is the tie
+  CHECK(e4m3.counters.subnormal == 2);
+  CHECK(e4m3.counters.overflow == 2);  // to NaN: the format has no infinity
+  CHECK(e4m3.counters.nonfinite == 1);
   const Quantizer saturating{fp8_e4m3, Rounding::nearest_even, Overflow::saturate};
-  CHECK(observe_cast(*tracker, Role::weight_gradient, saturating, values).tensors[0].tally.overflow == 0);
+  CHECK(observe_cast(*tracker, Role::weight_gradient, saturating, values).tensors[0].counters.overflow == 0);
   const TensorCounters bfloat = observe_cast(*tracker, Role::weight_gradient, {bf16}, gradients).tensors[0];
-  CHECK((bfloat.tally.flushed == 0 && bfloat.tally.subnormal == 0 && bfloat.tally.overflow == 0));
+  CHECK((bfloat.counters.flushed == 0 && bfloat.counters.subnormal == 0 && bfloat.counters.overflow == 0));
 }
 
 TEST_CASE("update_loss finds the updates that FP16 weights do not feel", "[tracker]") {
@@ -100,7 +100,7 @@ TEST_CASE("update_loss finds the updates that FP16 weights do not feel", "[track
   const std::vector<float> updates{0,        0x1p-11f, 0x1.000002p-11f, -0x1p-12f, -0x1.000002p-12f,
                                    0x1p-20f, 0x1p-10f, 0x1p-25f,        0x1p-24f,  0x1p-11f,
                                    1};
-  const auto tracker = make_update_loss();
+  const auto tracker = make_lost_updates();
   StepObservations step;
   tracker->on_update({{.tensor = "w"}, {fp16}, weights, updates}, step);
   REQUIRE(step.updates.size() == 1);
@@ -168,7 +168,7 @@ TEST_CASE("update_loss of empty, unchanged and overflowing weights", "[tracker]"
   CHECK(count_lost_updates({{.tensor = "w"}, {fp16}, weights, huge}).applied_over_intended == 1);
   CHECK(count_lost_updates({{.tensor = "w"}, {fp16}, weights, huge}).lost == 0);
   check_says(
-      message_of<RequestError>([&] {
+      message_of<InvalidArgument>([&] {
         (void)count_lost_updates({{.tensor = "fc1.weight"}, {fp16}, weights, std::span(huge).first(1)});
       }),
       {"fc1.weight", "2", "1"});

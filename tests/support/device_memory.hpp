@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// A copy of host data on the device; freed with the object. Throws RunError where CUDA fails.
+/// A copy of host data on the device; freed with the object. Throws RuntimeFailure where CUDA fails.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::span<const std::byte> bytes);

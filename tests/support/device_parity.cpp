@@ -33,7 +33,7 @@ bool can_use_device() {
   try {
     const DeviceScope scope(Device::cuda);
     return true;
-  } catch (const RunError&) {
+  } catch (const RuntimeFailure&) {
     return false;
   }
 }
@@ -70,8 +70,8 @@ std::vector<std::vector<float>> run_on(Device device, const std::vector<std::vec
   return results;
 }
 
-void check_twins(const std::vector<std::vector<float>>& arrays,
-                 const std::function<void(const Spans&)>& operation) {
+void check_device_parity(const std::vector<std::vector<float>>& arrays,
+                         const std::function<void(const Spans&)>& operation) {
   if (!can_use_device()) {
     WARN("skipped: this machine has no CUDA device");
     return;

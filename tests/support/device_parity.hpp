@@ -16,7 +16,7 @@ namespace halfscope {
 [[nodiscard]] bool can_use_device();
 
 /// None, one, no whole vector, and more than a block of threads.
-inline constexpr std::size_t twin_sizes[] = {0, 1, 31, 257 * 259};
+inline constexpr std::size_t parity_sizes[] = {0, 1, 31, 257 * 259};
 
 /// Any floats, special values among them.
 [[nodiscard]] std::vector<float> mixed_floats(std::size_t size);
@@ -31,7 +31,7 @@ using Spans = std::vector<std::span<float>>;
 
 /// Checks that `operation` makes the same bits of `arrays` on the CPU and on the device, any NaN being equal
 /// to any other. Does nothing but warn where there is no device.
-void check_twins(const std::vector<std::vector<float>>& arrays,
-                 const std::function<void(const Spans&)>& operation);
+void check_device_parity(const std::vector<std::vector<float>>& arrays,
+                         const std::function<void(const Spans&)>& operation);
 
 }  // namespace halfscope

@@ -36,7 +36,7 @@ namespace halfscope {
   return quantizers;
 }
 
-/// Floats of random bits: every exponent, subnormals, infinities and NaNs among them.
+/// FloatsOf of random bits: every exponent, subnormals, infinities and NaNs among them.
 [[nodiscard]] inline std::vector<float> random_floats(std::size_t count, std::uint64_t seed = 1) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = from_bits(RandomStream{seed}.bits(i));

@@ -63,7 +63,7 @@ std::vector<float> device_product(const Operands& operands, const Extents& exten
 }
 
 void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model) {
-  for (const MatrixLayout layout : {MatrixLayout::plain, MatrixLayout::transposed}) {
+  for (const MatrixLayout layout : {MatrixLayout::row_major, MatrixLayout::transposed}) {
     const bool transposed = layout == MatrixLayout::transposed;
     const std::int64_t stride = transposed ? extents.rows : extents.depth;
     const auto rows = strided_offsets(extents.rows, transposed ? 1 : stride);

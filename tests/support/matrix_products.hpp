@@ -31,7 +31,7 @@ struct Operands {
 /// neighbours in memory nobody knows.
 void check_products(const Operands& operands, const Extents& extents, const AccumulateModel& model);
 
-/// Floats on [-1, 1).
+/// FloatsOf on [-1, 1).
 [[nodiscard]] Operands uniform_operands(const Extents& extents);
 
 }  // namespace halfscope

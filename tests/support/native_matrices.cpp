@@ -32,7 +32,7 @@ struct Extents {
 
 NativeMatrix stored(const NativeCase& c, const Extents& extents, MatrixLayout layout, std::uint64_t seed) {
   NativeMatrix matrix;
-  const bool plain = layout == MatrixLayout::plain;
+  const bool plain = layout == MatrixLayout::row_major;
   matrix.lines = plain ? extents.rows : extents.columns;
   matrix.width = plain ? extents.columns : extents.rows;
   matrix.stride = (matrix.width + 7) / 8 * 8 + c.gap;
@@ -63,8 +63,8 @@ float summed_in_fp16(const std::vector<float>& row, const std::vector<float>& co
 
 }  // namespace
 
-FloatFormat format_of(StoredType type) {
-  return type == StoredType::f16 ? fp16 : type == StoredType::bf16 ? bf16 : fp32;
+FloatFormat format_of(DType type) {
+  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
 }
 
 std::string to_string(const NativeCase& c) {
@@ -86,7 +86,7 @@ std::vector<float> modelled_product(const NativeCase& c, const TensorCore& core)
   const std::vector<float> a = numbers_of(c, {c.rows, c.depth}, a_seed),
                            b = numbers_of(c, {c.depth, c.columns}, b_seed);
   std::vector<float> result(static_cast<std::size_t>(c.rows * c.columns));
-  if (c.sum == StoredType::f32) {
+  if (c.sum == DType::f32) {
     const auto row = strided_offsets(c.rows, c.depth), column = strided_offsets(c.depth, 1);
     const AccumulateModel model{
         .format = format_of(c.input), .order = AccumulateOrder::tensor_core, .core = core};

@@ -25,11 +25,11 @@ struct NativeCase {
   std::int64_t rows = 0;
   std::int64_t depth = 0;
   std::int64_t columns = 0;
-  MatrixLayout a_layout = MatrixLayout::plain;
-  MatrixLayout b_layout = MatrixLayout::plain;
-  StoredType input = StoredType::f16;
-  StoredType sum = StoredType::f32;
-  StoredType output = StoredType::f32;
+  MatrixLayout a_layout = MatrixLayout::row_major;
+  MatrixLayout b_layout = MatrixLayout::row_major;
+  DType input = DType::f16;
+  DType sum = DType::f32;
+  DType output = DType::f32;
   std::int64_t gap = 0;  ///< elements between the end of a stored row and the next, on top of a multiple of 8
   Numbers numbers = Numbers::uniform;
 };
@@ -48,6 +48,6 @@ template <typename Code>
 [[nodiscard]] std::size_t count_different(const std::vector<Code>& stored, std::int64_t stride,
                                           const std::vector<float>& expected, const NativeCase& c);
 
-[[nodiscard]] FloatFormat format_of(StoredType type);
+[[nodiscard]] FloatFormat format_of(DType type);
 
 }  // namespace halfscope

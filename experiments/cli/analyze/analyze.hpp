@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/io/lost_updates.hpp>
+#include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
@@ -16,7 +16,7 @@ namespace halfscope {
 
 /// Which files are looked at, and which tensors of them.
 struct TensorSelection {
-  std::optional<StoredType> raw_type;
+  std::optional<DType> raw_type;
   std::vector<std::string> include, exclude;  ///< globs; no include is all
 
   [[nodiscard]] bool takes(const std::string& tensor) const;
@@ -51,15 +51,15 @@ struct SelectedFile {
   std::vector<std::size_t> tensors;  ///< ascending indices, at least one
 };
 
-/// Throws RequestError where the file cannot be read or holds no tensor that `selection` takes.
+/// Throws InvalidArgument where the file cannot be read or holds no tensor that `selection` takes.
 [[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection);
 
 /// Appends what is in the file at `path` to `analysis`, or nothing where it throws. `prefix` opens the names.
 void analyze_file(const std::string& path, const std::string& prefix, const AnalyzeRequest& request,
                   Analysis& analysis);
 
-/// Counts the updates that the weights do not feel, tensor by tensor. Throws RequestError where the two files
-/// do not hold the same tensors.
+/// Counts the updates that the weights do not feel, tensor by tensor. Throws InvalidArgument where the two
+/// files do not hold the same tensors.
 [[nodiscard]] std::vector<UpdateReport> analyze_updates(const AnalyzeRequest& request);
 
 /// For the terminal, and as the contract of `analyze --json` has it.

@@ -30,15 +30,15 @@ AnalyzeRequest request_of(const Options& options) {
   request.format = parse_format(options.format);
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
   if (!options.dtype.empty()) {
-    request.selection.raw_type = parse_enum<StoredType>("dtype", options.dtype);
+    request.selection.raw_type = parse_enum<DType>("dtype", options.dtype);
   }
   if (request.weights.empty() != request.updates.empty()) {
-    throw RequestError(fmt::format("{} needs {}: a file of weights and one of the updates to them",
-                                   request.weights.empty() ? "--updates" : "--weights",
-                                   request.weights.empty() ? "--weights" : "--updates"));
+    throw InvalidArgument(fmt::format("{} needs {}: a file of weights and one of the updates to them",
+                                      request.weights.empty() ? "--updates" : "--weights",
+                                      request.weights.empty() ? "--weights" : "--updates"));
   }
   if (request.files.empty() && request.weights.empty()) {
-    throw RequestError(
+    throw InvalidArgument(
         "give a FILE of tensors (.npy, .npz, .safetensors, or raw with --dtype), or --weights "
         "and --updates");
   }
@@ -50,7 +50,7 @@ std::vector<Threshold> thresholds_of(const Options& options) {
   for (const std::string& text : options.fail_on) {
     thresholds.push_back(parse_threshold(text));
     if (thresholds.back().metric == "lost_updates" && options.request.weights.empty()) {
-      throw RequestError("--fail-on '" + text + "' needs --weights and --updates");
+      throw InvalidArgument("--fail-on '" + text + "' needs --weights and --updates");
     }
   }
   return thresholds;
@@ -62,8 +62,8 @@ ExitStatus or_complain(Step&& step) {
   try {
     step();
     return done;
-  } catch (const RequestError& error) {
-    complain(error.what());
+  } catch (const InvalidArgument& error) {
+    print_error(error.what());
     return wrong_request;
   }
 }
@@ -79,7 +79,7 @@ ExitStatus judge(const std::vector<Threshold>& thresholds, const Analysis& analy
       names +=
           fmt::format("{}{} ({})", names.empty() ? "" : ", ", finding.tensor, share_words(finding.share));
     }
-    complain(fmt::format("{}: {}", threshold.text, names));
+    print_error(fmt::format("{}: {}", threshold.text, names));
     status = found_something;
   }
   return status;

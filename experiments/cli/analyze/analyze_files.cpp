@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/survey_file.hpp>
+#include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/runner/progress.hpp"
@@ -42,7 +42,7 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (selection.takes(tensors[i].name)) selected.tensors.push_back(i);
   }
-  if (selected.tensors.empty()) throw RequestError(why_nothing_is_selected(selected));
+  if (selected.tensors.empty()) throw InvalidArgument(why_nothing_is_selected(selected));
   return selected;
 }
 
@@ -54,10 +54,10 @@ void analyze_file(const std::string& path, const std::string& prefix, const Anal
   for (const std::size_t index : selected.tensors) elements += tensors[index].elements;
   std::vector<TensorReport> reports;
   StatusLine status;
-  survey_tensors(
+  summarise_tensors(
       *selected.file, selected.tensors, request.format,
-      [&](std::size_t index, const TensorSurvey& survey) {
-        reports.push_back(report_tensor(prefix + tensors[index].name, survey, request.advisor));
+      [&](std::size_t index, const TensorSummary& summary) {
+        reports.push_back(report_tensor(prefix + tensors[index].name, summary, request.advisor));
       },
       [&](std::int64_t more) {
         done += more;

@@ -51,7 +51,7 @@ double parse_share(std::string_view what, std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool read = plain && error == std::errc{} && end == digits.data() + digits.size();
   if (!read || value > 1) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{}: '{}' is no share; give one from 0 to 1, such as 0.02 or 2%", what, text));
   }
   return value;
@@ -60,7 +60,7 @@ double parse_share(std::string_view what, std::string_view text) {
 Threshold parse_threshold(std::string_view text) {
   const std::size_t at = text.find('>');
   if (at == std::string_view::npos) {
-    throw RequestError(fmt::format(
+    throw InvalidArgument(fmt::format(
         "--fail-on '{}': give METRIC>SHARE or METRIC>=SHARE, such as 'flushed>2%'; a metric is one of {}",
         text, threshold_metrics()));
   }

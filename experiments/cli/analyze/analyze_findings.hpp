@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// "2%", "0.02", "2 %" as a share from 0 to 1; throws RequestError naming `what`.
+/// "2%", "0.02", "2 %" as a share from 0 to 1; throws InvalidArgument naming `what`.
 [[nodiscard]] double parse_share(std::string_view what, std::string_view text);
 
 enum class Comparator : std::uint8_t { above, at_least };
@@ -26,7 +26,7 @@ struct Threshold {
   }
 };
 
-/// "METRIC>SHARE" or "METRIC>=SHARE"; throws RequestError.
+/// "METRIC>SHARE" or "METRIC>=SHARE"; throws InvalidArgument.
 [[nodiscard]] Threshold parse_threshold(std::string_view text);
 /// The names of the metrics, with commas.
 [[nodiscard]] std::string threshold_metrics();

@@ -21,7 +21,7 @@ void require_all(const SelectedFile& file, const SelectedFile& other, const Indi
   for (const std::size_t index : file.tensors) {
     const std::string& name = file.file->tensors()[index].name;
     if (others.contains(name)) continue;
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{} has no tensor '{}', which {} has; give weights and updates the same "
                     "names, or leave some out with --include and --exclude",
                     other.name, name, file.name));

@@ -10,7 +10,7 @@
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
-#include <halfscope/stats/tensor_survey.hpp>
+#include <halfscope/stats/tensor_summary.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
@@ -71,8 +71,8 @@ BenchResult counting() {
   return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
 }
 
-BenchResult surveying() {
-  SurveyPass pass(fp16);
+BenchResult summarising() {
+  SummaryPass pass(fp16);
   return against_memcpy([&](std::span<const float> in, std::span<float>) { pass.add(in); });
 }
 
@@ -95,7 +95,7 @@ struct Product {
   [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
   void ours(int threads) {
     set_thread_count(threads);
-    gemm({a.data(), row.values(), column.values(), MatrixLayout::plain, size}, {b.data(), size, size}, c,
+    gemm({a.data(), row.values(), column.values(), MatrixLayout::row_major, size}, {b.data(), size, size}, c,
          model);
     set_thread_count(1);
   }
@@ -131,7 +131,7 @@ constexpr std::array cases{
     BenchCase{"round_fp8_e4m3", "rounding to the nearest", [] { return rounding("fp8_e4m3"); }},
     BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
     BenchCase{"histogram", "counting by binade", counting},
-    BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", surveying},
+    BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", summarising},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
     BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},
@@ -186,11 +186,11 @@ constexpr std::array cases{
     BenchCase{"cuda_adam_watched", "the same with lost updates and their ratios, 28 bytes each",
               [] { return bench_cuda_pass(DevicePass::adam_watched); }, Device::cuda},
     BenchCase{"cuda_gemm_ordered", "4096 x 4096 x 4096, fp16, summed in order in fp32",
-              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f32); }, Device::cuda},
+              [] { return bench_cuda_ordered(DType::f16, DType::f32); }, Device::cuda},
     BenchCase{"cuda_gemm_ordered_bf16", "the same in bf16",
-              [] { return bench_cuda_ordered(StoredType::bf16, StoredType::f32); }, Device::cuda},
+              [] { return bench_cuda_ordered(DType::bf16, DType::f32); }, Device::cuda},
     BenchCase{"cuda_gemm_ordered_in_fp16", "fp16 summed in fp16",
-              [] { return bench_cuda_ordered(StoredType::f16, StoredType::f16); }, Device::cuda},
+              [] { return bench_cuda_ordered(DType::f16, DType::f16); }, Device::cuda},
     BenchCase{"cuda_gemm_fp16", "4096 x 4096 x 4096 by cuBLAS, beside its fp32", bench_cuda_cublas,
               Device::cuda},
     BenchCase{"cuda_track_all", "cnn_bn, batch 512, all trackers at every step", bench_cuda_tracked_images,

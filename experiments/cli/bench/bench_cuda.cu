@@ -81,9 +81,9 @@ constexpr double teraflop = 2e-12 * size * size * size;
 
 /// Random numbers in [-1, 1): what runs on zeros is faster than what runs on data.
 template <typename T>
-std::vector<T> random_matrix(StoredType type, std::uint64_t seed) {
+std::vector<T> random_matrix(DType type, std::uint64_t seed) {
   const RandomStream stream{.seed = seed};
-  const FloatFormat format = type == StoredType::f16 ? fp16 : type == StoredType::bf16 ? bf16 : fp32;
+  const FloatFormat format = type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
   std::vector<T> values(static_cast<std::size_t>(size * size));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<T>(encode(round(2 * stream.uniform(i) - 1, {.format = format}), format));
@@ -93,7 +93,7 @@ std::vector<T> random_matrix(StoredType type, std::uint64_t seed) {
 /// Two matrices and their product on the device.
 struct Operands {
   explicit Operands(const DeviceProduct& types) : product(types) {
-    const bool wide = types.input == StoredType::f32;
+    const bool wide = types.input == DType::f32;
     a = wide ? copied(random_matrix<std::uint32_t>(types.input, 1))
              : copied(random_matrix<std::uint16_t>(types.input, 1));
     b = wide ? copied(random_matrix<std::uint32_t>(types.input, 2))
@@ -197,7 +197,7 @@ BenchResult bench_cuda_pass(DevicePass pass) {
   return {};
 }
 
-BenchResult bench_cuda_ordered(StoredType input, StoredType sum) {
+BenchResult bench_cuda_ordered(DType input, DType sum) {
   const Operands operands({.input = input, .sum = sum, .output = input});
   const Times times = device_times([&] { gemm_ordered(operands.product, cuda::stream()); },
                                    [&] { gemm_cublas(operands.product, cuda::stream()); });
@@ -205,7 +205,7 @@ BenchResult bench_cuda_ordered(StoredType input, StoredType sum) {
 }
 
 BenchResult bench_cuda_cublas() {
-  const Operands half({.output = StoredType::f16}), single({.input = StoredType::f32});
+  const Operands half({.output = DType::f16}), single({.input = DType::f32});
   const Times times = device_times([&] { gemm_cublas(half.product, cuda::stream()); },
                                    [&] { gemm_cublas(single.product, cuda::stream()); });
   return {teraflop / times.ours, "TFLOP/s", times.ratio, "cuBLAS in fp32"};

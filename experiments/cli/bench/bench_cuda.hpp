@@ -1,7 +1,7 @@
 // What `halfscope bench` times on a CUDA device, in events of its stream.
 #pragma once
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
 
@@ -17,11 +17,11 @@ enum class DevicePass : std::uint8_t {
   adam_watched,    ///< the same, lost updates and their ratios counted: 28 bytes
 };
 
-// A device must be there. In a build without CUDA each throws RequestError.
+// A device must be there. In a build without CUDA each throws InvalidArgument.
 
 [[nodiscard]] BenchResult bench_cuda_pass(DevicePass pass);
 /// The ordered product beside cuBLAS with the same types, 4096^3.
-[[nodiscard]] BenchResult bench_cuda_ordered(StoredType input, StoredType sum);
+[[nodiscard]] BenchResult bench_cuda_ordered(DType input, DType sum);
 /// cuBLAS in FP16 summed in FP32, beside its FP32, 4096^3.
 [[nodiscard]] BenchResult bench_cuda_cublas();
 

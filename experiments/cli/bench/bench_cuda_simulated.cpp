@@ -7,7 +7,7 @@ namespace halfscope {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw RequestError("bench: built without CUDA");
+  throw InvalidArgument("bench: built without CUDA");
 }
 
 }  // namespace
@@ -16,7 +16,7 @@ BenchResult bench_cuda_pass(DevicePass) {
   refuse();
 }
 
-BenchResult bench_cuda_ordered(StoredType, StoredType) {
+BenchResult bench_cuda_ordered(DType, DType) {
   refuse();
 }
 

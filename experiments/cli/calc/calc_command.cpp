@@ -22,7 +22,7 @@ struct CalcOptions {
 
 CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operation) {
   if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty()) {
-    throw RequestError(
+    throw InvalidArgument(
         "dot takes --model, --input and --output; --format, --rounding and --overflow are for "
         "the other operations");
   }
@@ -39,7 +39,7 @@ CalcRequest request_of(const CalcOptions& options) {
   if (operation.operands == any_number) return dot_request(options, operation);
   const DotOptions& dot = options.dot;
   if (!dot.model.empty() || !dot.input.empty() || !dot.output.empty()) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
   }
   const Quantizer quantizer{
@@ -59,8 +59,8 @@ void calculate(const CalcOptions& options) {
     return;
   }
   if (!options.values.empty()) {
-    throw RequestError(fmt::format("--stdin takes the operands from standard input; leave out '{}'",
-                                   options.values.front()));
+    throw InvalidArgument(fmt::format("--stdin takes the operands from standard input; leave out '{}'",
+                                      options.values.front()));
   }
   answer_standard_input(request);
 }

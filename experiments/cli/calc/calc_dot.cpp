@@ -53,7 +53,7 @@ struct Operands {
 
 Operands parse_operands(Words words, const DotProduct& dot) {
   if (words.size() % 2 == 0 || words.size() < 3) {
-    throw RequestError(fmt::format(
+    throw InvalidArgument(fmt::format(
         "dot takes a1 .. aK b1 .. bK c, an odd number of operands from 3 on; {} given", words.size()));
   }
   Operands x;
@@ -105,7 +105,8 @@ std::uint32_t code_of(float result, const DotProduct& dot) {
 
 DotProduct parse_dot_product(const DotOptions& options) {
   if (options.model.empty()) {
-    throw RequestError("dot takes --model, one of `halfscope list accumulators`: tensor_core(hopper), say");
+    throw InvalidArgument(
+        "dot takes --model, one of `halfscope list accumulators`: tensor_core(hopper), say");
   }
   DotProduct dot{parse_accumulate_model(options.model), {}, fp32};
   dot.input = options.input.empty() ? dot.model.format : parse_format(options.input);
@@ -116,8 +117,8 @@ DotProduct parse_dot_product(const DotOptions& options) {
   }
   if (!is_tensor_core(dot)) return dot;
   if (!options.model.starts_with("tensor_core") && dot.input != dot.model.format) {
-    throw RequestError(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
-                                   to_string(dot.model.format), to_string(dot.input)));
+    throw InvalidArgument(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
+                                      to_string(dot.model.format), to_string(dot.input)));
   }
   (void)tensor_core_step(dot.model.core, dot.input, dot.output);
   dot.model.format = dot.input;

@@ -16,15 +16,15 @@ struct DotOptions {
 };
 
 /// The model that `options` ask for. Without --input the operands are numbers of the model's format; without
-/// --output the result is FP32 of a tensor core, else a number of the model's format. Throws RequestError for
-/// a model that is missing or unknown, and for formats that a tensor core does not have.
+/// --output the result is FP32 of a tensor core, else a number of the model's format. Throws InvalidArgument
+/// for a model that is missing or unknown, and for formats that a tensor core does not have.
 [[nodiscard]] DotProduct parse_dot_product(const DotOptions& options);
 
 /// c + a1 b1 + ... + aK bK for the words a1 .. aK b1 .. bK c. A tensor core adds up from c on; so do the
 /// other models, but that a pairwise sum adds c last, and then their sum is rounded to the output, to the
 /// nearest. The flags compare the result with the exact sum: 1 inexact where they differ, 4 overflow where it
 /// is infinite (or NaN, in a format without infinity) and all words are finite, 16 invalid where it is NaN
-/// and no word is, or a word is a signalling NaN. Throws RequestError unless the number of words is odd.
+/// and no word is, or a word is a signalling NaN. Throws InvalidArgument unless the number of words is odd.
 [[nodiscard]] CalcAnswer evaluate_dot(Words words, const DotProduct& dot);
 
 }  // namespace halfscope

@@ -91,14 +91,14 @@ float parse_bit_pattern(std::string_view text, const FloatFormat& format) {
   for (const char c : text.substr(2)) {
     const int digit = hex_digit(c);
     if (digit < 0)
-      throw RequestError(fmt::format("{} is not hexadecimal; give 0x and hex digits", quoted(text)));
+      throw InvalidArgument(fmt::format("{} is not hexadecimal; give 0x and hex digits", quoted(text)));
     code = code * 16 + static_cast<std::uint64_t>(digit);
     if (code >= codes) {
-      throw RequestError(fmt::format("{} has more bits than {}, which has {}", quoted(text),
-                                     to_string(format), code_width(format)));
+      throw InvalidArgument(fmt::format("{} has more bits than {}, which has {}", quoted(text),
+                                        to_string(format), code_width(format)));
     }
   }
-  if (text.size() == 2) throw RequestError(fmt::format("{} has no hex digits", quoted(text)));
+  if (text.size() == 2) throw InvalidArgument(fmt::format("{} has no hex digits", quoted(text)));
   return decode(static_cast<std::uint32_t>(code), format);
 }
 
@@ -109,7 +109,7 @@ Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t r
   if (magnitude == "nan") return {from_bits(quiet_nan_bits)};
   if (magnitude == "inf") return round_infinity(sign, q);
   if (!is_plain_decimal(magnitude)) {
-    throw RequestError(fmt::format(
+    throw InvalidArgument(fmt::format(
         "{} is neither a bit pattern (0x3c00) nor a decimal (-1.5, 6e-8, inf, nan)", quoted(text)));
   }
   Exact x = read_magnitude(magnitude);

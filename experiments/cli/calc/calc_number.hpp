@@ -11,8 +11,8 @@ namespace halfscope {
 /// Whether `text` is meant as a bit pattern: it starts with 0x.
 [[nodiscard]] bool is_bit_pattern(std::string_view text);
 
-/// The number of `format` with the bits of `text`, "0x3c00". Throws RequestError for anything but hex digits
-/// and for more bits than the format has.
+/// The number of `format` with the bits of `text`, "0x3c00". Throws InvalidArgument for anything but hex
+/// digits and for more bits than the format has.
 [[nodiscard]] float parse_bit_pattern(std::string_view text, const FloatFormat& format);
 
 /// A decimal ("-1.5", ".5e-3", "inf", "nan") rounded once, as `q` says.

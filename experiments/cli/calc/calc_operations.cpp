@@ -89,8 +89,8 @@ void append_answer(std::string& out, const CalcRequest& request, Words words, st
   const CalcOperation& operation = *request.operation;
   const Quantizer& q = request.quantizer;
   if (operation.operands != any_number && words.size() != operation.operands) {
-    throw RequestError(fmt::format("{} takes {} operand{}, {} given", operation.name, operation.operands,
-                                   operation.operands == 1 ? "" : "s", words.size()));
+    throw InvalidArgument(fmt::format("{} takes {} operand{}, {} given", operation.name, operation.operands,
+                                      operation.operands == 1 ? "" : "s", words.size()));
   }
   const bool draws = q.rounding == Rounding::stochastic;
   const std::uint32_t random_bits = draws ? RandomStream{request.seed}.bits(index) : 0;

@@ -49,7 +49,8 @@ struct CalcRequest {
 };
 
 /// Appends the answer to `words` as "0x3c00 01\n" to `out`, or "1 00\n" for a comparison; `index` says which
-/// random bits a stochastic rounding draws. Throws RequestError where a word is not what the operation needs.
+/// random bits a stochastic rounding draws. Throws InvalidArgument where a word is not what the operation
+/// needs.
 void append_answer(std::string& out, const CalcRequest& request, Words words, std::uint64_t index);
 
 }  // namespace halfscope

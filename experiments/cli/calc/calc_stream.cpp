@@ -21,13 +21,13 @@ std::size_t longest_line_of(const CalcRequest& request) {
   return request.operation->operands == any_number ? std::size_t{1} << 20 : 4096;
 }
 
-/// All of `text`, or RunError.
+/// All of `text`, or RuntimeFailure.
 void write_out(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0)
-      throw RunError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+      throw RuntimeFailure(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -38,7 +38,7 @@ std::size_t read_block(std::vector<char>& block) {
     const ssize_t count = ::read(STDIN_FILENO, block.data(), block.size());
     if (count >= 0) return static_cast<std::size_t>(count);
     if (errno != EINTR) {
-      throw RunError(fmt::format("standard input cannot be read: {}", std::strerror(errno)));
+      throw RuntimeFailure(fmt::format("standard input cannot be read: {}", std::strerror(errno)));
     }
   }
 }
@@ -82,7 +82,7 @@ class LineAnswers {
     if (!begun_.empty()) answer(begun_);
     flush();
     if (malformed_ == 0) return;
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("{} of {} lines {} malformed", malformed_, lines_, malformed_ == 1 ? "is" : "are"));
   }
 
@@ -96,7 +96,7 @@ class LineAnswers {
     ++lines_;
     try {
       answer_words(line);
-    } catch (const RequestError& error) {
+    } catch (const InvalidArgument& error) {
       ++malformed_;
       out_ += "error\n";
       fmt::print(stderr, "halfscope: line {}: {}\n", lines_, error.what());
@@ -105,11 +105,11 @@ class LineAnswers {
 
   void answer_words(std::string_view line) {
     if (line.size() > longest_line_) {
-      throw RequestError(fmt::format("longer than {} bytes", longest_line_));
+      throw InvalidArgument(fmt::format("longer than {} bytes", longest_line_));
     }
-    if (line.find('\0') != std::string_view::npos) throw RequestError("holds a NUL byte");
+    if (line.find('\0') != std::string_view::npos) throw InvalidArgument("holds a NUL byte");
     split(line, words_);
-    if (words_.empty()) throw RequestError("is empty");
+    if (words_.empty()) throw InvalidArgument("is empty");
     append_answer(out_, request_, words_, lines_ - 1);
   }
 

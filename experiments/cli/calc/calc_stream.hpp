@@ -6,8 +6,9 @@
 namespace halfscope {
 
 /// Answers every line of standard input on standard output. A malformed line is answered with "error", and
-/// its number and what is wrong with it go to stderr; once all lines are answered, RequestError says how many
-/// there were. What has been read is answered before more is waited for, so a program may converse with it.
+/// its number and what is wrong with it go to stderr; once all lines are answered, InvalidArgument says how
+/// many there were. What has been read is answered before more is waited for, so a program may converse with
+/// it.
 void answer_standard_input(const CalcRequest& request);
 
 }  // namespace halfscope

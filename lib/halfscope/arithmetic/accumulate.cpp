@@ -70,14 +70,14 @@ std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& 
 [[noreturn]] void reject(std::string_view text) {
   std::array<std::string_view, accumulate_models.size()> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = accumulate_models[i].name;
-  throw RequestError(unknown_name("accumulation model", text, names));
+  throw InvalidArgument(unknown_name("accumulation model", text, names));
 }
 
 int parse_chunk(std::string_view text, std::string_view digits) {
   int chunk = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), chunk);
   if (error != std::errc{} || end != digits.data() + digits.size() || chunk < 1 || chunk > largest_chunk) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("accumulation model '{}': give a chunk of 1 to {} terms", text, largest_chunk));
   }
   return chunk;
@@ -98,8 +98,8 @@ AccumulateModel parse_tensor_core(std::string_view text, std::string_view format
   model.core = {parse_enum<TensorCoreGeneration>("tensor core", generation)};
   try {
     (void)tensor_core_step(model.core, model.format, fp32);
-  } catch (const RequestError& error) {
-    throw RequestError(fmt::format("accumulation model '{}': {}", text, error.what()));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
   }
   return model;
 }
@@ -128,7 +128,7 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
   AccumulateModel model;
   try {
     model.format = parse_format(text.substr(0, separator));
-  } catch (const RequestError&) {
+  } catch (const InvalidArgument&) {
     reject(text);
   }
   if (order.starts_with("chunked(") && order.ends_with(")")) {
@@ -142,8 +142,8 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
       model.order = static_cast<AccumulateOrder>(i);
       if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
       if (model.order == AccumulateOrder::fast && model.format != fp32) {
-        throw RequestError("accumulation model '" + std::string(text) +
-                           "': libraries sum in FP32: fp32_fast");
+        throw InvalidArgument("accumulation model '" + std::string(text) +
+                              "': libraries sum in FP32: fp32_fast");
       }
       return model;
     }
@@ -171,19 +171,19 @@ float accumulate_products_from(float start, std::span<const float> a, std::span<
 
 void check_reduction_model(const AccumulateModel& model) {
   if (model.order == AccumulateOrder::fast) {
-    throw RequestError(to_string(model) +
-                       " is what a GPU's library makes of matrix products; nothing but that "
-                       "library gives its sums, so choose an order that has a name");
+    throw InvalidArgument(to_string(model) +
+                          " is what a GPU's library makes of matrix products; nothing but that "
+                          "library gives its sums, so choose an order that has a name");
   }
   if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
-  throw RequestError(to_string(model) +
-                     " adds up matrix products; a sum of single terms takes one of the others");
+  throw InvalidArgument(to_string(model) +
+                        " adds up matrix products; a sum of single terms takes one of the others");
 }
 
 void check_fused_format(const FloatFormat& format) {
   if (format == fp32 || format.mantissa_bits <= 21) return;
-  throw RequestError("fused sums take fp32 and formats of at most 21 mantissa bits, not " +
-                     to_string(format));
+  throw InvalidArgument("fused sums take fp32 and formats of at most 21 mantissa bits, not " +
+                        to_string(format));
 }
 
 }  // namespace halfscope

@@ -71,12 +71,12 @@ inline constexpr NamedAccumulateModel library_products{
     "fp32_fast", "FP32, in the order of cuBLAS; only for products in native execution, no fixed bits"};
 
 [[nodiscard]] std::string to_string(const AccumulateModel& model);
-/// Throws RequestError with the nearest known name, or naming a chunk outside 1..2^20, or a
+/// Throws InvalidArgument with the nearest known name, or naming a chunk outside 1..2^20, or a
 /// tensor core or its operands' format that there is not.
 [[nodiscard]] AccumulateModel parse_accumulate_model(std::string_view text);
 
 /// The sum of `terms` as `model` adds them up: the scalar definition that every kernel equals bit for bit.
-/// Throws RequestError for fused, fast and tensor_core, which add up products only.
+/// Throws InvalidArgument for fused, fast and tensor_core, which add up products only.
 [[nodiscard]] float accumulate(std::span<const float> terms, const AccumulateModel& model);
 
 /// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;
@@ -90,10 +90,10 @@ inline constexpr NamedAccumulateModel library_products{
 [[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                              const AccumulateModel& model);
 
-/// Throws RequestError where `model` is not one that sums of single terms can have: fused, tensor_core.
+/// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core.
 void check_reduction_model(const AccumulateModel& model);
 
-/// Throws RequestError unless `format` is FP32 or has at most 21 mantissa bits, as fused sums need.
+/// Throws InvalidArgument unless `format` is FP32 or has at most 21 mantissa bits, as fused sums need.
 void check_fused_format(const FloatFormat& format);
 
 }  // namespace halfscope

@@ -74,7 +74,7 @@ struct Unpacked {
                      // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 51 bits are dropped
                      round_steps(unpacked, normal_dropped, q.rounding) < leading >> (normal_dropped - 1));
   const double kept =
-      format.subnormals == Subnormals::flushed && std::ilogb(magnitude) < lowest ? 0 : magnitude;
+      format.subnormals == Subnormals::flush_to_zero && std::ilogb(magnitude) < lowest ? 0 : magnitude;
   inexact |= kept != magnitude;
   const int flags = (inexact ? flag::inexact : 0) | (inexact && tiny ? flag::underflow : 0);
   return {signed_value(unpacked.sign, to_bits(static_cast<float>(kept))), static_cast<std::uint8_t>(flags)};

@@ -97,7 +97,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
     tiny = round_fixed(unbounded, direction) >> (format.mantissa_bits + 1) == 0;
   }
   const auto smallest_normal = static_cast<std::uint32_t>(format.min_exponent() + 127) << 23;
-  if (format.subnormals == Subnormals::flushed && magnitude < smallest_normal) {
+  if (format.subnormals == Subnormals::flush_to_zero && magnitude < smallest_normal) {
     magnitude = 0;
     inexact = true;
   }

@@ -29,8 +29,8 @@ const TensorCoreStep& tensor_core_step(const TensorCore& core, const FloatFormat
     const TensorCoreStep& step = entry.step;
     if (entry.generation == core.generation && step.input == input && step.output == output) return step;
   }
-  throw RequestError(fmt::format("the {} tensor core has no products of {} that add up in {}",
-                                 name_of(core.generation), to_string(input), to_string(output)));
+  throw InvalidArgument(fmt::format("the {} tensor core has no products of {} that add up in {}",
+                                    name_of(core.generation), to_string(input), to_string(output)));
 }
 
 float fused_step(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step) {

@@ -99,8 +99,8 @@ inline constexpr std::array tensor_core_table{
     detail::to_fp16(detail::blackwell, fp8_e5m2, 32, 25, -22),   // documented
 };
 
-/// The step of `core` for operands in `input` and an accumulator in `output`. Throws RequestError where the
-/// generation has none.
+/// The step of `core` for operands in `input` and an accumulator in `output`. Throws InvalidArgument where
+/// the generation has none.
 [[nodiscard]] const TensorCoreStep& tensor_core_step(const TensorCore& core, const FloatFormat& input,
                                                      const FloatFormat& output);
 

@@ -13,13 +13,13 @@ class Error : public std::runtime_error {
 };
 
 /// The request cannot be right: unknown name, value out of range, malformed file. Exit status 2.
-class RequestError : public Error {
+class InvalidArgument : public Error {
  public:
   using Error::Error;
 };
 
 /// The request was right but could not be carried out: disk full, device lost. Exit status 3.
-class RunError : public Error {
+class RuntimeFailure : public Error {
  public:
   using Error::Error;
 };

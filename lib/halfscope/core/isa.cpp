@@ -35,8 +35,8 @@ Isa initial_isa() {
   if (wanted == nullptr || *wanted == '\0') return available.back();
   const Isa isa = parse_enum<Isa>("instruction set in HALFSCOPE_ISA", wanted);
   if (static_cast<std::size_t>(isa) >= available.size()) {
-    throw RequestError("HALFSCOPE_ISA=" + std::string(wanted) + ": this machine has no more than " +
-                       std::string(name_of(available.back())));
+    throw InvalidArgument("HALFSCOPE_ISA=" + std::string(wanted) + ": this machine has no more than " +
+                          std::string(name_of(available.back())));
   }
   return isa;
 }
@@ -60,7 +60,8 @@ Isa active_isa() {
 
 ForcedIsa::ForcedIsa(Isa isa) : previous_(current_isa()) {
   if (static_cast<std::size_t>(isa) >= available_isas().size()) {
-    throw RequestError("instruction set " + std::string(name_of(isa)) + " is not available on this machine");
+    throw InvalidArgument("instruction set " + std::string(name_of(isa)) +
+                          " is not available on this machine");
   }
   current_isa() = isa;
 }

@@ -28,12 +28,12 @@ template <typename Enum>
   return enum_names<Enum>.at(static_cast<std::size_t>(value));
 }
 
-/// The enumerator called `name`; throws RequestError naming `kind` and the nearest valid name.
+/// The enumerator called `name`; throws InvalidArgument naming `kind` and the nearest valid name.
 template <typename Enum>
 [[nodiscard]] Enum parse_enum(std::string_view kind, std::string_view name) {
   const auto& names = enum_names<Enum>;
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw RequestError(unknown_name(kind, name, names));
+  if (found == names.end()) throw InvalidArgument(unknown_name(kind, name, names));
   return static_cast<Enum>(found - names.begin());
 }
 
@@ -46,13 +46,13 @@ template <typename Table>
   return names;
 }
 
-/// The entry of a table called `name`; throws RequestError if there is none.
+/// The entry of a table called `name`; throws InvalidArgument if there is none.
 template <typename Table>
 [[nodiscard]] const auto& find_in_table(std::string_view kind, std::string_view name, const Table& table) {
   for (const auto& entry : table) {
     if (entry.name == name) return entry;
   }
-  throw RequestError(unknown_name(kind, name, table_names(table)));
+  throw InvalidArgument(unknown_name(kind, name, table_names(table)));
 }
 
 }  // namespace halfscope

@@ -11,7 +11,7 @@ int threads_in_use = 1;
 }
 
 void set_thread_count(int threads) {
-  if (threads < 1) throw RequestError("threads = " + std::to_string(threads) + ": give 1 or more");
+  if (threads < 1) throw InvalidArgument("threads = " + std::to_string(threads) + ": give 1 or more");
   threads_in_use = threads;
 }
 

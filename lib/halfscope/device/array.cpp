@@ -8,9 +8,9 @@ namespace halfscope {
 std::size_t element_count(const Shape& shape) {
   std::size_t count = 1;
   for (const std::int64_t extent : shape) {
-    if (extent < 0) throw RequestError("negative extent in shape " + to_string(shape));
+    if (extent < 0) throw InvalidArgument("negative extent in shape " + to_string(shape));
     if (__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count)) {
-      throw RequestError("shape " + to_string(shape) + " has more elements than memory can hold");
+      throw InvalidArgument("shape " + to_string(shape) + " has more elements than memory can hold");
     }
   }
   return count;
@@ -20,14 +20,14 @@ std::string to_string(const Shape& shape) {
   return fmt::format("({})", fmt::join(shape, ", "));
 }
 
-Array::Array(Shape shape, Device device) : Array(std::move(shape), Storage::float32, device) {}
+Array::Array(Shape shape, Device device) : Array(std::move(shape), DType::f32, device) {}
 
-Array::Array(Shape shape, Storage storage, Device device)
+Array::Array(Shape shape, DType storage, Device device)
     : shape_(std::move(shape)),
       storage_(storage),
       memory_(element_count(shape_) * bytes_per_element(storage), device) {}
 
-Array Array::zeros(Shape shape, Storage storage) {
+Array Array::zeros(Shape shape, DType storage) {
   Array array(std::move(shape), storage);
   detail::zero_memory(array.memory_.data(), array.memory_.size(), array.device());
   return array;
@@ -36,7 +36,8 @@ Array Array::zeros(Shape shape, Storage storage) {
 Array Array::from(Shape shape, std::initializer_list<float> values) {
   Array array(std::move(shape));
   if (values.size() != array.size()) {
-    throw RequestError(fmt::format("{} values given for shape {}", values.size(), to_string(array.shape())));
+    throw InvalidArgument(
+        fmt::format("{} values given for shape {}", values.size(), to_string(array.shape())));
   }
   detail::copy_memory(array.data(), array.device(), values.begin(), Device::cpu,
                       values.size() * sizeof(float));
@@ -50,7 +51,7 @@ Array Array::to(Device device) const {
 }
 
 float Array::item() const {
-  if (size() != 1) throw RequestError("an array of shape " + to_string(shape_) + " is no single number");
+  if (size() != 1) throw InvalidArgument("an array of shape " + to_string(shape_) + " is no single number");
   float value = 0;
   detail::copy_memory(&value, Device::cpu, data(), device(), sizeof value);
   return value;
@@ -58,7 +59,7 @@ float Array::item() const {
 
 void Array::reshape(Shape shape) {
   if (element_count(shape) != size()) {
-    throw RequestError(fmt::format("cannot reshape {} to {}", to_string(shape_), to_string(shape)));
+    throw InvalidArgument(fmt::format("cannot reshape {} to {}", to_string(shape_), to_string(shape)));
   }
   shape_ = std::move(shape);
 }

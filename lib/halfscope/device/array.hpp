@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/core/values.hpp>
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/device/memory.hpp>
 
 namespace halfscope {
@@ -26,18 +26,18 @@ class Array {
   Array() = default;
   /// Uninitialised elements.
   explicit Array(Shape shape, Device device = active_device());
-  Array(Shape shape, Storage storage, Device device = active_device());
-  [[nodiscard]] static Array zeros(Shape shape, Storage storage = Storage::float32);
+  Array(Shape shape, DType storage, Device device = active_device());
+  [[nodiscard]] static Array zeros(Shape shape, DType storage = DType::f32);
   [[nodiscard]] static Array from(Shape shape, std::initializer_list<float> values);
 
   [[nodiscard]] Array clone() const { return to(device()); }
   /// A copy on `device`.
   [[nodiscard]] Array to(Device device) const;
-  /// The only element of an array of one, from wherever it is; throws RequestError where there are more.
+  /// The only element of an array of one, from wherever it is; throws InvalidArgument where there are more.
   [[nodiscard]] float item() const;
 
   [[nodiscard]] Device device() const { return memory_.device(); }
-  [[nodiscard]] Storage storage() const { return storage_; }
+  [[nodiscard]] DType dtype() const { return storage_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t extent(std::size_t axis) const { return shape_.at(axis); }
   [[nodiscard]] std::size_t size() const { return memory_.size() / bytes_per_element(storage_); }
@@ -46,20 +46,20 @@ class Array {
   void reshape(Shape shape);
 
   /// The elements as they are stored.
-  [[nodiscard]] Values numbers() { return {memory_.data(), size(), storage_}; }
-  [[nodiscard]] ConstValues numbers() const { return {memory_.data(), size(), storage_}; }
-  /// The elements of an array of floats; throws RequestError where they have 16 bits.
-  [[nodiscard]] float* data() { return numbers().floats().data(); }
-  [[nodiscard]] const float* data() const { return numbers().floats().data(); }
-  [[nodiscard]] std::span<float> values() { return numbers().floats(); }
-  [[nodiscard]] std::span<const float> values() const { return numbers().floats(); }
+  [[nodiscard]] ArrayView view() { return {memory_.data(), size(), storage_}; }
+  [[nodiscard]] ConstArrayView view() const { return {memory_.data(), size(), storage_}; }
+  /// The elements of an array of floats; throws InvalidArgument where they have 16 bits.
+  [[nodiscard]] float* data() { return view().floats().data(); }
+  [[nodiscard]] const float* data() const { return view().floats().data(); }
+  [[nodiscard]] std::span<float> values() { return view().floats(); }
+  [[nodiscard]] std::span<const float> values() const { return view().floats(); }
   /// Of an array on the CPU.
   float& operator[](std::size_t i) { return data()[i]; }
   float operator[](std::size_t i) const { return data()[i]; }
 
  private:
   Shape shape_{0};
-  Storage storage_ = Storage::float32;
+  DType storage_ = DType::f32;
   Memory<std::byte> memory_;
 };
 

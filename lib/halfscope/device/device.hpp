@@ -22,8 +22,9 @@ inline thread_local constinit Device active_device = Device::cpu;
   return detail::active_device;
 }
 
-/// Makes `device` this thread's active one for the life of the object. Throws RequestError where the build
-/// has no CUDA, RunError where the machine has no CUDA device that it can use; both say what is missing.
+/// Makes `device` this thread's active one for the life of the object. Throws InvalidArgument where the build
+/// has no CUDA, RuntimeFailure where the machine has no CUDA device that it can use; both say what is
+/// missing.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);
@@ -59,7 +60,7 @@ struct DeviceDescription {
 /// Empty where the build has no CUDA or the machine no usable device.
 [[nodiscard]] std::optional<DeviceDescription> describe_cuda_device();
 
-/// Returns when everything queued on the device is done; throws RunError where some of it failed.
+/// Returns when everything queued on the device is done; throws RuntimeFailure where some of it failed.
 void synchronize_device();
 
 /// For tests, in a build without CUDA: for the life of the object Device::cuda is simulated. Its kernels are

@@ -114,7 +114,7 @@ namespace cuda {
 void check(cudaError_t status, const char* what, std::source_location where) {
   if (status == cudaSuccess) return;
   (void)cudaGetLastError();  // or the next launch would report it again
-  throw RunError(
+  throw RuntimeFailure(
       fmt::format("{}: {} ({}:{})", what, cudaGetErrorString(status), where.file_name(), where.line()));
 }
 
@@ -142,7 +142,7 @@ int compute_capability() {
 namespace device_memory {
 
 void require_device() {
-  if (!device_obstacle().empty()) throw RunError("device cuda: " + device_obstacle());
+  if (!device_obstacle().empty()) throw RuntimeFailure("device cuda: " + device_obstacle());
 }
 
 void* allocate(std::size_t bytes) {
@@ -152,7 +152,7 @@ void* allocate(std::size_t bytes) {
     std::size_t free = 0, total = 0;
     (void)cudaGetLastError();
     (void)cudaMemGetInfo(&free, &total);
-    throw RunError(
+    throw RuntimeFailure(
         fmt::format("device cuda: out of memory: {} MiB wanted, {} of {} MiB free; use a smaller batch",
                     bytes >> 20, free >> 20, total >> 20));
   }
@@ -163,7 +163,8 @@ void* allocate(std::size_t bytes) {
 void release(void* memory, std::size_t) noexcept {
   try {
     (void)cudaFreeAsync(memory, cuda::stream());
-  } catch (const RunError&) {  // NOLINT(bugprone-empty-catch): the device is gone, and its memory with it
+  } catch (
+      const RuntimeFailure&) {  // NOLINT(bugprone-empty-catch): the device is gone, and its memory with it
   }
 }
 

@@ -32,7 +32,7 @@ class Arena {
   Arena() {
     void* const mapped =
         mmap(nullptr, capacity + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) throw RunError("simulated device: no addresses for its memory");
+    if (mapped == MAP_FAILED) throw RuntimeFailure("simulated device: no addresses for its memory");
     void* aligned = mapped;
     std::size_t space = capacity + page;
     first_ = static_cast<std::byte*>(std::align(page, capacity, aligned, space));
@@ -48,7 +48,7 @@ class Arena {
       free.pop_back();
       return memory;
     }
-    if (size > capacity - used_) throw RunError("simulated device: out of memory");
+    if (size > capacity - used_) throw RuntimeFailure("simulated device: out of memory");
     void* memory = first_ + used_;
     used_ += size;
     if (open_ > 0) protect(PROT_READ | PROT_WRITE);
@@ -82,7 +82,7 @@ class Arena {
  private:
   void protect(int access) {
     if (used_ > 0 && mprotect(first_, rounded_up(used_, page), access) != 0)
-      throw RunError("simulated device: its memory cannot be protected");
+      throw RuntimeFailure("simulated device: its memory cannot be protected");
   }
 
   std::byte* first_ = nullptr;
@@ -103,7 +103,7 @@ std::atomic<std::int64_t> waits = 0;  // as there would be on a device
 thread_local bool records = false;    // what a recording forbids is refused; all else is done at once
 
 void refuse_while_recording(const char* what) {
-  if (records) throw RunError(std::string("simulated device: ") + what + " while its work is recorded");
+  if (records) throw RuntimeFailure(std::string("simulated device: ") + what + " while its work is recorded");
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ bool is_simulated(const void* memory) {
 
 void require_device() {
   if (simulations > 0) return;
-  throw RequestError("device cuda: this halfscope was built without CUDA; use --device cpu");
+  throw InvalidArgument("device cuda: this halfscope was built without CUDA; use --device cpu");
 }
 
 void* allocate(std::size_t bytes) {
@@ -159,7 +159,8 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction) {
   const SimulatedLaunch launch;
   if (is_simulated(to) != (direction != Direction::to_host) ||
       is_simulated(from) != (direction != Direction::to_device)) {
-    throw RunError("simulated device: a copy takes host memory for the device's, or the other way round");
+    throw RuntimeFailure(
+        "simulated device: a copy takes host memory for the device's, or the other way round");
   }
   std::memcpy(to, from, bytes);
   if (direction == Direction::to_host) ++waits;

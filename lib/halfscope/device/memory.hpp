@@ -86,10 +86,10 @@ class Memory {
   Device device_ = Device::cpu;
 };
 
-/// Copies one array of the active device to another. Throws RequestError where their sizes differ.
+/// Copies one array of the active device to another. Throws InvalidArgument where their sizes differ.
 template <typename T>
 void copy_values(std::span<const T> from, std::span<T> to) {
-  if (from.size() != to.size()) throw RequestError("copy_values: the arrays differ in size");
+  if (from.size() != to.size()) throw InvalidArgument("copy_values: the arrays differ in size");
   detail::copy_memory(to.data(), active_device(), from.data(), active_device(), from.size_bytes());
 }
 

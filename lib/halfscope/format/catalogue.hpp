@@ -5,7 +5,7 @@
 
 #include <halfscope/format/quantizer.hpp>
 // First, or GCC takes its bf16 for one that hides the one below.
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 namespace halfscope {
 

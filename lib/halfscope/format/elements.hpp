@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <halfscope/core/values.hpp>
+#include <halfscope/core/array_view.hpp>
 #include <halfscope/format/bits.hpp>
 
 namespace halfscope {
@@ -62,37 +62,36 @@ namespace halfscope {
 /// The storage is the same for all threads of a kernel, so that they branch together.
 struct ElementReader {
   const void* data = nullptr;
-  Storage storage = Storage::float32;
+  DType storage = DType::f32;
 
   ElementReader() = default;
-  HALFSCOPE_HD ElementReader(const void* first, Storage stored) : data(first), storage(stored) {}
+  HALFSCOPE_HD ElementReader(const void* first, DType stored) : data(first), storage(stored) {}
   HALFSCOPE_HD ElementReader(const float* first) : data(first) {}  // NOLINT: floats are the usual elements
-  explicit ElementReader(const ConstValues& values) : data(values.data), storage(values.storage) {}
+  explicit ElementReader(const ConstArrayView& values) : data(values.data), storage(values.storage) {}
 
   [[nodiscard]] HALFSCOPE_HD float operator[](std::int64_t i) const {
-    if (storage == Storage::float32) return static_cast<const float*>(data)[i];
+    if (storage == DType::f32) return static_cast<const float*>(data)[i];
     const std::uint16_t code = static_cast<const std::uint16_t*>(data)[i];
-    return storage == Storage::float16 ? float_of_half(code) : float_of_bfloat(code);
+    return storage == DType::f16 ? float_of_half(code) : float_of_bfloat(code);
   }
   /// From element `first` on.
   [[nodiscard]] HALFSCOPE_HD ElementReader from(std::int64_t first) const {
     const auto bytes = static_cast<std::int64_t>(bytes_per_element(storage));
     return {static_cast<const std::byte*>(data) + first * bytes, storage};
   }
-  /// Throws RequestError unless they are stored as floats.
-  [[nodiscard]] const float* floats() const { return ConstValues(data, 0, storage).floats().data(); }
+  /// Throws InvalidArgument unless they are stored as floats.
+  [[nodiscard]] const float* floats() const { return ConstArrayView(data, 0, storage).floats().data(); }
 };
 
 struct ElementWriter {
   void* data = nullptr;
-  Storage storage = Storage::float32;
+  DType storage = DType::f32;
 
   HALFSCOPE_HD void set(std::int64_t i, float x) const {
-    if (storage == Storage::float32) {
+    if (storage == DType::f32) {
       static_cast<float*>(data)[i] = x;
     } else {
-      static_cast<std::uint16_t*>(data)[i] =
-          storage == Storage::float16 ? half_of_float(x) : bfloat_of_float(x);
+      static_cast<std::uint16_t*>(data)[i] = storage == DType::f16 ? half_of_float(x) : bfloat_of_float(x);
     }
   }
 };

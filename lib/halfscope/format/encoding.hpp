@@ -64,7 +64,7 @@ constexpr std::uint32_t nan_code(const FloatFormat& format) {
     const auto exponent = static_cast<std::uint32_t>(static_cast<int>(field) - format.bias() + 127);
     return from_bits(sign | (exponent << 23) | payload);
   }
-  if (mantissa == 0 || format.subnormals == Subnormals::flushed) return from_bits(sign);
+  if (mantissa == 0 || format.subnormals == Subnormals::flush_to_zero) return from_bits(sign);
   if (format.exponent_bits == 8) return from_bits(sign | payload);  // FP32's subnormals too
   const int width = 32 - std::countl_zero(mantissa);
   const auto exponent = static_cast<std::uint32_t>(format.min_exponent() - m + width - 1 + 126);

@@ -15,8 +15,8 @@ enum class Specials : std::uint8_t {
 };
 
 enum class Subnormals : std::uint8_t {
-  gradual,  ///< kept, as IEEE 754 asks
-  flushed,  ///< results below the smallest normal number become zero of the same sign
+  gradual,        ///< kept, as IEEE 754 asks
+  flush_to_zero,  ///< results below the smallest normal number become zero of the same sign
 };
 
 /// A sign bit, `exponent_bits` (2..8) and `mantissa_bits` (1..23): every such format is a subset of FP32,

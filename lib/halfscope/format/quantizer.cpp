@@ -46,17 +46,17 @@ std::optional<FloatFormat> parse_by_name(std::string_view name) {
 
 void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
   if (format.exponent_bits < 2 || format.exponent_bits > 8 || format.mantissa_bits > 23) {
-    throw RequestError(fmt::format("format '{}': eXmY takes X from 2 to 8 and Y from 1 to 23", name));
+    throw InvalidArgument(fmt::format("format '{}': eXmY takes X from 2 to 8 and Y from 1 to 23", name));
   }
   if (format.exponent_bits == 8 && format.specials != Specials::ieee) {
-    throw RequestError(fmt::format(
+    throw InvalidArgument(fmt::format(
         "format '{}' reaches beyond the largest FP32 number; 'fn' and 'f' take X from 2 to 7", name));
   }
 }
 
 [[noreturn]] void throw_unknown_format(std::string_view name) {
-  throw RequestError(unknown_name("format", name, table_names(format_catalogue)) +
-                     ", or eXmY, eXmYfn, eXmYf, each with _ftz or without");
+  throw InvalidArgument(unknown_name("format", name, table_names(format_catalogue)) +
+                        ", or eXmY, eXmYfn, eXmYf, each with _ftz or without");
 }
 
 /// The name of `format` as if it kept subnormals.
@@ -92,12 +92,12 @@ class QuantizerWords {
       quantizer.overflow = *overflow;
       overflow_given_ = true;
     } else if (rounding || find_enum<Overflow>(word)) {
-      throw RequestError(fmt::format("quantizer '{}' gives more than one {}", text_,
-                                     rounding ? "rounding" : "overflow policy"));
+      throw InvalidArgument(fmt::format("quantizer '{}' gives more than one {}", text_,
+                                        rounding ? "rounding" : "overflow policy"));
     } else {
       std::vector<std::string_view> names(enum_names<Rounding>.begin(), enum_names<Rounding>.end());
       names.insert(names.end(), enum_names<Overflow>.begin(), enum_names<Overflow>.end());
-      throw RequestError(
+      throw InvalidArgument(
           unknown_name(fmt::format("rounding or overflow policy in '{}':", text_), word, names));
     }
   }
@@ -111,7 +111,7 @@ class QuantizerWords {
 }  // namespace
 
 std::string to_string(const FloatFormat& format) {
-  const bool flushed = format.subnormals == Subnormals::flushed;
+  const bool flushed = format.subnormals == Subnormals::flush_to_zero;
   return gradual_name(format) + std::string(flushed ? flushed_suffix : "");
 }
 
@@ -123,7 +123,7 @@ FloatFormat parse_format(std::string_view name) {
   if (!format) format = parse_by_bits(base);
   if (!format) throw_unknown_format(name);
   require_subset_of_fp32(*format, name);
-  if (flushed) format->subnormals = Subnormals::flushed;
+  if (flushed) format->subnormals = Subnormals::flush_to_zero;
   return *format;
 }
 
@@ -142,7 +142,7 @@ Quantizer parse_quantizer(std::string_view text) {
     rest = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
     return word;
   };
-  if (text.ends_with('/')) throw RequestError(fmt::format("quantizer '{}' ends in '/'", text));
+  if (text.ends_with('/')) throw InvalidArgument(fmt::format("quantizer '{}' ends in '/'", text));
   Quantizer quantizer{parse_format(take_word())};
   for (QuantizerWords words(text); !rest.empty();) words.apply(take_word(), quantizer);
   return quantizer;

@@ -35,7 +35,7 @@ struct Quantizer {
 /// "fp16", "e5m2", "e4m3fn": the catalogue's name where it has one, else exponent and mantissa bits with
 /// "fn" (NaN only) or "f" (finite only) and "_ftz" (subnormals flushed) appended.
 [[nodiscard]] std::string to_string(const FloatFormat& format);
-/// The format called `name`; throws RequestError with the nearest valid name.
+/// The format called `name`; throws InvalidArgument with the nearest valid name.
 [[nodiscard]] FloatFormat parse_format(std::string_view name);
 
 /// "FORMAT[/ROUNDING][/OVERFLOW]", defaults left out.

@@ -75,7 +75,7 @@ HALFSCOPE_HD constexpr std::uint32_t overflow_magnitude(const RoundingGrid& grid
   return {min_normal_field,
           static_cast<std::uint32_t>(23 - format.mantissa_bits),
           smallest_field > 0 ? static_cast<std::uint32_t>(smallest_field) << 23 : 0u,
-          format.subnormals == Subnormals::flushed ? min_normal_field << 23 : 0u,
+          format.subnormals == Subnormals::flush_to_zero ? min_normal_field << 23 : 0u,
           format.max_finite_bits(),
           detail::beyond_finite(q)};
 }
@@ -105,10 +105,10 @@ template <Rounding rounding>
 
 /// `x` rounded as `q` says, as if its exponent had no bounds, then overflowed or saturated; the sign of zero
 /// is kept, every NaN becomes the quiet one. Below the smallest normal number the grid is that of the
-/// subnormals, and with Subnormals::flushed what is then still below it becomes zero (tininess is detected
-/// after rounding). Rounding::stochastic rounds away from zero if the discarded fraction plus `random_bits` /
-/// 2^32 reaches 1. Source: IEEE 754-2019, clauses 4.3, 7.4 and 7.5; OCP 8-bit floating point 1.0, section 5.2
-/// for saturation.
+/// subnormals, and with Subnormals::flush_to_zero what is then still below it becomes zero (tininess is
+/// detected after rounding). Rounding::stochastic rounds away from zero if the discarded fraction plus
+/// `random_bits` / 2^32 reaches 1. Source: IEEE 754-2019, clauses 4.3, 7.4 and 7.5; OCP 8-bit floating
+/// point 1.0, section 5.2 for saturation.
 [[nodiscard]] HALFSCOPE_HD constexpr float round(float x, const Quantizer& q, std::uint32_t random_bits = 0) {
   const RoundingGrid grid = rounding_grid(q);
   switch (q.rounding) {

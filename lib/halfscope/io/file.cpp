@@ -119,7 +119,7 @@ std::filesystem::path link_target(std::filesystem::path path) {
 }
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, std::string_view why) {
-  throw RunError(fmt::format("cannot write {}: {}", printable(path), why));
+  throw RuntimeFailure(fmt::format("cannot write {}: {}", printable(path), why));
 }
 
 }  // namespace
@@ -129,18 +129,18 @@ std::string read_file(const std::filesystem::path& path) {
     return fmt::format("cannot read {}: {}", printable(path), why);
   };
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number() < 0) throw RequestError(describe(reason(errno)));
+  if (file.number() < 0) throw InvalidArgument(describe(reason(errno)));
   struct stat status {};
-  if (::fstat(file.number(), &status) != 0) throw RunError(describe(reason(errno)));
-  if (S_ISDIR(status.st_mode)) throw RequestError(describe("it is a folder; give a file"));
+  if (::fstat(file.number(), &status) != 0) throw RuntimeFailure(describe(reason(errno)));
+  if (S_ISDIR(status.st_mode)) throw InvalidArgument(describe("it is a folder; give a file"));
   try {
     return read_all(file, S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0);
   } catch (const std::system_error& error) {
-    throw RunError(describe(error.code().message()));
+    throw RuntimeFailure(describe(error.code().message()));
   } catch (const std::bad_alloc&) {
-    throw RunError(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
+    throw RuntimeFailure(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
   } catch (const std::length_error&) {
-    throw RunError(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
+    throw RuntimeFailure(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
   }
 }
 
@@ -165,7 +165,7 @@ void create_folder(const std::filesystem::path& path) {
   std::filesystem::create_directories(path, error);
   if (!error && std::filesystem::is_directory(path, error)) return;
   const auto why = error ? error.message() : std::string("a file has that name");
-  throw RunError(fmt::format("cannot make the folder {}: {}", printable(path), why));
+  throw RuntimeFailure(fmt::format("cannot make the folder {}: {}", printable(path), why));
 }
 
 std::string printable(const std::filesystem::path& path) {

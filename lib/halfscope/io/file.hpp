@@ -7,16 +7,16 @@
 
 namespace halfscope {
 
-/// The bytes of the file or pipe at `path`. Throws RequestError if it is missing, a folder or not readable,
-/// RunError if reading fails half-way.
+/// The bytes of the file or pipe at `path`. Throws InvalidArgument if it is missing, a folder or not
+/// readable, RuntimeFailure if reading fails half-way.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
 /// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the
 /// disk, and only then take the name; on failure the old file stays as it was. Symbolic links are followed.
-/// Throws RunError with the path and the system's reason.
+/// Throws RuntimeFailure with the path and the system's reason.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
-/// Makes the folder `path` and those above it; one that exists is fine. Throws RunError.
+/// Makes the folder `path` and those above it; one that exists is fine. Throws RuntimeFailure.
 void create_folder(const std::filesystem::path& path);
 
 /// Removes what writers that were killed in the middle of `write_file` left in `folder`; for a folder that

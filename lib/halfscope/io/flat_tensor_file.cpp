@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <halfscope/io/detail/elements.hpp>
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/npy/detail/npy_array.hpp>
 #include <halfscope/io/safetensors/detail/safetensors_header.hpp>
 
@@ -67,7 +67,7 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
       opened->skip({std::move(entry.name), fmt::format("dtype {}", entry.type.name)});
       continue;
     }
-    const StoredType type = *entry.type.stored;
+    const DType type = *entry.type.stored;
     const auto elements = static_cast<std::int64_t>((entry.end - entry.begin) / bytes_per_element(type));
     opened->add({std::move(entry.name), type, std::move(entry.shape), elements},
                 {data_begin + entry.begin, {type}});
@@ -75,7 +75,7 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
   return opened;
 }
 
-std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::optional<StoredType> void_type) {
+std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::optional<DType> void_type) {
   const NpyArray array = read_npy_array(bytes_from(file, 0), file.size(), file.name(), void_type);
   if (!array.encoding) reject(file.name(), why_not_read(array.header.descr));
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
@@ -84,7 +84,7 @@ std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::opti
   return opened;
 }
 
-std::unique_ptr<TensorFile> open_raw(InputFile file, std::string name, StoredType type) {
+std::unique_ptr<TensorFile> open_raw(InputFile file, std::string name, DType type) {
   const std::size_t width = bytes_per_element(type);
   if (file.size() == 0) reject(file.name(), "the file is empty");
   if (file.size() % width != 0) {

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/file.hpp>
 
 namespace halfscope {
@@ -24,7 +24,7 @@ std::string reason(int error) {
 InputFile::InputFile(const std::filesystem::path& path)
     : name_(printable(path)), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   const auto fail = [&](std::string_view why) {
-    throw RequestError(fmt::format("cannot read {}: {}", name_, why));
+    throw InvalidArgument(fmt::format("cannot read {}: {}", name_, why));
   };
   if (descriptor_.number() < 0) fail(reason(errno));
   struct stat status {};
@@ -39,7 +39,8 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const ssize_t count = ::pread(descriptor_.number(), to.data(), to.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw RunError(fmt::format("cannot read {}: byte {}: {}", name_, offset, reason(errno)));
+    if (count < 0)
+      throw RuntimeFailure(fmt::format("cannot read {}: byte {}: {}", name_, offset, reason(errno)));
     if (count == 0)
       reject(name_, fmt::format("ends at byte {}; it had {} when it was opened", offset, size_));
     offset += static_cast<std::uint64_t>(count);

@@ -7,7 +7,7 @@
 #include <array>
 
 #include <halfscope/io/detail/flat_tensor_file.hpp>
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/npz/detail/npz_file.hpp>
 #include <halfscope/kernel/cast/widen.hpp>
 
@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t piece_elements = 4096;  // handed out at a time: 16 KiB of floats, in the fast caches
 
 /// Hands out the elements of one step; floats as they lie, which saves a copy.
-void deliver(StoredType type, std::span<const std::byte> bytes, const ElementSink& sink) {
-  if (type == StoredType::f32) {
+void deliver(DType type, std::span<const std::byte> bytes, const ElementSink& sink) {
+  if (type == DType::f32) {
     return sink({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
   }
   const std::size_t width = bytes_per_element(type);
@@ -34,12 +34,12 @@ void deliver(StoredType type, std::span<const std::byte> bytes, const ElementSin
 
 void TensorFile::read(std::size_t index, std::int64_t first, std::int64_t count,
                       const ElementSink& sink) const {
-  const StoredType type = tensors().at(index).type;
+  const DType type = tensors().at(index).type;
   read_stored(index, first, count, [&](std::span<const std::byte> bytes) { deliver(type, bytes, sink); });
 }
 
 std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
-                                             std::optional<StoredType> raw_type) {
+                                             std::optional<DType> raw_type) {
   InputFile file(path);
   const std::string extension = path.extension().string();
   const std::string name = path.stem().string();

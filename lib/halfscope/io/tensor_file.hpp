@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 namespace halfscope {
 
@@ -22,7 +22,7 @@ enum class Access : std::uint8_t {
 
 struct StoredTensor {
   std::string name;  ///< the key in the file; for .npy and raw files the file's name without its extension
-  StoredType type{};
+  DType type{};
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;  ///< product of `shape`
   Access access = Access::random;
@@ -52,7 +52,7 @@ class TensorFile {
     return nothing;
   }
   /// Elements [first, first + count) of tensor `index`, in order, in pieces of whole elements and at most
-  /// 64 KiB; safe to call from several threads at once. Throws RequestError where the file turns out to be
+  /// 64 KiB; safe to call from several threads at once. Throws InvalidArgument where the file turns out to be
   /// damaged there.
   virtual void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
                            const StoredSink& sink) const = 0;
@@ -64,9 +64,9 @@ class TensorFile {
 /// of `raw_type`, which must then be given. In .npy it gives a type to elements that the format has no name
 /// for
 /// ("V2", which is how NumPy saves ml_dtypes' bfloat16). Memory does not grow with the file's size. Throws
-/// RequestError with the file, and the byte or the tensor where there is one, for a file that breaks its
+/// InvalidArgument with the file, and the byte or the tensor where there is one, for a file that breaks its
 /// format and for an .npy file without floating-point elements.
 [[nodiscard]] std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
-                                                           std::optional<StoredType> raw_type = std::nullopt);
+                                                           std::optional<DType> raw_type = std::nullopt);
 
 }  // namespace halfscope

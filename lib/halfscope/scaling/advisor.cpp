@@ -33,7 +33,7 @@ int first_scale(Predicate&& holds) {
 /// format is needed to tell what BF16 would do.
 bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
   const int edge = flush_edge(bf16).binade;
-  std::int64_t flushed = histogram.binade(edge).pow2;
+  std::int64_t flushed = histogram.binade(edge).at_power_of_two;
   for (int exponent = ExponentHistogram::first_exponent; exponent < edge; ++exponent) {
     flushed += histogram.count(exponent);
   }

@@ -28,7 +28,7 @@ double second_moment(double mean, double deviation) {
 
 double layerwise_scale(const LayerStatistics& layer, const LayerwiseOptions& options) {
   if (!(options.underflow_share > 0 && options.underflow_share <= 0.5)) {
-    throw RequestError("underflow_share: give a share above 0, at most 0.5");
+    throw InvalidArgument("underflow_share: give a share above 0, at most 0.5");
   }
   const auto fan_in = static_cast<double>(layer.fan_in);
   const double largest_product = layer.gradient_max_abs * layer.weight_max_abs;

@@ -31,7 +31,7 @@ struct LayerwiseOptions {
 /// to be normal with mean 0, and at least 1, but never more than the bounds or than a sum of fan_in products
 /// has room for; 1 where g or W is all zeros. It acts inside the backward pass, layer by layer
 /// (LayerwiseScaler asks for it): the weight gradients of a layer are divided by the scale that its g
-/// carries. Throws RequestError for options out of range.
+/// carries. Throws InvalidArgument for options out of range.
 [[nodiscard]] double layerwise_scale(const LayerStatistics& layer, const LayerwiseOptions& options = {});
 
 }  // namespace halfscope

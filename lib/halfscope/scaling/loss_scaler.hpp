@@ -47,7 +47,7 @@ class LossScaler {
   /// What every layer's gradient is scaled by in the backward pass besides, where the rule acts there.
   [[nodiscard]] virtual std::optional<LayerwiseOptions> layerwise() const { return std::nullopt; }
   /// Takes note of a step; true where its weight update must be skipped: its gradients are not finite, and
-  /// the scaler looks at them. Throws RunError where the scaler's rule is to end the run.
+  /// the scaler looks at them. Throws RuntimeFailure where the scaler's rule is to end the run.
   bool update(const StepGradients& gradients);
   /// All that it remembers, to be written to a checkpoint or set from one.
   [[nodiscard]] std::vector<ScalerNumber> numbers();

@@ -30,7 +30,7 @@ int moved_log2(const TraceStep& step, double scale) {
 
 ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
   if (!scaler.layerwise()) return;
-  throw RequestError(
+  throw InvalidArgument(
       "layerwise cannot be replayed: it chooses its scales inside the backward pass, from the gradient and "
       "the weights of each layer, which a trace does not hold; train with it, --set scaler=layerwise");
 }
@@ -38,7 +38,7 @@ ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
 void ScalerReplay::step(const TraceStep& step) {
   if (stopped_) return;
   if (scaler_->needs() == GradientDetail::histogram && !step.histogram) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("step {} has no histogram of its weight gradients, which this loss scaler looks at; "
                     "record the run with "
                     "--set record_gradients=histogram",
@@ -57,7 +57,7 @@ void ScalerReplay::step(const TraceStep& step) {
   if (!gradients.finite) overflows_.push_back(step.step);
   try {
     (void)scaler_->update(gradients);
-  } catch (const RunError& error) {
+  } catch (const RuntimeFailure& error) {
     stopped_ = fmt::format("step {}: {}", step.step, error.what());
   }
 }

@@ -27,10 +27,10 @@ struct TraceStep {
 /// fits under it, for nothing more is known; recorded at a scale of 1 or less it is not finite at any scale.
 class ScalerReplay {
  public:
-  /// `scaler` outlives the replay. Throws RequestError for one that acts inside the backward pass.
+  /// `scaler` outlives the replay. Throws InvalidArgument for one that acts inside the backward pass.
   explicit ScalerReplay(LossScaler& scaler);
 
-  /// Throws RequestError where the scaler needs a histogram and the step has none.
+  /// Throws InvalidArgument where the scaler needs a histogram and the step has none.
   void step(const TraceStep& step);
 
   [[nodiscard]] const std::vector<double>& scales() const { return scales_; }  ///< of each step

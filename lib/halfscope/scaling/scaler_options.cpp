@@ -16,8 +16,8 @@ double parse_scaler_option(const ScalerOptionEntry& option, std::string_view tex
   const bool read = error == std::errc{} && end == text.data() + text.size();
   const bool whole = option.kind == OptionKind::whole_number;
   if (!read || !(value >= option.low && value <= option.high) || (whole && value != std::floor(value))) {
-    throw RequestError(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", option.name, text,
-                                   whole ? "an integer" : "a number", option.low, option.high));
+    throw InvalidArgument(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", option.name, text,
+                                      whole ? "an integer" : "a number", option.low, option.high));
   }
   return value;
 }

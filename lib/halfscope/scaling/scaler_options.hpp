@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// Values by option, of those that somebody has chosen or all that a scaler knows.
+/// ArrayView by option, of those that somebody has chosen or all that a scaler knows.
 using ScalerSettings = std::map<std::string, double, std::less<>>;
 
 /// An option of one scaler, with that scaler's own default.
@@ -62,8 +62,8 @@ inline constexpr std::array scaler_option_table{
                       "steps in a row that overflow at headroom's floor before it ends the run"},
 };
 
-/// The value of the option called `name`, written as text. Throws RequestError, with the range, where it is
-/// none.
+/// The value of the option called `name`, written as text. Throws InvalidArgument, with the range, where it
+/// is none.
 [[nodiscard]] double parse_scaler_option(const ScalerOptionEntry& option, std::string_view text);
 
 /// The option's value, `otherwise` where it is not among the settings.

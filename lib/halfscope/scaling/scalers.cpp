@@ -7,12 +7,12 @@
 namespace halfscope {
 namespace {
 
-RequestError unknown_option(const ScalerEntry& scaler, std::string_view option) {
+InvalidArgument unknown_option(const ScalerEntry& scaler, std::string_view option) {
   std::vector<std::string_view> names;
   for (const ScalerOption& known : scaler.options) names.push_back(known.name);
-  return RequestError(fmt::format("{}: the loss scaler {} has no such option (it has {}); see 'list scalers'",
-                                  option, scaler.name,
-                                  names.empty() ? "no option" : fmt::format("{}", fmt::join(names, ", "))));
+  return InvalidArgument(
+      fmt::format("{}: the loss scaler {} has no such option (it has {}); see 'list scalers'", option,
+                  scaler.name, names.empty() ? "no option" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& 
   const double low = option_or(resolved, "min_scale", 0),
                high = option_or(resolved, "max_scale", largest_scale);
   if (!(low <= initial && initial <= high)) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("initial_scale = {:g}: the loss scaler {} stays between min_scale = {:g} and "
                     "max_scale = {:g}",
                     initial, scaler.name, low, high));

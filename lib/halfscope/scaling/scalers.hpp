@@ -72,7 +72,7 @@ inline constexpr std::array scaler_table{
                 headroom_options, make<HeadroomScaler>},
 };
 
-/// Every option of the scaler with the value that it gets. Throws RequestError for a setting of an option
+/// Every option of the scaler with the value that it gets. Throws InvalidArgument for a setting of an option
 /// that the scaler does not know, or an initial_scale that is not between min_scale and max_scale.
 [[nodiscard]] ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& settings);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <halfscope/scaling/advisor.hpp>
-#include <halfscope/stats/tensor_survey.hpp>
+#include <halfscope/stats/tensor_summary.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {
@@ -14,11 +14,11 @@ struct TensorReport {
   std::int64_t nonfinite = 0;
   float max_abs = 0;
   double lost_energy = 0;        ///< share of the sum of squares that is flushed
-  std::optional<double> cosine;  ///< between the tensor and what the cast leaves; see TensorSurvey::cosine
+  std::optional<double> cosine;  ///< between the tensor and what the cast leaves; see TensorSummary::cosine
   TensorFit fit;
 };
 
-[[nodiscard]] TensorReport report_tensor(std::string name, const TensorSurvey& survey,
+[[nodiscard]] TensorReport report_tensor(std::string name, const TensorSummary& summary,
                                          const AdvisorOptions& options = {});
 
 }  // namespace halfscope

@@ -54,7 +54,7 @@ ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer&
   return std::move(parts[0]);
 }
 
-CastTally tally_of(const ExponentHistogram& before) {
+CastCounters counters_of_cast(const ExponentHistogram& before) {
   const WhatIf cast = what_if(before, 0);  // the values carry their scale already
   return {.zeros = before.zeros(),
           .nonfinite = before.infinities() + before.nans(),
@@ -97,17 +97,17 @@ CastLimits counted_limits(const Quantizer& quantizer) {
   return limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
 }
 
-CastTally round_with_tally(std::span<float> values, const Quantizer& quantizer) {
+CastCounters round_with_counters(std::span<float> values, const Quantizer& quantizer) {
   const CastLimits limits = counted_limits(quantizer);
-  const auto parts = count_shares<CastTally>(values, [&](CastTally& tally, std::span<float> share) {
+  const auto parts = count_shares<CastCounters>(values, [&](CastCounters& counters, std::span<float> share) {
     for (std::size_t start = 0; start < share.size(); start += tile) {
       const std::span<float> here = share.subspan(start, std::min(tile, share.size() - start));
-      tally_cast(here, limits, tally);
+      count_cast(here, limits, counters);
       if (!quantizer.is_identity()) round(here, here, quantizer);
     }
   });
-  CastTally all;
-  for (const CastTally& part : parts) merge(all, part);
+  CastCounters all;
+  for (const CastCounters& part : parts) merge(all, part);
   return all;
 }
 
@@ -118,19 +118,20 @@ bool is_symmetric(Rounding rounding) {
 
 /// Where the magnitude alone does not decide: the array is rounded whole, since a stochastic stream is
 /// indexed by element, and compared with what it was.
-CastTally round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream) {
-  CastTally tally;
-  tally_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, tally);
+CastCounters round_and_compare(std::span<float> values, const Quantizer& quantizer,
+                               const RandomStream& stream) {
+  CastCounters counters;
+  count_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, counters);
   const std::vector<float> before(values.begin(), values.end());
   round(before, values, quantizer, stream);
   const std::uint32_t min_normal = to_bits(std::ldexp(1.0f, quantizer.format.min_exponent()));
   for (std::size_t i = 0; i < before.size(); ++i) {
     const std::uint32_t exact = magnitude_bits(before[i]), rounded = magnitude_bits(values[i]);
-    tally.flushed += exact != 0 && rounded == 0 ? 1 : 0;
-    tally.subnormal += rounded != 0 && rounded < min_normal ? 1 : 0;
-    tally.overflow += exact < infinity_bits && rounded >= infinity_bits ? 1 : 0;
+    counters.flushed += exact != 0 && rounded == 0 ? 1 : 0;
+    counters.subnormal += rounded != 0 && rounded < min_normal ? 1 : 0;
+    counters.overflow += exact < infinity_bits && rounded >= infinity_bits ? 1 : 0;
   }
-  return tally;
+  return counters;
 }
 
 /// Whether the histogram of the exact values tells all that the cast does.
@@ -149,17 +150,17 @@ CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer, 
     readback.read();
     return cast.counts(readback);
   }
-  CastCounts counts{.elements = static_cast<std::int64_t>(values.size()), .tally = {}, .before = {}};
+  CastCounts counts{.elements = static_cast<std::int64_t>(values.size()), .counters = {}, .before = {}};
   if (detail == CastDetail::histogram) {
     if (histogram_tells_all(quantizer)) {
       counts.before = round_with_histogram(values, quantizer);
-      counts.tally = tally_of(*counts.before);
+      counts.counters = counters_of_cast(*counts.before);
       return counts;
     }
     counts.before = round_with_histogram(values, {});
   }
-  counts.tally = is_symmetric(quantizer.rounding) ? round_with_tally(values, quantizer)
-                                                  : round_and_compare(values, quantizer, stream);
+  counts.counters = is_symmetric(quantizer.rounding) ? round_with_counters(values, quantizer)
+                                                     : round_and_compare(values, quantizer, stream);
   return counts;
 }
 
@@ -167,34 +168,35 @@ QueuedCast::QueuedCast(const Quantizer& quantizer, CastDetail detail, Readback& 
     : quantizer_(quantizer) {
   if (detail == CastDetail::histogram) histogram_ = readback.take<std::int64_t>(binned::size);
   if (!histogram_ || !histogram_tells_all(quantizer))
-    tally_ = readback.take<std::int64_t>(cuda::tally_counters);
+    counters_ = readback.take<std::int64_t>(cuda::cast_counter_bins);
 }
 
 void QueuedCast::round_and_count(std::span<float> values, const RandomStream& stream, Readback& readback) {
   elements_ += static_cast<std::int64_t>(values.size());
   if (histogram_) {
-    cuda::round_with_histogram(values, tally_ ? Quantizer{} : quantizer_, binade_edges(fp16),
+    cuda::round_with_histogram(values, counters_ ? Quantizer{} : quantizer_, binade_edges(fp16),
                                readback.device_values(*histogram_));
   }
-  if (!tally_) return;
+  if (!counters_) return;
   if (is_symmetric(quantizer_.rounding)) {
-    cuda::round_with_tally(values, quantizer_, counted_limits(quantizer_), readback.device_values(*tally_));
+    cuda::round_with_counters(values, quantizer_, counted_limits(quantizer_),
+                              readback.device_values(*counters_));
   } else {
-    cuda::round_and_compare(values, quantizer_, stream, readback.device_values(*tally_));
+    cuda::round_and_compare(values, quantizer_, stream, readback.device_values(*counters_));
   }
 }
 
 CastCounts QueuedCast::counts(const Readback& readback) const {
-  CastCounts counts{.elements = elements_, .tally = {}, .before = {}};
+  CastCounts counts{.elements = elements_, .counters = {}, .before = {}};
   if (histogram_) {
     HistogramCounts before;
     add_bins_to(before, readback.values(*histogram_), binade_edges(fp16));
     counts.before.emplace(before);
-    counts.tally = tally_of(*counts.before);
+    counts.counters = counters_of_cast(*counts.before);
   }
-  if (tally_) {
-    counts.tally = {};
-    cuda::add_tally(readback.values(*tally_), counts.tally);
+  if (counters_) {
+    counts.counters = {};
+    cuda::add_counters(readback.values(*counters_), counts.counters);
   }
   return counts;
 }

@@ -7,7 +7,7 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/device/readback.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/cast/cast_tally.hpp>
+#include <halfscope/kernel/cast/cast_counters.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 
 namespace halfscope {
@@ -19,7 +19,7 @@ enum class CastDetail : std::uint8_t { none, counters, histogram };
 /// FP16 would have done.
 struct CastCounts {
   std::int64_t elements = 0;
-  CastTally tally;
+  CastCounters counters;
   std::optional<ExponentHistogram> before;  ///< of the exact values, where it was asked for
 };
 
@@ -43,7 +43,7 @@ class QueuedCast {
  private:
   Quantizer quantizer_;
   std::int64_t elements_ = 0;
-  std::optional<ReadbackSlot<std::int64_t>> histogram_, tally_;
+  std::optional<ReadbackSlot<std::int64_t>> histogram_, counters_;
 };
 
 }  // namespace halfscope

@@ -10,16 +10,16 @@ namespace halfscope {
 
 void ExponentHistogram::merge(const ExponentHistogram& other, std::int64_t times) {
   if (format_ != other.format_) {
-    throw RequestError("histograms for " + to_string(format_) + " and " + to_string(other.format_) +
-                       " count at different edges; count both for one format");
+    throw InvalidArgument("histograms for " + to_string(format_) + " and " + to_string(other.format_) +
+                          " count at different edges; count both for one format");
   }
   for (std::size_t i = 0; i < counts_.binades.size(); ++i) {
     BinadeCounts& mine = counts_.binades[i];
     const BinadeCounts& theirs = other.counts_.binades[i];
     mine.all += times * theirs.all;
-    mine.pow2 += times * theirs.pow2;
-    mine.top += times * theirs.top;
-    mine.ts += times * theirs.ts;
+    mine.at_power_of_two += times * theirs.at_power_of_two;
+    mine.rounds_to_overflow += times * theirs.rounds_to_overflow;
+    mine.rounds_to_normal += times * theirs.rounds_to_normal;
   }
   counts_.zeros += times * other.counts_.zeros;
   counts_.negative_zeros += times * other.counts_.negative_zeros;

@@ -23,7 +23,7 @@ class ExponentHistogram {
       : format_(format), counts_(counts) {}
 
   void add(std::span<const float> values) { histogram(values, counts_, binade_edges(format_)); }
-  /// Throws RequestError where `other` was counted at the edges of another format.
+  /// Throws InvalidArgument where `other` was counted at the edges of another format.
   /// What `other` holds counts `times` times.
   void merge(const ExponentHistogram& other, std::int64_t times = 1);
 

@@ -9,18 +9,18 @@ class FirstOverflowTracker final : public Tracker {
   [[nodiscard]] WatchedSteps watched_steps() const override { return WatchedSteps::overflowed; }
   [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
   [[nodiscard]] bool watches_reductions() const override { return true; }
-  [[nodiscard]] Telling telling() const override { return Telling::later; }
+  [[nodiscard]] EventDelivery delivery() const override { return EventDelivery::deferred; }
 
   void on_cast(const CastEvent& event, StepObservations& step) override {
-    const CastTally& tally = event.counts.tally;
+    const CastCounters& counters = event.counts.counters;
     // A cast to FP32 is counted as if it were to FP16, but makes nothing infinite.
-    const std::int64_t overflow = event.quantizer.is_identity() ? 0 : tally.overflow;
-    follow(event.site, tally.nonfinite > 0 ? OverflowCause::arithmetic : OverflowCause::cast,
+    const std::int64_t overflow = event.quantizer.is_identity() ? 0 : counters.overflow;
+    follow(event.site, counters.nonfinite > 0 ? OverflowCause::arithmetic : OverflowCause::cast,
            {.tensor = std::string(event.site.tensor),
             .what = std::string(name_of(event.site.role)),
             .elements = event.counts.elements,
-            .nonfinite = tally.nonfinite + overflow,
-            .max_abs = tally.max_abs},
+            .nonfinite = counters.nonfinite + overflow,
+            .max_abs = counters.max_abs},
            step);
   }
 

@@ -7,7 +7,7 @@ namespace {
 class ReductionOverflow final : public Tracker {
  public:
   [[nodiscard]] bool watches_reductions() const override { return true; }
-  [[nodiscard]] Telling telling() const override { return Telling::merged; }
+  [[nodiscard]] EventDelivery delivery() const override { return EventDelivery::merged; }
   void on_reduction(const ReductionEvent& event, StepObservations& step) override {
     step.reductions.push_back({std::string(event.site.tensor), event.counters});
   }

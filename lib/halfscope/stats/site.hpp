@@ -23,9 +23,9 @@ inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
 
 /// What a step is doing.
-enum class Pass : std::uint8_t { forward, backward, update };
+enum class TrainingPass : std::uint8_t { forward, backward, update };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<Pass>{"forward", "backward", "update"};
+inline constexpr std::array<std::string_view, 3> enum_names<TrainingPass>{"forward", "backward", "update"};
 
 /// Some of the roles.
 class RoleSet {
@@ -55,7 +55,7 @@ struct Site {
   Role role = Role::activation;
   double scale = 1;
   std::int32_t part = whole_tensor;
-  Pass pass = Pass::forward;
+  TrainingPass pass = TrainingPass::forward;
 };
 
 }  // namespace halfscope

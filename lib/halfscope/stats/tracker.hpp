@@ -57,7 +57,7 @@ struct TensorCounters {
   Role role{};
   double scale = 1;
   std::int64_t elements = 0;
-  CastTally tally{};
+  CastCounters counters{};
 };
 
 /// What became of one parameter's update: `lost` of the `nonzero` elements would round back to the old
@@ -104,9 +104,9 @@ inline constexpr std::array<std::string_view, 3> enum_names<OverflowCause>{"cast
 
 /// The first tensor of a step with an infinity or a NaN.
 struct FirstOverflow {
-  Pass pass{};
+  TrainingPass pass{};
   OverflowCause cause{};
-  TraceRecord culprit;
+  TraceRecord source;
 };
 
 /// Everything that the trackers saw in one step, in the order in which training did it.
@@ -126,10 +126,10 @@ enum class WatchedSteps : std::uint8_t {
 };
 
 /// When a tracker is told of what happens on a device; on the CPU it always is at once.
-enum class Telling : std::uint8_t {
-  at_once,  ///< with the arrays; the host waits for the counts of each event
-  later,    ///< in the same order, before the step ends, with the counts but without the arrays
-  merged,   ///< the same, and all parts of a tensor as one
+enum class EventDelivery : std::uint8_t {
+  immediate,  ///< with the arrays; the host waits for the counts of each event
+  deferred,   ///< in the same order, before the step ends, with the counts but without the arrays
+  merged,     ///< the same, and all parts of a tensor as one
 };
 
 /// What a tracker can be told when it is made.
@@ -148,7 +148,7 @@ class Tracker {
   [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
   [[nodiscard]] virtual bool watches_reductions() const { return false; }
   [[nodiscard]] virtual bool watches_updates() const { return false; }
-  [[nodiscard]] virtual Telling telling() const { return Telling::at_once; }
+  [[nodiscard]] virtual EventDelivery delivery() const { return EventDelivery::immediate; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}
   virtual void on_reduction(const ReductionEvent&, StepObservations&) {}

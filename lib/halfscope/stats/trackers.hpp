@@ -5,10 +5,10 @@
 #include <memory>
 #include <string_view>
 
+#include <halfscope/stats/cast_statistics.hpp>
 #include <halfscope/stats/first_overflow.hpp>
+#include <halfscope/stats/lost_updates.hpp>
 #include <halfscope/stats/reduction_overflow.hpp>
-#include <halfscope/stats/underflow.hpp>
-#include <halfscope/stats/update_loss.hpp>
 
 namespace halfscope {
 
@@ -24,11 +24,11 @@ inline constexpr std::array tracker_table{
                  make_first_overflow},
     TrackerEntry{"gradient_underflow",
                  "gradients, or other roles, that a cast flushes to zero, makes subnormal or overflows",
-                 make_gradient_underflow},
+                 make_cast_statistics},
     TrackerEntry{"reduction_overflow", "reductions whose partial sums overflow or stagnate",
                  make_reduction_overflow},
     TrackerEntry{"update_loss", "weight updates too small to change a weight without a master copy",
-                 make_update_loss},
+                 make_lost_updates},
 };
 
 }  // namespace halfscope

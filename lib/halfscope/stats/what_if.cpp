@@ -20,7 +20,7 @@ double WhatIf::of_all(std::int64_t count) const {
 }
 
 FlushEdge flush_edge(const FloatFormat& format) {
-  if (format.subnormals == Subnormals::flushed) return {format.min_exponent() - 1, false};
+  if (format.subnormals == Subnormals::flush_to_zero) return {format.min_exponent() - 1, false};
   return {format.lowest_exponent() - 1, true};
 }
 
@@ -37,16 +37,17 @@ WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
        ++exponent) {
     const BinadeCounts counts = histogram.binade(exponent);
     const int scaled = exponent + scale;
-    const std::int64_t at_edge = flush.only_powers ? counts.pow2 : counts.all - counts.ts;
+    const std::int64_t at_edge =
+        flush.only_powers ? counts.at_power_of_two : counts.all - counts.rounds_to_normal;
     const std::int64_t flushed = scaled < flush.binade ? counts.all : scaled == flush.binade ? at_edge : 0;
     const std::int64_t below = scaled < below_normal    ? counts.all
-                               : scaled == below_normal ? counts.all - counts.ts
+                               : scaled == below_normal ? counts.all - counts.rounds_to_normal
                                                         : 0;
     result.nonzero += counts.all;
     result.flushed += flushed;
     result.subnormal += below - flushed;
     if (scaled > largest) result.overflow += counts.all;
-    if (scaled == largest) result.overflow += counts.top;
+    if (scaled == largest) result.overflow += counts.rounds_to_overflow;
   }
   return result;
 }

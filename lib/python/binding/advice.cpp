@@ -28,11 +28,11 @@ constexpr const char* advise_documentation =
 TensorReport report(const std::string& name, nb::handle array, const std::string& format, double tolerance) {
   const FloatFormat parsed = parse_format(format);
   const AdvisorOptions options{.tolerance = checked_tolerance(tolerance)};
-  const Floats input(array, fmt::format("'{}'", name), Float64::rounded_to_odd);
+  const FloatVec input(array, fmt::format("'{}'", name), Float64::rounded_to_odd);
   const nb::gil_scoped_release release;
-  SurveyPass pass(parsed);
+  SummaryPass pass(parsed);
   pass.add(input.values());
-  return report_tensor(name, pass.survey(), options);
+  return report_tensor(name, pass.summary(), options);
 }
 
 TensorFit fit(const std::string& name, const ExponentHistogram& histogram, double tolerance) {
@@ -42,7 +42,7 @@ TensorFit fit(const std::string& name, const ExponentHistogram& histogram, doubl
 Advice advise_all(const std::vector<TensorFit>& tensors, const std::string& format, double tolerance,
                   int headroom) {
   if (headroom < 0 || headroom > 64) {
-    throw RequestError(fmt::format("headroom = {}: give 0 to 64 binades", headroom));
+    throw InvalidArgument(fmt::format("headroom = {}: give 0 to 64 binades", headroom));
   }
   return advise(tensors, parse_format(format),
                 {.tolerance = checked_tolerance(tolerance), .headroom_log2 = headroom});

@@ -34,17 +34,17 @@ of what was intended. As queue_histogram in all else.)doc";
 using Counts = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
 
 /// Elements on the GPU on which their counts are.
-struct Input : Floats {
+struct Input : FloatVec {
   Input(nb::handle array, const Counts& counts, std::uintptr_t stream)
-      : Floats(array, "queue", Float64::rounded_to_odd, Where::anywhere, stream) {
+      : FloatVec(array, "queue", Float64::rounded_to_odd, Where::anywhere, stream) {
     if (device() != Device::cuda || gpu() != counts.device_id())
-      throw RequestError("queue: the array and its counts are not on the same GPU");
+      throw InvalidArgument("queue: the array and its counts are not on the same GPU");
   }
 };
 
 std::span<std::int64_t> checked(const Counts& counts, std::size_t size) {
   if (counts.size() != size)
-    throw RequestError(fmt::format("queue: {} numbers for counts; {} are needed", counts.size(), size));
+    throw InvalidArgument(fmt::format("queue: {} numbers for counts; {} are needed", counts.size(), size));
   return {counts.data(), size};
 }
 
@@ -61,7 +61,7 @@ struct InputPair {
   InputPair(nb::handle first, nb::handle second, const Counts& counts, std::uintptr_t stream)
       : weights(first, counts, stream), updates(second, counts, stream) {
     if (weights.values().size() != updates.values().size())
-      throw RequestError("queue: give as many updates as weights");
+      throw InvalidArgument("queue: give as many updates as weights");
   }
 };
 

@@ -23,20 +23,20 @@ start: what the sum starts from.
 Returns a float. Raises ValueError for an unknown model, other than one axis, and arrays of different sizes;
 TypeError as `round` does.)doc";
 
-void check_shapes(const Floats& a, const Floats& b) {
+void check_shapes(const FloatVec& a, const FloatVec& b) {
   if (a.shape().size() != 1 || b.shape().size() != 1) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("dot: arrays of {} and {} axes; give one axis each", a.shape().size(), b.shape().size()));
   }
   if (a.values().size() != b.values().size()) {
-    throw RequestError(fmt::format("dot: {} and {} elements; give as many of one as of the other",
-                                   a.values().size(), b.values().size()));
+    throw InvalidArgument(fmt::format("dot: {} and {} elements; give as many of one as of the other",
+                                      a.values().size(), b.values().size()));
   }
 }
 
 float dot(nb::handle a, nb::handle b, const std::string& accumulate, float start) {
   const AccumulateModel model = parse_accumulate_model(accumulate);
-  const Floats left(a, "dot: a"), right(b, "dot: b");
+  const FloatVec left(a, "dot: a"), right(b, "dot: b");
   check_shapes(left, right);
   const nb::gil_scoped_release release;
   return accumulate_products_from(start, left.values(), right.values(), model);

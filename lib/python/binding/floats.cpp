@@ -49,14 +49,14 @@ Dlpack import_array(nb::handle source, std::string_view argument) {
           .c_str());
 }
 
-StoredType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
+DType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
   const nb::dlpack::dtype type = array.dtype();
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  if (type == nb::dtype<float>()) return StoredType::f32;
-  if (type == nb::dtype<double>() && wide == Float64::rounded_to_odd) return StoredType::f64;
+  if (type == nb::dtype<float>()) return DType::f32;
+  if (type == nb::dtype<double>() && wide == Float64::rounded_to_odd) return DType::f64;
   const bool halves = type.lanes == 1 && type.bits == 16;
-  if (halves && code == nb::dlpack::dtype_code::Float) return StoredType::f16;
-  if (halves && code == nb::dlpack::dtype_code::Bfloat) return StoredType::bf16;
+  if (halves && code == nb::dlpack::dtype_code::Float) return DType::f16;
+  if (halves && code == nb::dlpack::dtype_code::Bfloat) return DType::bf16;
   throw nb::type_error(
       fmt::format("{}: an array of {}; give float32, float16 or bfloat16{}", argument, name_of(type),
                   wide == Float64::rounded_to_odd         ? ", or float64"
@@ -128,7 +128,7 @@ std::vector<std::byte> gather(const Dlpack& array, std::size_t width) {
   return width == 2 ? gather<2>(array) : width == 4 ? gather<4>(array) : gather<8>(array);
 }
 
-void widen_in_threads(StoredType type, const std::byte* in, std::span<float> out) {
+void widen_in_threads(DType type, const std::byte* in, std::span<float> out) {
   constexpr std::int64_t grain = 1 << 16;
   parallel_for_ranges(static_cast<std::int64_t>(out.size()), grain,
                       [&](std::int64_t first, std::int64_t count) noexcept {
@@ -138,7 +138,7 @@ void widen_in_threads(StoredType type, const std::byte* in, std::span<float> out
                       });
 }
 
-std::vector<float> read(const Dlpack& array, StoredType type) {
+std::vector<float> read(const Dlpack& array, DType type) {
   std::vector<float> values(array.size());
   if (is_contiguous(array)) {
     widen_in_threads(type, static_cast<const std::byte*>(array.data()), values);
@@ -150,15 +150,16 @@ std::vector<float> read(const Dlpack& array, StoredType type) {
 
 }  // namespace
 
-Floats::Floats(nb::handle array, std::string_view argument, Float64 wide, Where where, std::uintptr_t stream)
+FloatVec::FloatVec(nb::handle array, std::string_view argument, Float64 wide, Where where,
+                   std::uintptr_t stream)
     : array_(import_array(array, argument)) {
-  const StoredType type = element_of(array_, argument, wide);
+  const DType type = element_of(array_, argument, wide);
   require_reachable(array_, argument, where);
   if (!in_host_memory(array_)) {
     array_ = import_for_stream(array, stream);
     on_device_.emplace(array_.device_id(), stream);
     read_on_device(type);
-  } else if (type == StoredType::f32 && is_contiguous(array_)) {
+  } else if (type == DType::f32 && is_contiguous(array_)) {
     values_ = {static_cast<const float*>(array_.data()), array_.size()};
   } else {
     copy_ = read(array_, type);
@@ -166,13 +167,13 @@ Floats::Floats(nb::handle array, std::string_view argument, Float64 wide, Where 
   }
 }
 
-void Floats::read_on_device(StoredType type) {
-  if (type == StoredType::f32 && is_contiguous(array_)) {
+void FloatVec::read_on_device(DType type) {
+  if (type == DType::f32 && is_contiguous(array_)) {
     values_ = {static_cast<const float*>(array_.data()), array_.size()};
     return;
   }
   if (array_.ndim() > StridedArray::most_axes)
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("an array of {} axes; give at most {}", array_.ndim(), StridedArray::most_axes));
   StridedArray strided{
       .data = static_cast<const std::byte*>(array_.data()), .type = type, .axes = array_.ndim()};
@@ -185,12 +186,12 @@ void Floats::read_on_device(StoredType type) {
   values_ = device_copy_.values();
 }
 
-void require_same_device(const Floats& one, const Floats& other, std::string_view function) {
+void require_same_device(const FloatVec& one, const FloatVec& other, std::string_view function) {
   if (one.device() != other.device())
-    throw RequestError(fmt::format("{}: one array is on a GPU, the other is not", function));
+    throw InvalidArgument(fmt::format("{}: one array is on a GPU, the other is not", function));
 }
 
-std::vector<std::size_t> Floats::shape() const {
+std::vector<std::size_t> FloatVec::shape() const {
   std::vector<std::size_t> extents(array_.ndim());
   for (std::size_t axis = 0; axis < extents.size(); ++axis) extents[axis] = array_.shape(axis);
   return extents;

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 namespace halfscope::python {
 
@@ -35,13 +35,13 @@ inline constexpr std::uintptr_t default_stream = 1;
 /// The elements of an array in row-major order. Contiguous float32 is seen where it lies; float16, bfloat16
 /// and other strides are read into a copy, which changes no value. Where they are on a GPU that is the active
 /// device of this thread, and `stream` what it queues to, for the life of the object.
-class Floats {
+class FloatVec {
  public:
   /// `array` is anything with DLPack or the buffer protocol, of any shape, read-only or not. Throws TypeError
   /// for what is no array or not of these types, ValueError for memory of another device; `argument` is its
   /// name in the message.
-  Floats(nanobind::handle array, std::string_view argument, Float64 wide = Float64::refused,
-         Where where = Where::host, std::uintptr_t stream = default_stream);
+  FloatVec(nanobind::handle array, std::string_view argument, Float64 wide = Float64::refused,
+           Where where = Where::host, std::uintptr_t stream = default_stream);
 
   [[nodiscard]] std::span<const float> values() const { return values_; }
   [[nodiscard]] std::vector<std::size_t> shape() const;
@@ -56,7 +56,7 @@ class Floats {
     DeviceScope device;
   };
 
-  void read_on_device(StoredType type);
+  void read_on_device(DType type);
 
   nanobind::ndarray<nanobind::ro> array_;
   std::optional<OnDevice> on_device_;
@@ -65,8 +65,8 @@ class Floats {
   std::span<const float> values_;
 };
 
-/// Throws RequestError where the two are not on the same device.
-void require_same_device(const Floats& one, const Floats& other, std::string_view function);
+/// Throws InvalidArgument where the two are not on the same device.
+void require_same_device(const FloatVec& one, const FloatVec& other, std::string_view function);
 
 /// `values` as a float32 array of `shape`: a PyTorch tensor or JAX array where `like` is one, else NumPy's.
 [[nodiscard]] nanobind::object to_array(std::unique_ptr<float[]> values,

@@ -83,7 +83,7 @@ constexpr const char* binades_documentation =
 Columns: all; exactly 2^e; those that round to 2^(e+1) with 11 significant bits; the same with 10.)doc";
 
 void update(ExponentHistogram& histogram, nb::handle array) {
-  const Floats input(array, "Histogram.update", Float64::rounded_to_odd, Where::anywhere);
+  const FloatVec input(array, "Histogram.update", Float64::rounded_to_odd, Where::anywhere);
   const nb::gil_scoped_release release;
   add_in_threads(histogram, input.values());
 }
@@ -92,8 +92,8 @@ void update(ExponentHistogram& histogram, nb::handle array) {
 int exponent_of(double scale, const char* function) {
   int exponent = 0;
   if (!(scale > 0) || std::frexp(scale, &exponent) != 0.5 || std::abs(exponent - 1) > 200) {
-    throw RequestError(fmt::format("{}: scale {}; give a power of two from 2.0**-200 to 2.0**200, as 1024",
-                                   function, scale));
+    throw InvalidArgument(fmt::format("{}: scale {}; give a power of two from 2.0**-200 to 2.0**200, as 1024",
+                                      function, scale));
   }
   return exponent - 1;
 }
@@ -104,7 +104,9 @@ nb::object binades(const ExponentHistogram& histogram) {
   std::int64_t* next = table.get();
   for (int exponent = lowest_binade; exponent <= highest_binade; ++exponent) {
     const BinadeCounts binade = histogram.binade(exponent);
-    for (const std::int64_t count : {binade.all, binade.pow2, binade.top, binade.ts}) *next++ = count;
+    for (const std::int64_t count :
+         {binade.all, binade.at_power_of_two, binade.rounds_to_overflow, binade.rounds_to_normal})
+      *next++ = count;
   }
   std::int64_t* data = table.get();
   const nb::capsule owner(table.release(),
@@ -127,7 +129,8 @@ ExponentHistogram scaled(const ExponentHistogram& histogram, double scale) {
     const BinadeCounts from = histogram.binade(exponent);
     const int target = std::clamp(exponent + moved, lowest_binade, highest_binade);
     BinadeCounts& to = counts.binades.at(static_cast<std::size_t>(target - lowest_binade));
-    to = {to.all + from.all, to.pow2 + from.pow2, to.top + from.top, to.ts + from.ts};
+    to = {to.all + from.all, to.at_power_of_two + from.at_power_of_two,
+          to.rounds_to_overflow + from.rounds_to_overflow, to.rounds_to_normal + from.rounds_to_normal};
   }
   return ExponentHistogram(counts, histogram.format());
 }

@@ -16,8 +16,9 @@ namespace nb = nanobind;
 namespace {
 
 constexpr std::array per_binade{std::pair{"counts", &BinadeCounts::all},
-                                std::pair{"pow2", &BinadeCounts::pow2}, std::pair{"top", &BinadeCounts::top},
-                                std::pair{"subnormal_carry", &BinadeCounts::ts}};
+                                std::pair{"pow2", &BinadeCounts::at_power_of_two},
+                                std::pair{"top", &BinadeCounts::rounds_to_overflow},
+                                std::pair{"subnormal_carry", &BinadeCounts::rounds_to_normal}};
 constexpr std::array beside_binades{std::pair{"zeros", &HistogramCounts::zeros},
                                     std::pair{"negative_zeros", &HistogramCounts::negative_zeros},
                                     std::pair{"infinities", &HistogramCounts::infinities},
@@ -29,19 +30,19 @@ Value member(nb::handle record, const char* key, const char* expected) {
   Value value{};
   const nb::str name(key);
   if (!PyMapping_Check(record.ptr()) || PyMapping_HasKey(record.ptr(), name.ptr()) == 0) {
-    throw RequestError(fmt::format("histogram record: it lacks '{}'", key));
+    throw InvalidArgument(fmt::format("histogram record: it lacks '{}'", key));
   }
   const nb::object found = record[name];
   if (!nb::try_cast(found, value)) {
-    throw RequestError(fmt::format("histogram record: {} = {}; expected {}", key,
-                                   nb::cast<std::string>(nb::repr(found)), expected));
+    throw InvalidArgument(fmt::format("histogram record: {} = {}; expected {}", key,
+                                      nb::cast<std::string>(nb::repr(found)), expected));
   }
   return value;
 }
 
 std::int64_t count_of(nb::handle record, const char* key) {
   const auto count = member<std::int64_t>(record, key, "an integer");
-  if (count < 0) throw RequestError(fmt::format("histogram record: {} = {} is negative", key, count));
+  if (count < 0) throw InvalidArgument(fmt::format("histogram record: {} = {} is negative", key, count));
   return count;
 }
 
@@ -78,17 +79,18 @@ ExponentHistogram histogram_of(nb::handle record) {
   const auto first = member<std::int64_t>(record, "first_exponent", "an integer") - lowest_binade;
   const auto room = static_cast<std::int64_t>(counts.binades.size());
   if (first < 0 || first + static_cast<std::int64_t>(all.size()) > room) {
-    throw RequestError("histogram record: binades outside -149 to 127");
+    throw InvalidArgument("histogram record: binades outside -149 to 127");
   }
   for (const auto& [key, field] : per_binade) {
     const auto list = member<Counts>(record, key, "a list of integers");
     if (list.size() != all.size()) {
-      throw RequestError(
+      throw InvalidArgument(
           fmt::format("histogram record: {} has {} binades, counts has {}", key, list.size(), all.size()));
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
       const bool possible = list[i] >= 0 && list[i] <= all[i];
-      if (!possible) throw RequestError(fmt::format("histogram record: {}: {} of {}", key, list[i], all[i]));
+      if (!possible)
+        throw InvalidArgument(fmt::format("histogram record: {}: {} of {}", key, list[i], all[i]));
       counts.binades[static_cast<std::size_t>(first) + i].*field = list[i];
     }
   }
@@ -102,9 +104,9 @@ ExponentHistogram histogram_of(nb::handle record) {
 ExponentHistogram histogram_of_bins(const Bins& bins) {
   const std::span<const std::int64_t> numbers(bins.data(), bins.size());
   if (std::ranges::any_of(numbers, [](std::int64_t count) { return count < 0; }))
-    throw RequestError("histogram bins: a count is negative");
+    throw InvalidArgument("histogram bins: a count is negative");
   if (!numbers.empty() && numbers.back() >= infinity_bits)
-    throw RequestError("histogram bins: max_abs is not finite");
+    throw InvalidArgument("histogram bins: max_abs is not finite");
   HistogramCounts counts;
   add_bins_to(counts, numbers, binade_edges(fp16));
   return ExponentHistogram(counts);

@@ -14,10 +14,10 @@ using Bins =
 /// The binades from the first to the last that hold anything, and what is in no binade.
 [[nodiscard]] nanobind::dict record_of(const ExponentHistogram& histogram);
 
-/// Throws RequestError where a key is missing or is not what `record_of` writes.
+/// Throws InvalidArgument where a key is missing or is not what `record_of` writes.
 [[nodiscard]] ExponentHistogram histogram_of(nanobind::handle record);
 
-/// From the bins of kernel/binned_histogram.hpp. Throws RequestError where they cannot be that.
+/// From the bins of kernel/binned_histogram.hpp. Throws InvalidArgument where they cannot be that.
 [[nodiscard]] ExponentHistogram histogram_of_bins(const Bins& bins);
 
 }  // namespace halfscope::python

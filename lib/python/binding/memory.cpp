@@ -8,7 +8,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/stats/moved_weights.hpp>
+#include <halfscope/stats/weight_delta.hpp>
 
 #include "binding/bindings.hpp"
 
@@ -70,9 +70,9 @@ class KeptWeights {
 
   [[nodiscard]] nb::list moved(const Regions& regions) const {
     if (regions.size() != copies_.size())
-      throw RequestError("KeptWeights.moved: other arrays than were kept");
+      throw InvalidArgument("KeptWeights.moved: other arrays than were kept");
     return list_of(regions.size(), [&](std::size_t i) {
-      return count_moved_weights(copies_[i].values(), floats_of(regions[i]));
+      return count_weight_delta(copies_[i].values(), floats_of(regions[i]));
     });
   }
 
@@ -108,14 +108,14 @@ void bind_memory(nb::module_& module) {
   module.def("count_floats", count_floats, nb::arg("arrays"),
              nb::sig("def count_floats(arrays: Sequence[tuple[int, int]]) -> list[Histogram]"),
              floats_documentation);
-  nb::class_<MovedWeights>(module, "MovedWeights", "What a step did to the weights of one array.")
-      .def_ro("counters", &MovedWeights::counters, "what FP16 would lose, as lost_updates")
-      .def_ro("ratios", &MovedWeights::ratios, "as update_ratios");
+  nb::class_<WeightDelta>(module, "WeightDelta", "What a step did to the weights of one array.")
+      .def_ro("counters", &WeightDelta::counters, "what FP16 would lose, as lost_updates")
+      .def_ro("ratios", &WeightDelta::ratios, "as update_ratios");
   nb::class_<KeptWeights>(module, "KeptWeights", kept_documentation)
       .def(nb::init<>())
       .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
       .def("moved", &KeptWeights::moved, nb::arg("arrays"),
-           nb::sig("def moved(self, arrays: Sequence[tuple[int, int]]) -> list[MovedWeights]"),
+           nb::sig("def moved(self, arrays: Sequence[tuple[int, int]]) -> list[WeightDelta]"),
            "What became of each since, in the same order; the arrays are as long as they were.");
 }
 

@@ -10,7 +10,7 @@ namespace {
 void translate(const std::exception_ptr& error, void*) {
   try {
     std::rethrow_exception(error);
-  } catch (const halfscope::RequestError& request) {
+  } catch (const halfscope::InvalidArgument& request) {
     PyErr_SetString(PyExc_ValueError, request.what());
   }
 }

@@ -22,11 +22,11 @@ Raises TypeError for float64 (rounding twice is not rounding), integers and what
 unknown quantizer and for arrays in a GPU's memory that is out of reach.)doc";
 
 /// Into a tensor that PyTorch makes, since it knows when its memory is free again.
-nb::object round_on_gpu(const Floats& input, const Quantizer& quantizer, const RandomStream& stream,
+nb::object round_on_gpu(const FloatVec& input, const Quantizer& quantizer, const RandomStream& stream,
                         nb::handle like) {
   const auto module = nb::cast<std::string>(nb::str(like.type().attr("__module__")));
   if (!module.starts_with("torch"))
-    throw RequestError("round: on a GPU only tensors of PyTorch; bring the array to the CPU first");
+    throw InvalidArgument("round: on a GPU only tensors of PyTorch; bring the array to the CPU first");
   const nb::module_ torch = nb::module_::import_("torch");
   nb::object rounded = torch.attr("empty")(like.attr("shape"), nb::arg("dtype") = torch.attr("float32"),
                                            nb::arg("device") = like.attr("device"));
@@ -41,7 +41,7 @@ nb::object round_on_gpu(const Floats& input, const Quantizer& quantizer, const R
 nb::object round_array(nb::handle array, const std::string& quantizer, std::uint64_t seed,
                        std::uint32_t step) {
   const Quantizer parsed = parse_quantizer(quantizer);
-  const Floats input(array, "round", Float64::refused, Where::anywhere);
+  const FloatVec input(array, "round", Float64::refused, Where::anywhere);
   const std::span<const float> values = input.values();
   if (input.device() == Device::cuda) return round_on_gpu(input, parsed, {.seed = seed, .step = step}, array);
   auto rounded = std::make_unique_for_overwrite<float[]>(values.size());

@@ -22,7 +22,7 @@ NamedScaler make_named_scaler(const std::string& name, ScalerSettings options) {
   const std::optional<double> scale = number_in(name);
   const ScalerEntry& entry = find_in_table("loss scaler", scale ? "static" : name, scaler_table);
   if (scale && !options.emplace("initial_scale", *scale).second) {
-    throw RequestError(fmt::format("initial_scale: the loss scaler {} is a constant; leave it out", name));
+    throw InvalidArgument(fmt::format("initial_scale: the loss scaler {} is a constant; leave it out", name));
   }
   for (const auto& [option, value] : options) {
     const auto& known = find_in_table("scaler option", option, scaler_option_table);

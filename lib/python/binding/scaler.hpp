@@ -14,7 +14,7 @@ struct NamedScaler {
   std::unique_ptr<LossScaler> scaler;
 };
 
-/// `name` is one of the table, or a number, which is a static scale. Throws RequestError.
+/// `name` is one of the table, or a number, which is a static scale. Throws InvalidArgument.
 [[nodiscard]] NamedScaler make_named_scaler(const std::string& name, ScalerSettings options);
 
 }  // namespace halfscope::python

@@ -52,13 +52,13 @@ StepGradients gradients_of(std::optional<bool> finite, std::optional<double> max
                            const ExponentHistogram* histogram) {
   StepGradients gradients{.histogram = histogram};
   if (histogram != nullptr) {
-    if (histogram->format() != fp16) throw RequestError("LossScaler.update: give a histogram of FP16");
+    if (histogram->format() != fp16) throw InvalidArgument("LossScaler.update: give a histogram of FP16");
     gradients.finite = histogram->infinities() + histogram->nans() + what_if(*histogram, 0).overflow == 0;
     gradients.max_abs = round(histogram->max_abs(), Quantizer{fp16});
   }
   if (max_abs) {
     if (*max_abs < 0)
-      throw RequestError(fmt::format("LossScaler.update: max_abs = {} is negative", *max_abs));
+      throw InvalidArgument(fmt::format("LossScaler.update: max_abs = {} is negative", *max_abs));
     gradients.max_abs = static_cast<float>(*max_abs);
     gradients.finite = *max_abs < 65520;  // false for NaN
   }
@@ -76,27 +76,27 @@ bool update(NamedScaler& self, std::optional<bool> finite, std::optional<double>
   if ((needs >= GradientDetail::finite && !known) ||
       (needs == GradientDetail::max_abs && gradients.finite && !knows_max) ||
       (needs == GradientDetail::histogram && gradients.finite && histogram == nullptr)) {
-    throw RequestError(fmt::format("LossScaler.update: {} looks at {}= of the gradients; give it", self.name,
-                                   name_of(needs)));
+    throw InvalidArgument(fmt::format("LossScaler.update: {} looks at {}= of the gradients; give it",
+                                      self.name, name_of(needs)));
   }
   return self.scaler->update(gradients);
 }
 
 nb::dict state(NamedScaler& self) {
   nb::dict numbers;
-  for (const ScalerNumber& number : self.scaler->numbers()) numbers[number.name.c_str()] = *number.value;
+  for (const ScalerNumber& number : self.scaler->view()) numbers[number.name.c_str()] = *number.value;
   return numbers;
 }
 
 void load_state(NamedScaler& self, const std::map<std::string, double>& given) {
-  const std::vector<ScalerNumber> numbers = self.scaler->numbers();
+  const std::vector<ScalerNumber> numbers = self.scaler->view();
   for (const ScalerNumber& number : numbers) {
     if (!given.contains(number.name)) {
-      throw RequestError(fmt::format("LossScaler.load_state: it lacks '{}'", number.name));
+      throw InvalidArgument(fmt::format("LossScaler.load_state: it lacks '{}'", number.name));
     }
   }
   if (given.size() != numbers.size()) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("LossScaler.load_state: {} numbers; {} has {}", given.size(), self.name, numbers.size()));
   }
   for (const ScalerNumber& number : numbers) *number.value = given.at(number.name);

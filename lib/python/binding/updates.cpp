@@ -1,7 +1,7 @@
 // halfscope.lost_updates and halfscope.update_ratios.
 #include <nanobind/stl/string.h>
 
-#include <halfscope/stats/update_loss.hpp>
+#include <halfscope/stats/lost_updates.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"
@@ -25,7 +25,7 @@ constexpr const char* ratio_documentation =
 weights, updates: as many elements of one as of the other. Raises ValueError where the sizes differ.)doc";
 
 struct Pair {
-  Floats weights, updates;
+  FloatVec weights, updates;
 
   Pair(nb::handle first, nb::handle second)
       : weights(first, "weights", Float64::rounded_to_odd, Where::anywhere),
@@ -51,7 +51,7 @@ ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
   const Pair pair(weights, updates);
   const nb::gil_scoped_release release;
   if (pair.weights.values().size() != pair.updates.values().size()) {
-    throw RequestError("update_ratios: give as many updates as weights");
+    throw InvalidArgument("update_ratios: give as many updates as weights");
   }
   return update_ratios(pair.weights.values(), pair.updates.values());
 }

@@ -18,10 +18,10 @@ namespace halfscope::python {
   return std::pair(window->low, window->high);
 }
 
-/// Throws RequestError for what is no share.
+/// Throws InvalidArgument for what is no share.
 [[nodiscard]] inline double checked_tolerance(double tolerance) {
   if (tolerance >= 0 && tolerance <= 1) return tolerance;
-  throw RequestError(fmt::format("tolerance = {}: give a share from 0 to 1, such as 0.001", tolerance));
+  throw InvalidArgument(fmt::format("tolerance = {}: give a share from 0 to 1, such as 0.001", tolerance));
 }
 
 }  // namespace halfscope::python

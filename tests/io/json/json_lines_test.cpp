@@ -14,7 +14,7 @@ namespace halfscope {
 namespace {
 
 std::string refusal(std::string_view text) {
-  return message_of<RequestError>([&] { static_cast<void>(parse_json(text, "config.json")); });
+  return message_of<InvalidArgument>([&] { static_cast<void>(parse_json(text, "config.json")); });
 }
 
 std::string nested(int depth) {
@@ -36,7 +36,7 @@ TEST_CASE("a wrong line is named by file and number", "[json]") {
   for (const auto* wrong :
        {"{\"a\":1", "{\"a\":1} 2", "nonsense", "{'a':1}", "[1,]", "NaN", "\"\xff\"", "1e999"}) {
     const auto path = folder.put("trace.jsonl", std::string("{}\n\n") + wrong + "\n{}\n");
-    check_says(message_of<RequestError>([&] { static_cast<void>(read_json_lines(path)); }),
+    check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_json_lines(path)); }),
                {path.string() + ": line 3: ", "JSON"});
   }
 }
@@ -44,12 +44,12 @@ TEST_CASE("a wrong line is named by file and number", "[json]") {
 TEST_CASE("a wrong file is named with the byte", "[json]") {
   const TemporaryFolder folder;
   const auto path = folder.put("config.json", "{\n  \"seeds\": x\n}\n");
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_json(path)); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_json(path)); }),
              {path.string() + ": byte 14: not valid JSON", "line 2, column 12"});
   folder.put("config.json", "");
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_json(path)); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_json(path)); }),
              {path.string(), "byte 1"});
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_json(folder / "missing.json")); }),
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_json(folder / "missing.json")); }),
              {(folder / "missing.json").string(), "No such file"});
 }
 

@@ -20,7 +20,7 @@ Members members_of(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  return message_of<RequestError>(
+  return message_of<InvalidArgument>(
       [&] { (void)read_json_members(text, "f", [](const auto&, const auto&) {}); });
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("members are held to the strict rules in their words", "[json]") {
                                         "{\"a\":" + std::string(70, '[')};
   for (const std::string& text : broken) {
     INFO(text);
-    CHECK(refusal(text) == message_of<RequestError>([&] { (void)parse_json(text, "f"); }));
+    CHECK(refusal(text) == message_of<InvalidArgument>([&] { (void)parse_json(text, "f"); }));
   }
 }
 

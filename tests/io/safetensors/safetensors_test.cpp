@@ -23,7 +23,7 @@ std::string file_bytes(std::string_view header, std::size_t data_size) {
 }
 
 std::string refusal(std::string_view bytes) {
-  return message_of<RequestError>([&] { static_cast<void>(parse_safetensors(bytes, "w.safetensors")); });
+  return message_of<InvalidArgument>([&] { static_cast<void>(parse_safetensors(bytes, "w.safetensors")); });
 }
 
 SafetensorsFile example() {
@@ -184,11 +184,11 @@ TEST_CASE("every flipped or cut byte is read or refused, never more", "[safetens
   const auto survives = [](const std::string& bytes) {
     try {
       static_cast<void>(parse_safetensors(bytes, "w"));
-    } catch (const RequestError&) {  // refused, as most are
+    } catch (const InvalidArgument&) {  // refused, as most are
     }
   };
   for (std::size_t at = 0; at < valid.size(); ++at) {
-    CHECK_THROWS_AS(parse_safetensors(valid.substr(0, at), "w"), RequestError);
+    CHECK_THROWS_AS(parse_safetensors(valid.substr(0, at), "w"), InvalidArgument);
     for (const int flip : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff}) {
       std::string changed = valid;
       changed[at] = static_cast<char>(changed[at] ^ flip);
@@ -204,7 +204,7 @@ TEST_CASE("names that no reader could tell apart are not written", "[safetensors
     SafetensorsFile file;
     file.tensors.push_back({first, Array::from({1}, {1})});
     file.tensors.push_back({second, Array::from({1}, {2})});
-    return message_of<RequestError>([&] { write_safetensors(folder / "w", file); });
+    return message_of<InvalidArgument>([&] { write_safetensors(folder / "w", file); });
   };
   check_says(refused("same", "same"), {(folder / "w").string(), "\"same\""});
   check_says(refused("a", "__metadata__"), {(folder / "w").string(), "\"__metadata__\""});
@@ -215,9 +215,10 @@ TEST_CASE("names that no reader could tell apart are not written", "[safetensors
 TEST_CASE("a path that cannot be written or read is named", "[safetensors]") {
   const TemporaryFolder folder;
   const auto path = folder.put("file", "") / "below";
-  check_says(message_of<RunError>([&] { write_safetensors(path, example()); }),
+  check_says(message_of<RuntimeFailure>([&] { write_safetensors(path, example()); }),
              {path.string(), "Not a directory"});
-  check_says(message_of<RequestError>([&] { static_cast<void>(read_safetensors(path)); }), {path.string()});
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_safetensors(path)); }),
+             {path.string()});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The twins of what counts: casts, histograms, updates and norms give the CPU's numbers exactly.
+// Device parity of counts: casts, histograms, updates and norms equal the CPU's exactly.
 #include <halfscope/device/array.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>
-#include <halfscope/stats/update_loss.hpp>
+#include <halfscope/stats/lost_updates.hpp>
 
 #include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
@@ -27,7 +27,7 @@ void check_counts(const std::vector<std::vector<float>>& arrays, Count&& count) 
   if (!can_use_device()) return;
   using Result = decltype(count(Spans{}));
   std::vector<Result> results;
-  check_twins(arrays, [&](const Spans& s) { results.push_back(count(s)); });
+  check_device_parity(arrays, [&](const Spans& s) { results.push_back(count(s)); });
   REQUIRE(results.size() == 2);
   CHECK((results[0] == results[1]));
 }
@@ -41,16 +41,16 @@ TEST_CASE("casts are counted alike on the device", "[stats][cuda]") {
       for (const CastDetail detail : {CastDetail::counters, CastDetail::histogram}) {
         check_counts({values}, [&](const Spans& s) {
           const CastCounts counts = round_and_count(s[0], quantizer, detail, stream);
-          return std::tuple(counts.elements, counts.tally, counts.before);
+          return std::tuple(counts.elements, counts.counters, counts.before);
         });
       }
     }
   }
-  for (const std::size_t size : twin_sizes) {
+  for (const std::size_t size : parity_sizes) {
     for (const Quantizer& quantizer : {Quantizer{}, Quantizer{fp16}, Quantizer{fp16, Rounding::stochastic}}) {
       check_counts({any_floats(fp16, size)}, [&](const Spans& s) {
         const CastCounts counts = round_and_count(s[0], quantizer, CastDetail::histogram, stream);
-        return std::tuple(counts.elements, counts.tally, counts.before);
+        return std::tuple(counts.elements, counts.counters, counts.before);
       });
     }
   }
@@ -70,15 +70,15 @@ TEST_CASE("histograms are counted alike on the device", "[stats][cuda]") {
     });
     const CastLimits limits{.nonzero = 1 << 20, .normal = 1 << 26, .infinite = 0x47000000};
     check_counts({values}, [&](const Spans& s) {
-      CastTally tally;
-      tally_cast(s[0], limits, tally);
-      return tally;
+      CastCounters counters;
+      count_cast(s[0], limits, counters);
+      return counters;
     });
   }
 }
 
 TEST_CASE("lost updates and update ratios are counted alike on the device", "[stats][cuda]") {
-  for (const std::size_t size : twin_sizes) {
+  for (const std::size_t size : parity_sizes) {
     const std::vector<float> weights = uniform_floats(size, -1, 1, 1);
     std::vector<float> updates = uniform_floats(size, -1, 1, 2);
     for (std::size_t i = 0; i < size; ++i) updates[i] *= i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e-4f : 1e5f;

@@ -12,11 +12,10 @@
 namespace halfscope {
 namespace {
 
-constexpr std::array types{StoredType::f16, StoredType::bf16,    StoredType::f32,
-                           StoredType::f64, StoredType::f8_e4m3, StoredType::f8_e5m2};
+constexpr std::array types{DType::f16, DType::bf16, DType::f32, DType::f64, DType::f8_e4m3, DType::f8_e5m2};
 
 /// Elements of any bits.
-std::vector<std::byte> elements_of(StoredType type, std::size_t count) {
+std::vector<std::byte> elements_of(DType type, std::size_t count) {
   const std::vector<float> random = mixed_floats((count * bytes_per_element(type) + 3) / 4);
   std::vector<std::byte> bytes(count * bytes_per_element(type));
   if (!bytes.empty()) std::memcpy(bytes.data(), random.data(), bytes.size());
@@ -42,8 +41,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST_CASE("elements of every type are collected on the device", "[kernel][cuda]") {
   if (!can_use_device()) return;
-  for (const StoredType type : types) {
-    for (const std::size_t size : twin_sizes) {
+  for (const DType type : types) {
+    for (const std::size_t size : parity_sizes) {
       INFO(name_of(type) << ", " << size);
       const std::vector<std::byte> elements = elements_of(type, size);
       std::vector<float> expected(size);
@@ -59,7 +58,7 @@ TEST_CASE("elements of every type are collected on the device", "[kernel][cuda]"
 TEST_CASE("elements apart are collected on the device in row-major order", "[kernel][cuda]") {
   if (!can_use_device()) return;
   constexpr std::size_t count = 4 * 3 * 5, last = 1000;
-  for (const StoredType type : types) {
+  for (const DType type : types) {
     const std::vector<std::byte> elements = elements_of(type, last + 1);
     std::vector<float> all(last + 1);
     widen(type, elements.data(), all);
@@ -90,7 +89,7 @@ TEST_CASE("an array without axes has one element", "[kernel][cuda]") {
   const float value = -2.5F;
   std::vector<std::byte> element(sizeof value);
   std::memcpy(element.data(), &value, sizeof value);
-  CHECK(gathered(element, {.type = StoredType::f32}, 0, 1) == std::vector<float>{value});
+  CHECK(gathered(element, {.type = DType::f32}, 0, 1) == std::vector<float>{value});
 }
 
 }  // namespace

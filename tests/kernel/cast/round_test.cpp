@@ -129,7 +129,7 @@ TEST_CASE("the random bits of neighbours are independent", "[kernel][round]") {
 TEST_CASE("sizes that differ are refused", "[kernel][round]") {
   const std::vector<float> in(3);
   std::vector<float> out(4);
-  check_says(message_of<RequestError>([&] { round(in, out, {fp16}); }), {"3", "4"});
+  check_says(message_of<InvalidArgument>([&] { round(in, out, {fp16}); }), {"3", "4"});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace halfscope {
 namespace {
 
-std::vector<float> widened(StoredType type, const void* elements, std::size_t count) {
+std::vector<float> widened(DType type, const void* elements, std::size_t count) {
   std::vector<float> values(count);
   widen(type, static_cast<const std::byte*>(elements), values);
   return values;
@@ -23,7 +23,7 @@ std::vector<float> widened(StoredType type, const void* elements, std::size_t co
 
 /// All codes of a type of one or two bytes, and their numbers from the definition of the format.
 template <typename Code>
-void check_all_codes(StoredType type, const FloatFormat& format) {
+void check_all_codes(DType type, const FloatFormat& format) {
   std::vector<Code> codes(std::size_t{1} << (8 * sizeof(Code)));
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<Code>(i);
   const std::vector<float> values = widened(type, codes.data(), codes.size());
@@ -74,23 +74,23 @@ void on_every_isa(const std::function<void()>& check) {
 
 TEST_CASE("every code of 8 and 16 bits widens to its number", "[kernel][widen]") {
   on_every_isa([] {
-    check_all_codes<std::uint16_t>(StoredType::f16, fp16);
-    check_all_codes<std::uint16_t>(StoredType::bf16, bf16);
-    check_all_codes<std::uint8_t>(StoredType::f8_e4m3, fp8_e4m3);
-    check_all_codes<std::uint8_t>(StoredType::f8_e5m2, fp8_e5m2);
+    check_all_codes<std::uint16_t>(DType::f16, fp16);
+    check_all_codes<std::uint16_t>(DType::bf16, bf16);
+    check_all_codes<std::uint8_t>(DType::f8_e4m3, fp8_e4m3);
+    check_all_codes<std::uint8_t>(DType::f8_e5m2, fp8_e5m2);
   });
 }
 
 TEST_CASE("floats stay the bits they are", "[kernel][widen]") {
   const std::vector<float> values = boundary_floats(fp16);
-  const std::vector<float> same = widened(StoredType::f32, values.data(), values.size());
+  const std::vector<float> same = widened(DType::f32, values.data(), values.size());
   CHECK(std::memcmp(same.data(), values.data(), values.size() * sizeof(float)) == 0);
 }
 
 TEST_CASE("doubles are rounded to odd", "[kernel][widen]") {
   const std::vector<double> exact = doubles_of_every_kind();
   on_every_isa([&] {
-    const std::vector<float> values = widened(StoredType::f64, exact.data(), exact.size());
+    const std::vector<float> values = widened(DType::f64, exact.data(), exact.size());
     for (std::size_t i = 0; i < exact.size(); ++i) {
       const float expected = round_to_odd_slowly(exact[i]);
       const bool right = std::isnan(expected) ? std::isnan(values[i]) : same_bits(values[i], expected);
@@ -104,7 +104,7 @@ TEST_CASE("doubles are rounded to odd", "[kernel][widen]") {
 
 TEST_CASE("a double rounded by way of a float is the double rounded", "[kernel][widen]") {
   const std::vector<double> exact = doubles_of_every_kind();
-  const std::vector<float> values = widened(StoredType::f64, exact.data(), exact.size());
+  const std::vector<float> values = widened(DType::f64, exact.data(), exact.size());
   for (const NamedFormat& entry : format_catalogue) {
     if (entry.format.mantissa_bits > 21) continue;  // fp32 needs more bits than it has
     INFO(entry.name);
@@ -130,7 +130,7 @@ TEST_CASE("widening takes elements at any address, and as many as there are", "[
       for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<std::uint16_t>(77 * i + 3);
       std::vector<std::byte> shifted(1 + 2 * count);
       if (count > 0) std::memcpy(shifted.data() + 1, codes.data(), 2 * count);
-      const std::vector<float> values = widened(StoredType::f16, shifted.data() + 1, count);
+      const std::vector<float> values = widened(DType::f16, shifted.data() + 1, count);
       for (std::size_t i = 0; i < count; ++i) REQUIRE(same_bits(values[i], decode(codes[i], fp16)));
     }
   });

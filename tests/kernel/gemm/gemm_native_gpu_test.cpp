@@ -15,10 +15,10 @@ namespace halfscope {
 namespace {
 
 using enum MatrixLayout;
-constexpr auto f16 = StoredType::f16, b16 = StoredType::bf16, f32 = StoredType::f32;
+constexpr auto f16 = DType::f16, b16 = DType::bf16, f32 = DType::f32;
 
 struct Types {
-  StoredType input, sum, output;
+  DType input, sum, output;
 };
 
 bool skipped() {
@@ -136,7 +136,7 @@ TEST_CASE("the ordered product on the device is the model's where it is large",
 
 TEST_CASE("a bf16 product before compute capability 8.0 is refused", "[gemm][ordered][cuda]") {
   if (skipped() || device_capability().major >= 8) return;
-  check_says(message_of<RequestError>([] { gemm_ordered({.input = b16}, nullptr); }), {"turing", "bf16"});
+  check_says(message_of<InvalidArgument>([] { gemm_ordered({.input = b16}, nullptr); }), {"turing", "bf16"});
 }
 
 /// Products of small integers: every partial sum is a number of FP16, so that no order rounds.

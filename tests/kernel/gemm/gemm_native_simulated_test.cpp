@@ -9,9 +9,9 @@ namespace halfscope {
 namespace {
 
 TEST_CASE("native products refuse to run in a build without CUDA", "[kernel][gemm]") {
-  check_says(message_of<RequestError>([] { gemm_cublas({}, nullptr); }),
+  check_says(message_of<InvalidArgument>([] { gemm_cublas({}, nullptr); }),
              {"gemm_cublas", "built without CUDA"});
-  check_says(message_of<RequestError>([] { gemm_ordered({}, nullptr); }),
+  check_says(message_of<InvalidArgument>([] { gemm_ordered({}, nullptr); }),
              {"gemm_ordered", "built without CUDA"});
 }
 

@@ -23,16 +23,16 @@ struct Setting {
 template <typename Visit>
 void with_layouts(const NativeCase& c, const Visit& visit) {
   const auto with = [&]<Along a, Along b>() {
-    if (c.input == StoredType::bf16)
-      return visit.template operator()<ordered::Variant<StoredType::bf16, StoredType::f32, a, b>>();
-    if (c.sum == StoredType::f16)
-      return visit.template operator()<ordered::Variant<StoredType::f16, StoredType::f16, a, b>>();
-    visit.template operator()<ordered::Variant<StoredType::f16, StoredType::f32, a, b>>();
+    if (c.input == DType::bf16)
+      return visit.template operator()<ordered::Variant<DType::bf16, DType::f32, a, b>>();
+    if (c.sum == DType::f16)
+      return visit.template operator()<ordered::Variant<DType::f16, DType::f16, a, b>>();
+    visit.template operator()<ordered::Variant<DType::f16, DType::f32, a, b>>();
   };
-  if (c.a_layout == plain && c.b_layout == plain)
+  if (c.a_layout == row_major && c.b_layout == row_major)
     return with.template operator()<Along::depth, Along::across>();
-  if (c.a_layout == plain) return with.template operator()<Along::depth, Along::depth>();
-  if (c.b_layout == plain) return with.template operator()<Along::across, Along::across>();
+  if (c.a_layout == row_major) return with.template operator()<Along::depth, Along::depth>();
+  if (c.b_layout == row_major) return with.template operator()<Along::across, Along::across>();
   with.template operator()<Along::across, Along::depth>();
 }
 
@@ -64,19 +64,19 @@ void check_simulated(const Setting& setting) {
 }
 
 void check(const Setting& setting) {
-  if (setting.product.output == StoredType::f32) return check_simulated<std::uint32_t>(setting);
+  if (setting.product.output == DType::f32) return check_simulated<std::uint32_t>(setting);
   check_simulated<std::uint16_t>(setting);
 }
 
 TEST_CASE("the ordered kernel is the model for every layout and type", "[gemm][ordered]") {
-  constexpr auto f16 = StoredType::f16, b16 = StoredType::bf16, f32 = StoredType::f32;
+  constexpr auto f16 = DType::f16, b16 = DType::bf16, f32 = DType::f32;
   struct Types {
-    StoredType input, sum, output;
+    DType input, sum, output;
   };
   for (const Types& types : {Types{f16, f32, f32}, Types{f16, f32, f16}, Types{b16, f32, b16},
                              Types{b16, f32, f32}, Types{f16, f16, f16}}) {
-    for (const MatrixLayout a : {plain, transposed}) {
-      for (const MatrixLayout b : {plain, transposed}) {
+    for (const MatrixLayout a : {row_major, transposed}) {
+      for (const MatrixLayout b : {row_major, transposed}) {
         NativeCase c{33, 41, 19, a, b, types.input, types.sum, types.output};
         const bool same = a == b;
         c.numbers = same ? Numbers::uniform : Numbers::random_codes;
@@ -90,25 +90,25 @@ TEST_CASE("the ordered kernel is the model for every rest of the terms", "[gemm]
   for (const std::int64_t depth : {0, 1, 8, 9, 16, 17, 24, 25, 32, 33, 96, 97}) {
     // Every rest meets two of the generations, whose steps differ; threads that wait for each other are slow.
     constexpr TensorCoreGeneration generations[] = {turing, ampere, hopper};
-    NativeCase c{5, depth, 9, plain, plain};
+    NativeCase c{5, depth, 9, row_major, row_major};
     c.numbers = Numbers::random_codes;
     check({c, generations[depth % 3]});
-    c.sum = c.output = StoredType::f16;
+    c.sum = c.output = DType::f16;
     check({c, generations[(depth + 1) % 3], CopyTime::when_waited_for});
   }
 }
 
 TEST_CASE("the ordered kernel is the model for rows of any length and blocks at every edge",
           "[gemm][ordered]") {
-  for (const MatrixLayout a : {plain, transposed}) {
-    for (const MatrixLayout b : {plain, transposed}) {
-      check({NativeCase{1, 5, 1, a, b, StoredType::f16, StoredType::f32, StoredType::f16, 1}});
-      check({NativeCase{31, 35, 31, a, b, StoredType::f16, StoredType::f32, StoredType::f16, 3}});
+  for (const MatrixLayout a : {row_major, transposed}) {
+    for (const MatrixLayout b : {row_major, transposed}) {
+      check({NativeCase{1, 5, 1, a, b, DType::f16, DType::f32, DType::f16, 1}});
+      check({NativeCase{31, 35, 31, a, b, DType::f16, DType::f32, DType::f16, 3}});
     }
   }
   check({NativeCase{129, 70, 130, transposed, transposed}, hopper, CopyTime::when_waited_for});
-  check({NativeCase{257, 37, 259, plain, plain}});
-  check({NativeCase{0, 5, 3, plain, plain}});
+  check({NativeCase{257, 37, 259, row_major, row_major}});
+  check({NativeCase{0, 5, 3, row_major, row_major}});
 }
 
 TEST_CASE("a rest of at most 8 products takes one step, as the model does", "[gemm][ordered]") {
@@ -118,8 +118,8 @@ TEST_CASE("a rest of at most 8 products takes one step, as the model does", "[ge
   std::uint16_t c = 0x5A5A;
   const ordered::Problem problem{{&a, 1, 1, false}, {&b, 1, 1, false}, 1, &c, 1, false};
   const TensorCoreStep& step = tensor_core_step({ampere}, fp16, fp16);
-  run_simulated<ordered::Variant<StoredType::f16, StoredType::f16, Along::depth, Along::across>>(
-      problem, StoredType::f16, step, CopyTime::when_issued);
+  run_simulated<ordered::Variant<DType::f16, DType::f16, Along::depth, Along::across>>(
+      problem, DType::f16, step, CopyTime::when_issued);
   CHECK(c == 0x8000);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("the GPU's capability names its model", "[gemm][ordered]") {
   CHECK(tensor_core_of_capability({9, 0}).generation == hopper);
   CHECK(tensor_core_of_capability({10, 0}).generation == blackwell);
   CHECK(tensor_core_of_capability({12, 0}).generation == blackwell);
-  check_says(message_of<RequestError>([] { (void)tensor_core_of_capability({7, 0}); }), {"7.0", "7.5"});
+  check_says(message_of<InvalidArgument>([] { (void)tensor_core_of_capability({7, 0}); }), {"7.0", "7.5"});
 }
 
 DeviceProduct sound_product() {
@@ -161,7 +161,7 @@ DeviceProduct sound_product() {
 TEST_CASE("products that cannot be are refused with what is wrong", "[gemm][ordered]") {
   CHECK_NOTHROW(check_ordered_product(sound_product()));
   const auto refusal = [](void (*change)(DeviceProduct&)) {
-    return message_of<RequestError>([&] {
+    return message_of<InvalidArgument>([&] {
       DeviceProduct product = sound_product();
       change(product);
       check_ordered_product(product);
@@ -173,8 +173,8 @@ TEST_CASE("products that cannot be are refused with what is wrong", "[gemm][orde
   check_says(refusal([](DeviceProduct& p) { p.b.layout = transposed; }), {"b has rows of 8", "2 apart"});
   check_says(refusal([](DeviceProduct& p) { p.c_stride = 1; }), {"c has rows of 2 elements only 1 apart"});
   check_says(refusal([](DeviceProduct& p) { p.c = nullptr; }), {"c has no memory"});
-  check_says(refusal([](DeviceProduct& p) { p.sum = StoredType::f16; }), {"f16 x f16 -> f16 -> f32"});
-  check_says(refusal([](DeviceProduct& p) { p.input = p.sum = p.output = StoredType::f32; }),
+  check_says(refusal([](DeviceProduct& p) { p.sum = DType::f16; }), {"f16 x f16 -> f16 -> f32"});
+  check_says(refusal([](DeviceProduct& p) { p.input = p.sum = p.output = DType::f32; }),
              {"tensor cores multiply f16 or bf16", "gemm_cublas"});
 }
 

@@ -204,17 +204,17 @@ TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gem
   const auto rows = strided_offsets(2, 3);
   const auto columns = strided_offsets(3, 1);
   std::vector<float> c(4);
-  CHECK(message_of<RequestError>([&] {
+  CHECK(message_of<InvalidArgument>([&] {
           gemm({a.data(), rows.values(), columns.values()}, {b.data(), 2, 3}, c, {});
         }) == "gemm: (2, 3) times (2, 3) does not give 4 elements");
   for (const char* name : {"fp16_pairwise", "fp32_kahan"}) {
-    const std::string message = message_of<RequestError>([&] {
+    const std::string message = message_of<InvalidArgument>([&] {
       gemm({a.data(), rows.values(), columns.values()}, {b.data(), 3, 2}, c, parse_accumulate_model(name));
     });
     check_says(message, {"not in " + std::string(name)});
   }
-  CHECK_THROWS_AS(check_product_model({.order = AccumulateOrder::chunked}), RequestError);
-  CHECK_THROWS_AS(strided_offsets(1 << 20, 1 << 20), RequestError);
+  CHECK_THROWS_AS(check_product_model({.order = AccumulateOrder::chunked}), InvalidArgument);
+  CHECK_THROWS_AS(strided_offsets(1 << 20, 1 << 20), InvalidArgument);
 }
 
 }  // namespace

@@ -92,9 +92,9 @@ class SimulatedThread {
     multiply<V, 8>(sums, {a0, a1, 0, 0, b, 0});
   }
 
-  template <StoredType output>
+  template <DType output>
   [[nodiscard]] std::uint16_t narrowed(float x) const {
-    const FloatFormat format = output == StoredType::f16 ? fp16 : bf16;
+    const FloatFormat format = output == DType::f16 ? fp16 : bf16;
     return static_cast<std::uint16_t>(encode(round(x, {.format = format}), format));
   }
 
@@ -118,7 +118,7 @@ class SimulatedThread {
     std::copy(operands.begin(), operands.end(), warp_.given[turn_][index()].begin());
     const auto& given = warp_.given[exchange()];
     const auto number = [](std::uint32_t pair, std::size_t half) {
-      return decode(pair >> (16 * half) & 0xFFFFu, V::input == StoredType::f16 ? fp16 : bf16);
+      return decode(pair >> (16 * half) & 0xFFFFu, V::input == DType::f16 ? fp16 : bf16);
     };
     for (std::size_t i = 0; i < 4; ++i) {
       const std::size_t row = index() / 4 + i / 2 * 8, column = index() % 4 * 2 + i % 2;
@@ -127,7 +127,7 @@ class SimulatedThread {
         a[k] = number(given[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
         b[k] = number(given[column * 4 + k % 8 / 2][4 + k / 8], k % 2);
       }
-      if constexpr (V::sum == StoredType::f32) {
+      if constexpr (V::sum == DType::f32) {
         sums.of[i] = dot(a, b, sums.of[i], block_.step);
       } else {
         const float c = decode(sums.of[i / 2] >> (16 * (i % 2)) & 0xFFFFu, fp16);
@@ -148,7 +148,7 @@ class SimulatedThread {
 
 /// Runs the kernel's body for every block of the product, one block after the other.
 template <typename V>
-void run_simulated(const ordered::Problem& problem, StoredType output, const TensorCoreStep& step,
+void run_simulated(const ordered::Problem& problem, DType output, const TensorCoreStep& step,
                    CopyTime copy_time) {
   const std::int64_t blocks = ordered::block_count(problem.a.extent, problem.b.extent);
   for (std::int64_t index = 0; index < blocks; ++index) {

@@ -12,7 +12,8 @@ namespace {
 
 /// By definition: one number at a time, in double, where FP32 subnormals are normal.
 HistogramCounts count_one_by_one(std::span<const float> values,
-                                 const BinadeEdges& edges = {.top = 0x7FF000, .ts = 0x7FE000}) {
+                                 const BinadeEdges& edges = {.rounds_to_overflow = 0x7FF000,
+                                                             .rounds_to_normal = 0x7FE000}) {
   HistogramCounts counts;
   for (const float x : values) {
     if (std::isnan(x)) {
@@ -27,9 +28,9 @@ HistogramCounts count_one_by_one(std::span<const float> values,
       const double fraction_field = std::ldexp(std::abs(double{x}), 23 - exponent) - 0x1p23;
       BinadeCounts& binade = counts.binades[static_cast<std::size_t>(exponent - lowest_binade)];
       ++binade.all;
-      binade.pow2 += fraction_field == 0 ? 1 : 0;
-      binade.top += fraction_field >= edges.top ? 1 : 0;
-      binade.ts += fraction_field >= edges.ts ? 1 : 0;
+      binade.at_power_of_two += fraction_field == 0 ? 1 : 0;
+      binade.rounds_to_overflow += fraction_field >= edges.rounds_to_overflow ? 1 : 0;
+      binade.rounds_to_normal += fraction_field >= edges.rounds_to_normal ? 1 : 0;
       counts.max_abs = std::max(counts.max_abs, std::abs(x));
     }
   }
@@ -119,11 +120,12 @@ TEST_CASE("a tensor that begins with zeros, or is nothing else, is counted", "[k
 
 TEST_CASE("histograms count at the edges of any format, whichever comes first", "[kernel][histogram]") {
   const std::vector<float> values = random_floats(100'000, 8);
-  for (const BinadeEdges& edges : {BinadeEdges{.top = 0x680001, .ts = 0x700000}, BinadeEdges{1, 0x400000},
-                                   BinadeEdges{0x800000, 0x7FFFFF}, BinadeEdges{5, 5}}) {
+  for (const BinadeEdges& edges :
+       {BinadeEdges{.rounds_to_overflow = 0x680001, .rounds_to_normal = 0x700000}, BinadeEdges{1, 0x400000},
+        BinadeEdges{0x800000, 0x7FFFFF}, BinadeEdges{5, 5}}) {
     for (const Isa isa : available_isas()) {
       const ForcedIsa forced(isa);
-      INFO(name_of(isa) << ", edges " << edges.top << " and " << edges.ts);
+      INFO(name_of(isa) << ", edges " << edges.rounds_to_overflow << " and " << edges.rounds_to_normal);
       HistogramCounts counts;
       histogram(values, counts, edges);
       CHECK(counts == count_one_by_one(values, edges));
@@ -132,9 +134,12 @@ TEST_CASE("histograms count at the edges of any format, whichever comes first", 
 }
 
 TEST_CASE("the edges of known formats", "[kernel][histogram]") {
-  CHECK(binade_edges(fp16) == BinadeEdges{.top = 0x7FF000, .ts = 0x7FE000});      // 65520, 2^-14 - 2^-25
-  CHECK(binade_edges(fp8_e4m3) == BinadeEdges{.top = 0x680001, .ts = 0x700000});  // beyond 464
-  CHECK(binade_edges(fp32) == BinadeEdges{.top = 0x800000, .ts = 0x7FFFFF});      // no FP32 overflows
+  CHECK(binade_edges(fp16) ==
+        BinadeEdges{.rounds_to_overflow = 0x7FF000, .rounds_to_normal = 0x7FE000});  // 65520, 2^-14 - 2^-25
+  CHECK(binade_edges(fp8_e4m3) ==
+        BinadeEdges{.rounds_to_overflow = 0x680001, .rounds_to_normal = 0x700000});  // beyond 464
+  CHECK(binade_edges(fp32) ==
+        BinadeEdges{.rounds_to_overflow = 0x800000, .rounds_to_normal = 0x7FFFFF});  // no FP32 overflows
 }
 
 TEST_CASE("counters do not wrap where all numbers fall into one bin", "[kernel][histogram]") {

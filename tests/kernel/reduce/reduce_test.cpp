@@ -132,7 +132,7 @@ TEST_CASE("a tensor core adds up no columns", "[reduce]") {
   std::vector<float> sum(1);
   CHECK_THROWS_AS(column_sums({.x = ones.data(), .rows = 4, .columns = 1},
                               parse_accumulate_model("tensor_core(hopper)"), sum),
-                  RequestError);
+                  InvalidArgument);
 }
 
 TEST_CASE("the add that overflows is named", "[reduce][known]") {

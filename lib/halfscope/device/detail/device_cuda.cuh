@@ -9,7 +9,7 @@
 
 namespace halfscope::cuda {
 
-/// Throws RunError unless `status` is success: what was done, why it failed, and where in the source.
+/// Throws RuntimeFailure unless `status` is success: what was done, why it failed, and where in the source.
 void check(cudaError_t status, const char* what,
            std::source_location where = std::source_location::current());
 

@@ -9,8 +9,8 @@ namespace halfscope::device_memory {
 /// Throws unless the device can be used: see DeviceScope.
 void require_device();
 
-/// Uninitialised, aligned to 256 bytes, from a pool that keeps what is released. Throws RunError where the
-/// device has no more.
+/// Uninitialised, aligned to 256 bytes, from a pool that keeps what is released. Throws RuntimeFailure where
+/// the device has no more.
 [[nodiscard]] void* allocate(std::size_t bytes);
 void release(void* memory, std::size_t bytes) noexcept;
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 #include <halfscope/io/detail/input_file.hpp>
 #include <halfscope/io/tensor_file.hpp>
 
@@ -12,7 +12,7 @@ namespace halfscope {
 
 /// How a file writes an element.
 struct ElementEncoding {
-  StoredType type{};
+  DType type{};
   std::endian order = std::endian::little;
 };
 
@@ -21,7 +21,7 @@ struct ElementEncoding {
 void read_elements(const ElementEncoding& encoding, std::int64_t count, const ByteSource& source,
                    const StoredSink& sink);
 
-/// Throws RequestError unless `tensor` has the elements [first, first + count).
+/// Throws InvalidArgument unless `tensor` has the elements [first, first + count).
 void check_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count);
 
 }  // namespace halfscope

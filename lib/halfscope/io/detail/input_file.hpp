@@ -17,7 +17,7 @@ using ByteSource = std::function<void(std::span<std::byte>)>;
 
 class InputFile {
  public:
-  /// Throws RequestError if `path` is missing, not readable or anything but a regular file.
+  /// Throws InvalidArgument if `path` is missing, not readable or anything but a regular file.
   explicit InputFile(const std::filesystem::path& path);
 
   /// The path for messages, see `printable`.
@@ -26,7 +26,8 @@ class InputFile {
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
   /// Fills `to` with the bytes from `offset` on. Reads rather than maps: a file that shrinks meanwhile is a
-  /// RequestError, where a mapping would end the process, and no page of it counts as this process's memory.
+  /// InvalidArgument, where a mapping would end the process, and no page of it counts as this process's
+  /// memory.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:

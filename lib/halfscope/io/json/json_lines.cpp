@@ -10,7 +10,7 @@
 #include <set>
 
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/json/detail/json_refusals.hpp>
+#include <halfscope/io/json/detail/json_errors.hpp>
 
 namespace halfscope {
 namespace {

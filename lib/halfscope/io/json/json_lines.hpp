@@ -12,18 +12,18 @@ namespace halfscope {
 /// Keys stay in the order in which they were added, so a file reads as it was written.
 using Json = nlohmann::ordered_json;
 
-/// The JSON value `text`; `where` (a file, a line) opens the message of the RequestError that is thrown for
-/// malformed text, for a key that is given twice and for nesting deeper than 64.
+/// The JSON value `text`; `where` (a file, a line) opens the message of the InvalidArgument that is thrown
+/// for malformed text, for a key that is given twice and for nesting deeper than 64.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view where);
 
-/// The JSON value that the file holds. Throws RequestError with file and byte.
+/// The JSON value that the file holds. Throws InvalidArgument with file and byte.
 [[nodiscard]] Json read_json(const std::filesystem::path& path);
 
-/// One value per line of `text`; empty lines are skipped. Throws RequestError with `source` and the line,
+/// One value per line of `text`; empty lines are skipped. Throws InvalidArgument with `source` and the line,
 /// from 1.
 [[nodiscard]] std::vector<Json> parse_json_lines(std::string_view text, std::string_view source);
 
-/// The values in the file of JSON lines. Throws RequestError with file and line.
+/// The values in the file of JSON lines. Throws InvalidArgument with file and line.
 [[nodiscard]] std::vector<Json> read_json_lines(const std::filesystem::path& path);
 
 /// `value` on one line, without the line's end. Numbers read back to the same bits, infinities and NaN become

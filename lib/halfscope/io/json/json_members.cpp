@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include <halfscope/io/detail/refusal.hpp>
-#include <halfscope/io/json/detail/json_refusals.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/json/detail/json_errors.hpp>
 
 namespace halfscope {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
 namespace {
@@ -16,12 +16,12 @@ struct NamedEncoding {
 };
 
 constexpr std::array encodings{
-    NamedEncoding{"<f2", {StoredType::f16}},
-    NamedEncoding{"<f4", {StoredType::f32}},
-    NamedEncoding{"<f8", {StoredType::f64}},
-    NamedEncoding{">f2", {StoredType::f16, std::endian::big}},
-    NamedEncoding{">f4", {StoredType::f32, std::endian::big}},
-    NamedEncoding{">f8", {StoredType::f64, std::endian::big}},
+    NamedEncoding{"<f2", {DType::f16}},
+    NamedEncoding{"<f4", {DType::f32}},
+    NamedEncoding{"<f8", {DType::f64}},
+    NamedEncoding{">f2", {DType::f16, std::endian::big}},
+    NamedEncoding{">f4", {DType::f32, std::endian::big}},
+    NamedEncoding{">f8", {DType::f64, std::endian::big}},
 };
 
 /// Kinds of numpy.dtype that are known and not read: booleans, integers, complex numbers, longer floats,
@@ -29,12 +29,12 @@ constexpr std::array encodings{
 constexpr std::string_view other_kinds = "?biucfSaUMmV";
 
 /// "V2" and `bf16`: the elements are bfloat16, as a user says who knows.
-bool is_void_of(std::string_view descr, StoredType type) {
+bool is_void_of(std::string_view descr, DType type) {
   return descr.size() == 3 && (descr[0] == '|' || descr[0] == '<') &&
          descr.substr(1) == fmt::format("V{}", bytes_per_element(type));
 }
 
-std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<StoredType> void_type,
+std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<DType> void_type,
                                              std::string_view where) {
   for (const NamedEncoding& entry : encodings) {
     if (entry.descr == descr) return entry.encoding;
@@ -54,7 +54,7 @@ std::optional<ElementEncoding> find_encoding(std::string_view descr, std::option
 }  // namespace
 
 NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
-                        std::optional<StoredType> void_type) {
+                        std::optional<DType> void_type) {
   NpyArray array;
   array.header = read_npy_header(source, size, where);
   array.encoding = find_encoding(array.header.descr, void_type, where);

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/npy/detail/python_literal.hpp>
 
 namespace halfscope {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
 

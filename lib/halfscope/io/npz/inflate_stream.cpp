@@ -8,7 +8,7 @@
 #include <array>
 #include <new>
 
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
 

@@ -45,7 +45,7 @@ class ParkedStreams {
 
 class NpzFile : public TensorFile {
  public:
-  NpzFile(InputFile file, std::optional<StoredType> void_type) : file_(std::move(file)) {
+  NpzFile(InputFile file, std::optional<DType> void_type) : file_(std::move(file)) {
     for (ZipMember& member : read_zip_directory(file_)) add(std::move(member), void_type);
   }
 
@@ -76,7 +76,7 @@ class NpzFile : public TensorFile {
     ElementEncoding encoding;
   };
 
-  [[nodiscard]] NpyArray read_header(const ZipMember& member, std::optional<StoredType> void_type) const {
+  [[nodiscard]] NpyArray read_header(const ZipMember& member, std::optional<DType> void_type) const {
     const std::string where = place_of(member, file_);
     if (member.packing == Packing::stored) {
       return read_npy_array(bytes_from(file_, member.begin), member.size, where, void_type);
@@ -85,7 +85,7 @@ class NpzFile : public TensorFile {
     return read_npy_array([&](std::span<std::byte> to) { stream.read(to); }, member.size, where, void_type);
   }
 
-  void add(ZipMember member, std::optional<StoredType> void_type) {
+  void add(ZipMember member, std::optional<DType> void_type) {
     if (!member.name.ends_with(array_extension))
       return skipped_.push_back({member.name, "not an .npy array"});
     const std::string name = member.name.substr(0, member.name.size() - array_extension.size());
@@ -105,7 +105,7 @@ class NpzFile : public TensorFile {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<StoredType> void_type) {
+std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type) {
   return std::make_unique<NpzFile>(std::move(file), void_type);
 }
 

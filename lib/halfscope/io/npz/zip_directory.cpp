@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/detail/refusal.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/safetensors/detail/safetensors_header.hpp>
@@ -46,7 +46,7 @@ SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view sourc
 
   SafetensorsFile file{std::move(header.metadata), {}};
   for (SafetensorsEntry& entry : header.tensors) {
-    if (entry.type.stored != StoredType::f32) {
+    if (entry.type.stored != DType::f32) {
       reject(source, fmt::format("tensor {}: dtype \"{}\" cannot be read; only \"F32\" can",
                                  excerpt(entry.name), entry.type.name));
     }

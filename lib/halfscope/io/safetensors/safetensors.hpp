@@ -22,16 +22,16 @@ struct SafetensorsFile {
   std::vector<NamedArray> tensors;
 };
 
-/// Reads a file of F32 tensors. Throws RequestError with the file, the tensor and the byte or value that is
-/// wrong; the rules are those of the reference reader (huggingface/safetensors, "Format"): a header of at
+/// Reads a file of F32 tensors. Throws InvalidArgument with the file, the tensor and the byte or value that
+/// is wrong; the rules are those of the reference reader (huggingface/safetensors, "Format"): a header of at
 /// most 100 MB, no key twice, and tensors that fill the data without gap, overlap or rest.
 [[nodiscard]] SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
 /// The same from the file's bytes; `source` names them in messages.
 [[nodiscard]] SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view source);
 
-/// Writes `file` whole or not at all, see write_file. Throws RequestError where two tensors have one name or
-/// a name is not UTF-8, RunError where the file cannot be written.
+/// Writes `file` whole or not at all, see write_file. Throws InvalidArgument where two tensors have one name
+/// or a name is not UTF-8, RuntimeFailure where the file cannot be written.
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
 
 }  // namespace halfscope

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/detail/refusal.hpp>
-#include <halfscope/io/json/detail/json_refusals.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/json/detail/json_errors.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/json/json_members.hpp>
 

@@ -8,42 +8,42 @@ namespace halfscope {
 namespace {
 
 void check_sizes(const char* operation, std::size_t from, std::size_t to) {
-  if (from != to) throw RequestError(fmt::format("{}: sizes {} and {} differ", operation, from, to));
+  if (from != to) throw InvalidArgument(fmt::format("{}: sizes {} and {} differ", operation, from, to));
 }
 
 }  // namespace
 
-void convert(const ConstValues& from, const Values& to) {
+void convert(const ConstArrayView& from, const ArrayView& to) {
   check_sizes("convert", from.size(), to.size());
   if (active_device() == Device::cuda) return cuda::convert(from, to);
   copy_values(from.floats(), to.floats());
 }
 
-void round_into(std::span<const float> from, const Values& to, const Quantizer& q,
+void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream) {
   check_sizes("round_into", from.size(), to.size());
   if (active_device() == Device::cuda) return cuda::round_into(from, to, q, stream);
   round(from, to.floats(), q, stream);
 }
 
-Array stored(Array array, Storage storage) {
-  return array.storage() == storage ? std::move(array) : stored_copy(array, storage);
+Array to_dtype(Array array, DType storage) {
+  return array.dtype() == storage ? std::move(array) : stored_copy(array, storage);
 }
 
-Array stored_copy(const Array& array, Storage storage) {
+Array stored_copy(const Array& array, DType storage) {
   Array copy(array.shape(), storage, array.device());
-  convert(array.numbers(), copy.numbers());
+  convert(array.view(), copy.view());
   return copy;
 }
 
 Array to_host_floats(const Array& array) {
-  if (array.storage() == Storage::float32) return array.to(Device::cpu);
-  return stored_copy(array, Storage::float32).to(Device::cpu);
+  if (array.dtype() == DType::f32) return array.to(Device::cpu);
+  return stored_copy(array, DType::f32).to(Device::cpu);
 }
 
-Floats::Floats(const Array& array) {
-  const bool widens = array.storage() != Storage::float32;
-  if (widens) copy_ = stored_copy(array, Storage::float32);
+FloatsOf::FloatsOf(const Array& array) {
+  const bool widens = array.dtype() != DType::f32;
+  if (widens) copy_ = stored_copy(array, DType::f32);
   values_ = widens ? std::as_const(copy_).values() : array.values();
 }
 

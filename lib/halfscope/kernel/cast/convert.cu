@@ -1,4 +1,4 @@
-// Storage conversions on the device, one thread per element.
+// DType conversions on the device, one thread per element.
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/detail/launch.cuh>
 
@@ -13,7 +13,7 @@ struct ConvertElement {
 
 }  // namespace
 
-void convert(const ConstValues& from, const Values& to) {
+void convert(const ConstArrayView& from, const ArrayView& to) {
   for_each(static_cast<std::int64_t>(from.size()), ConvertElement{on_device(from), on_device(to)}, "convert");
 }
 

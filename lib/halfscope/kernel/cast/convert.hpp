@@ -8,24 +8,24 @@
 namespace halfscope {
 
 /// to[i] = from[i], rounded to nearest even where `to` has fewer bits: numbers of its format stay what they
-/// are. Throws RequestError if their sizes differ.
-void convert(const ConstValues& from, const Values& to);
+/// are. Throws InvalidArgument if their sizes differ.
+void convert(const ConstArrayView& from, const ArrayView& to);
 
 /// to[i] = round(from[i], q, rounding_bits(stream, i)), whose format is one that `to` holds.
-void round_into(std::span<const float> from, const Values& to, const Quantizer& q,
+void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream);
 
 /// The same numbers in `storage`; an array that has it already is handed through.
-[[nodiscard]] Array stored(Array array, Storage storage);
+[[nodiscard]] Array to_dtype(Array array, DType storage);
 /// The same of an array that stays.
-[[nodiscard]] Array stored_copy(const Array& array, Storage storage);
+[[nodiscard]] Array stored_copy(const Array& array, DType storage);
 /// As floats in host memory.
 [[nodiscard]] Array to_host_floats(const Array& array);
 
 /// The numbers of an array that outlives it as floats: its own, or a copy where it has 16 bits.
-class Floats {
+class FloatsOf {
  public:
-  explicit Floats(const Array& array);
+  explicit FloatsOf(const Array& array);
   [[nodiscard]] std::span<const float> values() const { return values_; }
   [[nodiscard]] const float* data() const { return values_.data(); }
 
@@ -36,8 +36,8 @@ class Floats {
 
 /// The same on the device, which the above call where that is the active one.
 namespace cuda {
-void convert(const ConstValues& from, const Values& to);
-void round_into(std::span<const float> from, const Values& to, const Quantizer& q,
+void convert(const ConstArrayView& from, const ArrayView& to);
+void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream);
 }  // namespace cuda
 

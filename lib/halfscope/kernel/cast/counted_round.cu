@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t run = 16;  // elements of a thread
 
-static_assert(tally_counters == tally_bins + 1);
+static_assert(cast_counter_bins == cast_bins + 1);
 
 /// What becomes of element i, and whether it is written.
 struct LeaveAsItIs {
@@ -114,9 +114,9 @@ void round_with_histogram(std::span<float> values, const Quantizer& quantizer, c
   count_and_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, {}, counters);
 }
 
-void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
-                      std::span<std::int64_t> counters) {
-  count_and_round(values, TallyCounter{limits}, quantizer, {}, counters);
+void round_with_counters(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
+                         std::span<std::int64_t> counters) {
+  count_and_round(values, CastCounterBin{limits}, quantizer, {}, counters);
 }
 
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
@@ -149,21 +149,21 @@ void ratio_histogram(std::span<const float> weights, std::span<const float> upda
   add_bins_to(counts, count_now(binned::size, queue), edges);
 }
 
-void tally_cast(std::span<const float> values, const CastLimits& limits, CastTally& tally) {
+void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters) {
   const ValuesOf<const float> source{on_device(values)};
-  const auto queue = [&](std::span<std::int64_t> counters) {
-    count_and_round(std::ssize(values), source, TallyCounter{limits}, LeaveAsItIs{}, counters);
+  const auto queue = [&](std::span<std::int64_t> bins) {
+    count_and_round(std::ssize(values), source, CastCounterBin{limits}, LeaveAsItIs{}, bins);
   };
-  add_tally(count_now(tally_counters, queue), tally);
+  add_counters(count_now(cast_counter_bins, queue), counters);
 }
 
-void add_tally(std::span<const std::int64_t> counters, CastTally& tally) {
-  tally.zeros += counters[zeros];
-  tally.nonfinite += counters[nonfinite];
-  tally.flushed += counters[flushed];
-  tally.subnormal += counters[subnormal];
-  tally.overflow += counters[overflow];
-  tally.max_abs = std::max(tally.max_abs, from_bits(static_cast<std::uint32_t>(counters.back())));
+void add_counters(std::span<const std::int64_t> bins, CastCounters& counters) {
+  counters.zeros += bins[zeros];
+  counters.nonfinite += bins[nonfinite];
+  counters.flushed += bins[flushed];
+  counters.subnormal += bins[subnormal];
+  counters.overflow += bins[overflow];
+  counters.max_abs = std::max(counters.max_abs, from_bits(static_cast<std::uint32_t>(bins.back())));
 }
 
 }  // namespace halfscope::cuda

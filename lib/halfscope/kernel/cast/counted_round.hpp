@@ -6,7 +6,7 @@
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/cast/cast_tally.hpp>
+#include <halfscope/kernel/cast/cast_counters.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
 
@@ -14,21 +14,21 @@ namespace halfscope::cuda {
 
 /// Counters on the device to which the functions below add, zero before the first of them: several arrays may
 /// be counted into the same. Those of a histogram are the bins of kernel/binned_histogram.hpp, those of a
-/// tally mean something to `add_tally`.
-inline constexpr std::size_t tally_counters = 6;
+/// counters mean something to `add_counters`.
+inline constexpr std::size_t cast_counter_bins = 6;
 
 /// Adds `values` to `counters` (binned::size) and rounds them in place; an identity leaves even NaNs as
 /// they are.
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
                           std::span<std::int64_t> counters);
 
-/// Adds `values` to `counters` (tally_counters) by the limits of their cast and rounds them in place, as
+/// Adds `values` to `counters` (cast_counter_bins) by the limits of their cast and rounds them in place, as
 /// above.
-void round_with_tally(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
-                      std::span<std::int64_t> counters);
+void round_with_counters(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
+                         std::span<std::int64_t> counters);
 
-/// Rounds `values` in place as `round` does and adds what became of each to `counters` (tally_counters): for
-/// roundings to which a magnitude has no limits, such as stochastic ones.
+/// Rounds `values` in place as `round` does and adds what became of each to `counters` (cast_counter_bins):
+/// for roundings to which a magnitude has no limits, such as stochastic ones.
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
                        std::span<std::int64_t> counters);
 
@@ -36,7 +36,7 @@ void round_and_compare(std::span<float> values, const Quantizer& quantizer, cons
 void ratio_histogram(std::span<const float> weights, std::span<const float> updates, const BinadeEdges& edges,
                      HistogramCounts& counts);
 
-/// Adds what counters that have come to the host say.
-void add_tally(std::span<const std::int64_t> counters, CastTally& tally);
+/// Adds the `bins` of a cast that have come to the host.
+void add_counters(std::span<const std::int64_t> bins, CastCounters& counters);
 
 }  // namespace halfscope::cuda

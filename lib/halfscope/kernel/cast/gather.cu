@@ -17,17 +17,17 @@ struct Gather {
   }
   HALFSCOPE_HD float element(std::int64_t offset) const {
     switch (array.type) {
-      case StoredType::f16:
+      case DType::f16:
         return from_bits(widen_code<fp16>(at<std::uint16_t>(offset)));
-      case StoredType::bf16:
+      case DType::bf16:
         return from_bits(std::uint32_t{at<std::uint16_t>(offset)} << 16);
-      case StoredType::f32:
+      case DType::f32:
         return at<float>(offset);
-      case StoredType::f64:
+      case DType::f64:
         return rounded_to_odd(at<double>(offset));
-      case StoredType::f8_e4m3:
+      case DType::f8_e4m3:
         return from_bits(widen_code<fp8_e4m3>(at<std::uint8_t>(offset)));
-      case StoredType::f8_e5m2:
+      case DType::f8_e5m2:
         return from_bits(widen_code<fp8_e5m2>(at<std::uint8_t>(offset)));
     }
     return 0;

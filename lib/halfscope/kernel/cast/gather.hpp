@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 namespace halfscope {
 
@@ -15,7 +15,7 @@ struct StridedArray {
   static constexpr std::size_t most_axes = 16;
 
   const std::byte* data = nullptr;
-  StoredType type = StoredType::f32;
+  DType type = DType::f32;
   std::size_t axes = 0;
   std::array<std::int64_t, most_axes> extents{}, strides{};
 };

@@ -43,7 +43,7 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
   launch(in, FloatWriter{on_device(out)}, q, stream);
 }
 
-void round_into(std::span<const float> from, const Values& to, const Quantizer& q,
+void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream) {
   launch(from, ElementWriter{on_device(to)}, q, stream);
 }

@@ -27,7 +27,7 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
 }
 
 /// out[i] = round(in[i], q, rounding_bits(stream, i)), bit for bit, on one thread; `in` and `out` may be the
-/// same array but not overlap otherwise. Throws RequestError if their sizes differ.
+/// same array but not overlap otherwise. Throws InvalidArgument if their sizes differ.
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream = {});
 
 }  // namespace halfscope

@@ -27,7 +27,7 @@ void canonicalise_nans(const float* in, float* out, std::size_t count) {
   }
 }
 
-HALFSCOPE_HD Floats with_nans_canonical(Floats number_or_nan, Ints bits) {
+HALFSCOPE_HD FloatVec with_nans_canonical(FloatVec number_or_nan, Ints bits) {
   return as_floats(number_or_nan == number_or_nan ? bits : all_lanes(quiet_nan_bits));
 }
 
@@ -40,7 +40,7 @@ void round_wide_exponent(const float* in, float* out, std::size_t count, const R
   const Ints flush_below = all_lanes(grid.flush_below), sign = all_lanes(sign_bit);
   const auto shift = static_cast<int>(grid.dropped_bits);
   map_vectors(
-      in, out, count, [=](Floats x) __attribute__((always_inline)) {
+      in, out, count, [=](FloatVec x) __attribute__((always_inline)) {
         const Ints magnitude = as_ints(x) & ~sign;
         Ints result = as_ints(as_words(magnitude) + below_half + as_words((magnitude >> shift) & odd)) & kept;
         result = result < flush_below ? Ints{} : result;
@@ -56,16 +56,18 @@ void round_by_magic_add(const float* in, float* out, std::size_t count, const Ro
   const Ints lowest = all_lanes(grid.min_normal_field << 23), infinity = all_lanes(infinity_bits);
   const Ints highest = all_lanes((grid.max_finite & infinity_bits) + (1u << 23));
   const Ints to_magic = all_lanes((grid.dropped_bits << 23) | (1u << 22)), sign = all_lanes(sign_bit);
-  const Floats max_finite = all_lanes(from_bits(grid.max_finite)), beyond = all_lanes(from_bits(grid.beyond));
-  const Floats flush_below = all_lanes(from_bits(grid.flush_below));
+  const FloatVec max_finite = all_lanes(from_bits(grid.max_finite)),
+                 beyond = all_lanes(from_bits(grid.beyond));
+  const FloatVec flush_below = all_lanes(from_bits(grid.flush_below));
   map_vectors(
-      in, out, count, [=](Floats x) __attribute__((always_inline)) {
+      in, out, count, [=](FloatVec x) __attribute__((always_inline)) {
         Ints binade = as_ints(x) & infinity;
         binade = binade > lowest ? binade : lowest;
         binade = binade < highest ? binade : highest;  // keeps the sum finite; overflow is tested below
-        const Floats magic = as_floats(binade + to_magic);
-        Floats result = (as_floats(as_ints(x) & ~sign) + magic) - magic;
-        if constexpr (subnormals == Subnormals::flushed) result = result < flush_below ? Floats{} : result;
+        const FloatVec magic = as_floats(binade + to_magic);
+        FloatVec result = (as_floats(as_ints(x) & ~sign) + magic) - magic;
+        if constexpr (subnormals == Subnormals::flush_to_zero)
+          result = result < flush_below ? FloatVec{} : result;
         result = result > max_finite ? beyond : result;
         return with_nans_canonical(result, as_ints(result) | (as_ints(x) & sign));
       });
@@ -80,7 +82,7 @@ bool is_fp16(const Quantizer& q) {
 template <int mode>
 void round_by_conversion(const float* in, float* out, std::size_t count) {
   map_vectors(
-      in, out, count, [](Floats x) __attribute__((always_inline)) {
+      in, out, count, [](FloatVec x) __attribute__((always_inline)) {
         return with_nans_canonical(x, as_ints(convert_to_half_and_back<mode>(x)));
       });
 }
@@ -89,12 +91,12 @@ void round_by_conversion(const float* in, float* out, std::size_t count) {
 void round_nearest_even(const float* in, float* out, std::size_t count, const Quantizer& q) {
   const FloatFormat& f = q.format;
   const RoundingGrid grid = rounding_grid(q);
-  if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<0>(in, out, count);
+  if (has_conversion<FloatVec> && is_fp16(q)) return round_by_conversion<0>(in, out, count);
   if (f.exponent_bits == 8) return round_wide_exponent(in, out, count, grid);
   if (f.mantissa_bits > 21) return round_generic<Rounding::nearest_even>(in, out, count, grid);
   if (f.subnormals == Subnormals::gradual)
     return round_by_magic_add<Subnormals::gradual>(in, out, count, grid);
-  round_by_magic_add<Subnormals::flushed>(in, out, count, grid);
+  round_by_magic_add<Subnormals::flush_to_zero>(in, out, count, grid);
 }
 
 bool is_fp32(const Quantizer& q) {
@@ -115,13 +117,13 @@ void round_isa<target_isa>(const float* in, float* out, std::size_t count, const
     case Rounding::nearest_away:
       return round_generic<Rounding::nearest_away>(in, out, count, grid);
     case Rounding::toward_zero:
-      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<3>(in, out, count);
+      if (has_conversion<FloatVec> && is_fp16(q)) return round_by_conversion<3>(in, out, count);
       return round_generic<Rounding::toward_zero>(in, out, count, grid);
     case Rounding::up:
-      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<2>(in, out, count);
+      if (has_conversion<FloatVec> && is_fp16(q)) return round_by_conversion<2>(in, out, count);
       return round_generic<Rounding::up>(in, out, count, grid);
     case Rounding::down:
-      if (has_conversion<Floats> && is_fp16(q)) return round_by_conversion<1>(in, out, count);
+      if (has_conversion<FloatVec> && is_fp16(q)) return round_by_conversion<1>(in, out, count);
       return round_generic<Rounding::down>(in, out, count, grid);
     case Rounding::to_odd:
       return round_generic<Rounding::to_odd>(in, out, count, grid);

@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-void widen(StoredType type, const std::byte* in, std::span<float> out) {
+void widen(DType type, const std::byte* in, std::span<float> out) {
   dispatch_isa([&]<Isa isa>() { widen_isa<isa>(type, in, out.data(), out.size()); });
 }
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <halfscope/format/stored_type.hpp>
+#include <halfscope/core/dtype.hpp>
 
 namespace halfscope {
 
@@ -13,6 +13,6 @@ namespace halfscope {
 /// bit set where anything was lost; Boldo and Melquiond 2008), so that rounding the float to a format of up
 /// to 22 significand bits gives what rounding the double would; it is never zero nor infinite where the
 /// double was not.
-void widen(StoredType type, const std::byte* in, std::span<float> out);
+void widen(DType type, const std::byte* in, std::span<float> out);
 
 }  // namespace halfscope

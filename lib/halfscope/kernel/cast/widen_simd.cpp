@@ -41,20 +41,20 @@ void round_to_odd(const std::byte* in, float* out, std::size_t count) {
 }  // namespace
 
 template <>
-void widen_isa<target_isa>(StoredType type, const std::byte* in, float* out, std::size_t count) {
+void widen_isa<target_isa>(DType type, const std::byte* in, float* out, std::size_t count) {
   switch (type) {
-    case StoredType::f16:
+    case DType::f16:
       return widen_codes<std::uint16_t, fp16>(in, out, count);
-    case StoredType::bf16:
+    case DType::bf16:
       return widen_bf16(in, out, count);
-    case StoredType::f32:
+    case DType::f32:
       if (count > 0) std::memcpy(out, in, count * sizeof(float));
       return;
-    case StoredType::f64:
+    case DType::f64:
       return round_to_odd(in, out, count);
-    case StoredType::f8_e4m3:
+    case DType::f8_e4m3:
       return widen_codes<std::uint8_t, fp8_e4m3>(in, out, count);
-    case StoredType::f8_e5m2:
+    case DType::f8_e5m2:
       return widen_codes<std::uint8_t, fp8_e5m2>(in, out, count);
   }
 }

@@ -32,7 +32,7 @@ struct Fp16Adds {
 
 /// c + a b, both operations rounded.
 template <typename Adds>
-struct InTurn {
+struct MulThenAdd {
   Adds adds;
   [[nodiscard]] HALFSCOPE_HD float add_product(float c, float a, float b) const {
     return adds.add(c, adds.rounded(a * b));
@@ -93,7 +93,7 @@ void with_product_adds(const AccumulateModel& model, const Body& body) {
   if (fused && model.format == FloatFormat{}) return body(FusedFp32{});
   with_adds(model.format, [&]<typename Adds>(const Adds& adds) {
     if (fused) return body(FusedByOdd<Adds>{adds});
-    body(InTurn<Adds>{adds});
+    body(MulThenAdd<Adds>{adds});
   });
 }
 

@@ -19,22 +19,22 @@
 
 namespace halfscope::cuda {
 
-/// The memory of `values`, for a body to keep. On the simulated device it throws RunError where that is not
-/// the device's: a kernel must never be handed memory of the host.
+/// The memory of `values`, for a body to keep. On the simulated device it throws RuntimeFailure where that is
+/// not the device's: a kernel must never be handed memory of the host.
 template <typename T>
 [[nodiscard]] T* on_device([[maybe_unused]] std::span<T> values) {
 #if !defined(__CUDACC__)
   if (!values.empty() && !device_memory::is_simulated(values.data()))
-    throw RunError("simulated device: a kernel was given memory of the host");
+    throw RuntimeFailure("simulated device: a kernel was given memory of the host");
 #endif
   return values.data();
 }
 
 /// The same of numbers of any storage.
-[[nodiscard]] inline ElementReader on_device(const ConstValues& values) {
+[[nodiscard]] inline ElementReader on_device(const ConstArrayView& values) {
   return {on_device(std::span(static_cast<const std::byte*>(values.data), values.size())), values.storage};
 }
-[[nodiscard]] inline ElementWriter on_device(const Values& values) {
+[[nodiscard]] inline ElementWriter on_device(const ArrayView& values) {
   return {on_device(std::span(static_cast<std::byte*>(values.data), values.size())), values.storage};
 }
 
@@ -120,7 +120,8 @@ __global__ void count_each_kernel(std::int64_t count, BinCopies copies, std::int
 #endif
 
 /// Queues body(i) once for each i in [0, count); `body` is copied to the device and must own its outputs, so
-/// that no result depends on the order. `what` names the operation in the RunError of a launch that fails.
+/// that no result depends on the order. `what` names the operation in the RuntimeFailure of a launch that
+/// fails.
 template <typename Body>
 void for_each(std::int64_t count, const Body& body, [[maybe_unused]] const char* what) {
   if (count <= 0) return;  // an empty grid is an error to CUDA

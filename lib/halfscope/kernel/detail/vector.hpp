@@ -20,11 +20,11 @@ namespace {
 constexpr std::size_t vector_bytes = target_isa == Isa::avx512 ? 64 : target_isa == Isa::avx2 ? 32 : 16;
 constexpr std::size_t lanes = vector_bytes / sizeof(float);
 
-using Floats [[gnu::vector_size(vector_bytes)]] = float;
+using FloatVec [[gnu::vector_size(vector_bytes)]] = float;
 using Ints [[gnu::vector_size(vector_bytes)]] = std::int32_t;
 using Words [[gnu::vector_size(vector_bytes)]] = std::uint32_t;
 
-HALFSCOPE_HD Ints as_ints(Floats x) {
+HALFSCOPE_HD Ints as_ints(FloatVec x) {
   return reinterpret_cast<Ints>(x);
 }
 /// Sums that may wrap are unsigned; comparisons are signed, since SSE2 and AVX2 have no others.
@@ -34,32 +34,32 @@ HALFSCOPE_HD Words as_words(Ints x) {
 HALFSCOPE_HD Ints as_ints(Words x) {
   return reinterpret_cast<Ints>(x);
 }
-HALFSCOPE_HD Floats as_floats(Ints x) {
-  return reinterpret_cast<Floats>(x);
+HALFSCOPE_HD FloatVec as_floats(Ints x) {
+  return reinterpret_cast<FloatVec>(x);
 }
 
 HALFSCOPE_HD Ints all_lanes(std::uint32_t value) {
   return Ints{} + static_cast<std::int32_t>(value);
 }
 /// x - 0 is x for every x, so that this is a broadcast and nothing else; 0 + x would be an addition.
-HALFSCOPE_HD Floats all_lanes(float value) {
-  return value - Floats{};
+HALFSCOPE_HD FloatVec all_lanes(float value) {
+  return value - FloatVec{};
 }
 
-HALFSCOPE_HD Floats load(const float* from) {
-  Floats x;
+HALFSCOPE_HD FloatVec load(const float* from) {
+  FloatVec x;
   std::memcpy(&x, from, sizeof x);
   return x;
 }
-HALFSCOPE_HD void store(float* to, Floats x) {
+HALFSCOPE_HD void store(float* to, FloatVec x) {
   std::memcpy(to, &x, sizeof x);
 }
 
 /// A number times each lane. AVX-512 multiplies by a number in memory at no cost, but GCC likes to load it
 /// first and to spread it over the lanes by an operation of its own.
-HALFSCOPE_HD Floats times_lanes(const float* number, Floats x) {
+HALFSCOPE_HD FloatVec times_lanes(const float* number, FloatVec x) {
 #if defined(__AVX512F__)
-  Floats product;
+  FloatVec product;
   asm("vmulps %1%{1to16%}, %2, %0" : "=v"(product) : "m"(*number), "v"(x));
   return product;
 #else
@@ -81,7 +81,7 @@ HALFSCOPE_HD bool any_negative(Ints x) {
   return all < 0;
 #endif
 }
-HALFSCOPE_HD Ints magnitude_of(Floats x) {
+HALFSCOPE_HD Ints magnitude_of(FloatVec x) {
   return as_ints(x) & 0x7FFFFFFF;
 }
 /// Whether any of these magnitudes is that of an infinity or NaN.
@@ -90,7 +90,7 @@ HALFSCOPE_HD bool any_special(Ints magnitudes) {
 }
 
 #if defined(__FMA__)
-HALFSCOPE_HD Floats fused(Floats a, Floats b, Floats c) {
+HALFSCOPE_HD FloatVec fused(FloatVec a, FloatVec b, FloatVec c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
 #else
@@ -98,7 +98,7 @@ HALFSCOPE_HD Floats fused(Floats a, Floats b, Floats c) {
 #endif
 }
 /// c - a b
-HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
+HALFSCOPE_HD FloatVec fused_less(FloatVec a, FloatVec b, FloatVec c) {
 #if defined(__AVX512F__)
   return _mm512_fnmadd_ps(a, b, c);
 #else
@@ -107,7 +107,7 @@ HALFSCOPE_HD Floats fused_less(Floats a, Floats b, Floats c) {
 }
 
 /// a b - c
-HALFSCOPE_HD Floats fused_minus(Floats a, Floats b, Floats c) {
+HALFSCOPE_HD FloatVec fused_minus(FloatVec a, FloatVec b, FloatVec c) {
 #if defined(__AVX512F__)
   return _mm512_fmsub_ps(a, b, c);
 #else
@@ -117,17 +117,17 @@ HALFSCOPE_HD Floats fused_minus(Floats a, Floats b, Floats c) {
 #endif
 
 /// The first `count` lanes of a vector, up to all; the others are read as zeros.
-HALFSCOPE_HD Floats load_some(const float* from, std::size_t count) {
+HALFSCOPE_HD FloatVec load_some(const float* from, std::size_t count) {
   if (count == lanes) return load(from);
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);
 #else
-  Floats x{};
+  FloatVec x{};
   for (std::size_t i = 0; i < count; ++i) x[i] = from[i];
   return x;
 #endif
 }
-HALFSCOPE_HD void store_some(float* to, Floats x, std::size_t count) {
+HALFSCOPE_HD void store_some(float* to, FloatVec x, std::size_t count) {
   if (count == lanes) return store(to, x);
 #if defined(__AVX512F__)
   _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), x);

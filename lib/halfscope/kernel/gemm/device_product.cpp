@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t largest_extent = (std::int64_t{1} << 31) - 256;
 
 bool types_are_known(const DeviceProduct& p) {
-  using enum StoredType;
+  using enum DType;
   if (p.input == f32) return p.sum == f32 && p.output == f32;
   if (p.input != f16 && p.input != bf16) return false;
   if (p.sum == f16) return p.input == f16 && p.output == f16;
@@ -26,7 +26,7 @@ struct Stored {
 };
 
 Stored stored(const DeviceMatrix& matrix, std::int64_t rows, std::int64_t columns) {
-  const bool plain = matrix.layout == MatrixLayout::plain;
+  const bool plain = matrix.layout == MatrixLayout::row_major;
   return {matrix.data, matrix.stride, plain ? rows : columns, plain ? columns : rows};
 }
 
@@ -43,7 +43,7 @@ std::string problem_of(const Stored& matrix) {
 
 std::string to_string(const DeviceProduct& p) {
   const auto layout = [](const DeviceMatrix& matrix) {
-    return matrix.layout == MatrixLayout::plain ? "" : " transposed";
+    return matrix.layout == MatrixLayout::row_major ? "" : " transposed";
   };
   return fmt::format("{0} x {0} -> {1} -> {2}, ({3}, {4}){5} x ({4}, {6}){7}", name_of(p.input),
                      name_of(p.sum), name_of(p.output), p.rows, p.depth, layout(p.a), p.columns, layout(p.b));
@@ -51,7 +51,7 @@ std::string to_string(const DeviceProduct& p) {
 
 void check_device_product(const DeviceProduct& p, std::string_view operation) {
   const auto refuse = [&](std::string_view why) {
-    throw RequestError(fmt::format("{}: {}: {}", operation, to_string(p), why));
+    throw InvalidArgument(fmt::format("{}: {}: {}", operation, to_string(p), why));
   };
   if (!types_are_known(p)) {
     refuse("there is f32 throughout, f16 or bf16 summed in f32 and stored as either, and f16 throughout");

@@ -70,7 +70,7 @@ Split tensor_core_split_of(std::int64_t rows, std::int64_t depth, std::int64_t c
 
 Memory<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
   if (count * stride > std::numeric_limits<std::int32_t>::max()) {
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("a matrix of {} rows or columns, {} elements apart, is too large for one product; "
                     "use a smaller batch",
                     count, stride));
@@ -90,29 +90,30 @@ void check_product_model(const AccumulateModel& model) {
     return;
   }
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
-    throw RequestError("a matrix product's chunk holds at least one term");
+    throw InvalidArgument("a matrix product's chunk holds at least one term");
   }
   if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked ||
       model.order == AccumulateOrder::fast) {
     return;
   }
   if (model.order == AccumulateOrder::fused) return check_fused_format(model.format);
-  throw RequestError("matrix products add up sequentially, fused, in chunks or as tensor cores do, not in " +
-                     to_string(model) + "; only sums of single terms take that");
+  throw InvalidArgument(
+      "matrix products add up sequentially, fused, in chunks or as tensor cores do, not in " +
+      to_string(model) + "; only sums of single terms take that");
 }
 
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
   const auto rows = static_cast<std::int64_t>(a.row.size());
   const auto depth = static_cast<std::int64_t>(a.column.size());
   if (depth != b.rows || static_cast<std::int64_t>(c.size()) != rows * b.columns) {
-    throw RequestError(fmt::format("gemm: ({}, {}) times ({}, {}) does not give {} elements", rows, depth,
-                                   b.rows, b.columns, c.size()));
+    throw InvalidArgument(fmt::format("gemm: ({}, {}) times ({}, {}) does not give {} elements", rows, depth,
+                                      b.rows, b.columns, c.size()));
   }
   check_product_model(model);
   if (active_device() == Device::cuda) return cuda::gemm(a, b, c, model);
   if (model.order == AccumulateOrder::fast) {
-    throw RequestError("gemm: " + to_string(model) +
-                       " is the order of a GPU's library; on the CPU choose an order that has a name");
+    throw InvalidArgument("gemm: " + to_string(model) +
+                          " is the order of a GPU's library; on the CPU choose an order that has a name");
   }
   (void)a.data.floats();
   (void)b.data.floats();

@@ -95,8 +95,8 @@ void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets) {
 }
 
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
-  const ConstValues b_values(b.data.data, static_cast<std::size_t>(b.rows * b.columns), b.data.storage);
-  const ConstValues a_start(a.data.data, a.row.empty() || a.column.empty() ? 0u : 1u, a.data.storage);
+  const ConstArrayView b_values(b.data.data, static_cast<std::size_t>(b.rows * b.columns), b.data.storage);
+  const ConstArrayView a_start(a.data.data, a.row.empty() || a.column.empty() ? 0u : 1u, a.data.storage);
   const Matrices matrices{.a = on_device(a_start),
                           .a_row = on_device(a.row),
                           .a_column = on_device(a.column),

@@ -19,13 +19,13 @@ struct GatherMatrix {
   std::span<const std::int32_t> row;
   std::span<const std::int32_t> column;
   /// Which way neighbours lie in memory: along the columns of a plain matrix, the rows of a transposed one.
-  MatrixLayout layout = MatrixLayout::plain;
+  MatrixLayout layout = MatrixLayout::row_major;
   std::int64_t stride =
       0;  ///< from one stored row to the next, which are contiguous; 0: patches, they are not
 };
 
 /// 0, stride, 2 stride, ...: the offsets of a plain matrix's rows or columns, on the active device. Throws
-/// RequestError where the last of them does not fit 32 bits.
+/// InvalidArgument where the last of them does not fit 32 bits.
 [[nodiscard]] Memory<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride);
 
 /// Row-major, contiguous: (rows, columns).
@@ -36,7 +36,7 @@ struct DenseMatrix {
 };
 
 /// c = a b, with c row-major (a.row.size(), b.columns). Each element equals `accumulate_products` of its row
-/// and column, bit for bit; threads split the elements. Throws RequestError where the shapes disagree or
+/// and column, bit for bit; threads split the elements. Throws InvalidArgument where the shapes disagree or
 /// where there is no product for `model` (check_product_model). Of 16-bit numbers of the model's own format,
 /// the model's tensor core is that of the GPU at hand where it can be.
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
@@ -47,7 +47,7 @@ void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets);
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 }  // namespace cuda
 
-/// Throws RequestError unless `model` is sequential, fused, chunked, tensor_core or, on a GPU, fast.
+/// Throws InvalidArgument unless `model` is sequential, fused, chunked, tensor_core or, on a GPU, fast.
 void check_product_model(const AccumulateModel& model);
 
 }  // namespace halfscope

@@ -14,8 +14,9 @@ namespace halfscope {
 /// The order of the adds is cuBLAS's choice by shape, version and GPU: the same product gives the same bits
 /// again on the same machine, but no CPU model equals them (use gemm_ordered for that). Each thread has a
 /// handle per device and stream, made by its first product there and kept until the thread ends; a product
-/// that is captured into a CUDA graph must have run once before. Throws RequestError as check_device_product
-/// does and in a build without CUDA; RunError where CUDA or cuBLAS fails, with the call, file and line.
+/// that is captured into a CUDA graph must have run once before. Throws InvalidArgument as
+/// check_device_product does and in a build without CUDA; RuntimeFailure where CUDA or cuBLAS fails, with the
+/// call, file and line.
 void gemm_cublas(const DeviceProduct& product, CUstream_st* stream);
 
 }  // namespace halfscope

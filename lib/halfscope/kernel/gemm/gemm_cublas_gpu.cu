@@ -18,8 +18,9 @@ void check(cublasStatus_t status, const char* call,
            const std::source_location& where = std::source_location::current()) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string_view path = where.file_name();
-  throw RunError("gemm_cublas: " + std::string(call) + " failed: " + cublasGetStatusString(status) + " (" +
-                 std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(where.line()) + ")");
+  throw RuntimeFailure("gemm_cublas: " + std::string(call) + " failed: " + cublasGetStatusString(status) +
+                       " (" + std::string(path.substr(path.rfind('/') + 1)) + ":" +
+                       std::to_string(where.line()) + ")");
 }
 
 struct Destroy {
@@ -51,13 +52,13 @@ cublasHandle_t handle_for(cudaStream_t stream) {
   return handle.get();
 }
 
-cudaDataType_t type_of(StoredType type) {
-  if (type == StoredType::f16) return CUDA_R_16F;
-  return type == StoredType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+cudaDataType_t type_of(DType type) {
+  if (type == DType::f16) return CUDA_R_16F;
+  return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 cublasOperation_t operation_of(const DeviceMatrix& matrix) {
-  return matrix.layout == MatrixLayout::plain ? CUBLAS_OP_N : CUBLAS_OP_T;
+  return matrix.layout == MatrixLayout::row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
 }
 
 /// alpha and beta in the type that cuBLAS expects beside a type of sums.
@@ -80,7 +81,7 @@ void gemm_cublas(const DeviceProduct& p, CUstream_st* stream) {
                 "gemm_cublas: cudaMemset2DAsync");
     return;
   }
-  const bool in_half = p.sum == StoredType::f16;
+  const bool in_half = p.sum == DType::f16;
   const Factors factors;
   const void* alpha = in_half ? static_cast<const void*>(&factors.half[0]) : &factors.wide[0];
   const void* beta = in_half ? static_cast<const void*>(&factors.half[1]) : &factors.wide[1];

@@ -6,9 +6,9 @@
 namespace halfscope {
 namespace {
 
-StoredType stored_type(Storage storage) {
-  if (storage == Storage::float32) return StoredType::f32;
-  return storage == Storage::float16 ? StoredType::f16 : StoredType::bf16;
+DType stored_type(DType storage) {
+  if (storage == DType::f32) return DType::f32;
+  return storage == DType::f16 ? DType::f16 : DType::bf16;
 }
 
 /// All of a matrix that lies in memory as one.
@@ -21,10 +21,10 @@ DeviceProduct product_of(const GatherMatrix& a, const DenseMatrix& b, std::span<
           .depth = b.rows,
           .columns = b.columns,
           .input = stored_type(a.data.storage),
-          .sum = StoredType::f32,
-          .output = StoredType::f32,
+          .sum = DType::f32,
+          .output = DType::f32,
           .a = {},
-          .b = {b.data.data, b.columns, MatrixLayout::plain},
+          .b = {b.data.data, b.columns, MatrixLayout::row_major},
           .c = c.data(),
           .c_stride = b.columns};
 }
@@ -36,16 +36,16 @@ constexpr std::int64_t aligned(std::int64_t elements) {
 
 }  // namespace
 
-ProductMethod product_method(Storage a, Storage b, const AccumulateModel& model,
+ProductMethod product_method(DType a, DType b, const AccumulateModel& model,
                              const std::optional<TensorCore>& core) {
   if (model.order == AccumulateOrder::fast) {
     if (a == b) return ProductMethod::library;
-    throw RequestError("gemm: " + to_string(model) + " multiplies numbers of one format, not " +
-                       std::string(name_of(a)) + " with " + std::string(name_of(b)));
+    throw InvalidArgument("gemm: " + to_string(model) + " multiplies numbers of one format, not " +
+                          std::string(name_of(a)) + " with " + std::string(name_of(b)));
   }
-  const FloatFormat format = a == Storage::float16 ? fp16 : a == Storage::bfloat16 ? bf16 : fp32;
-  const bool is_ours = model.order == AccumulateOrder::tensor_core && core == model.core &&
-                       a != Storage::float32 && a == b && model.format == format;
+  const FloatFormat format = a == DType::f16 ? fp16 : a == DType::bf16 ? bf16 : fp32;
+  const bool is_ours = model.order == AccumulateOrder::tensor_core && core == model.core && a != DType::f32 &&
+                       a == b && model.format == format;
   return is_ours ? ProductMethod::ordered : ProductMethod::emulated;
 }
 
@@ -61,7 +61,7 @@ void for_native_products(const GatherMatrix& a, const DenseMatrix& b, std::span<
   constexpr std::int64_t fewest = 64;
   const std::int64_t fitting = most_bytes / std::max<std::int64_t>(1, depth * element) / fewest * fewest;
   const std::int64_t piece = std::clamp(fitting, fewest, std::max(fewest, all_rows));
-  const bool plain = a.layout == MatrixLayout::plain;
+  const bool plain = a.layout == MatrixLayout::row_major;
   const std::int64_t lines = plain ? std::min(piece, all_rows) : depth;
   const std::int64_t widest = aligned(plain ? depth : std::min(piece, all_rows));
   Memory<std::byte> gathered(static_cast<std::size_t>(lines * widest * element));

@@ -49,7 +49,7 @@ CUstream_st* stream_of_products() {
 }  // namespace
 
 void gather_matrix(const GatherMatrix& a, const GatheredRows& rows) {
-  if (a.data.storage == Storage::float32) return gather<float>(a, rows);
+  if (a.data.storage == DType::f32) return gather<float>(a, rows);
   gather<std::uint16_t>(a, rows);
 }
 

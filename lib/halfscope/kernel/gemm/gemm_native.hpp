@@ -15,8 +15,8 @@ namespace halfscope {
 /// How the device computes a product: with its FP32 units as the model says, on tensor cores of its own that
 /// are the model's, or by cuBLAS.
 enum class ProductMethod : std::uint8_t { emulated, ordered, library };
-/// Throws RequestError where `model` wants a library that does not multiply a's numbers with b's.
-[[nodiscard]] ProductMethod product_method(Storage a, Storage b, const AccumulateModel& model,
+/// Throws InvalidArgument where `model` wants a library that does not multiply a's numbers with b's.
+[[nodiscard]] ProductMethod product_method(DType a, DType b, const AccumulateModel& model,
                                            const std::optional<TensorCore>& core);
 
 /// Calls `run` with products that make up c = a b, of operands of one storage in the device's memory. Patches

@@ -8,8 +8,8 @@ namespace halfscope {
 namespace {
 
 [[noreturn]] void refuse(const char* operation) {
-  throw RequestError(std::string(operation) +
-                     ": this halfscope was built without CUDA; configure with -DHALFSCOPE_CUDA=ON");
+  throw InvalidArgument(std::string(operation) +
+                        ": this halfscope was built without CUDA; configure with -DHALFSCOPE_CUDA=ON");
 }
 
 }  // namespace

@@ -7,9 +7,9 @@ namespace halfscope {
 
 void check_ordered_product(const DeviceProduct& product) {
   check_device_product(product, "gemm_ordered");
-  if (product.input == StoredType::f32) {
-    throw RequestError(fmt::format("gemm_ordered: {}: tensor cores multiply f16 or bf16; use gemm_cublas",
-                                   to_string(product)));
+  if (product.input == DType::f32) {
+    throw InvalidArgument(fmt::format("gemm_ordered: {}: tensor cores multiply f16 or bf16; use gemm_cublas",
+                                      to_string(product)));
   }
 }
 
@@ -17,7 +17,7 @@ TensorCore tensor_core_of_capability(ComputeCapability capability) {
   using enum TensorCoreGeneration;
   const int version = 10 * capability.major + capability.minor;
   if (version < 75) {
-    throw RequestError(fmt::format(
+    throw InvalidArgument(fmt::format(
         "this GPU has compute capability {}.{}; ordered products need 7.5 (Turing) or newer, bf16 8.0",
         capability.major, capability.minor));
   }

@@ -22,9 +22,9 @@ namespace halfscope {
 /// accumulator's, since an accumulator that is not zero has a larger one and one that is zero has the same.
 ///
 /// Which elements a block computes and how many stages its copies have changes no bit. Rows that start on
-/// 16-byte boundaries (data and stride) are copied fastest. Throws RequestError for f32 inputs, as
+/// 16-byte boundaries (data and stride) are copied fastest. Throws InvalidArgument for f32 inputs, as
 /// check_device_product does, for a device below compute capability 7.5, or for bf16 below 8.0, and in a
-/// build without CUDA; RunError if the launch fails.
+/// build without CUDA; RuntimeFailure if the launch fails.
 void gemm_ordered(const DeviceProduct& product, CUstream_st* stream);
 
 /// What `gemm_ordered` asks of a product beyond check_device_product.
@@ -36,7 +36,7 @@ struct ComputeCapability {
   int minor = 0;
 };
 
-/// The tensor core of that capability, 7.5 or more; throws RequestError below. One that is newer than the
+/// The tensor core of that capability, 7.5 or more; throws InvalidArgument below. One that is newer than the
 /// newest known is taken for that.
 [[nodiscard]] TensorCore tensor_core_of_capability(ComputeCapability capability);
 

@@ -94,9 +94,9 @@ struct Device {
     ordered::mma_8(sums, a0, a1, b);
   }
 
-  template <StoredType output>
+  template <DType output>
   __device__ std::uint16_t narrowed(float x) const {
-    if constexpr (output == StoredType::f16) return __half_as_ushort(__float2half_rn(x));
+    if constexpr (output == DType::f16) return __half_as_ushort(__float2half_rn(x));
     return __bfloat16_as_ushort(__float2bfloat16_rn(x));
   }
 #endif
@@ -104,7 +104,7 @@ struct Device {
 
 template <typename V>
 __global__ void __launch_bounds__(ordered::threads, 2)
-    ordered_kernel(const __grid_constant__ ordered::Problem problem, StoredType output) {
+    ordered_kernel(const __grid_constant__ ordered::Problem problem, DType output) {
 #ifdef __CUDA_ARCH__
   extern __shared__ __align__(16) std::uint16_t memory[];
   Device device{memory};
@@ -143,10 +143,11 @@ void launch(const DeviceProduct& p, cudaStream_t stream) {
   cuda::check(cudaGetLastError(), what);
 }
 
-template <StoredType input, StoredType sum>
+template <DType input, DType sum>
 void launch_layouts(const DeviceProduct& p, cudaStream_t stream) {
   using enum Along;
-  const bool a_along = p.a.layout == MatrixLayout::plain, b_along = p.b.layout == MatrixLayout::transposed;
+  const bool a_along = p.a.layout == MatrixLayout::row_major,
+             b_along = p.b.layout == MatrixLayout::transposed;
   if (a_along && b_along) return launch<ordered::Variant<input, sum, depth, depth>>(p, stream);
   if (a_along) return launch<ordered::Variant<input, sum, depth, across>>(p, stream);
   if (b_along) return launch<ordered::Variant<input, sum, across, depth>>(p, stream);
@@ -167,15 +168,15 @@ std::optional<TensorCore> device_tensor_core() {
 void gemm_ordered(const DeviceProduct& product, CUstream_st* stream) {
   check_ordered_product(product);
   const TensorCore core = tensor_core_of_capability(capability_of_device());
-  if (product.input == StoredType::bf16) (void)tensor_core_step(core, bf16, fp32);  // throws on Turing
+  if (product.input == DType::bf16) (void)tensor_core_step(core, bf16, fp32);  // throws on Turing
   if (product.rows == 0 || product.columns == 0) return;
-  if (product.input == StoredType::bf16) {
-    return launch_layouts<StoredType::bf16, StoredType::f32>(product, stream);
+  if (product.input == DType::bf16) {
+    return launch_layouts<DType::bf16, DType::f32>(product, stream);
   }
-  if (product.sum == StoredType::f16) {
-    return launch_layouts<StoredType::f16, StoredType::f16>(product, stream);
+  if (product.sum == DType::f16) {
+    return launch_layouts<DType::f16, DType::f16>(product, stream);
   }
-  launch_layouts<StoredType::f16, StoredType::f32>(product, stream);
+  launch_layouts<DType::f16, DType::f32>(product, stream);
 }
 
 }  // namespace halfscope

@@ -8,7 +8,7 @@
 #include <halfscope/kernel/detail/vector.hpp>
 #include <halfscope/kernel/gemm/detail/fp16_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/fused_lanes.hpp>
-#include <halfscope/kernel/gemm/detail/operand_survey.hpp>
+#include <halfscope/kernel/gemm/detail/operand_summary.hpp>
 
 namespace halfscope {
 namespace {
@@ -17,9 +17,9 @@ constexpr std::size_t tile_vectors = 2;
 
 /// Product and sum rounded one after the other.
 template <typename Round>
-struct InTurn {
+struct MulThenAdd {
   Round to;
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return to(c + to(a * b)); }
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const { return to(c + to(a * b)); }
 };
 
 template <typename Step>
@@ -28,21 +28,21 @@ constexpr bool rounds_to_any = requires(Step step) {
 };
 
 /// Where sums are added up in one way only.
-struct NotTried {};
-template <typename Try>
-constexpr bool is_tried = !std::is_same_v<Try, NotTried>;
+struct NoFastPath {};
+template <typename FastPath>
+constexpr bool has_fast_path = !std::is_same_v<FastPath, NoFastPath>;
 /// Whether what is tried may only start where all sums are bounded.
-template <typename Try>
+template <typename FastPath>
 constexpr bool is_limited = requires {
-  Try::most_added;
+  FastPath::most_added;
 };
 
 /// As many rows as leave registers for the rounding between the adds, of which any format's needs most.
-template <typename Step, typename Try>
-constexpr std::size_t tile_rows = lanes < 16 || rounds_to_any<Step>        ? 4
-                                  : std::is_same_v<Step, InTurn<KeepFp32>> ? 12
-                                  : is_limited<Try>                        ? 6
-                                                                           : 8;
+template <typename Step, typename FastPath>
+constexpr std::size_t tile_rows = lanes < 16 || rounds_to_any<Step>            ? 4
+                                  : std::is_same_v<Step, MulThenAdd<Identity>> ? 12
+                                  : is_limited<FastPath>                       ? 6
+                                                                               : 8;
 /// Terms per pass: this many rows of one tile's columns of b stay in the first-level cache.
 constexpr std::size_t depth_block = 256;
 
@@ -54,31 +54,31 @@ struct Panel {
   std::size_t c_stride;
 };
 
-/// How all sums are added up: by `step`, and faster by `Try` where that holds.
-template <typename Step, typename Try = NotTried>
+/// How all sums are added up: by `step`, and faster by `FastPath` where that holds.
+template <typename Step, typename FastPath = NoFastPath>
 struct Order {
   AccumulateOrder order;
   std::size_t terms_per_pass;  ///< at most depth_block if something is tried
   Step step;
-  float largest_a = 0;  ///< magnitude; only for a `Try` that is limited by it
+  float largest_a = 0;  ///< magnitude; only for a `FastPath` that is limited by it
 };
 
 /// The terms [k0, k1) of every sum. A pass goes on from the sum so far, or if it is a chunk is a sum of its
 /// own, which is then added to it.
-struct Pass {
+struct DepthBlock {
   std::size_t k0, k1;
   Panel panel;          ///< from term k0 on
   const float* scaled;  ///< the panel's b for what is tried, contiguous; null: nothing is
 };
 
-HALFSCOPE_HD Floats with_one_nan(Floats x) {
+HALFSCOPE_HD FloatVec with_one_nan(FloatVec x) {
   return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
 }
 
 template <std::size_t rows, std::size_t vectors>
 HALFSCOPE_HD void multiply_all(Sums<rows, vectors>& sums, float factor) {
   for (auto& row : sums) {
-    for (Floats& sum : row) sum *= factor;
+    for (FloatVec& sum : row) sum *= factor;
   }
 }
 
@@ -100,12 +100,12 @@ template <std::size_t rows, std::size_t vectors, typename Step>
 HALFSCOPE_HD void add_products(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
                                Step& step) {
   for (std::size_t k = 0; k < terms; ++k, b.row += b.stride) {
-    Floats b_k[vectors];
+    FloatVec b_k[vectors];
     for (std::size_t j = 0; j < vectors; ++j) b_k[j] = load(b.row + j * lanes);
     const std::int32_t column = a.column[k];
 #pragma GCC unroll 12
     for (std::size_t i = 0; i < rows; ++i) {
-      const Floats a_ik = all_lanes(a.row[i][column]);
+      const FloatVec a_ik = all_lanes(a.row[i][column]);
       if constexpr (requires { step.add_row(sums[i], a_ik, b_k); }) {
         step.add_row(sums[i], a_ik, b_k);
       } else {
@@ -115,44 +115,45 @@ HALFSCOPE_HD void add_products(Sums<rows, vectors>& sums, const Left<rows>& a, R
   }
 }
 
-/// The same by `step` to sums as they were before what was tried did not hold. Rare, and out of line, so that
-/// it takes no registers elsewhere.
-template <typename Try, std::size_t rows, std::size_t vectors, typename Step>
-[[gnu::noinline]] void add_again(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
+/// The same by `step` to sums as they were before what was tried did not valid. Rare, and out of line, so
+/// that it takes no registers elsewhere.
+template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
+[[gnu::noinline]] void recompute(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
                                  Step step) {
-  multiply_all(sums, 1 / Try::scale);
+  multiply_all(sums, 1 / FastPath::scale);
   add_products(sums, a, b, terms, step);
-  multiply_all(sums, Try::scale);
+  multiply_all(sums, FastPath::scale);
 }
 
-/// Adds a pass's products by trying, and where sums turn out not to hold, the last terms anew by `step`.
-template <typename Try, std::size_t rows, std::size_t vectors, typename Step>
-HALFSCOPE_HD void try_products(Sums<rows, vectors>& sums, Left<rows> a, const Pass& pass, Step step) {
+/// Adds a pass's products by trying, and where sums turn out not to valid, the last terms anew by `step`.
+template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
+HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const DepthBlock& pass, Step step) {
   const std::size_t depth = pass.k1 - pass.k0;
-  multiply_all(sums, Try::scale);
-  for (std::size_t k = 0; k < depth; k += Try::terms, a.column += Try::terms) {
-    const std::size_t terms = depth - k < Try::terms ? depth - k : Try::terms;
+  multiply_all(sums, FastPath::scale);
+  for (std::size_t k = 0; k < depth; k += FastPath::terms, a.column += FastPath::terms) {
+    const std::size_t terms = depth - k < FastPath::terms ? depth - k : FastPath::terms;
     Sums<rows, vectors> before;
     std::memcpy(before, sums, sizeof sums);
-    Try attempt;
+    FastPath attempt;
     add_products(sums, a, {pass.scaled + k * vectors * lanes, vectors * lanes}, terms, attempt);
-    if (attempt.hold(sums)) continue;
-    add_again<Try>(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms, step);
+    if (attempt.valid(sums)) continue;
+    recompute<FastPath>(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms,
+                        step);
     std::memcpy(sums, before, sizeof sums);
   }
-  multiply_all(sums, 1 / Try::scale);
+  multiply_all(sums, 1 / FastPath::scale);
 }
 
-template <typename Try, std::size_t rows, std::size_t vectors>
+template <typename FastPath, std::size_t rows, std::size_t vectors>
 HALFSCOPE_HD bool may_start(const Sums<rows, vectors>& sums) {
-  if constexpr (is_limited<Try>) return Try::can_start(sums);
+  if constexpr (is_limited<FastPath>) return FastPath::can_start(sums);
   return true;
 }
 
 /// One tile of c: `rows` by `vectors * lanes`. Between passes the partial sums wait in c, unrounded, so that
 /// passes that are no chunks do not change a bit.
-template <std::size_t rows, std::size_t vectors, typename Step, typename Try>
-void tile(const GatherMatrix& a, std::size_t m, const Pass& pass, const Order<Step, Try>& order) {
+template <std::size_t rows, std::size_t vectors, typename Step, typename FastPath>
+void tile(const GatherMatrix& a, std::size_t m, const DepthBlock& pass, const Order<Step, FastPath>& order) {
   const bool is_chunk = order.order == AccumulateOrder::chunked;
   Left<rows> left{{}, a.column.data() + pass.k0};
   Sums<rows, vectors> sums;
@@ -160,16 +161,16 @@ void tile(const GatherMatrix& a, std::size_t m, const Pass& pass, const Order<St
   for (std::size_t i = 0; i < rows; ++i) {
     left.row[i] = static_cast<const float*>(a.data.data) + a.row[m + i];
     for (std::size_t j = 0; j < vectors; ++j) {
-      sums[i][j] = pass.k0 == 0 || is_chunk ? Floats{} : load(c + i * pass.panel.c_stride + j * lanes);
+      sums[i][j] = pass.k0 == 0 || is_chunk ? FloatVec{} : load(c + i * pass.panel.c_stride + j * lanes);
     }
   }
   const auto add = [&] {
     Step step = order.step;
     add_products(sums, left, {pass.panel.b, pass.panel.b_stride}, pass.k1 - pass.k0, step);
   };
-  if constexpr (is_tried<Try>) {
-    if (pass.scaled != nullptr && may_start<Try>(sums)) {
-      try_products<Try>(sums, left, pass, order.step);
+  if constexpr (has_fast_path<FastPath>) {
+    if (pass.scaled != nullptr && may_start<FastPath>(sums)) {
+      fast_products<FastPath>(sums, left, pass, order.step);
     } else {
       add();
     }
@@ -179,7 +180,7 @@ void tile(const GatherMatrix& a, std::size_t m, const Pass& pass, const Order<St
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 0; j < vectors; ++j) {
       float* const place = c + i * pass.panel.c_stride + j * lanes;
-      if (is_chunk) sums[i][j] += pass.k0 == 0 ? Floats{} : load(place);
+      if (is_chunk) sums[i][j] += pass.k0 == 0 ? FloatVec{} : load(place);
       store(place, with_one_nan(sums[i][j]));
     }
   }
@@ -197,20 +198,20 @@ void copy_scaled(const Panel& panel, std::size_t terms, float scale, float* copy
 }
 
 /// Whether what is tried may start, for all that `terms` rows of a panel's b say.
-template <std::size_t width, typename Step, typename Try>
-bool may_try(const Order<Step, Try>& order, const Panel& panel, std::size_t terms) {
-  if constexpr (is_limited<Try>) {
-    Survey<Try> survey;
-    for (std::size_t k = 0; k < terms; ++k) survey.see(panel.b + k * panel.b_stride, width);
-    return static_cast<float>(terms) * order.largest_a * survey.largest() <= Try::most_added;
+template <std::size_t width, typename Step, typename FastPath>
+bool may_try(const Order<Step, FastPath>& order, const Panel& panel, std::size_t terms) {
+  if constexpr (is_limited<FastPath>) {
+    OperandSummary<FastPath> summary;
+    for (std::size_t k = 0; k < terms; ++k) summary.see(panel.b + k * panel.b_stride, width);
+    return static_cast<float>(terms) * order.largest_a * summary.largest() <= FastPath::most_added;
   }
   return true;
 }
 
-template <std::size_t vectors, typename Step, typename Try>
+template <std::size_t vectors, typename Step, typename FastPath>
 void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& range,
-                     const Order<Step, Try>& order) {
-  constexpr std::size_t rows = tile_rows<Step, Try>;
+                     const Order<Step, FastPath>& order) {
+  constexpr std::size_t rows = tile_rows<Step, FastPath>;
   const std::size_t depth = a.column.size();
   const auto last = static_cast<std::size_t>(range.last);
   constexpr std::size_t width = vectors * lanes;
@@ -219,10 +220,11 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
       order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
-    Pass pass{k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
-    if constexpr (is_tried<Try>) {
+    DepthBlock pass{
+        k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
+    if constexpr (has_fast_path<FastPath>) {
       if (may_try<width>(order, pass.panel, k1 - k0)) {
-        copy_scaled<width>(pass.panel, k1 - k0, Try::scale, copy);
+        copy_scaled<width>(pass.panel, k1 - k0, FastPath::scale, copy);
         pass.scaled = copy;
       }
     }
@@ -239,9 +241,9 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
 }
 
 /// The last columns, too few for a vector: computed in a copy that is padded with the same columns again.
-template <typename Step, typename Try>
+template <typename Step, typename FastPath>
 void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
-                   const Order<Step, Try>& order) {
+                   const Order<Step, FastPath>& order) {
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
@@ -258,9 +260,9 @@ void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& ra
   delete[] padded;
 }
 
-template <typename Step, typename Try>
+template <typename Step, typename FastPath>
 void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
-              const Order<Step, Try>& order) {
+              const Order<Step, FastPath>& order) {
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
@@ -280,8 +282,8 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   const auto with = [&](auto step) {
 #if defined(__FMA__)
     if (format == FloatFormat{5, 10}) {
-      const float largest_a = largest_magnitude<TryFused>(a, range.rows);
-      return multiply(a, b, c, range, Order<decltype(step), TryFused>{{}, depth_block, step, largest_a});
+      const float largest_a = largest_magnitude<FastFused>(a, range.rows);
+      return multiply(a, b, c, range, Order<decltype(step), FastFused>{{}, depth_block, step, largest_a});
     }
 #endif
     multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
@@ -310,14 +312,14 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   const auto with = [&](auto step) {
     multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step});
   };
-  if (model.format == FloatFormat{}) return with(InTurn<KeepFp32>{});
+  if (model.format == FloatFormat{}) return with(MulThenAdd<Identity>{});
 #if defined(__FMA__)
   if (model.format == FloatFormat{5, 10} && terms <= depth_block) {
-    return multiply(a, b, c, range, Order<InTurn<RoundToFp16>, TryInTurn>{model.order, terms, {}});
+    return multiply(a, b, c, range, Order<MulThenAdd<RoundToFp16>, FastMulThenAdd>{model.order, terms, {}});
   }
 #endif
-  if (model.format == FloatFormat{5, 10}) return with(InTurn<RoundToFp16>{});
-  with(InTurn<RoundTo>{{rounding_grid({.format = model.format})}});
+  if (model.format == FloatFormat{5, 10}) return with(MulThenAdd<RoundToFp16>{});
+  with(MulThenAdd<RoundTo>{{rounding_grid({.format = model.format})}});
 }
 template void gemm_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const OutputRange&,
                                          const AccumulateModel&);

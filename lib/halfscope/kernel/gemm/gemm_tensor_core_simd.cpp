@@ -32,7 +32,7 @@ class Kernel {
     bool* special = new bool[padded / strip_rows];
     const std::size_t terms = terms_per_pass(depth);
     for (std::size_t k = 0; k == 0 || k < depth; k += terms) {
-      const Pass pass{k, smaller(terms, depth - k)};
+      const DepthBlock pass{k, smaller(terms, depth - k)};
       pack_rows({first, rows}, pass, a, special);
       auto n = static_cast<std::size_t>(range.first_column);
       const auto end = static_cast<std::size_t>(range.last_column);
@@ -68,7 +68,7 @@ class Kernel {
   }
 
   /// The last strip is filled up with the last row.
-  void gather_rows(const Span& rows, const Pass& pass, float* to) const {
+  void gather_rows(const Span& rows, const DepthBlock& pass, float* to) const {
     const std::int32_t *row = a_.row.data() + rows.first, *column = a_.column.data() + pass.first;
     const Contiguous contiguous = find_contiguous(column, pass.count);
     const auto* const data = static_cast<const float*>(a_.data.data);
@@ -84,7 +84,7 @@ class Kernel {
     }
   }
 
-  void pack_rows(const Span& rows, const Pass& pass, const Packed& to, bool* special) const {
+  void pack_rows(const Span& rows, const DepthBlock& pass, const Packed& to, bool* special) const {
     gather_rows(rows, pass, to.value);
     const std::size_t padded = rounded_up(rows.count, strip_rows);
     const Packing packing = packing_of(step_, minuend_of_a<Scales>(step_));
@@ -98,7 +98,7 @@ class Kernel {
     }
   }
 
-  void run_column(const Span& rows, const Pass& pass, const Rows& a, const Span& columns) const {
+  void run_column(const Span& rows, const DepthBlock& pass, const Rows& a, const Span& columns) const {
     alignas(64) float value[depth_block * lanes];
     alignas(64) std::uint32_t words[depth_block / 2 * lanes];
     const float* from = static_cast<const float*>(b_.data.data) + pass.first * columns_ + columns.first;
@@ -114,7 +114,7 @@ class Kernel {
     }
   }
 
-  void run_tile(const Span& rows, const Pass& pass, const Rows& a, const Packed& b, bool b_special,
+  void run_tile(const Span& rows, const DepthBlock& pass, const Rows& a, const Packed& b, bool b_special,
                 const Span& columns) const {
     Tile tile;
     const std::size_t strips = (rows.count + strip_rows - 1) / strip_rows;
@@ -123,7 +123,7 @@ class Kernel {
       Ints largest{};
       for (std::size_t i = 0; i < strip_rows; ++i) {
         const std::size_t row = s * strip_rows + i;
-        tile.c[s][i] = Floats{};
+        tile.c[s][i] = FloatVec{};
         if (pass.first == 0 || row >= rows.count) continue;
         tile.c[s][i] = load_some(c + row * columns_, columns.count) * Scales::scale;
         largest = larger(largest, magnitude_of(tile.c[s][i]));
@@ -132,7 +132,7 @@ class Kernel {
     }
     add_steps(a.packed, b, pass.count, strips, tile);
     for (std::size_t row = 0; row < rows.count; ++row) {
-      const Floats sum = tile.c[row / strip_rows][row % strip_rows] * (1 / Scales::scale);
+      const FloatVec sum = tile.c[row / strip_rows][row % strip_rows] * (1 / Scales::scale);
       store_some(c + row * columns_, sum, columns.count);
     }
   }

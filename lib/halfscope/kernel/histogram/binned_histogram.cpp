@@ -12,7 +12,7 @@ static_assert(binned::classes == classes && binned::subnormals == bins);
 
 void add_bins_to(HistogramCounts& counts, std::span<const std::int64_t> found, const BinadeEdges& edges) {
   if (found.size() != binned::size)
-    throw RequestError(
+    throw InvalidArgument(
         fmt::format("histogram bins: {} numbers; {} are expected", found.size(), binned::size));
   const OrderedEdges ordered(edges);
   const Extremes everything{.negative_zeros = 0,

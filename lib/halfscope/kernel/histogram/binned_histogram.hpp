@@ -22,8 +22,8 @@ inline constexpr std::size_t max_abs = negative_zeros + 1;
 inline constexpr std::size_t size = max_abs + 1;
 }  // namespace binned
 
-/// Adds what `bins`, binned::size numbers in host memory, hold to `counts`. Throws RequestError for another
-/// size.
+/// Adds what `bins`, binned::size numbers in host memory, hold to `counts`. Throws InvalidArgument for
+/// another size.
 void add_bins_to(HistogramCounts& counts, std::span<const std::int64_t> bins, const BinadeEdges& edges);
 
 namespace cuda {

@@ -40,7 +40,7 @@ void settle(EnergyHistogram& found) {
     const auto binade = static_cast<int>(bin / classes) - 127 - lowest_binade;
     BinadeEnergy& energy = found.energies.at(static_cast<std::size_t>(binade));
     energy.all += squares;
-    if (bin % classes >= edges.ts_class) energy.ts += squares;
+    if (bin % classes >= edges.normal_class) energy.rounds_to_normal += squares;
   }
   const Extremes seen{found.tables.negative_zeros, found.tables.max_finite, 0, 255};
   add_bins(counts.data(), seen, edges, found.counts);

@@ -61,7 +61,7 @@ void energy_histogram_isa<target_isa>(const float* values, std::size_t count, En
     const std::uint32_t square = (significand >> 8) * (significand >> 8);
     add_to_binade(found.counts.binades.data()[binade], number_class, 1, edges);
     found.energies.data()[binade].all += square;
-    if (number_class >= edges.ts_class) found.energies.data()[binade].ts += square;
+    if (number_class >= edges.normal_class) found.energies.data()[binade].rounds_to_normal += square;
   };
   for_each_subnormal(values, count, edges, add);
 }

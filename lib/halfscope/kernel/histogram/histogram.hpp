@@ -15,8 +15,8 @@ namespace halfscope {
 /// for none, that round beyond the largest number in its binade, and to the smallest normal number in the
 /// binade below that.
 struct BinadeEdges {
-  std::uint32_t top = 0;
-  std::uint32_t ts = 0;
+  std::uint32_t rounds_to_overflow = 0;
+  std::uint32_t rounds_to_normal = 0;
 
   friend constexpr bool operator==(const BinadeEdges&, const BinadeEdges&) = default;
 };
@@ -28,20 +28,23 @@ struct BinadeEdges {
 [[nodiscard]] constexpr BinadeEdges binade_edges(const FloatFormat& format) {
   const std::uint32_t twice_binade = 1u << 24;  // in halves of FP32's last bit, for the midpoints of 23 bits
   const std::uint32_t half_step = 1u << (23 - format.mantissa_bits);
-  const std::uint32_t ts = twice_binade - half_step * 2;
-  const std::uint32_t top = twice_binade - half_step;
-  const std::uint32_t top_of_even = twice_binade - half_step * 3 + 1;  // beyond the midpoint
+  const std::uint32_t to_normal = twice_binade - half_step * 2;
+  const std::uint32_t to_overflow = twice_binade - half_step;
+  const std::uint32_t overflow_after_even = twice_binade - half_step * 3 + 1;  // beyond the midpoint
   const auto least_field = [](std::uint32_t halves) { return (halves + 1) / 2; };
-  return {least_field(format.specials == Specials::nan_only ? top_of_even : top), least_field(ts)};
+  return {least_field(format.specials == Specials::nan_only ? overflow_after_even : to_overflow),
+          least_field(to_normal)};
 }
 
 /// Numbers in one binade [2^e, 2^(e+1)), either sign. The last three count the ones next to the edges at
 /// which rounding to a format changes what a power-of-two scale does to them.
 struct BinadeCounts {
   std::int64_t all = 0;
-  std::int64_t pow2 = 0;  ///< exactly 2^e: half the smallest number ties to zero
-  std::int64_t top = 0;   ///< fraction field >= BinadeEdges::top: in the top binade it overflows
-  std::int64_t ts = 0;    ///< fraction field >= BinadeEdges::ts: below the normal numbers it rounds up to one
+  std::int64_t at_power_of_two = 0;  ///< exactly 2^e: half the smallest number ties to zero
+  std::int64_t rounds_to_overflow =
+      0;  ///< fraction field >= BinadeEdges::rounds_to_overflow: in the top binade it overflows
+  std::int64_t rounds_to_normal =
+      0;  ///< fraction field >= BinadeEdges::rounds_to_normal: below the normal numbers it rounds up to one
 
   friend constexpr bool operator==(const BinadeCounts&, const BinadeCounts&) = default;
 };

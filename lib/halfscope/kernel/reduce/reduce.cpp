@@ -16,10 +16,10 @@ constexpr std::int64_t columns_per_task = 16;
 
 void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
   if (static_cast<std::int64_t>(sums.size()) != terms.matrices * terms.columns) {
-    throw RequestError("column_sums: one sum per column is wanted");
+    throw InvalidArgument("column_sums: one sum per column is wanted");
   }
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
-    throw RequestError("column_sums: a chunk holds at least one term");
+    throw InvalidArgument("column_sums: a chunk holds at least one term");
   }
   check_reduction_model(model);
   if (active_device() == Device::cuda) return;
@@ -28,59 +28,63 @@ void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<flo
 }
 
 void sum_range(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range, float* sums,
-               ColumnTally* tallies) {
-  dispatch_isa([&]<Isa isa>() { column_sums_isa<isa>(terms, model, range, sums, tallies); });
+               ColumnCounters* column_counters) {
+  dispatch_isa([&]<Isa isa>() { column_sums_isa<isa>(terms, model, range, sums, column_counters); });
 }
 
-/// `tallies` is null or has one entry per column.
-void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+/// `column_counters` is null or has one entry per column.
+void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float* sums,
+                  ColumnCounters* column_counters) {
   const std::int64_t chunks = (terms.rows + model.chunk - 1) / model.chunk;
   const auto cells = static_cast<std::size_t>(chunks * terms.columns);
   std::vector<float> partial(cells);
-  std::vector<ColumnTally> partial_tallies(tallies == nullptr ? 0 : cells);
+  std::vector<ColumnCounters> partial_counters(column_counters == nullptr ? 0 : cells);
   parallel_for(chunks, [&](std::int64_t i) noexcept {
     const ColumnRange range{i * model.chunk, std::min(terms.rows, (i + 1) * model.chunk), 0, terms.columns};
     sum_range(terms, {.format = model.format}, range, partial.data() + i * terms.columns,
-              tallies == nullptr ? nullptr : partial_tallies.data() + i * terms.columns);
+              column_counters == nullptr ? nullptr : partial_counters.data() + i * terms.columns);
   });
   const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = terms.columns};
-  std::vector<ColumnTally> last(tallies == nullptr ? 0 : static_cast<std::size_t>(terms.columns));
+  std::vector<ColumnCounters> last(column_counters == nullptr ? 0 : static_cast<std::size_t>(terms.columns));
   sum_range(sums_of_chunks, {}, {0, chunks, 0, terms.columns}, sums,
-            tallies == nullptr ? nullptr : last.data());
-  if (tallies == nullptr) return;
+            column_counters == nullptr ? nullptr : last.data());
+  if (column_counters == nullptr) return;
   for (std::int64_t c = 0; c < terms.columns; ++c) {
     for (std::int64_t i = 0; i < chunks; ++i) {
-      tallies[c].merge(partial_tallies[static_cast<std::size_t>(i * terms.columns + c)], i * model.chunk);
+      column_counters[c].merge(partial_counters[static_cast<std::size_t>(i * terms.columns + c)],
+                               i * model.chunk);
     }
-    tallies[c].merge(last[static_cast<std::size_t>(c)], terms.rows);
+    column_counters[c].merge(last[static_cast<std::size_t>(c)], terms.rows);
   }
 }
 
-void sum_matrix(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
-  if (model.order == AccumulateOrder::chunked) return chunked_sums(terms, model, sums, tallies);
+void sum_matrix(const ColumnTerms& terms, const AccumulateModel& model, float* sums,
+                ColumnCounters* column_counters) {
+  if (model.order == AccumulateOrder::chunked) return chunked_sums(terms, model, sums, column_counters);
   const std::int64_t tasks = (terms.columns + columns_per_task - 1) / columns_per_task;
   parallel_for(tasks, [&](std::int64_t task) noexcept {
     const std::int64_t first = task * columns_per_task;
     const ColumnRange range{0, terms.rows, first, std::min(terms.columns, first + columns_per_task)};
-    sum_range(terms, model, range, sums, tallies);
+    sum_range(terms, model, range, sums, column_counters);
   });
 }
 
-void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums, ColumnTally* tallies) {
+void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums,
+         ColumnCounters* column_counters) {
   ColumnTerms matrix = terms;
   for (std::int64_t m = 0; m < terms.matrices; ++m) {
     sum_matrix(matrix, model, sums + m * terms.columns,
-               tallies == nullptr ? nullptr : tallies + m * terms.columns);
+               column_counters == nullptr ? nullptr : column_counters + m * terms.columns);
     matrix.x = matrix.x.from(terms.rows * terms.columns);
     if (matrix.y.data != nullptr) matrix.y = matrix.y.from(terms.rows * terms.columns);
   }
 }
 
-std::vector<ColumnTally> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
-                                      std::span<float> sums) {
-  std::vector<ColumnTally> tallies(sums.size());
-  sum(terms, model, sums.data(), tallies.data());
-  return tallies;
+std::vector<ColumnCounters> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
+                                         std::span<float> sums) {
+  std::vector<ColumnCounters> column_counters(sums.size());
+  sum(terms, model, sums.data(), column_counters.data());
+  return column_counters;
 }
 
 }  // namespace
@@ -93,20 +97,20 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
 
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
                  std::span<float> result) {
-  if (result.size() != 1) throw RequestError("divided_sum: one result is wanted");
+  if (result.size() != 1) throw InvalidArgument("divided_sum: one result is wanted");
   if (active_device() == Device::cuda) return cuda::divided_sum(terms, divisor, model, result);
   result[0] = accumulate(terms, model) / divisor;
 }
 
-ReductionCounters counters_of(std::span<const ColumnTally> tallies, std::int64_t terms) {
+ReductionCounters counters_of(std::span<const ColumnCounters> column_counters, std::int64_t terms) {
   ReductionCounters all;
-  for (const ColumnTally& tally : tallies) {
+  for (const ColumnCounters& counters : column_counters) {
     all.merge({.reductions = 1,
                .terms = terms,
-               .overflowed = tally.first_overflow >= 0 ? 1 : 0,
-               .first_overflow = tally.first_overflow,
-               .stagnated = tally.stagnated,
-               .largest_partial_sum = tally.largest_partial_sum});
+               .overflowed = counters.first_overflow >= 0 ? 1 : 0,
+               .first_overflow = counters.first_overflow,
+               .stagnated = counters.stagnated,
+               .largest_partial_sum = counters.largest_partial_sum});
   }
   return all;
 }
@@ -115,9 +119,9 @@ ReductionCounters counted_column_sums(const ColumnTerms& terms, const Accumulate
                                       std::span<float> sums) {
   check(terms, model, sums);
   if (active_device() == Device::cpu) return counters_of(tallied_sums(terms, model, sums), terms.rows);
-  Memory<ColumnTally> tallies(sums.size());
-  cuda::tallied_column_sums(terms, model, sums, tallies.values());
-  return counters_of(tallies.to_host(), terms.rows);
+  Memory<ColumnCounters> column_counters(sums.size());
+  cuda::counted_column_sums(terms, model, sums, column_counters.values());
+  return counters_of(column_counters.to_host(), terms.rows);
 }
 
 }  // namespace halfscope

@@ -11,18 +11,18 @@ namespace {
 template <typename Adds>
 struct TalliedAdds {
   Adds adds;
-  ColumnTally tally = {};
+  ColumnCounters counters = {};
   std::int64_t seen = 0;
 
   HALFSCOPE_HD static bool is_finite(float x) { return magnitude_bits(x) < infinity_bits; }
   [[nodiscard]] HALFSCOPE_HD float rounded(float x) const { return adds.rounded(x); }
   HALFSCOPE_HD float add(float sum, float term) {
     const float next = adds.add(sum, term);
-    if (next == sum && term != 0) ++tally.stagnated;
+    if (next == sum && term != 0) ++counters.stagnated;
     const float magnitude = from_bits(magnitude_bits(next));
-    if (is_finite(next) && magnitude > tally.largest_partial_sum) tally.largest_partial_sum = magnitude;
+    if (is_finite(next) && magnitude > counters.largest_partial_sum) counters.largest_partial_sum = magnitude;
     const bool overflows = !is_finite(next) && is_finite(sum) && is_finite(term);
-    if (overflows && tally.first_overflow < 0) tally.first_overflow = seen;
+    if (overflows && counters.first_overflow < 0) counters.first_overflow = seen;
     ++seen;
     return next;
   }
@@ -59,7 +59,7 @@ struct SumRun {
   std::int64_t run;
   Adds adds;
   float* sums;
-  ColumnTally* tallies;  ///< null where nothing is counted
+  ColumnCounters* column_counters;  ///< null where nothing is counted
 
   template <typename Counting>
   HALFSCOPE_HD float sum(std::int64_t i, Counting& counting) const {
@@ -72,27 +72,27 @@ struct SumRun {
     return sum_sequential(0.0f, term, range, counting);
   }
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    if (tallies == nullptr) {
+    if (column_counters == nullptr) {
       Adds plain = adds;
       sums[i] = sum(i, plain);
     } else {
       TalliedAdds<Adds> counting{adds};
       sums[i] = sum(i, counting);
-      tallies[i] = counting.tally;
+      column_counters[i] = counting.counters;
     }
   }
 };
 
-/// Sums the chunks' tallies of a column, and that of the sum across them.
-struct MergeTallies {
-  const ColumnTally* chunk_tallies;
+/// Sums the chunks' column_counters of a column, and that of the sum across them.
+struct MergeCounters {
+  const ColumnCounters* chunk_counters;
   std::int64_t chunks, columns, chunk, rows;
-  ColumnTally* tallies;
+  ColumnCounters* column_counters;
   HALFSCOPE_HD void operator()(std::int64_t c) const {
-    ColumnTally all;
-    for (std::int64_t i = 0; i < chunks; ++i) all.merge(chunk_tallies[i * columns + c], i * chunk);
-    all.merge(tallies[c], rows);
-    tallies[c] = all;
+    ColumnCounters all;
+    for (std::int64_t i = 0; i < chunks; ++i) all.merge(chunk_counters[i * columns + c], i * chunk);
+    all.merge(column_counters[c], rows);
+    column_counters[c] = all;
   }
 };
 
@@ -109,8 +109,8 @@ std::int64_t run_count(const ColumnTerms& terms, std::int64_t run) {
 /// `terms` with memory of the device.
 ColumnTerms terms_on_device(const ColumnTerms& terms) {
   const auto cells = static_cast<std::size_t>(terms.rows * all_columns(terms));
-  (void)on_device(ConstValues(terms.x.data, cells, terms.x.storage));
-  if (terms.term == Term::product) (void)on_device(ConstValues(terms.y.data, cells, terms.y.storage));
+  (void)on_device(ConstArrayView(terms.x.data, cells, terms.x.storage));
+  if (terms.term == Term::product) (void)on_device(ConstArrayView(terms.y.data, cells, terms.y.storage));
   if (terms.term == Term::squared_deviation)
     (void)on_device(std::span(terms.center, static_cast<std::size_t>(terms.columns)));
   return terms;
@@ -118,32 +118,32 @@ ColumnTerms terms_on_device(const ColumnTerms& terms) {
 
 /// Runs of `run` rows, each summed in `model.order`, or sequentially where that is of chunks.
 void sum_runs(const ColumnTerms& terms, const AccumulateModel& model, std::int64_t run, std::span<float> sums,
-              std::span<ColumnTally> tallies) {
+              std::span<ColumnCounters> column_counters) {
   with_adds(model.format, [&]<typename Adds>(const Adds& adds) {
-    for_each(
-        static_cast<std::int64_t>(sums.size()),
-        SumRun<Adds>{terms_on_device(terms), model.order, run, adds, on_device(sums), on_device(tallies)},
-        "column_sums");
+    for_each(static_cast<std::int64_t>(sums.size()),
+             SumRun<Adds>{terms_on_device(terms), model.order, run, adds, on_device(sums),
+                          on_device(column_counters)},
+             "column_sums");
   });
 }
 
-/// `tallies` is empty or has one entry per column.
+/// `column_counters` is empty or has one entry per column.
 void sum(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
-         std::span<ColumnTally> tallies) {
+         std::span<ColumnCounters> column_counters) {
   const std::int64_t all_rows = terms.rows > 0 ? terms.rows : 1;
-  if (model.order != AccumulateOrder::chunked) return sum_runs(terms, model, all_rows, sums, tallies);
+  if (model.order != AccumulateOrder::chunked) return sum_runs(terms, model, all_rows, sums, column_counters);
   const std::int64_t chunks = run_count(terms, model.chunk);
   const std::int64_t columns = all_columns(terms);
   const auto cells = static_cast<std::size_t>(chunks * columns);
   Memory<float> partial(cells);
-  Memory<ColumnTally> chunk_tallies(tallies.empty() ? 0 : cells);
-  sum_runs(terms, model, model.chunk, partial.values(), chunk_tallies.values());
+  Memory<ColumnCounters> chunk_counters(column_counters.empty() ? 0 : cells);
+  sum_runs(terms, model, model.chunk, partial.values(), chunk_counters.values());
   const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = columns};
-  sum_runs(sums_of_chunks, {}, chunks, sums, tallies);
-  if (tallies.empty()) return;
+  sum_runs(sums_of_chunks, {}, chunks, sums, column_counters);
+  if (column_counters.empty()) return;
   for_each(columns,
-           MergeTallies{on_device(std::span<const ColumnTally>(chunk_tallies.values())), chunks, columns,
-                        model.chunk, terms.rows, on_device(tallies)},
+           MergeCounters{on_device(std::span<const ColumnCounters>(chunk_counters.values())), chunks, columns,
+                         model.chunk, terms.rows, on_device(column_counters)},
            "counted_column_sums");
 }
 
@@ -153,9 +153,9 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
   sum(terms, model, sums, {});
 }
 
-void tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
-                         std::span<ColumnTally> tallies) {
-  sum(terms, model, sums, tallies);
+void counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+                         std::span<ColumnCounters> column_counters) {
+  sum(terms, model, sums, column_counters);
 }
 
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,

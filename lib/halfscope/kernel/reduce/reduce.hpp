@@ -32,7 +32,7 @@ struct ColumnTerms {
 };
 
 /// sums (matrices, columns): of each column's terms as `model` adds them up; equals `accumulate` of each.
-/// Throws RequestError where the sizes disagree or `model` is a tensor core.
+/// Throws InvalidArgument where the sizes disagree or `model` is a tensor core.
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
 
 /// The same sums, and what happened to the partial sums on the way, over all columns together.
@@ -45,13 +45,13 @@ void divided_sum(std::span<const float> terms, float divisor, const AccumulateMo
                  std::span<float> result);
 
 /// What one column's partial sums went through.
-struct ColumnTally {
+struct ColumnCounters {
   std::int64_t stagnated = 0;
   std::int64_t first_overflow = -1;
   float largest_partial_sum = 0;
 
   /// Goes on with `part`, before which there were `adds_before` adds.
-  HALFSCOPE_HD void merge(const ColumnTally& part, std::int64_t adds_before) {
+  HALFSCOPE_HD void merge(const ColumnCounters& part, std::int64_t adds_before) {
     stagnated += part.stagnated;
     largest_partial_sum =
         largest_partial_sum < part.largest_partial_sum ? part.largest_partial_sum : largest_partial_sum;
@@ -59,15 +59,16 @@ struct ColumnTally {
   }
 };
 
-/// Of the tallies of all columns, each a sum of `terms` terms.
-[[nodiscard]] ReductionCounters counters_of(std::span<const ColumnTally> tallies, std::int64_t terms);
+/// Of the column_counters of all columns, each a sum of `terms` terms.
+[[nodiscard]] ReductionCounters counters_of(std::span<const ColumnCounters> column_counters,
+                                            std::int64_t terms);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
-/// Also fills `tallies`, one per column, on the device.
-void tallied_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
-                         std::span<ColumnTally> tallies);
+/// Also fills `column_counters`, one per column, on the device.
+void counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
+                         std::span<ColumnCounters> column_counters);
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
                  std::span<float> result);
 }  // namespace cuda

@@ -18,14 +18,14 @@ HALFSCOPE_HD V load_lanes(const float* from) {
 }
 
 template <typename V>
-struct NoTally {
+struct NoCounters {
   HALFSCOPE_HD void see(V /*sum*/, V /*term*/, V /*next*/) {}
-  void write(ColumnTally* /*tallies*/) const {}
+  void write(ColumnCounters* /*column_counters*/) const {}
 };
 
 /// Lane by lane counters; a lane's mask is -1 where a comparison holds.
 template <typename V>
-struct Tally {
+struct CountSums {
   using Mask = decltype(V{} == V{});
   Mask stagnated{};
   Mask first_overflow = Mask{} - 1;
@@ -42,9 +42,9 @@ struct Tally {
     first_overflow = overflows ? Mask{} + adds : first_overflow;
     ++adds;
   }
-  void write(ColumnTally* tallies) const {
+  void write(ColumnCounters* column_counters) const {
     for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) {
-      tallies[i] = {stagnated[i], first_overflow[i], largest[i]};
+      column_counters[i] = {stagnated[i], first_overflow[i], largest[i]};
     }
   }
 };
@@ -126,7 +126,7 @@ struct Job {
   AccumulateOrder order;
   Round round;
   float* sums;
-  ColumnTally* tallies;
+  ColumnCounters* column_counters;
 };
 
 template <typename V, typename Round, typename Observer>
@@ -141,14 +141,14 @@ void sum_lanes(const Job<Round>& job, const ColumnRange& range) {
   Observer observer;
   const V sum = sum_in_order<V>(job, range, observer);
   std::memcpy(job.sums + range.first_column, &sum, sizeof sum);
-  observer.write(job.tallies + range.first_column);
+  observer.write(job.column_counters + range.first_column);
 }
 
 template <template <typename> typename Observer, typename Round>
 void sum_range(const Job<Round>& job, ColumnRange range) {
   constexpr auto width = static_cast<std::int64_t>(lanes);
   for (; range.first_column + width <= range.last_column; range.first_column += width) {
-    sum_lanes<Floats, Observer<Floats>>(job, range);
+    sum_lanes<FloatVec, Observer<FloatVec>>(job, range);
   }
   for (; range.first_column < range.last_column; ++range.first_column) {
     sum_lanes<OneFloat, Observer<OneFloat>>(job, range);
@@ -157,21 +157,23 @@ void sum_range(const Job<Round>& job, ColumnRange range) {
 
 template <typename Round>
 void run(const Job<Round>& job, const ColumnRange& range) {
-  if (job.tallies == nullptr) return sum_range<NoTally>(job, range);
-  sum_range<Tally>(job, range);
+  if (job.column_counters == nullptr) return sum_range<NoCounters>(job, range);
+  sum_range<CountSums>(job, range);
 }
 
 }  // namespace
 
 template <Isa isa>
 void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range,
-                     float* sums, ColumnTally* tallies) {
-  if (model.format == FloatFormat{}) return run(Job<KeepFp32>{terms, model.order, {}, sums, tallies}, range);
+                     float* sums, ColumnCounters* column_counters) {
+  if (model.format == FloatFormat{})
+    return run(Job<Identity>{terms, model.order, {}, sums, column_counters}, range);
   if (model.format == FloatFormat{5, 10})
-    return run(Job<RoundToFp16>{terms, model.order, {}, sums, tallies}, range);
-  run(Job<RoundTo>{terms, model.order, {rounding_grid({.format = model.format})}, sums, tallies}, range);
+    return run(Job<RoundToFp16>{terms, model.order, {}, sums, column_counters}, range);
+  run(Job<RoundTo>{terms, model.order, {rounding_grid({.format = model.format})}, sums, column_counters},
+      range);
 }
 template void column_sums_isa<target_isa>(const ColumnTerms&, const AccumulateModel&, const ColumnRange&,
-                                          float*, ColumnTally*);
+                                          float*, ColumnCounters*);
 
 }  // namespace halfscope

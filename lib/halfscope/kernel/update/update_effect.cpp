@@ -7,21 +7,21 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/update/detail/update_effect_element.hpp>
-#include <halfscope/kernel/update/update_tally.hpp>
+#include <halfscope/kernel/update/update_lanes.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::size_t tile = update_effect_tile;
 
-double sum_of(const std::array<double, UpdateTally::lanes>& lanes) {
+double sum_of(const std::array<double, UpdateLanes::lanes>& lanes) {
   return std::accumulate(lanes.begin(), lanes.end(), 0.0);
 }
 
 UpdateEffect effect_of(const UpdateArrays& arrays) {
-  UpdateTally tally;
-  tally_updates(arrays, tally);
-  return {tally.nonzero, tally.lost, sum_of(tally.applied), sum_of(tally.intended)};
+  UpdateLanes counters;
+  count_updates(arrays, counters);
+  return {counters.nonzero, counters.lost, sum_of(counters.applied), sum_of(counters.intended)};
 }
 
 /// Of one tile, which is the `index`-th of its array.
@@ -45,7 +45,7 @@ std::size_t tile_count(std::size_t elements) {
 UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                            const WeightStorage& storage) {
   if (weights.size() != updates.size())
-    throw RequestError("update_effect: weights and updates differ in size");
+    throw InvalidArgument("update_effect: weights and updates differ in size");
   if (active_device() == Device::cuda) return cuda::update_effect(weights, updates, storage);
   std::vector<UpdateEffect> tiles(tile_count(weights.size()));
   constexpr std::int64_t grain = 64;  // tiles worth a thread
@@ -66,7 +66,7 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles) {
   if (weights.size() != updates.size() || tiles.size() != tile_count(weights.size()))
-    throw RequestError("update_effects: weights, updates and tiles differ in size");
+    throw InvalidArgument("update_effects: weights, updates and tiles differ in size");
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const std::size_t count = std::min(tile, weights.size() - i * tile);
     tiles[i] =

@@ -36,7 +36,7 @@ inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 3
                                          const WeightStorage& storage);
 
 /// The same of each tile, on this thread and in CPU memory; the first of them is tile `first` of its array.
-/// Throws RequestError where there are not as many tiles as the arrays have.
+/// Throws InvalidArgument where there are not as many tiles as the arrays have.
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles);
 

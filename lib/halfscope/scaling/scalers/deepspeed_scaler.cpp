@@ -22,7 +22,7 @@ void DeepSpeedScaler::on_overflow() {
     return;
   }
   if (state_.steps.at_floor(scale_)) {
-    throw RunError(fmt::format(
+    throw RuntimeFailure(fmt::format(
         "deepspeed: gradients overflow and the loss scale is at its minimum of {:g} already", scale_));
   }
   scale_ = state_.steps.down(scale_);

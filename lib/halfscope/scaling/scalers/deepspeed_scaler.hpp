@@ -25,7 +25,7 @@ inline constexpr std::array deepspeed_consecutive_options{ScalerOption{"initial_
 /// Good steps are counted from the last overflow and growth does not begin the count again: the scale grows
 /// after growth_interval + 1 of them, then after every further growth_interval. The last unit of hysteresis
 /// is never spent, so that after the first lowering every overflow lowers. An overflow at min_scale throws
-/// RunError, where DeepSpeed raises "already at minimum".
+/// RuntimeFailure, where DeepSpeed raises "already at minimum".
 class DeepSpeedScaler final : public LossScaler {
  public:
   explicit DeepSpeedScaler(const ScalerSettings& options)

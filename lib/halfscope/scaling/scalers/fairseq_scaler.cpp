@@ -27,7 +27,7 @@ void FairseqScaler::on_overflow() {
   if (overflows_since_move_ / steps_since_move_ < tolerance_) return;
   const double lowered = steps_.down(scale_);
   if (steps_.at_floor(lowered)) {
-    throw RunError(fmt::format(
+    throw RuntimeFailure(fmt::format(
         "fairseq: gradients overflow and the loss scale would reach its minimum of {:g}: the loss is "
         "probably exploding",
         lowered));

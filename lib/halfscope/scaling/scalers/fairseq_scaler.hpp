@@ -15,7 +15,7 @@ inline constexpr std::array fairseq_options{
 
 /// The scale grows after every growth_interval steps without overflow. An overflow lowers it where the
 /// overflows since the scale last moved are at least `tolerance` of the steps since then. A scale that would
-/// reach min_scale stays and throws RunError, where fairseq says that the loss is probably exploding.
+/// reach min_scale stays and throws RuntimeFailure, where fairseq says that the loss is probably exploding.
 class FairseqScaler final : public LossScaler {
  public:
   explicit FairseqScaler(const ScalerSettings& options);

@@ -42,7 +42,7 @@ void HeadroomScaler::on_finite(const StepGradients& gradients) {
 
 void HeadroomScaler::on_overflow() {
   if (steps_.at_floor(scale_) && ++stuck_steps_ >= patience_) {
-    throw RunError(fmt::format(
+    throw RuntimeFailure(fmt::format(
         "headroom: {:.0f} steps in a row have gradients that are not finite at a loss scale of {:g}, its "
         "floor: this is not a scaling problem; look for the first tensor that is not finite, or lower "
         "min_scale",

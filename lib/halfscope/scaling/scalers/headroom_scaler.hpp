@@ -17,7 +17,7 @@ inline constexpr std::array headroom_options{
 /// bounds its own step's limit; one that the history did not foresee (activation gradients are larger than
 /// the weights', or a gradient grew by more than the margin in one step) widens the margin by a binade, and
 /// a thousand good steps take a binade back. `patience` steps in a row that overflow at min_scale throw
-/// RunError: that is no matter of scaling.
+/// RuntimeFailure: that is no matter of scaling.
 class HeadroomScaler final : public LossScaler {
  public:
   explicit HeadroomScaler(const ScalerSettings& options);

@@ -8,7 +8,7 @@ namespace {
 /// class `ts` of the binade of 2^12 begins.
 std::int64_t upper_count(const ExponentHistogram& histogram, int unit_log2) {
   const int binade = 12 - unit_log2;
-  std::int64_t count = histogram.infinities() + histogram.nans() + histogram.binade(binade).ts;
+  std::int64_t count = histogram.infinities() + histogram.nans() + histogram.binade(binade).rounds_to_normal;
   for (int exponent = binade + 1; exponent <= ExponentHistogram::last_exponent; ++exponent) {
     count += histogram.count(exponent);
   }

@@ -17,10 +17,10 @@ struct NpyArray {
 };
 
 /// Reads the header from `source`, the `size` bytes of the array, and checks that the elements fill the rest.
-/// `void_type`, if given, is the type of elements that NumPy saves as raw bytes ("V2"). Throws RequestError,
-/// also for Python objects, which would have to be unpickled.
+/// `void_type`, if given, is the type of elements that NumPy saves as raw bytes ("V2"). Throws
+/// InvalidArgument, also for Python objects, which would have to be unpickled.
 [[nodiscard]] NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
-                                      std::optional<StoredType> void_type);
+                                      std::optional<DType> void_type);
 
 /// Of an array without an encoding: "descr "<i8" is not ...", and for raw bytes how to give them a type.
 [[nodiscard]] std::string why_not_read(std::string_view descr);

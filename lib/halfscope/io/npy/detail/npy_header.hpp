@@ -19,7 +19,7 @@ struct NpyHeader {
 inline constexpr std::string_view npy_magic = "\x93NUMPY";
 
 /// Reads the header of an array that takes `size` bytes, header included, in the file or archive member
-/// `where`. Throws RequestError with the byte that is wrong.
+/// `where`. Throws InvalidArgument with the byte that is wrong.
 [[nodiscard]] NpyHeader read_npy_header(const ByteSource& source, std::uint64_t size, std::string_view where);
 
 }  // namespace halfscope

@@ -10,7 +10,7 @@
 namespace halfscope {
 
 /// Goes through `text` from its start, skipping blanks before every token. What does not fit throws
-/// RequestError with `where` and the byte, `begin` being that of the text's start.
+/// InvalidArgument with `where` and the byte, `begin` being that of the text's start.
 class PythonLiteral {
  public:
   PythonLiteral(std::string_view text, std::uint64_t begin, std::string_view where)

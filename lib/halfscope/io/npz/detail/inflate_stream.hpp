@@ -8,8 +8,8 @@
 namespace halfscope {
 
 /// Needs memory for a window and a buffer, whatever the sizes; unpacks no more than the declared size. Throws
-/// RequestError with the byte of the file where the packed bytes are damaged, and at the member's end where
-/// the size or the checksum is not the declared one. `file` must outlive the stream.
+/// InvalidArgument with the byte of the file where the packed bytes are damaged, and at the member's end
+/// where the size or the checksum is not the declared one. `file` must outlive the stream.
 class InflateStream {
  public:
   InflateStream(const InputFile& file, const ZipMember& member);

@@ -10,6 +10,6 @@
 namespace halfscope {
 
 /// What `open_tensor_file` calls for .npz; `void_type` as in read_npy_array.
-[[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<StoredType> void_type);
+[[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type);
 
 }  // namespace halfscope

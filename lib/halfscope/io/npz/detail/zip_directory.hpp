@@ -20,9 +20,9 @@ struct ZipMember {
   std::uint64_t begin = 0;        ///< the byte of the file where the packed ones start
 };
 
-/// The members of `file` in the order of its directory. Throws RequestError with the byte or the member for a
-/// damaged, encrypted or split archive, for a packing other than these two, for members that overlap, lie
-/// outside or have one name, and for sizes that deflate cannot reach.
+/// The members of `file` in the order of its directory. Throws InvalidArgument with the byte or the member
+/// for a damaged, encrypted or split archive, for a packing other than these two, for members that overlap,
+/// lie outside or have one name, and for sizes that deflate cannot reach.
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(const InputFile& file);
 
 /// "FILE: member NAME", which opens messages.

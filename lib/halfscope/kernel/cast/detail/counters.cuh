@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/cast/cast_tally.hpp>
+#include <halfscope/kernel/cast/cast_counters.hpp>
 #include <halfscope/kernel/detail/launch.cuh>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <halfscope/kernel/histogram/detail/histogram_bins.hpp>
@@ -39,21 +39,21 @@ struct HistogramCounter {
   HALFSCOPE_HD void finish(BlockBins) const {}
 };
 
-enum TallyBin : std::uint32_t { zeros, nonfinite, flushed, subnormal, overflow, tally_bins };
+enum CastBin : std::uint32_t { zeros, nonfinite, flushed, subnormal, overflow, cast_bins };
 
 /// Counts for itself and adds to the bins at its end: most elements go into one of two of them.
 struct OwnCounts {
-  std::uint32_t counts[tally_bins] = {};
+  std::uint32_t counts[cast_bins] = {};
 
-  HALFSCOPE_HD void add(TallyBin bin, bool counts_here) { counts[bin] += counts_here ? 1u : 0u; }
+  HALFSCOPE_HD void add(CastBin bin, bool counts_here) { counts[bin] += counts_here ? 1u : 0u; }
   HALFSCOPE_HD void finish(BlockBins to) const {
-    for (std::uint32_t bin = 0; bin < tally_bins; ++bin) {
+    for (std::uint32_t bin = 0; bin < cast_bins; ++bin) {
       if (counts[bin] != 0) to.count(bin, counts[bin]);
     }
   }
 };
 
-struct TallyCounter {
+struct CastCounterBin {
   CastLimits limits;
   OwnCounts own{};
 

@@ -63,7 +63,7 @@ HALFSCOPE_HD V round_to_fp16(V v) {
   }
 }
 
-struct KeepFp32 {
+struct Identity {
   template <typename V>
   HALFSCOPE_HD V operator()(V v) const {
     return v;

@@ -8,12 +8,12 @@ namespace halfscope {
 
 /// `widen` compiled for one instruction set.
 template <Isa isa>
-void widen_isa(StoredType type, const std::byte* in, float* out, std::size_t count);
+void widen_isa(DType type, const std::byte* in, float* out, std::size_t count);
 template <>
-void widen_isa<Isa::baseline>(StoredType, const std::byte*, float*, std::size_t);
+void widen_isa<Isa::baseline>(DType, const std::byte*, float*, std::size_t);
 template <>
-void widen_isa<Isa::avx2>(StoredType, const std::byte*, float*, std::size_t);
+void widen_isa<Isa::avx2>(DType, const std::byte*, float*, std::size_t);
 template <>
-void widen_isa<Isa::avx512>(StoredType, const std::byte*, float*, std::size_t);
+void widen_isa<Isa::avx512>(DType, const std::byte*, float*, std::size_t);
 
 }  // namespace halfscope

@@ -1,4 +1,4 @@
-// Sums of products rounded to FP16 by the rounding of FP32 operations, in ways that are fast but do not hold
+// Sums of products rounded to FP16 by the rounding of FP32 operations, in ways that are fast but do not valid
 // for all numbers, and tell where they did not; only for kernel/*.cpp, which are compiled once per
 // instruction set.
 //
@@ -16,49 +16,49 @@ namespace {
 
 /// A tile of sums.
 template <std::size_t rows, std::size_t vectors>
-using Sums = Floats[rows][vectors];
+using Sums = FloatVec[rows][vectors];
 
 template <std::size_t rows, std::size_t vectors>
 HALFSCOPE_HD Ints largest_magnitudes(const Sums<rows, vectors>& sums) {
   Ints largest{};
   for (const auto& row : sums) {
-    for (const Floats& sum : row) largest = larger(largest, magnitude_of(sum));
+    for (const FloatVec& sum : row) largest = larger(largest, magnitude_of(sum));
   }
   return largest;
 }
 
 #if defined(__FMA__)
 /// Product and sum rounded one after the other. Sums are kept times 2^100: then 8191 times what FP16 may not
-/// hold, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
+/// valid, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
 /// seen. Zeros of either sign add up to +0.
-struct TryInTurn {
+struct FastMulThenAdd {
   static constexpr float scale = 0x1p100f;
-  static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums hold
+  static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums valid
 
   /// Sums of FP16 numbers have no places below FP16's smallest: only products may come to subnormal numbers.
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) {
-    const Floats sum = c + rounded_product(a * b);
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) {
+    const FloatVec sum = c + rounded_product(a * b);
     return fused_minus(sum, all_lanes(8192.0f), sum * all_lanes(8191.0f));
   }
 
   template <std::size_t rows, std::size_t vectors>
-  HALFSCOPE_HD bool hold(const Sums<rows, vectors>& sums) const {
+  HALFSCOPE_HD bool valid(const Sums<rows, vectors>& sums) const {
     return !any_special(largest_magnitudes(sums));
   }
 
  private:
-  HALFSCOPE_HD static Floats rounded_product(Floats x) {
+  HALFSCOPE_HD static FloatVec rounded_product(FloatVec x) {
 #if defined(__AVX512DQ__)
     // 8192 x, or where that is larger a number whose last place is FP16's smallest number; either signed as
     // x.
     constexpr int larger_magnitude = 3;
-    const Floats above =
+    const FloatVec above =
         _mm512_range_ps(x * all_lanes(8192.0f), all_lanes(0x1.8p-1f * scale), larger_magnitude);
     return above - (above - x);
 #else
     // Adding 1.5 * 2^13 of x's binade, or of that of subnormal numbers, cuts off what lies below.
     const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(x) & 0x7F800000;
-    const Floats unit = as_floats(binade > subnormal ? binade : subnormal), places = all_lanes(12288.0f);
+    const FloatVec unit = as_floats(binade > subnormal ? binade : subnormal), places = all_lanes(12288.0f);
     return fused_less(unit, places, fused(unit, places, x));
 #endif
   }
@@ -66,7 +66,7 @@ struct TryInTurn {
 
 /// Product and add rounded once. Sums are kept times 2^15: then those that come to FP16's subnormal numbers,
 /// which have fewer places, and zeros are those below 2, without the highest bit of the exponent.
-struct TryFused {
+struct FastFused {
   static constexpr float scale = 0x1p15f;
   static constexpr std::size_t terms = 8;  ///< since now and then a sum is close to zero
   /// To what the products of 256 terms may add up. With as much before, no sum overflows, and rounding makes
@@ -86,12 +86,12 @@ struct TryFused {
   }
 
   template <std::size_t vectors>
-  HALFSCOPE_HD void add_row(Floats (&sums)[vectors], Floats a, const Floats (&b)[vectors]) {
+  HALFSCOPE_HD void add_row(FloatVec (&sums)[vectors], FloatVec a, const FloatVec (&b)[vectors]) {
     for (std::size_t j = 0; j < vectors; ++j) sums[j] = sum_of(sums[j], a, b[j], j % 2 == 0);
   }
 
   template <std::size_t rows, std::size_t vectors>
-  HALFSCOPE_HD bool hold(const Sums<rows, vectors>&) const {
+  HALFSCOPE_HD bool valid(const Sums<rows, vectors>&) const {
     return !any_negative(~as_ints(as_words(normal) << 1));
   }
 
@@ -100,25 +100,25 @@ struct TryFused {
   /// FP32 rounds the exact sum down and up; halfway between the two lies a number on the same side of every
   /// tie as the sum, and 8191 times it is 8191.5 times the one less half the other. The last step is an
   /// addition in every other vector, so that adders and multipliers are both busy.
-  HALFSCOPE_HD Floats sum_of(Floats c, Floats a, Floats b, bool by_adding) {
+  HALFSCOPE_HD FloatVec sum_of(FloatVec c, FloatVec a, FloatVec b, bool by_adding) {
     constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
                   up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
-    const Floats below = _mm512_fmadd_round_ps(a, b, c, down), above = _mm512_fmadd_round_ps(a, b, c, up);
+    const FloatVec below = _mm512_fmadd_round_ps(a, b, c, down), above = _mm512_fmadd_round_ps(a, b, c, up);
     normal &= as_ints(below);
-    const Floats rest = fused_minus(below, all_lanes(8191.5f), scaled(above, -1));
+    const FloatVec rest = fused_minus(below, all_lanes(8191.5f), scaled(above, -1));
     return by_adding ? scaled(below, 13) - rest : fused_minus(below, all_lanes(8192.0f), rest);
   }
 
   /// x 2^power by its exponent alone, for numbers that are not zero; it leaves the multipliers to others.
-  HALFSCOPE_HD static Floats scaled(Floats x, int power) {
+  HALFSCOPE_HD static FloatVec scaled(FloatVec x, int power) {
     return as_floats(as_ints(as_words(as_ints(x)) + (static_cast<std::uint32_t>(power) << 23)));
   }
 #else
   /// The sum and what FP32 rounded off it are exact together (Knuth's TwoSum), and 8191 times both is what an
   /// FMA rounds once.
-  HALFSCOPE_HD Floats sum_of(Floats c, Floats a, Floats b, bool) {
-    const Floats sum = fused(a, b, c), product_part = sum - c;
-    const Floats error = fused_minus(a, b, product_part) + (c - (sum - product_part));
+  HALFSCOPE_HD FloatVec sum_of(FloatVec c, FloatVec a, FloatVec b, bool) {
+    const FloatVec sum = fused(a, b, c), product_part = sum - c;
+    const FloatVec error = fused_minus(a, b, product_part) + (c - (sum - product_part));
     normal &= as_ints(sum);
     return fused_minus(sum, all_lanes(8192.0f), fused_minus(sum, all_lanes(8191.0f), error));
   }

@@ -61,7 +61,7 @@ HALFSCOPE_HD Doubles fused_by_double(Doubles a, Doubles b, Doubles c, const Doub
 struct Halves {
   Doubles lower, upper;
 };
-HALFSCOPE_HD Halves widen(Floats x) {
+HALFSCOPE_HD Halves widen(FloatVec x) {
 #if defined(__AVX2__)
   return {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
 #elif defined(__SSE2__)
@@ -70,14 +70,14 @@ HALFSCOPE_HD Halves widen(Floats x) {
   return {Doubles{double{x[0]}, double{x[1]}}, Doubles{double{x[2]}, double{x[3]}}};
 #endif
 }
-HALFSCOPE_HD Floats narrow(const Halves& x) {
+HALFSCOPE_HD FloatVec narrow(const Halves& x) {
 #if defined(__AVX2__)
   return _mm256_set_m128(_mm256_cvtpd_ps(x.upper), _mm256_cvtpd_ps(x.lower));
 #elif defined(__SSE2__)
   return _mm_movelh_ps(_mm_cvtpd_ps(x.lower), _mm_cvtpd_ps(x.upper));
 #else
-  return Floats{static_cast<float>(x.lower[0]), static_cast<float>(x.lower[1]),
-                static_cast<float>(x.upper[0]), static_cast<float>(x.upper[1])};
+  return FloatVec{static_cast<float>(x.lower[0]), static_cast<float>(x.lower[1]),
+                  static_cast<float>(x.upper[0]), static_cast<float>(x.upper[1])};
 #endif
 }
 
@@ -85,7 +85,7 @@ HALFSCOPE_HD Floats narrow(const Halves& x) {
 struct FuseByDouble {
   DoubleGrid grid;
 
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const {
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const {
     const Halves x = widen(a), y = widen(b), z = widen(c);
     return narrow(
         {fused_by_double(x.lower, y.lower, z.lower, grid), fused_by_double(x.upper, y.upper, z.upper, grid)});
@@ -95,7 +95,7 @@ struct FuseByDouble {
 #else
 /// To odd in FP32, which any rounding to 22 significand bits or fewer takes for exact: of the results rounded
 /// down and up, which are neighbours unless they are equal, the odd one.
-HALFSCOPE_HD Floats fused_to_odd(Floats c, Floats a, Floats b) {
+HALFSCOPE_HD FloatVec fused_to_odd(FloatVec c, FloatVec a, FloatVec b) {
   const __m512i down = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | 8));
   const __m512i up = _mm512_castps_si512(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | 8));
   const __mmask16 down_is_odd = _mm512_test_epi32_mask(down, _mm512_set1_epi32(1));
@@ -106,14 +106,16 @@ HALFSCOPE_HD Floats fused_to_odd(Floats c, Floats a, Floats b) {
 template <typename Round>
 struct FuseByOdd {
   Round to;
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return to(fused_to_odd(c, a, b)); }
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const {
+    return to(fused_to_odd(c, a, b));
+  }
 };
 #endif
 
 #if defined(__FMA__)
 /// The processor's own, for FP32.
 struct FuseFp32 {
-  HALFSCOPE_HD Floats add_product(Floats c, Floats a, Floats b) const { return fused(a, b, c); }
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const { return fused(a, b, c); }
 };
 #endif
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <halfscope/core/dtype.hpp>
 #include <halfscope/core/host_device.hpp>
-#include <halfscope/format/stored_type.hpp>
 
 namespace halfscope::ordered {
 
@@ -40,12 +40,12 @@ struct Problem {
 };
 
 /// Which kernel: the numbers, and how the factors lie.
-template <StoredType input_, StoredType sum_, Along a_, Along b_>
+template <DType input_, DType sum_, Along a_, Along b_>
 struct Variant {
-  static constexpr StoredType input = input_, sum = sum_;
+  static constexpr DType input = input_, sum = sum_;
   static constexpr Along a = a_, b = b_;
-  using Register = std::conditional_t<sum == StoredType::f32, float, std::uint32_t>;
-  static constexpr int registers = sum == StoredType::f32 ? 4 : 2;
+  using Register = std::conditional_t<sum == DType::f32, float, std::uint32_t>;
+  static constexpr int registers = sum == DType::f32 ? 4 : 2;
 };
 
 /// Sixteen rows by eight columns of sums, spread over a warp as mma.sync does.
@@ -216,17 +216,17 @@ HALFSCOPE_HD void store_pair(const Problem& problem, int row, int column, Out fi
   if (column + 1 < problem.b.extent) to[1] = second;
 }
 
-template <typename V, StoredType output, typename Machine>
+template <typename V, DType output, typename Machine>
 HALFSCOPE_HD void store_sums(Machine& machine, const Problem& problem, const Origin& at,
                              const Sums<V>& sums) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = at.row + machine.lane() / 4 + 8 * half, column = at.column + machine.lane() % 4 * 2;
-    if constexpr (V::sum == StoredType::f16) {
+    if constexpr (V::sum == DType::f16) {
       const std::uint32_t pair = sums.of[half];
       store_pair(problem, row, column, static_cast<std::uint16_t>(pair & 0xFFFFu),
                  static_cast<std::uint16_t>(pair >> 16));
-    } else if constexpr (output == StoredType::f32) {
+    } else if constexpr (output == DType::f32) {
       store_pair(problem, row, column, sums.of[2 * half], sums.of[2 * half + 1]);
     } else {
       store_pair(problem, row, column, machine.template narrowed<output>(sums.of[2 * half]),
@@ -254,7 +254,7 @@ HALFSCOPE_HD constexpr std::int64_t block_count(std::int64_t rows, std::int64_t 
 
 /// All that a thread of the kernel does.
 template <typename V, typename Machine>
-HALFSCOPE_HD void run_block(Machine& machine, const Problem& problem, StoredType output) {
+HALFSCOPE_HD void run_block(Machine& machine, const Problem& problem, DType output) {
   const Origin block = block_origin(machine.block(), problem.a.extent, problem.b.extent);
   const int index = machine.thread() / 32;
   const Origin warp{index / 2 * warp_extent, index % 2 * warp_extent};
@@ -265,8 +265,8 @@ HALFSCOPE_HD void run_block(Machine& machine, const Problem& problem, StoredType
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const Origin at{block.row + warp.row + 16 * i, block.column + warp.column + 8 * j};
-      if (V::sum == StoredType::f32 && output == StoredType::f32) {
-        store_sums<V, StoredType::f32>(machine, problem, at, sums[i][j]);
+      if (V::sum == DType::f32 && output == DType::f32) {
+        store_sums<V, DType::f32>(machine, problem, at, sums[i][j]);
       } else {
         store_sums<V, V::input>(machine, problem, at, sums[i][j]);
       }

@@ -10,11 +10,11 @@ namespace halfscope::ordered {
 template <typename V>
 __device__ inline void mma_8(Sums<V>& sums, std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
   auto& c = sums.of;
-  if constexpr (V::sum == StoredType::f16) {
+  if constexpr (V::sum == DType::f16) {
     asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
         : "+r"(c[0]), "+r"(c[1])
         : "r"(a0), "r"(a1), "r"(b));
-  } else if constexpr (V::input == StoredType::f16) {
+  } else if constexpr (V::input == DType::f16) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
         "{%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -37,11 +37,11 @@ __device__ inline void mma_16(Sums<V>& sums, const std::uint32_t (&a)[4], std::u
                               std::uint32_t b1) {
 #if __CUDA_ARCH__ >= 800
   auto& c = sums.of;
-  if constexpr (V::sum == StoredType::f16) {
+  if constexpr (V::sum == DType::f16) {
     asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
         : "+r"(c[0]), "+r"(c[1])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  } else if constexpr (V::input == StoredType::f16) {
+  } else if constexpr (V::input == DType::f16) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])

@@ -14,14 +14,14 @@ HALFSCOPE_HD Ints smaller(Ints x, Ints y) {
 }
 
 /// `total` as a float, cut off to 24 bits; not of -2^31.
-HALFSCOPE_HD Floats truncate_to_float(Ints total) {
+HALFSCOPE_HD FloatVec truncate_to_float(Ints total) {
 #if defined(__AVX512F__)
   return _mm512_maskz_cvt_roundepi32_ps(0xFFFF, reinterpret_cast<__m512i>(total),
                                         _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 #else
   const Ints sign = total >> 31;
   const Ints magnitude = as_ints(as_words(total ^ sign) - as_words(sign));
-  Floats nearest = __builtin_convertvector(magnitude, Floats);
+  FloatVec nearest = __builtin_convertvector(magnitude, FloatVec);
   nearest = nearest < 2147483520.0f ? nearest : all_lanes(2147483520.0f);  // the largest float below 2^31
   const Ints rounded_up = (magnitude - __builtin_convertvector(nearest, Ints)) >> 31;
   return as_floats((as_ints(nearest) + rounded_up) | (sign << 31));
@@ -40,14 +40,14 @@ struct Fp16Scales : Fp16Parts {
     constexpr std::uint32_t field = 0xFFu << 23;
     return as_ints((q < 3 ? least << (23 - 8 * q) : least >> 1) & field);
   }
-  HALFSCOPE_HD static Ints with_sum(Ints products, Floats c, std::int32_t fraction_bits, Ints&) {
+  HALFSCOPE_HD static Ints with_sum(Ints products, FloatVec c, std::int32_t fraction_bits, Ints&) {
     return smaller(products, ((127 + fraction_bits) << 23) - (as_ints(c) & (0xFF << 23)));
   }
   /// Unsigned, since infinities and NaNs, which are told apart otherwise, wrap around.
-  HALFSCOPE_HD static Floats up(Floats x, Ints scale) {
+  HALFSCOPE_HD static FloatVec up(FloatVec x, Ints scale) {
     return as_floats(as_ints(as_words(as_ints(x)) + as_words(scale)));
   }
-  HALFSCOPE_HD static Floats down(Floats x, Ints scale) { return x * as_floats((127 << 23) - scale); }
+  HALFSCOPE_HD static FloatVec down(FloatVec x, Ints scale) { return x * as_floats((127 << 23) - scale); }
 };
 
 /// Of any format: lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
@@ -61,15 +61,16 @@ struct WideScales : WideParts {
   HALFSCOPE_HD static Ints of_products(Words least) {
     return as_ints((least >> (16 * q)) & 0xFFFFu) - bias;
   }
-  HALFSCOPE_HD static Ints with_sum(Ints products, Floats c, std::int32_t fraction_bits, Ints& exceptional) {
+  HALFSCOPE_HD static Ints with_sum(Ints products, FloatVec c, std::int32_t fraction_bits,
+                                    Ints& exceptional) {
     const Ints all = smaller(products, (127 + fraction_bits) - (magnitude_of(c) >> 23));
     const Ints any_term = (products - no_product) | (Ints{} - magnitude_of(c));
     exceptional |= (all - lowest) | ((highest - all) & any_term);
     // Unsigned, since lanes that are out of range wrap around.
     return as_ints(as_words(smaller(all, Ints{} + highest) + 127) << 23);
   }
-  HALFSCOPE_HD static Floats up(Floats x, Ints scale) { return x * as_floats(scale); }
-  HALFSCOPE_HD static Floats down(Floats x, Ints scale) {
+  HALFSCOPE_HD static FloatVec up(FloatVec x, Ints scale) { return x * as_floats(scale); }
+  HALFSCOPE_HD static FloatVec down(FloatVec x, Ints scale) {
     return x * as_floats(as_ints(Words{} + (254u << 23) - as_words(scale)));
   }
 };
@@ -81,7 +82,7 @@ struct StepOperands {
   std::size_t terms;
 };
 
-using Strip = Floats[strip_rows];
+using Strip = FloatVec[strip_rows];
 
 HALFSCOPE_HD void copy_strip(const Strip& from, Strip& to) {
 #pragma GCC unroll 8
@@ -133,11 +134,11 @@ HALFSCOPE_HD void add_step(const StepOperands& operands, const Ints* products, c
     sum[i] = __builtin_convertvector(Scales::up(c[i], scale[i]), Ints);
   }
   const auto add_products_of = [&](std::size_t k) {
-    const Floats b = load(operands.b + k * lanes);
+    const FloatVec b = load(operands.b + k * lanes);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < strip_rows; ++i) {
       const float* a = operands.a + i * value_stride + k;
-      const Floats product = most_products <= 8 ? times_lanes(a, b) : all_lanes(*a) * b;
+      const FloatVec product = most_products <= 8 ? times_lanes(a, b) : all_lanes(*a) * b;
       sum[i] =
           as_ints(as_words(sum[i]) + as_words(__builtin_convertvector(Scales::up(product, scale[i]), Ints)));
     }
@@ -171,7 +172,7 @@ template <typename Scales, std::size_t most_products>
   add_step<Scales, most_products>(operands, products, step, c);
   for (std::size_t i = 0; i < strip_rows; ++i) {
     const Ints infinity = all_lanes(infinity_bits), magnitude = magnitude_of(plain[i]);
-    const Floats special = magnitude > infinity ? as_floats(all_lanes(0x7FFFFFFFu)) : plain[i];
+    const FloatVec special = magnitude > infinity ? as_floats(all_lanes(0x7FFFFFFFu)) : plain[i];
     c[i] = magnitude >= infinity ? special : c[i];
   }
 }

@@ -35,7 +35,7 @@ struct Fp16Parts {
   static constexpr std::int32_t bias = 0, log2_scale = 60;
   static constexpr float scale = 0x1p-60f;
   static constexpr std::int32_t zero = 90, special = 0;
-  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid&) { return round_to_fp16(x); }
+  HALFSCOPE_HD static FloatVec rounded(FloatVec x, const RoundingGrid&) { return round_to_fp16(x); }
 };
 /// Of any format. An infinity's or NaN's sum is below that of every product that is in range.
 struct WideParts {
@@ -43,7 +43,7 @@ struct WideParts {
   static constexpr std::int32_t bias = 24000, log2_scale = 0;
   static constexpr float scale = 1;
   static constexpr std::int32_t zero = 13000, special = 0;
-  HALFSCOPE_HD static Floats rounded(Floats x, const RoundingGrid& grid) { return round_lanes(x, grid); }
+  HALFSCOPE_HD static FloatVec rounded(FloatVec x, const RoundingGrid& grid) { return round_lanes(x, grid); }
 };
 template <typename Parts>
 constexpr std::size_t steps_per_word = sizeof(std::uint32_t) / sizeof(typename Parts::Part);
@@ -69,7 +69,7 @@ std::int32_t minuend_of_b(const TensorCoreStep& step) {
 
 /// A number's part. Subnormal numbers have the smallest exponent of their format.
 template <typename Parts>
-HALFSCOPE_HD Ints part_of(Floats x, std::int32_t minuend, std::int32_t min_field) {
+HALFSCOPE_HD Ints part_of(FloatVec x, std::int32_t minuend, std::int32_t min_field) {
   const Ints magnitude = magnitude_of(x);
   const Ints finite = minuend - larger(magnitude >> 23, Ints{} + min_field);
   const Ints number = magnitude == 0 ? Ints{} + Parts::zero : finite;
@@ -77,7 +77,7 @@ HALFSCOPE_HD Ints part_of(Floats x, std::int32_t minuend, std::int32_t min_field
 }
 
 /// The terms [first, first + count) of every sum.
-struct Pass {
+struct DepthBlock {
   std::size_t first, count;
 };
 
@@ -111,7 +111,7 @@ HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size
       continue;
     }
     const std::size_t here = smaller(lanes, count - k);
-    if (here < lanes) store(to + k, Floats{});
+    if (here < lanes) store(to + k, FloatVec{});
     for (std::size_t i = 0; i < here; ++i) to[k + i] = row[column[k + i]];
   }
 }
@@ -161,7 +161,7 @@ bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
   alignas(vector_bytes) std::uint32_t parts[depth_block];
   Ints largest{};
   for (std::size_t k = 0; k < padded; k += lanes) {
-    const Floats x = Parts::rounded(load(row.value + k), packing.grid);
+    const FloatVec x = Parts::rounded(load(row.value + k), packing.grid);
     const Ints part = part_of<Parts>(x, packing.minuend, packing.min_field);
     std::memcpy(parts + k, &part, sizeof part);
     largest = larger(largest, magnitude_of(x));
@@ -198,7 +198,7 @@ bool pack_columns(const Packed& columns, std::size_t count, const Packing& packi
       Words word{};
       for (std::size_t q = 0; q < steps; ++q) {
         const std::size_t k = first + q * products + w;
-        Floats x{};
+        FloatVec x{};
         if (k < count) {
           x = Parts::rounded(load(columns.value + k * lanes), packing.grid);
           store(columns.value + k * lanes, x);

@@ -20,13 +20,17 @@ constexpr std::size_t bins = 256 * classes;
 /// The edges in ascending order: which one comes first depends on the format.
 struct OrderedEdges {
   explicit OrderedEdges(const BinadeEdges& edges)
-      : first(static_cast<std::int32_t>(edges.top < edges.ts ? edges.top : edges.ts)),
-        second(static_cast<std::int32_t>(edges.top < edges.ts ? edges.ts : edges.top)),
-        top_class(edges.top < edges.ts ? past_first : past_both),
-        ts_class(edges.top < edges.ts ? past_both : past_first) {}
+      : first(static_cast<std::int32_t>(edges.rounds_to_overflow < edges.rounds_to_normal
+                                            ? edges.rounds_to_overflow
+                                            : edges.rounds_to_normal)),
+        second(static_cast<std::int32_t>(edges.rounds_to_overflow < edges.rounds_to_normal
+                                             ? edges.rounds_to_normal
+                                             : edges.rounds_to_overflow)),
+        overflow_class(edges.rounds_to_overflow < edges.rounds_to_normal ? past_first : past_both),
+        normal_class(edges.rounds_to_overflow < edges.rounds_to_normal ? past_both : past_first) {}
 
   std::int32_t first, second;
-  std::uint32_t top_class, ts_class;  ///< the least class that is past this edge
+  std::uint32_t overflow_class, normal_class;  ///< the least class that is past this edge
 };
 
 /// 1 where the fraction is 0; 2 from the first edge on, 3 from the second. Carries into bit 23 instead of
@@ -48,9 +52,9 @@ struct Extremes {
 inline void add_to_binade(BinadeCounts& binade, std::uint32_t number_class, std::int64_t count,
                           const OrderedEdges& edges) {
   binade.all += count;
-  if (number_class == pow2) binade.pow2 += count;
-  if (number_class >= edges.top_class) binade.top += count;
-  if (number_class >= edges.ts_class) binade.ts += count;
+  if (number_class == pow2) binade.at_power_of_two += count;
+  if (number_class >= edges.overflow_class) binade.rounds_to_overflow += count;
+  if (number_class >= edges.normal_class) binade.rounds_to_normal += count;
 }
 
 /// Adds the numbers of each bin to `counts`, looking only at the exponents that occur: small arrays would

@@ -11,9 +11,9 @@ struct ColumnRange {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
-/// The sequential, pairwise or compensated sums of `range` in one thread; `tallies` may be null.
+/// The sequential, pairwise or compensated sums of `range` in one thread; `column_counters` may be null.
 template <Isa isa>
 void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, const ColumnRange& range,
-                     float* sums, ColumnTally* tallies);
+                     float* sums, ColumnCounters* column_counters);
 
 }  // namespace halfscope

@@ -1,0 +1,57 @@
+// Says in words how an arm compares with its baseline.
+#include "experiments/runner/verdict_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace halfscope {
+namespace {
+
+/// "2.25 points below", "0.381 below", "at 2.290 times": what stands between an arm and its baseline.
+std::string distance(const ReportedMetric& metric, double ours, double theirs) {
+  if (metric.comparison == Comparison::ratio) return fmt::format("at {:.3f} times", ours / theirs);
+  const double gap = ours - theirs;
+  return fmt::format("{:.{}f}{} {}", std::fabs(gap), metric.digits,
+                     metric.comparison == Comparison::points ? " points" : "", gap < 0 ? "below" : "above");
+}
+
+}  // namespace
+
+std::string with_unit(const ReportedMetric& metric, double value) {
+  return fmt::format("{:.{}f}{}{}", value, metric.digits, metric.unit.empty() ? "" : " ", metric.unit);
+}
+
+std::string diverged_words(const ArmSummary& arm) {
+  return fmt::format("{} diverged in {} of {} seed{} (first at step {})", arm.arm, arm.diverged,
+                     arm.values.size(), arm.values.size() == 1 ? "" : "s", arm.diverged_step.value_or(0));
+}
+
+std::string against_baseline(const ExperimentSummary& summary, const std::string& arm,
+                             const std::string& baseline) {
+  const ArmSummary* ours = summary.find(arm);
+  const ArmSummary* theirs = summary.find(baseline);
+  if (ours == nullptr) return arm + " was not run";
+  if (!ours->mean) return diverged_words(*ours);
+  std::string text;
+  if (theirs == nullptr || !theirs->mean) {
+    text = fmt::format("{} ends at {} (no {} to compare with)", arm, with_unit(summary.metric, *ours->mean),
+                       baseline);
+  } else {
+    text = fmt::format(
+        "{} ends {} {} ({} against {})", arm, distance(summary.metric, *ours->mean, *theirs->mean), baseline,
+        fmt::format("{:.{}f}", *ours->mean, summary.metric.digits), with_unit(summary.metric, *theirs->mean));
+  }
+  if (ours->diverged > 0) text += "; " + diverged_words(*ours);
+  return text;
+}
+
+bool within(const ExperimentSummary& summary, const std::string& arm, const std::string& baseline,
+            double difference) {
+  const ArmSummary* ours = summary.find(arm);
+  const ArmSummary* theirs = summary.find(baseline);
+  return ours != nullptr && theirs != nullptr && ours->mean && theirs->mean && ours->diverged == 0 &&
+         std::fabs(*ours->mean - *theirs->mean) <= difference;
+}
+
+}  // namespace halfscope

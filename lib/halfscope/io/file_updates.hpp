@@ -1,0 +1,30 @@
+// Weight updates that vanish, counted from a file of weights and a file of updates.
+#pragma once
+
+#include <cstdint>
+
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/io/tensor_file.hpp>
+
+namespace halfscope {
+
+/// A tensor of a file.
+struct TensorInFile {
+  const TensorFile& file;
+  std::size_t index = 0;
+  [[nodiscard]] const StoredTensor& tensor() const { return file.tensors().at(index); }
+};
+
+/// `lost` of the `nonzero` updates would not change a weight that is stored as the format says.
+struct LostUpdates {
+  std::int64_t elements = 0;
+  std::int64_t nonzero = 0;
+  std::int64_t lost = 0;
+};
+
+/// Element by element, see stats/update_loss.hpp; on all threads. Throws InvalidArgument where the shapes
+/// differ or a file turns out to be damaged.
+[[nodiscard]] LostUpdates count_lost_updates(const TensorInFile& weights, const TensorInFile& updates,
+                                             const FloatFormat& format);
+
+}  // namespace halfscope

@@ -1,0 +1,35 @@
+// What every strict reader of JSON refuses, in the same words.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/io/json/json_lines.hpp>
+
+namespace halfscope {
+
+inline constexpr std::size_t deepest_json = 64;
+
+[[noreturn]] inline void refuse_json_depth(std::string_view where) {
+  throw InvalidArgument(fmt::format("{}: JSON nested deeper than {}", where, deepest_json));
+}
+
+[[noreturn]] inline void refuse_json_key(std::string_view where, std::string_view key) {
+  throw InvalidArgument(
+      fmt::format("{}: the key {} is given twice", where, to_line(std::string(key.substr(0, 100)))));
+}
+
+/// nlohmann's message without its "[json.exception...] " tag; cut, for it quotes the token that it stopped
+/// at.
+[[noreturn]] inline void refuse_json_syntax(std::string_view where, std::size_t byte,
+                                            const nlohmann::json::exception& error) {
+  const std::string_view message = error.what();
+  const auto end = message.find("] ");
+  throw InvalidArgument(fmt::format("{}: byte {}: not valid JSON: {}", where, byte,
+                                    message.substr(end == std::string_view::npos ? 0 : end + 2, 200)));
+}
+
+}  // namespace halfscope

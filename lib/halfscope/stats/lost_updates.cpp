@@ -1,0 +1,105 @@
+// Lost updates of parameters, as the tracker records them.
+#include <halfscope/stats/lost_updates.hpp>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
+#include <halfscope/kernel/update/update_lanes.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t ratio_tile = std::size_t{1}
+                                   << 15;  // a call of the histogram's kernel clears its tables
+
+void require_same_size(const UpdateEvent& event) {
+  if (event.before.size() == event.update.size()) return;
+  throw InvalidArgument("update_loss: " + std::string(event.site.tensor) + " has " +
+                        std::to_string(event.before.size()) + " weights and " +
+                        std::to_string(event.update.size()) +
+                        " updates; give as many of one as of the other");
+}
+
+/// Of one thread.
+void add_ratios(std::span<const float> weights, std::span<const float> updates, HistogramCounts& counts) {
+  std::array<float, ratio_tile> buffer;
+  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
+    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
+    const std::size_t without =
+        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
+    histogram(ratios, counts);
+    counts.zeros -= static_cast<std::int64_t>(without);
+  }
+}
+
+class UpdateLoss final : public Tracker {
+ public:
+  [[nodiscard]] bool watches_updates() const override { return true; }
+  [[nodiscard]] EventDelivery delivery() const override { return EventDelivery::merged; }
+
+  void on_update(const UpdateEvent& event, StepObservations& step) override {
+    step.updates.push_back(count_lost_updates(event));
+    step.histograms.push_back({.tensor = std::string(event.site.tensor),
+                               .what = "update_ratio",
+                               .scale = 1,
+                               .histogram = event.counts != nullptr
+                                                ? event.counts->ratios
+                                                : update_ratios(event.before, event.update)});
+  }
+};
+
+UpdateCounters counters_of(std::string_view tensor, std::int64_t elements, const UpdateEffect& seen) {
+  UpdateCounters counters{
+      .tensor = std::string(tensor), .elements = elements, .nonzero = seen.nonzero, .lost = seen.lost};
+  if (seen.intended > 0) counters.applied_over_intended = seen.applied / seen.intended;
+  return counters;
+}
+
+}  // namespace
+
+WeightStorage weight_storage(const Site& site, const Quantizer& quantizer) {
+  WeightStorage storage{quantizer, quantizer, {}};
+  storage.stream.step = static_cast<std::uint32_t>(site.step);
+  storage.stream.site = site_hash(site.tensor.data(), site.tensor.size());
+  // Which of its neighbours a stochastic quantizer stored is not known; the nearer one is taken.
+  if (storage.before.rounding == Rounding::stochastic) storage.before.rounding = Rounding::nearest_even;
+  return storage;
+}
+
+UpdateCounters count_lost_updates(const UpdateEvent& event) {
+  if (event.counts != nullptr)
+    return counters_of(event.site.tensor, event.counts->elements, event.counts->effect);
+  require_same_size(event);
+  return counters_of(event.site.tensor, static_cast<std::int64_t>(event.before.size()),
+                     update_effect(event.before, event.update, weight_storage(event.site, event.quantizer)));
+}
+
+ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
+  if (active_device() == Device::cuda) {
+    HistogramCounts counts;
+    cuda::ratio_histogram(weights, updates, binade_edges(fp16), counts);
+    return ExponentHistogram(counts);
+  }
+  const std::size_t parts =
+      std::clamp<std::size_t>(weights.size() / (2 * ratio_tile), 1, static_cast<std::size_t>(thread_count()));
+  std::vector<HistogramCounts> counts(parts);
+  parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
+    const auto part = static_cast<std::size_t>(index);
+    const std::size_t first = weights.size() * part / parts;
+    const std::size_t count = weights.size() * (part + 1) / parts - first;
+    add_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part]);
+  });
+  ExponentHistogram total;
+  for (const HistogramCounts& part : counts) total.merge(ExponentHistogram(part));
+  return total;
+}
+
+std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& /*options*/) {
+  return std::make_unique<UpdateLoss>();
+}
+
+}  // namespace halfscope

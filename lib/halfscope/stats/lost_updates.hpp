@@ -1,0 +1,28 @@
+// The update_loss tracker: which weight updates vanish, or would vanish without a master copy.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <halfscope/stats/tracker.hpp>
+
+namespace halfscope {
+
+/// For every update: UpdateCounters, and the histogram of |dw/w| as "update_ratio".
+[[nodiscard]] std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& options = {});
+
+/// Counts the updates dw that a weight w stored as `event.quantizer` says would not feel:
+/// dw != 0 and round(round(w) + dw) == round(w), the sum taken exactly and rounded once. A stochastic
+/// quantizer is sampled, with random bits that depend on the step and the tensor's name. Updates that make a
+/// weight infinite or NaN are left out of `applied_over_intended`. Throws InvalidArgument where the two spans
+/// differ in size. Source: Micikevicius et al., section 3.1.
+[[nodiscard]] UpdateCounters count_lost_updates(const UpdateEvent& event);
+
+/// How a weight that is stored as `quantizer` says is taken to be stored, before and after an update at
+/// `site`.
+[[nodiscard]] WeightStorage weight_storage(const Site& site, const Quantizer& quantizer);
+
+/// |dw| / |w| of the elements in which neither is zero.
+[[nodiscard]] ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates);
+
+}  // namespace halfscope

@@ -1,0 +1,76 @@
+// Block by block: the updates, what FP16 makes of them, and how large they are beside their weights.
+#include <halfscope/stats/weight_delta.hpp>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/update/update_effect.hpp>
+#include <halfscope/kernel/update/update_lanes.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Its updates and ratios fit the second cache; a call of the histogram's kernel clears its tables.
+constexpr std::size_t block = std::size_t{1} << 15;
+constexpr std::size_t tiles_per_block = block / update_effect_tile;
+
+constexpr std::size_t parts_of(std::size_t count, std::size_t size) {
+  return (count + size - 1) / size;
+}
+
+struct Part {
+  std::span<const float> before, after;
+  std::size_t first_tile;
+  std::span<UpdateEffect> tiles;
+};
+
+void count_block(const Part& part, HistogramCounts& ratios) {
+  std::array<float, block> update_buffer, ratio_buffer;
+  const std::size_t size = part.before.size();
+  const std::span updates(update_buffer.data(), size), quotients(ratio_buffer.data(), size);
+  for (std::size_t i = 0; i < size; ++i) updates[i] = part.after[i] - part.before[i];
+  update_effects(part.before, updates, {.before = {fp16}, .after = {fp16}, .stream = {}}, part.first_tile,
+                 part.tiles);
+  const std::size_t without = update_ratios(part.before, updates, quotients);
+  histogram(quotients, ratios);
+  ratios.zeros -= static_cast<std::int64_t>(without);
+}
+
+/// Block `index` of the whole.
+Part take_block(const Part& whole, std::size_t index) {
+  const std::size_t start = index * block, size = std::min(block, whole.before.size() - start);
+  const std::size_t first = index * tiles_per_block;
+  return {whole.before.subspan(start, size), whole.after.subspan(start, size), first,
+          whole.tiles.subspan(first, parts_of(size, update_effect_tile))};
+}
+
+}  // namespace
+
+WeightDelta count_weight_delta(std::span<const float> before, std::span<const float> after) {
+  if (before.size() != after.size())
+    throw InvalidArgument("count_weight_delta: give as many weights after the step as before it");
+  std::vector<UpdateEffect> tiles(parts_of(before.size(), update_effect_tile));
+  const std::size_t blocks = parts_of(before.size(), block);
+  const std::size_t threads = std::clamp<std::size_t>(blocks, 1, static_cast<std::size_t>(thread_count()));
+  std::vector<HistogramCounts> ratios(threads);
+  const Part whole{before, after, 0, tiles};
+  parallel_for(static_cast<std::int64_t>(threads), [&](std::int64_t index) noexcept {
+    const auto thread = static_cast<std::size_t>(index);
+    for (std::size_t b = blocks * thread / threads; b < blocks * (thread + 1) / threads; ++b)
+      count_block(take_block(whole, b), ratios[thread]);
+  });
+  UpdateEffect total;
+  for (const UpdateEffect& tile : tiles) total += tile;
+  WeightDelta found{.counters = {}, .ratios = ExponentHistogram(ratios.front())};
+  found.counters = {.tensor = {},
+                    .elements = static_cast<std::int64_t>(before.size()),
+                    .nonzero = total.nonzero,
+                    .lost = total.lost};
+  if (total.intended > 0) found.counters.applied_over_intended = total.applied / total.intended;
+  for (std::size_t part = 1; part < threads; ++part) found.ratios.merge(ExponentHistogram(ratios[part]));
+  return found;
+}
+
+}  // namespace halfscope

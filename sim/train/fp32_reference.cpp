@@ -1,0 +1,133 @@
+// Keeps the FP32 tensors of a step and sums differences over them, in a fixed order.
+#include "sim/train/fp32_reference.hpp"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace halfscope {
+namespace {
+
+/// A tensor that is cast several times in a step, since gradients are added to it, counts as it is in the
+/// end.
+using TensorKey = std::pair<std::string, Role>;
+using PartKey = std::pair<TensorKey, std::int32_t>;
+
+PartKey key_of(const Site& site) {
+  return {{std::string(site.tensor), site.role}, site.part};
+}
+
+constexpr RoleSet compared{Role::activation, Role::activation_gradient, Role::weight_gradient};
+
+/// Keeps what passes by.
+class Keeper final : public Tracker {
+ public:
+  explicit Keeper(std::map<PartKey, std::vector<float>>& kept) : kept_(kept) {}
+  [[nodiscard]] CastDetail watches_casts(Role role) const override {
+    return compared.contains(role) ? CastDetail::counters : CastDetail::none;
+  }
+  void on_cast(const CastEvent& event, StepObservations&) override {
+    kept_[key_of(event.site)] = to_host(event.after);
+  }
+
+ private:
+  std::map<PartKey, std::vector<float>>& kept_;
+};
+
+struct Sums {
+  double error = 0, exact = 0, own = 0, product = 0;
+
+  void add(const Sums& other) {
+    error += other.error;
+    exact += other.exact;
+    own += other.own;
+    product += other.product;
+  }
+};
+
+Sums compare(std::span<const float> own, double unscale, const std::vector<float>& exact) {
+  Sums sums;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const double x = unscale * double{own[i]}, x32 = double{exact[i]};
+    sums.error += (x - x32) * (x - x32);
+    sums.exact += x32 * x32;
+    sums.own += x * x;
+    sums.product += x * x32;
+  }
+  return sums;
+}
+
+/// Compares what passes by with what was kept.
+class Comparer final : public Tracker {
+ public:
+  struct Result {
+    std::vector<TensorKey> order;
+    std::map<PartKey, Sums> sums;
+  };
+  Comparer(const std::map<PartKey, std::vector<float>>& exact, Result& result)
+      : exact_(exact), result_(result) {}
+  [[nodiscard]] CastDetail watches_casts(Role role) const override {
+    return compared.contains(role) ? CastDetail::counters : CastDetail::none;
+  }
+  void on_cast(const CastEvent& event, StepObservations&) override {
+    const PartKey key = key_of(event.site);
+    const auto exact = exact_.find(key);
+    if (exact == exact_.end()) return;
+    const auto next = result_.sums.lower_bound({key.first, whole_tensor});
+    if (next == result_.sums.end() || next->first.first != key.first) result_.order.push_back(key.first);
+    result_.sums[key] = compare(to_host(event.after), 1 / event.site.scale, exact->second);
+  }
+
+ private:
+  const std::map<PartKey, std::vector<float>>& exact_;
+  Result& result_;
+};
+
+std::optional<double> if_finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+void run_with(std::unique_ptr<Tracker> tracker, const PrecisionPolicy& policy, std::uint64_t seed,
+              const StepContext& context, const RepeatStep& repeat) {
+  TrackerList trackers;
+  trackers.push_back(std::move(tracker));
+  StepObservations unused;
+  Caster caster(policy, seed, trackers);
+  caster.begin_step({.step = context.step,
+                     .loss_scale = context.loss_scale,
+                     .observations = &unused,
+                     .layerwise = context.layerwise,
+                     .execution = context.execution});
+  repeat(caster, context.loss_scale);
+}
+
+}  // namespace
+
+Json to_json(const Fp32Comparison& record) {
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {{"tensor", record.tensor},
+          {"role", std::string(name_of(record.role))},
+          {"relative_error", number(record.relative_error)},
+          {"cosine", number(record.cosine)}};
+}
+
+std::vector<Fp32Comparison> shadow(const PrecisionPolicy& policy, std::uint64_t seed,
+                                   const StepContext& context, const RepeatStep& repeat) {
+  std::map<PartKey, std::vector<float>> exact;
+  run_with(std::make_unique<Keeper>(exact), fp32_policy(), seed, {.step = context.step}, repeat);
+  Comparer::Result result;
+  run_with(std::make_unique<Comparer>(exact, result), policy, seed, context, repeat);
+  std::vector<Fp32Comparison> records;
+  for (const TensorKey& tensor : result.order) {
+    Sums sums;
+    for (auto part = result.sums.lower_bound({tensor, whole_tensor});
+         part != result.sums.end() && part->first.first == tensor; ++part) {
+      sums.add(part->second);
+    }
+    records.push_back({tensor.first, tensor.second, if_finite(std::sqrt(sums.error / sums.exact)),
+                       if_finite(sums.product / std::sqrt(sums.exact * sums.own))});
+  }
+  return records;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,34 @@
+// The shadow run: a step computed again in FP32, and how far the run's own tensors are from it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <halfscope/io/json/json_lines.hpp>
+
+#include "sim/cast.hpp"
+
+namespace halfscope {
+
+/// ||x - x32|| / ||x32|| and the cosine of the angle between x and x32, over all elements of a tensor, x
+/// without its loss scale. Empty where x32 is zero, or where either holds an infinity or a NaN.
+struct Fp32Comparison {
+  std::string tensor;
+  Role role{};
+  std::optional<double> relative_error;
+  std::optional<double> cosine;
+};
+[[nodiscard]] Json to_json(const Fp32Comparison& record);
+
+/// Runs a step's forward and backward under `caster`, at its loss scale.
+using RepeatStep = std::function<void(Caster& caster, double loss_scale)>;
+
+/// Activations and both kinds of gradients under `policy` at `context`'s loss scale, compared with FP32 at
+/// scale 1, in the order of execution. Both computations start from the same master weights and batch: what
+/// is seen is the rounding of this step alone, not how far two trainings have drifted apart.
+[[nodiscard]] std::vector<Fp32Comparison> shadow(const PrecisionPolicy& policy, std::uint64_t seed,
+                                                 const StepContext& context, const RepeatStep& repeat);
+
+}  // namespace halfscope

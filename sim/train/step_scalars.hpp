@@ -1,0 +1,35 @@
+// What a step has to know of its loss and gradients before it can go on.
+#pragma once
+
+#include "sim/cast.hpp"
+#include "sim/parameter.hpp"
+
+namespace halfscope {
+
+/// Of the gradients as the backward pass has left them.
+struct GradientMeasure {
+  bool largest = false;
+  std::optional<float> norm_after{};  ///< a factor: the norm of the gradients times that is wanted
+};
+
+struct StepScalars {
+  float loss = 0;
+  float largest = 0;  ///< magnitude of any gradient; where any is infinite or NaN it is one of those
+  double norm = 0;    ///< as `gradient_norm`; on the CPU 0, which finds it where it clips
+};
+
+/// Numbers that are known on the CPU, and on the device are on their way.
+struct QueuedNumbers {
+  StepScalars known{};
+  ReadbackSlot<float> loss{};
+  ReadbackSlot<std::uint32_t> largest{};
+  ReadbackSlot<double> squares{};
+};
+
+/// Measures; on the device nothing is waited for.
+[[nodiscard]] QueuedNumbers queue_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
+                                          const GradientMeasure& measure);
+/// Tells the trackers what has happened so far and reads the numbers: on the device all with one wait.
+[[nodiscard]] StepScalars collect_numbers(Caster& caster, const QueuedNumbers& queued);
+
+}  // namespace halfscope

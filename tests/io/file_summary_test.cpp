@@ -1,0 +1,178 @@
+// Summaries and lost updates of files in memory: the same for any threads and any access, and whole or not at
+// all.
+#include <halfscope/io/file_summary.hpp>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/io/file_updates.hpp>
+#include <halfscope/stats/lost_updates.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+class FileInMemory : public TensorFile {
+ public:
+  void add(std::string name, const std::vector<float>& values, Access access = Access::random) {
+    add_stored(std::move(name), DType::f32, std::as_bytes(std::span(values)), access);
+  }
+  void add_stored(std::string name, DType type, std::span<const std::byte> bytes,
+                  Access access = Access::random) {
+    const auto elements = static_cast<std::int64_t>(bytes.size() / bytes_per_element(type));
+    tensors_.push_back({std::move(name), type, {elements}, elements, access});
+    bytes_.emplace_back(bytes.begin(), bytes.end());
+  }
+  void damage(std::size_t index, std::int64_t element) { damaged_ = {index, element}; }
+
+  [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
+                   const StoredSink& sink) const override {
+    const std::size_t width = bytes_per_element(tensors_[index].type);
+    for (std::int64_t done = 0; done < count; done += piece) {
+      const std::int64_t here = std::min(piece, count - done), at = first + done;
+      if (damaged_.index == index && at <= damaged_.element && damaged_.element < at + here) {
+        throw InvalidArgument("damaged at element " + std::to_string(damaged_.element));
+      }
+      sink(std::span(bytes_[index])
+               .subspan(width * static_cast<std::size_t>(at), width * static_cast<std::size_t>(here)));
+    }
+  }
+
+ private:
+  static constexpr std::int64_t piece = 1000;
+  struct Damage {
+    std::size_t index = SIZE_MAX;
+    std::int64_t element = 0;
+  };
+  std::vector<StoredTensor> tensors_;
+  std::vector<std::vector<std::byte>> bytes_;  // of tensors_
+  Damage damaged_;
+};
+
+/// Uses `threads` for the life of the object.
+class Threads {
+ public:
+  explicit Threads(int threads) { set_thread_count(threads); }
+  ~Threads() { set_thread_count(1); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+};
+
+std::vector<float> gradients(std::int64_t count, std::uint64_t seed) {
+  std::vector<float> values = random_floats(static_cast<std::size_t>(count), seed);
+  for (float& x : values) x = std::isfinite(x) ? std::fmod(x, 3e-5f) : 0;
+  return values;
+}
+
+TEST_CASE("files are summarised the same by any number of threads, however they are read",
+          "[summarise_file]") {
+  const std::vector<float> large = gradients(2 * summarise_block + 777, 1);
+  FileInMemory file;
+  file.add("large", large);
+  file.add("empty", {});
+  file.add("unpacked", large, Access::sequential);
+  file.add("left out", {1, 2, 3});
+  file.add("small", {1, 2, 3});
+  const std::vector<std::size_t> chosen{0, 1, 2, 4};
+  SummaryPass expected(bf16);
+  expected.add(large);
+  for (const int threads : {1, 2, 5}) {
+    const Threads set(threads);
+    INFO(threads << " threads");
+    std::vector<std::size_t> order;
+    std::int64_t heard = 0;
+    summarise_tensors(
+        file, chosen, bf16,
+        [&](std::size_t index, const TensorSummary& summary) {
+          order.push_back(index);
+          CHECK(summary.histogram().elements() == file.tensors()[index].elements);
+          if (index == 0 || index == 2) CHECK(summary == expected.summary());
+        },
+        [&](std::int64_t elements) { heard += elements; });
+    CHECK(order == chosen);
+    CHECK(heard == 2 * static_cast<std::int64_t>(large.size()) + 3);
+  }
+}
+
+TEST_CASE("tensors of 8 and 16 bits are summarised as their numbers are", "[summarise_file]") {
+  const RandomStream random{.seed = 9};
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(5 * summarise_block + 3));
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i % 3 == 0 ? 0 : random.bits(i) & 0x7B7B8B7Bu;
+  const auto large = std::as_bytes(std::span(words));
+  for (const DType type : {DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+    FileInMemory file;
+    file.add_stored("large", type, large);
+    file.add_stored("unpacked", type, large, Access::sequential);
+    file.add_stored("small", type, large.first(1000));
+    SummaryPass expected(bf16);
+    file.read(0, 0, file.tensors()[0].elements, [&](std::span<const float> piece) { expected.add(piece); });
+    std::optional<TensorSummary> before;
+    for (const int threads : {1, 2, 5}) {
+      const Threads set(threads);
+      INFO(name_of(type) << ", " << threads << " threads");
+      summarise_tensors(file, std::vector<std::size_t>{0, 1, 2}, bf16,
+                        [&](std::size_t index, const TensorSummary& summary) {
+                          CHECK(summary.histogram().elements() == file.tensors()[index].elements);
+                          if (index == 2) return;
+                          CHECK(summary.histogram() == expected.summary().histogram());
+                          CHECK(summary.lost_energy(-117) == expected.summary().lost_energy(-117));
+                          CHECK(summary == before.value_or(summary));
+                          before = summary;
+                        });
+    }
+    CHECK(before.has_value());
+  }
+}
+
+TEST_CASE("damage in a block is told whatever the threads, and its tensor is not reported",
+          "[summarise_file]") {
+  FileInMemory file;
+  file.add("good", gradients(10, 2));
+  file.add("bad", gradients(3 * summarise_block, 3));
+  file.damage(1, 2 * summarise_block + 5);
+  for (const int threads : {1, 3}) {
+    const Threads set(threads);
+    std::vector<std::size_t> reported;
+    const auto summary = [&] {
+      summarise_tensors(file, std::vector<std::size_t>{0, 1}, fp16,
+                        [&](std::size_t index, const TensorSummary&) { reported.push_back(index); });
+    };
+    check_says(message_of<InvalidArgument>(summary), {"damaged at element 2097157"});
+    CHECK(reported == std::vector<std::size_t>{0});
+  }
+}
+
+TEST_CASE("lost updates of files are those of the arrays", "[summarise_file]") {
+  const std::int64_t size = (std::int64_t{1} << 20) + 70'001;
+  std::vector<float> weights(static_cast<std::size_t>(size)), updates = weights;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = RandomStream{.seed = 4}.uniform(i) - 0.5f;
+    updates[i] = i % 3 == 0 ? 0 : std::ldexp(weights[i], -static_cast<int>(i % 19));
+  }
+  const UpdateCounters expected = count_lost_updates({{.tensor = "w"}, {fp16}, weights, updates});
+  CHECK(expected.lost > 0);
+  CHECK(expected.lost < expected.nonzero);
+  for (const Access access : {Access::random, Access::sequential}) {
+    FileInMemory of_weights, of_updates;
+    of_weights.add("other", {1});
+    of_weights.add("w", weights, access);
+    of_updates.add("w", updates);
+    of_updates.add("empty", {});
+    for (const int threads : {1, 4}) {
+      const Threads set(threads);
+      const LostUpdates found = count_lost_updates({of_weights, 1}, {of_updates, 0}, fp16);
+      CHECK(found.elements == size);
+      CHECK(found.nonzero == expected.nonzero);
+      CHECK(found.lost == expected.lost);
+    }
+    check_says(message_of<InvalidArgument>([&] {
+                 static_cast<void>(count_lost_updates({of_weights, 1}, {of_updates, 1}, fp16));
+               }),
+               {"'empty'", "one update for each weight"});
+  }
+}
+
+}  // namespace
+}  // namespace halfscope
