@@ -44,7 +44,7 @@ void check_native(const PrecisionPolicy& policy) {
     throw InvalidArgument("execution = native: no memory is of " + std::string(name_of(role)) + " = " +
                           to_string(quantizer) + "; give fp16, bf16 or fp32, or execution = emulated");
   }
-  if (policy.products.order != AccumulateOrder::fast) return;
+  if (policy.products.order != AccumulateOrder::cublas) return;
   const DType activation = native_storage(policy.quantizer(Role::activation));
   for (const Role role : {Role::weight, Role::activation_gradient}) {
     if (native_storage(policy.quantizer(role)) == activation) continue;

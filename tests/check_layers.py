@@ -203,8 +203,8 @@ PLANTED = {  # file: (content, what the check must say; None where the file is r
     "sim/train/ok.hpp": ('#include "sim/data/dataset.hpp"\n#include "sim/optim/sgd.hpp"\n', None),
     "sim/train/up.hpp": ('#include "experiments/cli/main.hpp"\n', "may not include layer experiments"),
     "experiments/runner/ok.cpp": ('#include "sim/train/trainer.hpp"\n', None),
-    "experiments/runner/up.cpp": ('#include "experiments/ablations/dose.hpp"\n', "may not include layer experiments/ablations"),
-    "experiments/cli/ok.cpp": ('#include "experiments/ablations/dose.hpp"\n', None),
+    "experiments/runner/up.cpp": ('#include "experiments/ablations/averaging_sweep.hpp"\n', "may not include layer experiments/ablations"),
+    "experiments/cli/ok.cpp": ('#include "experiments/ablations/averaging_sweep.hpp"\n', None),
 }
 
 

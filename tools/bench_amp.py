@@ -49,8 +49,8 @@ class Peer:
 
 PEERS = {
     "cnn": Peer("master-copy", "fp16_mixed", "images", Sizes(batch=1024), ("batch",)),
-    "detector": Peer("detection-loss-scale", "fp16_s8", "images", Sizes(batch=64, canvas=512, loss_weight=1.0),
-                     ("batch", "canvas", "loss_weight")),
+    "detector": Peer("detection-loss-scale", "fp16_s8", "images", Sizes(batch=64, image_size=512, loss_weight=1.0),
+                     ("batch", "image_size", "loss_weight")),
     "language-model": Peer("language-model-loss-scale", "fp16_s128", "text.txt",
                            Sizes(2048, 0, 12831, 64, 1024, 1024, 1.0),
                            ("batch", "vocabulary", "sequence_length", "embedding_size", "hidden_size", "loss_weight")),
@@ -62,7 +62,7 @@ def peer_of(name: str, quick: bool) -> Peer:
     peer = PEERS[name]
     if not quick:
         return peer
-    return replace(peer, sizes=replace(peer.sizes, canvas=64, **QUICK))
+    return replace(peer, sizes=replace(peer.sizes, image_size=64, **QUICK))
 
 
 class Watcher:

@@ -11,7 +11,7 @@ import gpu_programs
 
 TEXT_DATASETS = ("kjv_text",)
 # How a GPU trains: tensors in 16 bits, products by cuBLAS, but for experiments that vary how these add up.
-NATIVE, LIBRARY = "execution=native", "accumulate=fp32_fast"
+NATIVE, LIBRARY = "execution=native", "accumulate=cublas"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def read_plans(request: Request) -> list[Plan]:
     for entry in listed:
         if request.experiments and entry["name"] not in request.experiments:
             continue
-        arms = tuple(entry["gpu_arms"])
+        arms = tuple(entry["full_arms"])
         kinds = {arm["name"]: arm["dataset"] for arm in entry["arms"]}
         text_arms = tuple(arm for arm in arms if kinds[arm] in TEXT_DATASETS)
         plans.append(Plan(entry["name"], arms, text_arms, request.seeds, entry["varied"]))

@@ -16,7 +16,7 @@ class Sizes:
     """What halfscope's settings of the same names say."""
 
     batch: int = 64
-    canvas: int = 64
+    image_size: int = 64
     vocabulary: int = 4096
     sequence_length: int = 32
     embedding_size: int = 64
@@ -73,9 +73,9 @@ class Detector(nn.Module):
 def detector(sizes: Sizes, device: str = "cpu") -> Training:
     """On scenes and matched anchors that are in memory already."""
     network = Detector().to(device)
-    anchors = 3 * ((sizes.canvas // 4) ** 2 + (sizes.canvas // 8) ** 2)
-    count = min(3000, max(2 * sizes.batch, 3000 * 64**2 // sizes.canvas**2))
-    scenes = torch.randn(count, 1, sizes.canvas, sizes.canvas, device=device)
+    anchors = 3 * ((sizes.image_size // 4) ** 2 + (sizes.image_size // 8) ** 2)
+    count = min(3000, max(2 * sizes.batch, 3000 * 64**2 // sizes.image_size**2))
+    scenes = torch.randn(count, 1, sizes.image_size, sizes.image_size, device=device)
     labels = torch.randint(CLASSES, (count, anchors), device=device)
     labels *= torch.rand(count, anchors, device=device) < 0.02
     offsets = torch.randn(count, anchors, 4, device=device)

@@ -60,7 +60,7 @@ std::vector<Arm> make_arms() {
 }  // namespace
 
 Experiment make_accumulation_error() {
-  return {.name = "reductions",
+  return {.name = "accumulation-error",
           .summary = "a classifier under every model of how matrix products add up",
           .paper = paper_statement,
           .settings = {{"model", "cnn_bn"},
@@ -71,10 +71,10 @@ Experiment make_accumulation_error() {
                        {"momentum", "0.9"},
                        {"learning_rate", "0.05"},
                        {"schedule", "cosine"}},
-          .gpu_settings = {{"batch", "512"}},
+          .full_settings = {{"batch", "512"}},
           .varied = "accumulate",
           .arms = make_arms(),
-          .gpu_arms = {"fp32", "fp32_sequential", "tensor_core_hopper", "fp16_sequential"},
+          .full_arms = {"fp32", "fp32_sequential", "tensor_core_hopper", "fp16_sequential"},
           .accumulation = accumulation_table,
           .verdict = verdict};
 }

@@ -1,4 +1,4 @@
-// The dose-response curve of missing loss scaling.
+// Harm of missing loss scaling against the number of positions that a loss is averaged over.
 #include "experiments/ablations/averaging_sweep.hpp"
 
 #include <fmt/format.h>
@@ -19,29 +19,29 @@ constexpr const char* paper_statement =
     "128. No curve is given.";
 
 /// How many times the batch's own positions the loss is averaged over.
-constexpr std::array doses{1, 16, 64, 256};
+constexpr std::array averaging_factors{1, 16, 64, 256};
 constexpr int positions_of_a_batch = 64 * 32;
 /// On a GPU a batch really has so many times the positions; beyond that the logits are too many for one
 /// product.
-constexpr int largest_real_dose = 64;
+constexpr int largest_real_factor = 64;
 /// Harm: the perplexity of FP16 is this many times FP32's.
 constexpr double harm = 1.05;
 
-std::string arm_name(const char* policy, int dose) {
-  return fmt::format("{}_x{}", policy, dose);
+std::string arm_name(const char* policy, int factor) {
+  return fmt::format("{}_x{}", policy, factor);
 }
 
 std::string verdict(const ExperimentSummary& summary) {
   std::string text, first;
-  for (const int dose : doses) {
-    const std::string fp16 = arm_name("fp16_s1", dose), fp32 = arm_name("fp32", dose);
+  for (const int factor : averaging_factors) {
+    const std::string fp16 = arm_name("fp16_s1", factor), fp32 = arm_name("fp32", factor);
     if (!text.empty()) text += "; ";
     text += against_baseline(summary, fp16, fp32);
     const ArmSummary* ours = summary.find(fp16);
     const ArmSummary* theirs = summary.find(fp32);
     if (ours == nullptr || theirs == nullptr || !theirs->mean || !first.empty()) continue;
     if (ours->diverged > 0 || (ours->mean && *ours->mean > harm * *theirs->mean)) {
-      first = fmt::format("{} positions ({} times the batch's own)", dose * positions_of_a_batch, dose);
+      first = fmt::format("{} positions ({} times the batch's own)", factor * positions_of_a_batch, factor);
     }
   }
   if (first.empty()) return "No harm in the arms that were run: " + text + ".";
@@ -50,17 +50,18 @@ std::string verdict(const ExperimentSummary& summary) {
 
 std::vector<Arm> arms() {
   std::vector<Arm> arms;
-  for (const int dose : doses) {
-    const std::string weight = fmt::format("{}", 1.0 / dose);
-    const int sequences = std::min(dose, largest_real_dose);
+  for (const int factor : averaging_factors) {
+    const std::string weight = fmt::format("{}", 1.0 / factor);
+    const int sequences = std::min(factor, largest_real_factor);
     const Settings on_gpu{{"batch", fmt::format("{}", 64 * sequences)},
-                          {"loss_weight", fmt::format("{}", 1.0 * sequences / dose)}};
-    const std::string positions = fmt::format("loss averaged over {} positions", dose * positions_of_a_batch);
-    arms.push_back({arm_name("fp32", dose),
+                          {"loss_weight", fmt::format("{}", 1.0 * sequences / factor)}};
+    const std::string positions =
+        fmt::format("loss averaged over {} positions", factor * positions_of_a_batch);
+    arms.push_back({arm_name("fp32", factor),
                     "everything in FP32, " + positions,
                     {{"policy", "fp32"}, {"loss_weight", weight}},
                     on_gpu});
-    arms.push_back({arm_name("fp16_s1", dose),
+    arms.push_back({arm_name("fp16_s1", factor),
                     "FP16 tensors, FP32 master weights, no loss scaling, " + positions,
                     {{"policy", "fp16_mixed"}, {"loss_scale", "1"}, {"loss_weight", weight}},
                     on_gpu});
@@ -71,7 +72,7 @@ std::vector<Arm> arms() {
 }  // namespace
 
 Experiment make_averaging_sweep() {
-  return {.name = "dose",
+  return {.name = "averaging-sweep",
           .summary = "a GRU language model without loss scaling, by the positions that its loss averages",
           .paper = paper_statement,
           .metric = test_perplexity(),

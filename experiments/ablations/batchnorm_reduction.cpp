@@ -45,7 +45,7 @@ Experiment make_batchnorm_reduction() {
                    {"learning_rate", "0.05"},
                    {"schedule", "constant"},
                    {"batch_norm_epsilon", "1e-4"}},
-      .gpu_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
+      .full_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
       .varied = "reduce",
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},

@@ -39,7 +39,7 @@ Settings detection_settings() {
 }
 
 Settings detection_gpu_settings() {
-  return {{"canvas", "512"}, {"batch", "64"}, {"loss_weight", "1"}, {"evaluate_every", "0"}};
+  return {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}, {"evaluate_every", "0"}};
 }
 
 Experiment make_detection_loss_scale() {
@@ -48,12 +48,12 @@ Experiment make_detection_loss_scale() {
           .paper = paper_statement,
           .metric = {.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3},
           .settings = detection_settings(),
-          .gpu_settings = detection_gpu_settings(),
+          .full_settings = detection_gpu_settings(),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),
                    static_scale_arm(1024), static_scale_arm(32768), dynamic_scale_arm()},
-          .gpu_arms = {"fp32", "fp16_s1", "fp16_s8", "fp16_dynamic"},
+          .full_arms = {"fp32", "fp16_s1", "fp16_s8", "fp16_dynamic"},
           .verdict = verdict};
 }
 

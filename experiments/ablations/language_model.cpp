@@ -55,12 +55,12 @@ Experiment make_language_model_loss_scale() {
           .paper = paper_statement,
           .metric = test_perplexity(),
           .settings = large_batch_language_model_settings(),
-          .gpu_settings = language_model_gpu_settings(2048),
+          .full_settings = language_model_gpu_settings(2048),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
                    dynamic_scale_arm()},
-          .gpu_arms = {"fp32", "fp16_s1", "fp16_s128", "fp16_dynamic"},
+          .full_arms = {"fp32", "fp16_s1", "fp16_s128", "fp16_dynamic"},
           .verdict = verdict};
 }
 

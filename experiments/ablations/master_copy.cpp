@@ -48,7 +48,7 @@ Experiment make(std::string name, std::string summary, Settings settings) {
           .paper = paper_statement,
           .settings = std::move(settings),
           // Three epochs of 60,000 images.
-          .gpu_settings = {{"model", "resnet18"}, {"batch", "128"}, {"steps", "1407"}},
+          .full_settings = {{"model", "resnet18"}, {"batch", "128"}, {"steps", "1407"}},
           .varied = "policy",
           .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                    {"fp16_mixed", "FP16 tensors, FP32 master weights, loss scale 1024", scaled("fp16_mixed")},
@@ -56,7 +56,7 @@ Experiment make(std::string name, std::string summary, Settings settings) {
                    {"fp16_pure", "optimizer state and update arithmetic in FP16 too", scaled("fp16_pure")},
                    static_scale_arm(1)},
           .quick_arms = {"fp32", "fp16_mixed", "fp16_no_master", "fp16_pure"},
-          .gpu_arms = {"fp32", "fp16_mixed", "fp16_s1", "fp16_no_master"},
+          .full_arms = {"fp32", "fp16_mixed", "fp16_s1", "fp16_no_master"},
           .verdict = verdict};
 }
 

@@ -102,7 +102,7 @@ Experiment make_negative_controls() {
     arms.push_back(make_arm(task, "fp16_s1", "FP16 without loss scaling",
                             {{"policy", "fp16_mixed"}, {"loss_scale", "1"}}));
   }
-  return {.name = "no-harm",
+  return {.name = "negative-controls",
           .summary = "networks that FP16 without loss scaling does no harm",
           .paper = paper_statement,
           .metric = {.key = "train_loss",

@@ -86,10 +86,10 @@ Experiment make_scale_sweep() {
                        {"learning_rate", "0.05"},
                        {"schedule", "constant"},
                        {"observe_every", "5"}},
-          .gpu_settings = {{"model", "resnet18"}, {"batch", "256"}},
+          .full_settings = {{"model", "resnet18"}, {"batch", "256"}},
           .varied = "loss_scale",
           .arms = std::move(arms),
-          .gpu_arms = {"fp32", "fp16_s1", "fp16_s1024", "fp16_s262144", "fp16_dynamic"},
+          .full_arms = {"fp32", "fp16_s1", "fp16_s1024", "fp16_s262144", "fp16_dynamic"},
           .verdict = verdict};
 }
 

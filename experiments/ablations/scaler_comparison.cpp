@@ -27,7 +27,7 @@ struct Task {
   std::string_view name;
   std::string_view summary;
   Settings (*settings)();
-  Settings (*gpu_settings)();
+  Settings (*full_settings)();
 };
 constexpr std::array tasks{
     Task{"detector", "single-shot detector (AP50)", detection_settings, detection_gpu_settings},
@@ -140,7 +140,7 @@ Experiment make_scaler_comparison() {
           settings.end(),
           {{"policy", std::string(policy)}, {"loss_scale", std::string(scaler)}, {"evaluate_every", "0"}});
       experiment.arms.push_back({arm_name(task, name), fmt::format("{}; {}", task.summary, words),
-                                 std::move(settings), task.gpu_settings()});
+                                 std::move(settings), task.full_settings()});
     };
     add("fp32", "FP32", "fp32", "none");
     for (const ScalerEntry& scaler : scaler_table) {
@@ -149,7 +149,7 @@ Experiment make_scaler_comparison() {
     for (const std::string_view name : {std::string_view("fp32"), usual, ours}) {
       experiment.quick_arms.push_back(arm_name(task, name));
     }
-    experiment.gpu_arms = experiment.quick_arms;
+    experiment.full_arms = experiment.quick_arms;
   }
   return experiment;
 }

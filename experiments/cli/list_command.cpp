@@ -48,16 +48,16 @@ Json experiments() {
       arms.push_back(
           {{"name", arm.name}, {"summary", arm.summary}, {"dataset", dataset_of(experiment, arm)}});
     }
-    Json gpu_arms = experiment.gpu_arms;
-    if (gpu_arms.empty()) {
-      for (const Arm& arm : experiment.arms) gpu_arms.push_back(arm.name);
+    Json full_arms = experiment.full_arms;
+    if (full_arms.empty()) {
+      for (const Arm& arm : experiment.arms) full_arms.push_back(arm.name);
     }
     list.push_back({{"name", experiment.name},
                     {"summary", experiment.summary},
                     {"paper", experiment.paper},
                     {"arms", arms},
                     {"varied", experiment.varied},
-                    {"gpu_arms", gpu_arms}});
+                    {"full_arms", full_arms}});
   }
   return list;
 }

@@ -12,11 +12,22 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/runner/present.hpp"
 #include "experiments/runner/summarise.hpp"
+#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The current name of an experiment, and its earlier ones.
+std::vector<std::string> names_of(const Experiment& experiment) {
+  std::vector<std::string> names{experiment.name};
+  for (const RenamedEntry& entry : renamed_table) {
+    if (entry.kind == NameKind::experiment && entry.current == experiment.name)
+      names.emplace_back(entry.earlier);
+  }
+  return names;
+}
 
 /// Folders DIR/<experiment> in or at `folder`, in the order of the experiment table.
 std::vector<std::pair<const Experiment*, fs::path>> experiments_in(const fs::path& folder) {
@@ -24,9 +35,12 @@ std::vector<std::pair<const Experiment*, fs::path>> experiments_in(const fs::pat
   std::vector<std::pair<const Experiment*, fs::path>> found;
   const fs::path absolute = fs::weakly_canonical(folder);
   for (const Experiment& experiment : experiment_table()) {
-    const bool is_it = absolute.filename() == experiment.name;
-    const fs::path path = is_it ? folder : folder / experiment.name;
-    if (fs::is_directory(path)) found.emplace_back(&experiment, path);
+    for (const std::string& name : names_of(experiment)) {
+      const fs::path path = absolute.filename() == name ? folder : folder / name;
+      if (!fs::is_directory(path)) continue;
+      if (name != experiment.name) note_renamed(name, experiment.name);
+      found.emplace_back(&experiment, path);
+    }
   }
   if (found.empty()) {
     throw InvalidArgument(printable(folder) +

@@ -12,6 +12,7 @@
 #include "experiments/runner/runner.hpp"
 #include "experiments/runner/settings.hpp"
 #include "experiments/runner/summarise.hpp"
+#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 struct Options {
   RunRequest request;
   std::vector<std::string> assignments;
-  std::string experiment, device, data, scale = "cpu";
+  std::string experiment, device, data, size = "small";
   int threads = 0;
 };
 
@@ -36,8 +37,9 @@ void run(Options& options) {
   set_thread_count(options.threads > 0 ? options.threads
                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   options.request.settings = settings_of(options);
-  options.request.scale = parse_enum<RunScale>("scale", options.scale);
-  const Experiment& experiment = find_in_table("experiment", options.experiment, experiment_table());
+  options.request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
+  const Experiment& experiment =
+      find_in_table("experiment", current_name(NameKind::experiment, options.experiment), experiment_table());
   run_experiment(experiment, options.request);
   std::cout << to_table(experiment, summarise(experiment, options.request.out / experiment.name));
 }
@@ -57,9 +59,16 @@ void add_run_command(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
   command
-      ->add_option("--scale", options->scale,
-                   "cpu; gpu: the paper's millions of positions; smoke: seconds, to see that it runs")
+      ->add_option("--size", options->size,
+                   "small; full: the paper's millions of positions; smoke: seconds, to see that it runs")
       ->capture_default_str();
+  command
+      ->add_option_function<std::string>("--scale",
+                                         [options](const std::string& size) {
+                                           note_renamed("--scale", "--size");
+                                           options->size = size;
+                                         })
+      ->group("");  // not in --help
   command->add_option("--out", request.out, "where results go")->capture_default_str();
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");

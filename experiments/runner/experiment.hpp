@@ -19,7 +19,7 @@ struct Arm {
   std::string name;
   std::string summary;
   Settings settings;
-  Settings gpu_settings{};  ///< what differs at the scale of a GPU, over the experiment's
+  Settings full_settings{};  ///< what differs at full size, over the experiment's
 };
 
 /// An arm's results over its seeds. `mean`, `low` and `high` (a 95 % interval, from two seeds on) are over
@@ -91,30 +91,30 @@ struct ExperimentSummary {
 };
 
 /// How large the networks, batches and images of an experiment are.
-enum class RunScale : std::uint8_t {
-  cpu,  ///< minutes on two cores: where the paper's losses average over millions of positions, `loss_weight`
-        ///< stands for them
-  gpu,  ///< as many real positions, on one data-center GPU
+enum class RunSize : std::uint8_t {
+  small,  ///< minutes on two cores: where the paper's losses average over millions of positions,
+          ///< `loss_weight` stands for them
+  full,   ///< as many real positions, on one data-center GPU
   smoke,  ///< seconds, to see that everything runs: the results mean nothing
 };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<RunScale>{"cpu", "gpu", "smoke"};
+inline constexpr std::array<std::string_view, 3> enum_names<RunSize>{"small", "full", "smoke"};
 
 struct Experiment {
   std::string name;
   std::string summary;
   std::string paper;  ///< what "Mixed Precision Training" reports, and where
   ReportedMetric metric{};
-  Settings settings;        ///< of every arm
-  Settings gpu_settings{};  ///< what differs at the scale of a GPU, over the arms' own
-  std::string varied;       ///< the key that the arms differ in; it cannot be set
+  Settings settings;         ///< of every arm
+  Settings full_settings{};  ///< what differs at full size, over the arms' own
+  std::string varied;        ///< the key that the arms differ in; it cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
   /// What --quick runs; empty: all arms.
   std::vector<std::string> quick_arms{};
-  /// What --scale gpu runs: FP32, mixed precision, and what does harm; empty: all arms.
-  std::vector<std::string> gpu_arms{};
+  /// What --size full runs: FP32, mixed precision, and what does harm; empty: all arms.
+  std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;

@@ -29,22 +29,22 @@ struct Request {
   const Experiment& experiment;
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
-  RunScale scale;
+  RunSize size;
   Settings settings;  ///< what the user does
 };
 
 /// Sizes at which every experiment takes seconds.
 const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},           {"warmup_steps", "1"},
-                              {"canvas", "40"},         {"vocabulary", "200"},    {"sequence_length", "8"},
+                              {"image_size", "40"},     {"vocabulary", "200"},    {"sequence_length", "8"},
                               {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
                               {"observe_every", "2"},   {"checkpoint_every", "2"}};
 
-/// What the scale changes in an arm.
-Settings scale_settings(const Experiment& experiment, const Arm& arm, RunScale scale) {
-  if (scale == RunScale::cpu) return {};
-  if (scale == RunScale::smoke) return smoke_settings;
-  Settings settings = experiment.gpu_settings;
-  settings.insert(settings.end(), arm.gpu_settings.begin(), arm.gpu_settings.end());
+/// Settings of an arm that a size changes.
+Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {
+  if (size == RunSize::small) return {};
+  if (size == RunSize::smoke) return smoke_settings;
+  Settings settings = experiment.full_settings;
+  settings.insert(settings.end(), arm.full_settings.begin(), arm.full_settings.end());
   return settings;
 }
 
@@ -66,7 +66,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
   for (const std::string& name : request.arms) {
     arms.push_back(find_in_table("arm of " + experiment.name, name, experiment.arms).name);
   }
-  if (arms.empty() && request.scale == RunScale::gpu) arms = experiment.gpu_arms;
+  if (arms.empty() && request.size == RunSize::full) arms = experiment.full_arms;
   if (arms.empty() && request.quick) arms = experiment.quick_arms;
   if (arms.empty()) {
     for (const Arm& arm : experiment.arms) arms.push_back(arm.name);
@@ -75,7 +75,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
 }
 
 Request settle(const Experiment& experiment, const RunRequest& request) {
-  Request settled{experiment, arms_of(request, experiment), seeds_of(request), request.scale, {}};
+  Request settled{experiment, arms_of(request, experiment), seeds_of(request), request.size, {}};
   if (!request.config.empty()) {
     SettingsFile file = read_settings_file(request.config);
     if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
@@ -92,8 +92,8 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
 
 TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t seed) {
   TrainConfig config;
-  const Settings of_scale = scale_settings(request.experiment, arm, request.scale);
-  for (const Settings& settings : {request.experiment.settings, arm.settings, of_scale}) {
+  const Settings of_size = size_settings(request.experiment, arm, request.size);
+  for (const Settings& settings : {request.experiment.settings, arm.settings, of_size}) {
     for (const auto& [key, value] : settings) set_field(config, key, value);
   }
   const std::string fixed = get_field(config, request.experiment.varied);
@@ -152,8 +152,8 @@ std::string progress_text(const RunProgress& progress) {
 void run_experiment(const Experiment& experiment, const RunRequest& request) {
   const Request settled = settle(experiment, request);
   const std::vector<PlannedRun> runs = plan(settled, request);
-  if (request.scale == RunScale::smoke)
-    fmt::print(stderr, "note: --scale smoke: a few steps at tiny sizes, so the results mean nothing\n");
+  if (request.size == RunSize::smoke)
+    fmt::print(stderr, "note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n");
   std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {

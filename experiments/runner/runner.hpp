@@ -15,7 +15,7 @@ struct RunRequest {
   std::filesystem::path out = "results";
   Settings settings;             ///< --set, in order
   std::filesystem::path config;  ///< empty, a config.json of an earlier run, or TOML
-  RunScale scale = RunScale::cpu;
+  RunSize size = RunSize::small;
   bool quick = false;
   bool resume = false;
 };

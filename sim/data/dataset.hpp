@@ -28,7 +28,7 @@ struct Batch {
 /// What a data set is made from; each takes what it knows.
 struct DatasetSpec {
   std::filesystem::path data{};       ///< file or folder; empty: where its package puts it
-  std::int64_t canvas = 64;           ///< height and width of composed scenes, pixels
+  std::int64_t image_size = 64;       ///< height and width of composed scenes, pixels
   std::int64_t vocabulary = 4096;     ///< tokens of a text: its most frequent words, and one for the rest
   std::int64_t sequence_length = 32;  ///< tokens per example
 

@@ -7,8 +7,8 @@
 
 namespace halfscope {
 
-/// Images (batch, canvas, canvas, 1) and boxes labelled with their item's class, 0 to 9; 3000 train and 200
-/// test scenes. Throws InvalidArgument as `Scenes` does.
+/// Images (batch, image_size, image_size, 1) and boxes labelled with their item's class, 0 to 9; 3000 train
+/// and 200 test scenes. Throws InvalidArgument as `Scenes` does.
 [[nodiscard]] std::unique_ptr<Dataset> open_detection_scenes(const DatasetSpec& spec);
 
 }  // namespace halfscope

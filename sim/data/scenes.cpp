@@ -12,8 +12,8 @@ namespace halfscope {
 namespace {
 
 constexpr std::int64_t smallest_item = 20, largest_item = 36, largest_overlap = 4;
-/// Of a canvas of this side, and in proportion to its area of a larger one.
-constexpr std::int64_t usual_canvas = 64, most_items = 3, placement_attempts = 30;
+/// Of a image_size of this side, and in proportion to its area of a larger one.
+constexpr std::int64_t usual_size = 64, most_items = 3, placement_attempts = 30;
 constexpr float noise_deviation = 0.05f, label_threshold = 0.15f, input_gain = 2.0f;
 
 struct PlacedItem {
@@ -55,9 +55,9 @@ Sample sample(std::int64_t i, std::int64_t from, std::int64_t to) {
   return {low, std::min(low + 1, from - 1), inside - static_cast<float>(low)};
 }
 
-/// How many times a canvas holds the usual one, at least once.
-std::int64_t crowd(std::int64_t canvas) {
-  return std::max<std::int64_t>(1, canvas * canvas / (usual_canvas * usual_canvas));
+/// How many times a image_size holds the usual one, at least once.
+std::int64_t crowd(std::int64_t image_size) {
+  return std::max<std::int64_t>(1, image_size * image_size / (usual_size * usual_size));
 }
 
 struct ItemShape {
@@ -76,14 +76,14 @@ float brightness(const PlacedItem& item, const ItemShape& shape, const Sample& r
   return low + row.share * (high - low);
 }
 
-/// Paints the item over pixels (canvas, canvas); `labels` may be null.
-void paint(const PlacedItem& item, const ItemShape& shape, std::int64_t canvas, float* pixels,
+/// Paints the item over pixels (image_size, image_size); `labels` may be null.
+void paint(const PlacedItem& item, const ItemShape& shape, std::int64_t image_size, float* pixels,
            std::int32_t* labels) {
   for (std::int64_t r = 0; r < item.side; ++r) {
     const Sample row = sample(r, shape.height, item.side);
     for (std::int64_t c = 0; c < item.side; ++c) {
       const float value = brightness(item, shape, row, sample(c, shape.width, item.side));
-      const std::int64_t at = (item.top + r) * canvas + item.left + c;
+      const std::int64_t at = (item.top + r) * image_size + item.left + c;
       if (!(value > pixels[at])) continue;
       pixels[at] = value;
       if (labels != nullptr && value > label_threshold) labels[at] = item.label + 1;
@@ -101,10 +101,10 @@ void add_noise(const RandomStream& stream, std::span<float> pixels) {
 }
 
 std::array<LabelledImages, 2> read_items(const DatasetSpec& spec, const std::string& owner) {
-  if (spec.canvas < largest_item) {
+  if (spec.image_size < largest_item) {
     throw InvalidArgument(
-        fmt::format("{}: a canvas of {} pixels is smaller than an item; give canvas {} or more", owner,
-                    spec.canvas, largest_item));
+        fmt::format("{}: a image_size of {} pixels is smaller than an item; give image_size {} or more",
+                    owner, spec.image_size, largest_item));
   }
   try {
     return read_fashion_mnist(spec.data);
@@ -121,7 +121,7 @@ struct Scenes::Layout {
 };
 
 Scenes::Scenes(const DatasetSpec& spec, std::string owner)
-    : items_(read_items(spec, owner)), canvas_(spec.canvas), owner_(std::move(owner)) {}
+    : items_(read_items(spec, owner)), image_size_(spec.image_size), owner_(std::move(owner)) {}
 
 Scenes::Layout Scenes::layout(Split split, std::int64_t index) const {
   if (index < 0 || index >= size(split)) {
@@ -132,11 +132,11 @@ Scenes::Layout Scenes::layout(Split split, std::int64_t index) const {
   const std::int64_t image = source.images.shape[1] * source.images.shape[2];
   Draws draws{{.step = static_cast<std::uint32_t>(index), .site = site("layout", split)}};
   Layout scene{index, {}};
-  const std::int64_t wanted = crowd(canvas_) * (1 + draws.below(most_items));
-  for (std::int64_t attempt = 0; attempt < crowd(canvas_) * placement_attempts; ++attempt) {
+  const std::int64_t wanted = crowd(image_size_) * (1 + draws.below(most_items));
+  for (std::int64_t attempt = 0; attempt < crowd(image_size_) * placement_attempts; ++attempt) {
     const std::int64_t example = draws.below(source.labels.shape[0]);
     const std::int64_t side = smallest_item + draws.below(largest_item - smallest_item + 1);
-    const std::int64_t top = draws.below(canvas_ - side + 1), left = draws.below(canvas_ - side + 1);
+    const std::int64_t top = draws.below(image_size_ - side + 1), left = draws.below(image_size_ - side + 1);
     const PlacedItem item{source.images.values.data() + example * image,
                           source.labels.values[static_cast<std::size_t>(example)], top, left, side};
     const auto fits = [&](const PlacedItem& other) { return overlap(item, other) <= largest_overlap; };
@@ -153,8 +153,8 @@ std::vector<Scenes::Layout> Scenes::layouts(Split split, std::span<const std::in
 }
 
 Batch Scenes::compose(Split split, std::span<const Layout> layouts) const {
-  Batch batch{.inputs = Array({static_cast<std::int64_t>(layouts.size()), canvas_, canvas_, 1})};
-  const auto pixels = static_cast<std::size_t>(canvas_ * canvas_);
+  Batch batch{.inputs = Array({static_cast<std::int64_t>(layouts.size()), image_size_, image_size_, 1})};
+  const auto pixels = static_cast<std::size_t>(image_size_ * image_size_);
   batch.labels.assign(batch.inputs.size(), 0);
   const IdxArray& images = items_.at(static_cast<std::size_t>(split)).images;
   const ItemShape shape{images.shape[1], images.shape[2]};
@@ -165,7 +165,7 @@ Batch Scenes::compose(Split split, std::span<const Layout> layouts) const {
     const std::span<float> image = batch.inputs.values().subspan(first, pixels);
     std::fill(image.begin(), image.end(), 0.0f);
     for (const PlacedItem& item : scene.items) {
-      paint(item, shape, canvas_, image.data(), batch.labels.data() + first);
+      paint(item, shape, image_size_, image.data(), batch.labels.data() + first);
     }
     // The scene is in the key, since the polar method's attempts count the step.
     add_noise({.seed = static_cast<std::uint64_t>(scene.index), .site = noise}, image);

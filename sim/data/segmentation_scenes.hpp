@@ -7,8 +7,8 @@
 
 namespace halfscope {
 
-/// Images (batch, canvas, canvas, 1) and labels (batch, canvas, canvas): 0 is the background, else 1 + the
-/// item's class; 3000 train and 200 test scenes. Throws InvalidArgument as `Scenes` does.
+/// Images (batch, image_size, image_size, 1) and labels (batch, image_size, image_size): 0 is the background,
+/// else 1 + the item's class; 3000 train and 200 test scenes. Throws InvalidArgument as `Scenes` does.
 [[nodiscard]] std::unique_ptr<Dataset> open_segmentation_scenes(const DatasetSpec& spec);
 
 }  // namespace halfscope

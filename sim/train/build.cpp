@@ -43,7 +43,7 @@ void for_each_name(std::string_view names, Visit&& visit) {
 
 DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.data = config.data,
-          .canvas = config.canvas,
+          .image_size = config.image_size,
           .vocabulary = config.vocabulary,
           .sequence_length = config.sequence_length};
 }

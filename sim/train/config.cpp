@@ -15,6 +15,7 @@
 
 #include "sim/train/build.hpp"
 #include "sim/train/field_checks.hpp"
+#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -67,7 +68,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("model", c.model, check_model, "see 'list models'");
   visit("dataset", c.dataset, check_dataset, "see 'list datasets'");
   visit("data", c.data, any_text, "the data set's file or folder; empty: where its package puts it");
-  visit("canvas", c.canvas, FieldRange{1, 4096}, "height and width of composed scenes, pixels");
+  visit("image_size", c.image_size, FieldRange{1, 4096}, "height and width of composed scenes, pixels");
   visit("vocabulary", c.vocabulary, FieldRange{2, 1e6},
         "tokens of a text: its most frequent words, and one for the rest");
   visit("sequence_length", c.sequence_length, FieldRange{1, 4096}, "tokens per example of a text");
@@ -106,9 +107,9 @@ void visit_fields(Config& c, Visit&& visit) {
         "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
   visit("observe_roles", c.observe_roles, check_roles,
-        "all or roles separated by commas: whose tensors gradient_underflow counts");
+        "all or roles separated by commas: whose tensors cast_statistics counts");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
-  visit("shadow_every", c.shadow_every, interval,
+  visit("fp32_reference_every", c.fp32_reference_every, interval,
         "steps between comparisons with the same step in FP32; 0: never");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
@@ -128,7 +129,7 @@ const ScalerOptionEntry* find_option(std::string_view key) {
 
 /// "scaler" is what users of other frameworks look for.
 std::string_view field_called(std::string_view key) {
-  return key == "scaler" ? "loss_scale" : key;
+  return key == "scaler" ? "loss_scale" : current_name(NameKind::setting, key);
 }
 
 /// The role settings of a config, in the order of the enum.
@@ -147,7 +148,7 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
   bool found = false;
   visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
     if (name != field_called(key)) return;
-    parse_field(key, value, member, rule);
+    parse_field(key, current_value(name, value), member, rule);
     found = true;
   });
   if (!found) throw InvalidArgument(unknown_name("key", key, field_names()));
@@ -199,7 +200,7 @@ PrecisionPolicy resolve_policy(const TrainConfig& config) {
 Execution execution_of(const TrainConfig& config) {
   const auto execution = parse_enum<Execution>("execution", config.execution);
   const PrecisionPolicy policy = resolve_policy(config);
-  if (execution == Execution::emulated && policy.products.order == AccumulateOrder::fast) {
+  if (execution == Execution::emulated && policy.products.order == AccumulateOrder::cublas) {
     throw InvalidArgument("accumulate = " + to_string(policy.products) +
                           " has no order that could be emulated; give execution = native, or another model");
   }

@@ -23,7 +23,7 @@ struct TrainConfig {
   std::string model = "cnn_bn";
   std::string dataset = "fashion_mnist";
   std::string data{};
-  std::int64_t canvas = 64;
+  std::int64_t image_size = 64;
   std::int64_t vocabulary = 4096;
   std::int64_t sequence_length = 32;
   std::int64_t embedding_size = 64;
@@ -59,7 +59,7 @@ struct TrainConfig {
   std::string trackers = "all";
   std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
-  std::int64_t shadow_every = 0;
+  std::int64_t fp32_reference_every = 0;
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;
 };

@@ -111,8 +111,8 @@ Json to_json(const Fp32Comparison& record) {
           {"cosine", number(record.cosine)}};
 }
 
-std::vector<Fp32Comparison> shadow(const PrecisionPolicy& policy, std::uint64_t seed,
-                                   const StepContext& context, const RepeatStep& repeat) {
+std::vector<Fp32Comparison> compare_with_fp32(const PrecisionPolicy& policy, std::uint64_t seed,
+                                              const StepContext& context, const RepeatStep& repeat) {
   std::map<PartKey, std::vector<float>> exact;
   run_with(std::make_unique<Keeper>(exact), fp32_policy(), seed, {.step = context.step}, repeat);
   Comparer::Result result;

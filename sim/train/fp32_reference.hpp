@@ -1,4 +1,4 @@
-// The shadow run: a step computed again in FP32, and how far the run's own tensors are from it.
+// The FP32 reference: a step computed again in FP32, and how far the run's own tensors are from it.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ using RepeatStep = std::function<void(Caster& caster, double loss_scale)>;
 /// Activations and both kinds of gradients under `policy` at `context`'s loss scale, compared with FP32 at
 /// scale 1, in the order of execution. Both computations start from the same master weights and batch: what
 /// is seen is the rounding of this step alone, not how far two trainings have drifted apart.
-[[nodiscard]] std::vector<Fp32Comparison> shadow(const PrecisionPolicy& policy, std::uint64_t seed,
-                                                 const StepContext& context, const RepeatStep& repeat);
+[[nodiscard]] std::vector<Fp32Comparison> compare_with_fp32(const PrecisionPolicy& policy, std::uint64_t seed,
+                                                            const StepContext& context,
+                                                            const RepeatStep& repeat);
 
 }  // namespace halfscope

@@ -110,7 +110,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"learning_rate", record.learning_rate}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
-  if (!record.shadow.empty()) json["shadow"] = list_of(record.shadow);
+  if (!record.fp32_reference.empty()) json["fp32_reference"] = list_of(record.fp32_reference);
   if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);
   if (record.observations) {
     json["tensors"] = list_of(record.observations->tensors);

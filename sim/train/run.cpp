@@ -135,7 +135,7 @@ class Run {
     json["lint"] = Json::array();
     for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
     // A library's sums have an order of their own, which changes with its version and the GPU.
-    json["deterministic"] = resolve_policy(config_).products.order != AccumulateOrder::fast;
+    json["deterministic"] = resolve_policy(config_).products.order != AccumulateOrder::cublas;
     json["peak_device_bytes"] = peak_bytes_ == 0 ? Json() : Json(peak_bytes_);
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));

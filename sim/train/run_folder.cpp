@@ -8,6 +8,7 @@
 #include <halfscope/io/file.hpp>
 
 #include "sim/train/environment.hpp"
+#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -73,9 +74,9 @@ void RunFolder::begin(const TrainConfig& config) const {
 }
 
 void RunFolder::check_same(const TrainConfig& config) const {
-  const Json stored = read_json(path_ / "config.json");
-  check_format_version(stored, path_ / "config.json");
-  const Json wanted = config_json(config);
+  const Json file = read_json(path_ / "config.json");
+  check_format_version(file, path_ / "config.json");
+  const Json stored = with_current_names(file), wanted = config_json(config);
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
     if (found != stored.end() && *found == value) continue;

@@ -104,9 +104,10 @@ StepRecord Trainer::step() {
       .execution = execution_};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
   const StepScalars numbers = run_passes(context, batch, record);
-  if (is_due(config_.shadow_every, record.step)) {
-    record.shadow = shadow(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
-                           [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+  if (is_due(config_.fp32_reference_every, record.step)) {
+    record.fp32_reference =
+        compare_with_fp32(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
+                          [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
   }
   record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
   const bool finite = !record.gradients || record.gradients->finite;

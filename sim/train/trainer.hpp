@@ -35,7 +35,7 @@ struct StepRecord {
   bool diverged = false;  ///< an infinity or a NaN has reached the master weights
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
-  std::vector<Fp32Comparison> shadow{};  ///< on every shadow_every-th step and on the first
+  std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
 };
 
 struct Evaluation {

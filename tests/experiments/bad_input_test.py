@@ -94,9 +94,9 @@ class BadInput(WithFolder):
         for experiment, model, dataset in (("detection-loss-scale", "ssd", "detection_scenes"),
                                            ("segmentation-loss-scale", "unet", "segmentation_scenes")):
             with self.subTest(experiment):
-                self.refuse(*self.scene_words(experiment, "--set", "canvas=32"), says=[dataset, "32", "36 or more"])
-                self.refuse(*self.scene_words(experiment, "--set", "canvas=44"), says=[model, "multiples of 8", "44"])
-                self.refuse(*self.scene_words(experiment, "--set", "canvas=0"), says=["canvas", "from 1 to"])
+                self.refuse(*self.scene_words(experiment, "--set", "image_size=32"), says=[dataset, "32", "36 or more"])
+                self.refuse(*self.scene_words(experiment, "--set", "image_size=44"), says=[model, "multiples of 8", "44"])
+                self.refuse(*self.scene_words(experiment, "--set", "image_size=0"), says=["image_size", "from 1 to"])
                 self.refuse(*self.scene_words(experiment, "--set", f"data={self.folder}/nowhere"),
                             says=[dataset, "nowhere", "dataset-fashion-mnist"])
                 self.refuse(*self.scene_words(experiment, "--set", "batch=3001"), says=["3001", "3000"])
@@ -117,7 +117,7 @@ class BadInput(WithFolder):
 
     def test_scenes_of_a_small_canvas(self):
         for experiment in ("detection-loss-scale", "segmentation-loss-scale"):
-            self.run_ok(*self.scene_words(experiment, "--set", "canvas=40"))
+            self.run_ok(*self.scene_words(experiment, "--set", "image_size=40"))
             summary = json.loads((self.folder / "out" / experiment / "fp32/seed0/summary.json").read_text())
             self.assertFalse(summary["diverged"])
 

@@ -92,9 +92,9 @@ class LossScale(WithFolder):
         self.assertEqual({json.loads(line)["scale"] for line in run.read_text().splitlines()}, {262144})
 
     def test_reductions_have_their_table(self):
-        self.run_ok("run", "reductions", "--data", self.data, "--out", self.folder / "out", "--quick", "--arms",
+        self.run_ok("run", "accumulation-error", "--data", self.data, "--out", self.folder / "out", "--quick", "--arms",
                     "fp32,tensor_core_hopper", "--set", "steps=2", "--set", "batch=16", "--threads", "1")
-        rows = self.report("out", "reductions")["accumulation"]
+        rows = self.report("out", "accumulation-error")["accumulation"]
         found = {(row["terms"], row["model"], row["count"]): row for row in rows}
         self.assertEqual(len(found), len(rows))
         stuck = found["sums of uniform numbers", "fp16_sequential", 65536]

@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rehearse(data: Path, out: Path, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, ROOT / "tools/gpu-check", "--results", "--scale", "smoke", "--device", "cpu"]
+    command = [sys.executable, ROOT / "tools/gpu-check", "--results", "--size", "smoke", "--device", "cpu"]
     command += ["--build", PROGRAM.parent, "--out", out, "--data", data / "images", "--text", data / "text.txt", *words]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=500)
 
@@ -46,7 +46,7 @@ def records(out: Path) -> dict[str, bytes]:
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One seed of the master copy and of an experiment on both kinds of data, in one call."""
     out = tmp_path_factory.mktemp("whole") / "out"
-    done = rehearse(data, out, "--experiments", "master-copy,no-harm", "--seeds", "1", "--seconds", "400")
+    done = rehearse(data, out, "--experiments", "master-copy,negative-controls", "--seeds", "1", "--seconds", "400")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 experiments recorded" in done.stdout
     return out
@@ -54,7 +54,7 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_arms_are_run_and_recorded(whole: Path) -> None:
     listed = json.loads(subprocess.run([PROGRAM, "list", "experiments", "--json"], capture_output=True, check=True).stdout)
-    planned = {entry["name"]: entry["gpu_arms"] for entry in listed["experiments"]}
+    planned = {entry["name"]: entry["full_arms"] for entry in listed["experiments"]}
     assert {"fp32", "fp16_mixed", "fp16_s1"} <= set(planned["master-copy"])
     summary = json.loads((whole / "gpu-check.json").read_text())
     assert (summary["scale"], summary["device"]) == ("smoke", None)
@@ -74,7 +74,7 @@ def test_a_record_is_small_and_names_nothing_of_this_machine(whole: Path) -> Non
     assert sum(path.stat().st_size for path in files) < 3_000_000
     folders = (str(whole), str(whole.parents[1]))
     assert [path for path in files if any(folder in path.read_text() for folder in folders)] == []
-    config = json.loads((whole / "recorded/no-harm/language_model_fp32/seed0/config.json").read_text())
+    config = json.loads((whole / "recorded/negative-controls/language_model_fp32/seed0/config.json").read_text())
     assert (config["data"], config["steps"]) == ("data/text.txt", 4)
     assert not list(whole.glob("*/*/seed*/checkpoint/*.safetensors"))
 
@@ -97,7 +97,7 @@ def test_a_call_that_runs_out_of_time_is_continued(data: Path, whole: Path, tmp_
 
 def test_what_is_done_is_not_run_again(data: Path, whole: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.glob("*/*/seed*/*")}
-    done = rehearse(data, whole, "--experiments", "master-copy,no-harm", "--seeds", "1")
+    done = rehearse(data, whole, "--experiments", "master-copy,negative-controls", "--seeds", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {path: path.stat().st_mtime_ns for path in whole.glob("*/*/seed*/*")} == before
 
@@ -132,7 +132,7 @@ def test_a_recorded_folder_is_a_column_in_notebooks_and_a_table_in_the_readme(wh
 def test_requests_that_are_wrong_are_refused(tmp_path: Path) -> None:
     for words, says in (
         (["--experiments", "nothing"], "no experiment 'nothing'; there are master-copy"),
-        (["--scale", "huge"], "invalid choice: 'huge'"),
+        (["--size", "huge"], "invalid choice: 'huge'"),
         (["--seconds", "soon"], "invalid float value: 'soon'"),
     ):
         done = rehearse(tmp_path, tmp_path / "out", *words)

@@ -27,7 +27,7 @@ esac
 
 QUICK = (
     "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep",
-    "scaler-comparison", "dose", "no-harm", "batchnorm-reduction", "softmax-reduction",
+    "scaler-comparison", "dose", "negative-controls", "batchnorm-reduction", "softmax-reduction",
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
     assert result.returncode == 0, result.stderr
     runs = [line.split()[2:] for line in tree.log() if line.startswith("halfscope run")]
     given = {name: " ".join(rest) for name, *rest in runs}
-    for mixed in ("scaler-comparison", "no-harm"):
+    for mixed in ("scaler-comparison", "negative-controls"):
         assert mixed not in given and f"leaving out {mixed}" in result.stdout
     for name, options in given.items():
         text = name in ("language-model-loss-scale", "dose", "softmax-reduction")

@@ -42,7 +42,7 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
              {"accumulate = 'fp16_pairwise'", "not in fp16_pairwise"});
   check_says(message("accumulate", "tensor_core(hoper)"), {"did you mean 'hopper'"});
   check_says(message("reduce", "tensor_core(hopper)@bn*"), {"adds up matrix products"});
-  check_says(message("trackers", "update_los"), {"did you mean 'update_loss'"});
+  check_says(message("trackers", "update_los"), {"did you mean 'lost_updates'"});
   check_says(message("optimizer_state", "fp16/stochastic"), {"stochastically"});
   CHECK(to_json(config) == to_json(TrainConfig{}));
 }

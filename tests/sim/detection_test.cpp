@@ -129,7 +129,7 @@ std::vector<std::int32_t> naive_match(std::span<const Box> anchors, std::span<co
   return match;
 }
 
-TEST_CASE("anchors of a large canvas match as every anchor with every box does", "[detection]") {
+TEST_CASE("anchors of a large image_size match as every anchor with every box does", "[detection]") {
   const std::vector<Box> anchors =
       make_anchors(std::array{AnchorGrid{40, 48, 4, {20, 24, 28}}, AnchorGrid{20, 24, 8, {24, 30, 36}}});
   const std::vector<float> u = uniform_floats(3 * 60, 0, 1, 5);

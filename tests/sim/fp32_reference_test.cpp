@@ -1,4 +1,4 @@
-// The shadow run: errors that are known, none where there is nothing to round, and no number changed.
+// The FP32 reference: errors that are known, none where there is nothing to round, and no number changed.
 #include "sim/train/fp32_reference.hpp"
 
 #include <cmath>
@@ -22,7 +22,7 @@ TrainConfig config_with(const std::string& policy, const std::string& loss_scale
           .loss_scale = loss_scale,
           .trackers = "none",
           .observe_every = 0,
-          .shadow_every = 3};
+          .fp32_reference_every = 3};
 }
 
 const Fp32Comparison* find(const std::vector<Fp32Comparison>& records, const std::string& tensor, Role role) {
@@ -32,7 +32,7 @@ const Fp32Comparison* find(const std::vector<Fp32Comparison>& records, const std
   return nullptr;
 }
 
-TEST_CASE("a shadow of casts alone has the error of the casts", "[shadow]") {
+TEST_CASE("an FP32 reference of casts alone has the error of the casts", "[fp32_reference]") {
   // 1 + 2^-11 is 1 in FP16, 2^-26 is 0; 3 and 4 stay. A gradient carries a scale of 4.
   const std::vector<float> values{1.0f + 0x1p-11f, 3.0f, 4.0f, 0x1p-26f};
   const std::vector<double> rounded{1, 3, 4, 0};
@@ -49,7 +49,7 @@ TEST_CASE("a shadow of casts alone has the error of the casts", "[shadow]") {
     caster.cast(zero, "nothing", Role::activation);
     caster.cast(activation, "w", Role::weight);
   };
-  const auto records = shadow(fp16_mixed_policy(), 0, {.step = 1, .loss_scale = 4}, step);
+  const auto records = compare_with_fp32(fp16_mixed_policy(), 0, {.step = 1, .loss_scale = 4}, step);
   REQUIRE(records.size() == 4);  // weights are not compared
   double error = 0, exact = 0, own = 0, product = 0;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -70,51 +70,51 @@ TEST_CASE("a shadow of casts alone has the error of the casts", "[shadow]") {
   CHECK_FALSE(find(records, "nothing", Role::activation)->relative_error);
 }
 
-TEST_CASE("the shadow of an FP32 run is itself", "[shadow]") {
+TEST_CASE("the FP32 reference of an FP32 run is itself", "[fp32_reference]") {
   Trainer trainer(config_with("fp32", "1024"), small);
   const StepRecord record = trainer.step();
-  CHECK(record.shadow.size() > 10);
-  for (const Fp32Comparison& entry : record.shadow) {
+  CHECK(record.fp32_reference.size() > 10);
+  for (const Fp32Comparison& entry : record.fp32_reference) {
     INFO(entry.tensor << " " << name_of(entry.role));
     CHECK(entry.relative_error.value_or(0) == 0);
     CHECK(entry.cosine.value_or(1) == Approx(1).epsilon(1e-12));
   }
 }
 
-TEST_CASE("mixed precision strays from its shadow by FP16's precision, more without a loss scale",
-          "[shadow]") {
+TEST_CASE("mixed precision strays from its FP32 reference by FP16's precision, more without a loss scale",
+          "[fp32_reference]") {
   const auto weight_error = [](const char* scale) {
     TrainConfig config = config_with("fp16_mixed", scale);
     config.loss_weight = 0x1p-16;
     Trainer trainer(config, small);
     const StepRecord record = trainer.step();
-    const Fp32Comparison* input = find(record.shadow, "input", Role::activation);
+    const Fp32Comparison* input = find(record.fp32_reference, "input", Role::activation);
     REQUIRE(input != nullptr);
     CHECK(input->relative_error.value() > 0x1p-14);
     CHECK(input->relative_error.value() < 0x1p-11);  // half a unit in the last place at most
-    return find(record.shadow, "fc1.weight", Role::weight_gradient)->relative_error.value_or(1);
+    return find(record.fp32_reference, "fc1.weight", Role::weight_gradient)->relative_error.value_or(1);
   };
   CHECK(weight_error("65536") < 0.02);
   CHECK(weight_error("1") > 0.2);
 }
 
 TEST_CASE("fp32_references come when they are due, change no number and do not depend on threads",
-          "[shadow]") {
+          "[fp32_reference]") {
   TrainConfig config = config_with("fp16_mixed", "1024"), without = config;
-  without.shadow_every = 0;
+  without.fp32_reference_every = 0;
   Trainer one(config, small), two(config, small), plain(without, small);
   for (std::int64_t step = 1; step <= 6; ++step) {
     const StepRecord record = one.step();
-    CHECK(record.shadow.empty() == (step != 1 && step != 3 && step != 6));
+    CHECK(record.fp32_reference.empty() == (step != 1 && step != 3 && step != 6));
     CHECK(record.loss == plain.step().loss);
     set_thread_count(2);
     const StepRecord threaded = two.step();
     set_thread_count(1);
-    REQUIRE(record.shadow.size() == threaded.shadow.size());
-    for (std::size_t i = 0; i < record.shadow.size(); ++i) {
-      CHECK(record.shadow[i].tensor == threaded.shadow[i].tensor);
-      CHECK(record.shadow[i].relative_error == threaded.shadow[i].relative_error);
-      CHECK(record.shadow[i].cosine == threaded.shadow[i].cosine);
+    REQUIRE(record.fp32_reference.size() == threaded.fp32_reference.size());
+    for (std::size_t i = 0; i < record.fp32_reference.size(); ++i) {
+      CHECK(record.fp32_reference[i].tensor == threaded.fp32_reference[i].tensor);
+      CHECK(record.fp32_reference[i].relative_error == threaded.fp32_reference[i].relative_error);
+      CHECK(record.fp32_reference[i].cosine == threaded.fp32_reference[i].cosine);
     }
   }
   CHECK(one.evaluate().loss == plain.evaluate().loss);

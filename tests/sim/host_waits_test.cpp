@@ -74,7 +74,7 @@ TEST_CASE("a step that everything watches waits for the device twice", "[trainer
 TEST_CASE("a skipped step waits for its weights where others wait for their update", "[trainer][cuda]") {
   if (!can_use_device()) return;
   TrainConfig config = watched("cnn_bn");
-  config.trackers = "gradient_underflow,reduction_overflow,update_loss";
+  config.trackers = "cast_statistics,reduction_overflow,lost_updates";
   config.loss_scale = "dynamic";
   config.scaler_options = {{"initial_scale", 0x1p60}};
   const Step step = third_step(config, SmallDataset{});

@@ -202,7 +202,7 @@ TEST_CASE("training under the layer-wise scale flushes fewer gradients than with
     TrainConfig config{
         .steps = 5, .batch = 32, .policy = "fp16_mixed", .loss_scale = scaler, .observe_every = 1};
     config.loss_weight = 1e-3;
-    config.trackers = "gradient_underflow";
+    config.trackers = "cast_statistics";
     config.record_gradients = "histogram";
     const StepRecord record = Trainer(config, dataset).step();
     ExponentHistogram all;

@@ -101,9 +101,9 @@ TEST_CASE("native execution says what it cannot do", "[native][config]") {
   TrainConfig config{.device = "cuda", .execution = "native", .activation = "fp8_e5m2"};
   check_says(refusal(config), {"activation = fp8_e5m2", "give fp16, bf16 or fp32"});
   config.activation = "fp16";
-  config.accumulate = "fp32_fast";
-  check_says(refusal(config), {"fp32_fast", "weight and activation"});
-  check_says(refusal({.accumulate = "fp32_fast"}), {"fp32_fast", "give execution = native"});
+  config.accumulate = "cublas";
+  check_says(refusal(config), {"cublas", "weight and activation"});
+  check_says(refusal({.accumulate = "cublas"}), {"cublas", "give execution = native"});
 }
 
 }  // namespace

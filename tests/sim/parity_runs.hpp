@@ -50,8 +50,8 @@ inline std::string first_difference(const std::string& a, const std::string& b) 
 using Marks = std::vector<std::string>;
 
 /// What the records of a watched run hold.
-inline const Marks watched_run{R"("tensors":[{)", R"("updates":[{)", R"("shadow":[{)", R"("histogram":{)",
-                               R"("test_loss":)"};
+inline const Marks watched_run{R"("tensors":[{)", R"("updates":[{)", R"("fp32_reference":[{)",
+                               R"("histogram":{)", R"("test_loss":)"};
 
 /// Checks that the records are the same, and that `marks` are in them: that there was something to compare.
 inline void check_parity(const TrainConfig& config, const Dataset& dataset, const Marks& marks = watched_run,
@@ -82,7 +82,7 @@ inline TrainConfig watched(TrainConfig config) {
   config.record_gradients = "histogram";
   config.observe_roles = "all";
   config.observe_every = 1;
-  config.shadow_every = 2;
+  config.fp32_reference_every = 2;
   config.evaluate_every = 3;
   config.checkpoint_every = 2;
   return config;

@@ -84,7 +84,7 @@ TEST_CASE("the records have the largest gradient and all of their histogram", "[
   TrainConfig config = config_of("1024");
   config.policy = "fp32";
   config.record_gradients = "histogram";
-  config.trackers = "gradient_underflow";
+  config.trackers = "cast_statistics";
   config.observe_every = 1;
   const StepRecord record = Trainer(config, dataset).step();
   REQUIRE(record.gradients);

@@ -43,7 +43,7 @@ TEST_CASE("every tracker of the table can be made and ignores what is not its bu
   }
 }
 
-TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
+TEST_CASE("cast_statistics counts what an FP16 cast does", "[tracker]") {
   const auto tracker = make_cast_statistics();
   for (const Role role : {Role::activation_gradient, Role::weight_gradient}) {
     for (const char* name : {"fp16", "fp32", "fp16/nearest_away"}) {  // nearest_away differs in the tie alone
@@ -70,7 +70,7 @@ TEST_CASE("gradient_underflow counts what an FP16 cast does", "[tracker]") {
   }
 }
 
-TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]") {
+TEST_CASE("cast_statistics counts the roles that it is told to", "[tracker]") {
   const auto tracker = make_cast_statistics({.roles = {Role::activation}});
   const StepObservations activations = observe_cast(*tracker, Role::activation, {fp16}, gradients);
   CHECK(activations.tensors.at(0).role == Role::activation);
@@ -79,7 +79,7 @@ TEST_CASE("gradient_underflow counts the roles that it is told to", "[tracker]")
   CHECK(observe_cast(*tracker, Role::weight_gradient, {fp16}, gradients).tensors.empty());
 }
 
-TEST_CASE("gradient_underflow counts other formats by their own limits", "[tracker]") {
+TEST_CASE("cast_statistics counts other formats by their own limits", "[tracker]") {
   const auto tracker = make_cast_statistics();
   const std::vector<float> values{0x1p-11f, 0x1p-10f, 0x1.8p-10f, 0x1p-9f, 0x1p-6f, 448,
                                   464,      465,      -1e9f,      NAN,     0};
@@ -94,7 +94,7 @@ TEST_CASE("gradient_underflow counts other formats by their own limits", "[track
   CHECK((bfloat.counters.flushed == 0 && bfloat.counters.subnormal == 0 && bfloat.counters.overflow == 0));
 }
 
-TEST_CASE("update_loss finds the updates that FP16 weights do not feel", "[tracker]") {
+TEST_CASE("lost_updates finds the updates that FP16 weights do not feel", "[tracker]") {
   // Above 1 the spacing is 2^-10, below it 2^-11; ties go to the even 1.
   const std::vector<float> weights{1, 1, 1, 1, 1, 1, 1, 0, 0, 1.0009765625f, 2048};
   const std::vector<float> updates{0,        0x1p-11f, 0x1.000002p-11f, -0x1p-12f, -0x1.000002p-12f,
@@ -125,7 +125,7 @@ TEST_CASE("update_loss finds the updates that FP16 weights do not feel", "[track
   CHECK(ratios.count(-10) == 1);
 }
 
-TEST_CASE("update_loss rounds a master copy first, and the exact sum once", "[tracker]") {
+TEST_CASE("lost_updates rounds a master copy first, and the exact sum once", "[tracker]") {
   // The master copy 1 + 2^-12 is stored as 1; 1 + 2^-11 + 2^-35 is above the tie, but its FP32 sum is the
   // tie.
   const std::vector<float> weights{1.0f + 0x1p-12f, 1.0f, 1.0f, -1.0f};
@@ -136,7 +136,7 @@ TEST_CASE("update_loss rounds a master copy first, and the exact sum once", "[tr
   CHECK(counters.nonzero == 4);
 }
 
-TEST_CASE("update_loss agrees with exact sums, rounded once", "[tracker]") {
+TEST_CASE("lost_updates agrees with exact sums, rounded once", "[tracker]") {
   const std::size_t size = 257 * 259;
   const RandomStream stream{.seed = 11};
   for (const char* name : {"fp16", "bf16", "fp8_e5m2", "fp32", "fp16/toward_zero", "fp16/nearest_away"}) {
@@ -158,7 +158,7 @@ TEST_CASE("update_loss agrees with exact sums, rounded once", "[tracker]") {
   }
 }
 
-TEST_CASE("update_loss of empty, unchanged and overflowing weights", "[tracker]") {
+TEST_CASE("lost_updates of empty, unchanged and overflowing weights", "[tracker]") {
   const UpdateCounters none = count_lost_updates({{.tensor = "w"}, {fp16}, {}, {}});
   CHECK((none.elements == 0 && none.lost == 0 && none.applied_over_intended == 1));
   const std::vector<float> weights{1, 65504};

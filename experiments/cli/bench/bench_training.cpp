@@ -75,7 +75,7 @@ constexpr double tracking_time = 4;
 
 /// What trackers watch.
 struct Watch {
-  std::string trackers = "gradient_underflow";
+  std::string trackers = "cast_statistics";
   std::string roles;
 };
 

@@ -32,7 +32,7 @@ float sum_from(float start, const Terms& term, std::int64_t count, const Accumul
       return sum_kahan(adds.rounded(start), term, all, adds);
     case AccumulateOrder::tensor_core:
     case AccumulateOrder::fused:
-    case AccumulateOrder::fast:
+    case AccumulateOrder::cublas:
       break;
   }
   check_reduction_model(model);
@@ -67,7 +67,7 @@ std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& 
   return rounded;
 }
 
-[[noreturn]] void reject(std::string_view text) {
+[[noreturn]] void throw_unknown(std::string_view text) {
   std::array<std::string_view, accumulate_models.size()> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = accumulate_models[i].name;
   throw InvalidArgument(unknown_name("accumulation model", text, names));
@@ -107,6 +107,7 @@ AccumulateModel parse_tensor_core(std::string_view text, std::string_view format
 }  // namespace
 
 std::string to_string(const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::cublas) return std::string(library_products.name);
   if (model.order == AccumulateOrder::tensor_core) {
     const std::string operands = model.format == fp16 ? "" : to_string(model.format) + "_";
     return fmt::format("{}tensor_core({})", operands, name_of(model.core.generation));
@@ -117,38 +118,35 @@ std::string to_string(const AccumulateModel& model) {
 }
 
 AccumulateModel parse_accumulate_model(std::string_view text) {
+  if (text == library_products.name) return {.order = AccumulateOrder::cublas};
   const std::size_t tensor_core = text.find("tensor_core(");
   if (tensor_core != std::string_view::npos && (tensor_core == 0 || text[tensor_core - 1] == '_')) {
     const std::string_view generation = argument_of(text.substr(tensor_core), "tensor_core");
     return parse_tensor_core(text, text.substr(0, tensor_core), generation);
   }
   const std::size_t separator = text.rfind('_');
-  if (separator == std::string_view::npos) reject(text);
+  if (separator == std::string_view::npos) throw_unknown(text);
   std::string_view order = text.substr(separator + 1);
   AccumulateModel model;
   try {
     model.format = parse_format(text.substr(0, separator));
   } catch (const InvalidArgument&) {
-    reject(text);
+    throw_unknown(text);
   }
   if (order.starts_with("chunked(") && order.ends_with(")")) {
     model.chunk = parse_chunk(text, argument_of(order, "chunked"));
     order = "chunked";
-  } else if (order == "chunked" || order == "tensor_core") {
-    reject(text);
+  } else if (order == "chunked" || order == "tensor_core" || order == "cublas") {
+    throw_unknown(text);
   }
   for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
     if (enum_names<AccumulateOrder>[i] == order) {
       model.order = static_cast<AccumulateOrder>(i);
       if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
-      if (model.order == AccumulateOrder::fast && model.format != fp32) {
-        throw InvalidArgument("accumulation model '" + std::string(text) +
-                              "': libraries sum in FP32: fp32_fast");
-      }
       return model;
     }
   }
-  reject(text);
+  throw_unknown(text);
 }
 
 float accumulate(std::span<const float> terms, const AccumulateModel& model) {
@@ -170,7 +168,7 @@ float accumulate_products_from(float start, std::span<const float> a, std::span<
 }
 
 void check_reduction_model(const AccumulateModel& model) {
-  if (model.order == AccumulateOrder::fast) {
+  if (model.order == AccumulateOrder::cublas) {
     throw InvalidArgument(to_string(model) +
                           " is what a GPU's library makes of matrix products; nothing but that "
                           "library gives its sums, so choose an order that has a name");

@@ -19,11 +19,11 @@ enum class AccumulateOrder : std::uint8_t {
   kahan,     ///< sequential with a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded
   tensor_core,  ///< of products only: blocks of ascending terms, each added to the sum by a tensor core
   fused,        ///< of products only: as sequential, but product and add are one operation, rounded once
-  fast,  ///< of products in native execution only: FP32 sums in the order of a library, which no model has
+  cublas,       ///< of products in native execution only: FP32 sums in the library's own order
 };
 template <>
 inline constexpr std::array<std::string_view, 7> enum_names<AccumulateOrder>{
-    "sequential", "chunked", "pairwise", "kahan", "tensor_core", "fused", "fast"};
+    "sequential", "chunked", "pairwise", "kahan", "tensor_core", "fused", "cublas"};
 
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
 /// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
@@ -68,7 +68,7 @@ inline constexpr std::array accumulate_models{
 
 /// Beside them, for matrix products in native execution only: no model, and outside the determinism contract.
 inline constexpr NamedAccumulateModel library_products{
-    "fp32_fast", "FP32, in the order of cuBLAS; only for products in native execution, no fixed bits"};
+    "cublas", "FP32, in the order of cuBLAS; only for products in native execution, no fixed bits"};
 
 [[nodiscard]] std::string to_string(const AccumulateModel& model);
 /// Throws InvalidArgument with the nearest known name, or naming a chunk outside 1..2^20, or a
@@ -76,7 +76,7 @@ inline constexpr NamedAccumulateModel library_products{
 [[nodiscard]] AccumulateModel parse_accumulate_model(std::string_view text);
 
 /// The sum of `terms` as `model` adds them up: the scalar definition that every kernel equals bit for bit.
-/// Throws InvalidArgument for fused, fast and tensor_core, which add up products only.
+/// Throws InvalidArgument for fused, cublas and tensor_core, which add up products only.
 [[nodiscard]] float accumulate(std::span<const float> terms, const AccumulateModel& model);
 
 /// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;

@@ -22,7 +22,7 @@ struct LostUpdates {
   std::int64_t lost = 0;
 };
 
-/// Element by element, see stats/update_loss.hpp; on all threads. Throws InvalidArgument where the shapes
+/// Element by element, see stats/lost_updates.hpp; on all threads. Throws InvalidArgument where the shapes
 /// differ or a file turns out to be damaged.
 [[nodiscard]] LostUpdates count_lost_updates(const TensorInFile& weights, const TensorInFile& updates,
                                              const FloatFormat& format);

@@ -1,4 +1,4 @@
-// The gradient_underflow tracker: how many gradients a cast flushes to zero, makes subnormal or overflows.
+// The cast_statistics tracker: how many gradients a cast flushes to zero, makes subnormal or overflows.
 #pragma once
 
 #include <memory>

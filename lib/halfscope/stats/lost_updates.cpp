@@ -18,7 +18,7 @@ constexpr std::size_t ratio_tile = std::size_t{1}
 
 void require_same_size(const UpdateEvent& event) {
   if (event.before.size() == event.update.size()) return;
-  throw InvalidArgument("update_loss: " + std::string(event.site.tensor) + " has " +
+  throw InvalidArgument("lost_updates: " + std::string(event.site.tensor) + " has " +
                         std::to_string(event.before.size()) + " weights and " +
                         std::to_string(event.update.size()) +
                         " updates; give as many of one as of the other");

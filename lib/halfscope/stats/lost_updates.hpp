@@ -1,4 +1,4 @@
-// The update_loss tracker: which weight updates vanish, or would vanish without a master copy.
+// The lost_updates tracker: which weight updates vanish, or would vanish without a master copy.
 #pragma once
 
 #include <memory>

@@ -22,12 +22,12 @@ inline constexpr std::array tracker_table{
     TrackerEntry{"first_overflow",
                  "in a step that overflows: which tensor did first, and what came before it",
                  make_first_overflow},
-    TrackerEntry{"gradient_underflow",
+    TrackerEntry{"cast_statistics",
                  "gradients, or other roles, that a cast flushes to zero, makes subnormal or overflows",
                  make_cast_statistics},
     TrackerEntry{"reduction_overflow", "reductions whose partial sums overflow or stagnate",
                  make_reduction_overflow},
-    TrackerEntry{"update_loss", "weight updates too small to change a weight without a master copy",
+    TrackerEntry{"lost_updates", "weight updates too small to change a weight without a master copy",
                  make_lost_updates},
 };
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr float least_overlap = 0.5f;
 
-/// Consecutive anchors, and the box around them: whole runs lie apart from a box, where a canvas is large.
+/// Consecutive anchors, and the box around them: whole runs lie apart from a box, where a image_size is
+/// large.
 struct AnchorRun {
   static constexpr std::size_t longest = 64;
   std::size_t first, last;

@@ -93,7 +93,7 @@ void check_product_model(const AccumulateModel& model) {
     throw InvalidArgument("a matrix product's chunk holds at least one term");
   }
   if (model.order == AccumulateOrder::sequential || model.order == AccumulateOrder::chunked ||
-      model.order == AccumulateOrder::fast) {
+      model.order == AccumulateOrder::cublas) {
     return;
   }
   if (model.order == AccumulateOrder::fused) return check_fused_format(model.format);
@@ -111,7 +111,7 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
   }
   check_product_model(model);
   if (active_device() == Device::cuda) return cuda::gemm(a, b, c, model);
-  if (model.order == AccumulateOrder::fast) {
+  if (model.order == AccumulateOrder::cublas) {
     throw InvalidArgument("gemm: " + to_string(model) +
                           " is the order of a GPU's library; on the CPU choose an order that has a name");
   }

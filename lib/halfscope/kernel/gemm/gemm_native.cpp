@@ -38,7 +38,7 @@ constexpr std::int64_t aligned(std::int64_t elements) {
 
 ProductMethod product_method(DType a, DType b, const AccumulateModel& model,
                              const std::optional<TensorCore>& core) {
-  if (model.order == AccumulateOrder::fast) {
+  if (model.order == AccumulateOrder::cublas) {
     if (a == b) return ProductMethod::library;
     throw InvalidArgument("gemm: " + to_string(model) + " multiplies numbers of one format, not " +
                           std::string(name_of(a)) + " with " + std::string(name_of(b)));

@@ -1,0 +1,63 @@
+"""--size: the sizes of an experiment."""
+
+import json
+import unittest
+
+from program import WithFolder, halfscope
+
+OF_IMAGES = ("master-copy", "detection-loss-scale", "segmentation-loss-scale", "batchnorm-reduction")
+
+
+class Size(WithFolder):
+    def text(self):
+        """A text of a thousand words."""
+        path = self.folder / "text.txt"
+        path.write_text(" ".join(f"{first}{second}" for first in "abcde" * 10 for second in "abcdefghijklmnopqrst"))
+        return path
+
+    def test_every_experiment_has_arms_at_each_size(self):
+        listed = json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]
+        for experiment in listed:
+            with self.subTest(experiment["name"]):
+                datasets = {arm["name"]: arm["dataset"] for arm in experiment["arms"]}
+                self.assertLessEqual(set(experiment["full_arms"]), set(datasets))
+                self.assertTrue(any("fp32" in arm for arm in experiment["full_arms"]))
+                arm = experiment["full_arms"][-1]
+                data = self.text() if datasets[arm] == "kjv_text" else self.data
+                self.run_ok("run", experiment["name"], "--size", "smoke", "--arms", arm, "--seeds", 1, "--data", data,
+                            "--out", self.folder / "out")
+
+    def test_smoke_takes_the_whole_path_in_a_few_steps(self):
+        for experiment in OF_IMAGES:
+            with self.subTest(experiment):
+                out = self.folder / "out"
+                result = halfscope("run", experiment, "--size", "smoke", "--seeds", 1, "--data", self.data, "--out", out)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("mean nothing", result.stderr)
+                self.assertIn("verdict:", result.stdout)
+                for config in (out / experiment).rglob("config.json"):
+                    settings = json.loads(config.read_text())
+                    self.assertEqual((settings["steps"], settings["batch"], settings["image_size"]), (4, 4, 40))
+                    self.assertTrue((config.parent / "checkpoint").is_dir())
+
+    def test_what_is_set_goes_before_the_size(self):
+        self.run_ok("run", "batchnorm-reduction", "--size", "full", "--set", "batch=32", "--set", "steps=2", "--arms", "fp32",
+                    "--seeds", 1, "--data", self.data, "--out", self.folder / "out")
+        config = next((self.folder / "out").rglob("config.json"))
+        self.assertEqual(json.loads(config.read_text())["batch"], 32)
+
+    def test_full_size(self):
+        words = ("run", "batchnorm-reduction", "--data", self.data, "--out", self.folder / "out")
+        self.refuse(*words, "--size", "full", says=["1024", "96"])  # images in a batch, images in all
+        self.refuse("run", "master-copy", "--size", "full", "--data", self.data, says=["128", "96"])
+        for experiment, arm, batch in (("averaging-sweep", "fp32_x16", 1024), ("averaging-sweep", "fp32_x256", 4096),
+                                       ("language-model-loss-scale", "fp16_s1", 2048),
+                                       ("scaler-comparison", "language_model_fp32", 2048)):
+            self.refuse("run", experiment, "--size", "full", "--arms", arm, "--data", self.text(), "--out",
+                        self.folder / "out", "--set", "sequence_length=32", says=[f"batch size {batch}"])
+        self.refuse(*words, "--size", "hueg", says=["unknown size 'hueg'", "full"])
+        self.assertFalse((self.folder / "out").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
