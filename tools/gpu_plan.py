@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import gpu_programs
+from experiment_list import Entry, list_experiments
 
-TEXT_DATASETS = ("kjv_text",)
 # How a GPU trains: tensors in 16 bits, products by cuBLAS, but for experiments that vary how these add up.
 NATIVE, LIBRARY = "execution=native", "accumulate=cublas"
 
@@ -63,27 +62,23 @@ def is_done(run: Path) -> bool:
 
 
 def read_plans(request: Request) -> list[Plan]:
-    listed = json.loads(_output(request, "list", "experiments", "--json"))["experiments"]
-    known = [entry["name"] for entry in listed]
+    try:
+        listed = list_experiments(request.program, gpu_programs.environment())
+    except ValueError as problem:
+        gpu_programs.stop(str(problem))
+    known = [entry.name for entry in listed]
     for name in request.experiments:
         if name not in known:
             gpu_programs.stop(f"no experiment '{name}'; there are {', '.join(known)}")
-    plans = []
-    for entry in listed:
-        if request.experiments and entry["name"] not in request.experiments:
-            continue
-        arms = tuple(entry["full_arms"])
-        kinds = {arm["name"]: arm["dataset"] for arm in entry["arms"]}
-        text_arms = tuple(arm for arm in arms if kinds[arm] in TEXT_DATASETS)
-        plans.append(Plan(entry["name"], arms, text_arms, request.seeds, entry["varied"]))
-    return plans
+    return [
+        Plan(entry.name, entry.full_arms, _text_arms(entry), request.seeds, entry.varied)
+        for entry in listed
+        if not request.experiments or entry.name in request.experiments
+    ]
 
 
-def _output(request: Request, *words: str) -> str:
-    done = subprocess.run([str(request.program), *words], capture_output=True, text=True, env=gpu_programs.environment())
-    if done.returncode != 0:
-        gpu_programs.stop(f"halfscope {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
+def _text_arms(entry: Entry) -> tuple[str, ...]:
+    return tuple(arm for arm in entry.full_arms if entry.data_of[arm] == "text")
 
 
 def link_data(request: Request) -> None:
@@ -110,7 +105,7 @@ def commands(request: Request, plan: Plan) -> list[list[str]]:
     for arms, given, name in ((image_arms, request.images, "data/images"), (plan.text_arms, request.text, "data/text.txt")):
         if not arms:
             continue
-        command = [str(request.program), "run", plan.name, "--scale", request.scale, "--device", request.device]
+        command = [str(request.program), "run", plan.name, "--size", request.scale, "--device", request.device]
         command += ["--arms", ",".join(arms), "--seeds", str(plan.seeds), "--out", ".", "--resume"]
         command += [word for setting in settings_of(request, plan) for word in ("--set", setting)]
         found.append([*command, *(["--data", name] if given else [])])

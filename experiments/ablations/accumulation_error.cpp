@@ -74,6 +74,7 @@ Experiment make_accumulation_error() {
           .full_settings = {{"batch", "512"}},
           .varied = "accumulate",
           .arms = make_arms(),
+          .quick_set = QuickSet::left_out,
           .full_arms = {"fp32", "fp32_sequential", "tensor_core_hopper", "fp16_sequential"},
           .accumulation = accumulation_table,
           .verdict = verdict};

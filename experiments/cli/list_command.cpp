@@ -29,6 +29,12 @@ Json entries(const Table& table) {
   return list;
 }
 
+Json dataset_entries() {
+  Json list = entries(datasets);
+  for (std::size_t i = 0; i < datasets.size(); ++i) list[i]["data"] = name_of(datasets[i].kind);
+  return list;
+}
+
 /// As the arm's own settings or the experiment's have it.
 std::string dataset_of(const Experiment& experiment, const Arm& arm) {
   TrainConfig config;
@@ -45,8 +51,11 @@ Json experiments() {
   for (const Experiment& experiment : experiment_table()) {
     Json arms = Json::array();
     for (const Arm& arm : experiment.arms) {
-      arms.push_back(
-          {{"name", arm.name}, {"summary", arm.summary}, {"dataset", dataset_of(experiment, arm)}});
+      const std::string dataset = dataset_of(experiment, arm);
+      arms.push_back({{"name", arm.name},
+                      {"summary", arm.summary},
+                      {"dataset", dataset},
+                      {"data", name_of(find_in_table("dataset", dataset, datasets).kind)}});
     }
     Json full_arms = experiment.full_arms;
     if (full_arms.empty()) {
@@ -57,6 +66,7 @@ Json experiments() {
                     {"paper", experiment.paper},
                     {"arms", arms},
                     {"varied", experiment.varied},
+                    {"in_quick_set", experiment.quick_set == QuickSet::included},
                     {"full_arms", full_arms}});
   }
   return list;
@@ -99,7 +109,7 @@ constexpr std::array listings{
     Listing{"accumulators", accumulators},
     Listing{"scalers", scalers},
     Listing{"models", [] { return entries(model_table); }},
-    Listing{"datasets", [] { return entries(datasets); }},
+    Listing{"datasets", dataset_entries},
     Listing{"optimizers", [] { return entries(optimizer_table); }},
     Listing{"trackers", [] { return entries(tracker_table); }},
     Listing{"settings", [] { return entries(describe_fields()); }},

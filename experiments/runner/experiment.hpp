@@ -100,6 +100,9 @@ enum class RunSize : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<RunSize>{"small", "full", "smoke"};
 
+/// Whether `tools/reproduce` runs an experiment by default, or only with --all.
+enum class QuickSet : std::uint8_t { included, left_out };
+
 struct Experiment {
   std::string name;
   std::string summary;
@@ -113,6 +116,7 @@ struct Experiment {
   std::vector<Arm> arms;
   /// What --quick runs; empty: all arms.
   std::vector<std::string> quick_arms{};
+  QuickSet quick_set = QuickSet::included;
   /// What --size full runs: FP32, mixed precision, and what does harm; empty: all arms.
   std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -14,23 +15,29 @@
 
 namespace halfscope {
 
+/// Source of a data set, as `--data` names it: a folder of images or a text file.
+enum class DataKind : std::uint8_t { images, text };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<DataKind>{"images", "text"};
+
 struct DatasetEntry {
   std::string_view name;
   std::string_view summary;
+  DataKind kind;
   std::string_view default_data;  ///< the file or folder where its package puts it
   std::unique_ptr<Dataset> (*open)(const DatasetSpec& spec);
 };
 
 inline constexpr std::array datasets{
     DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
-                 fashion_mnist_folder, open_fashion_mnist},
+                 DataKind::images, fashion_mnist_folder, open_fashion_mnist},
     DatasetEntry{"detection_scenes",
                  "3,000 + 200 scenes of Fashion-MNIST items, 1 to 3 on 64x64 pixels, with their boxes",
-                 fashion_mnist_folder, open_detection_scenes},
-    DatasetEntry{"segmentation_scenes", "the same scenes with a class for each pixel", fashion_mnist_folder,
-                 open_segmentation_scenes},
-    DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data", "",
-                 open_kjv_text},
+                 DataKind::images, fashion_mnist_folder, open_detection_scenes},
+    DatasetEntry{"segmentation_scenes", "the same scenes with a class for each pixel", DataKind::images,
+                 fashion_mnist_folder, open_segmentation_scenes},
+    DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data",
+                 DataKind::text, "", open_kjv_text},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws
