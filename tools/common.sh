@@ -18,7 +18,7 @@ lint_packages=(clang clang-tidy shellcheck)
 venv="$root/.venv"
 python="$venv/bin/python"
 halfscope="$root/build/release/experiments/halfscope"
-export PYTHONPATH="$root/lib/python${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$root/lib/python:$root/tools${PYTHONPATH:+:$PYTHONPATH}"
 
 say() { echo "== $*"; }
 

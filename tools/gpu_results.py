@@ -18,8 +18,9 @@ import gpu_programs
 from gpu_plan import Plan, Request, commands, is_done, link_data, read_plans
 
 sys.path.insert(0, str(gpu_programs.ROOT / "lib/python"))
-from halfscope.record import folder_size, record_results  # noqa: E402
-from halfscope.recorded_readme import update_readme  # noqa: E402
+from recording.copy_results import folder_size, record_results  # noqa: E402
+from recording.readme import update_readme  # noqa: E402
+from recording.source_tree import README, RECORDED  # noqa: E402
 
 GRACE = 30.0  # seconds that a run in progress has to come to its next checkpoint when time is up
 DONE, FAILED, LEFT = 0, 1, 5  # exit statuses
@@ -147,9 +148,8 @@ def record_finished(results: Results) -> str:
         return "nothing is finished, so that nothing was recorded"
     os.environ["LD_LIBRARY_PATH"] = gpu_programs.environment()["LD_LIBRARY_PATH"]
     record_results(request.out, request.record, program=request.program, names=names)
-    recorded = gpu_programs.ROOT / "experiments/recorded"
-    if request.record.parent == recorded:
-        update_readme(gpu_programs.ROOT / "README.md", recorded)
+    if request.record.parent == RECORDED:
+        update_readme(README, RECORDED)
     return f"{len(names)} experiments recorded in {request.record}: {folder_size(request.record) / 1e6:.1f} MB"
 
 

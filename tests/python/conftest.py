@@ -1,4 +1,4 @@
-"""What the Python tests share: the package on the path, and a synthetic experiment."""
+"""Fixtures of all Python tests: the package and the tools on the path, and synthetic experiments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib" / "python"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "lib" / "python"), str(ROOT / "tools")]
 
 from halfscope.results import Experiment, read_experiment  # noqa: E402
 from synthetic import write_results  # noqa: E402

@@ -1,36 +1,40 @@
-"""Writes folders as they are under experiments/recorded, of a CPU and of a GPU."""
+"""Writes folders as they are under experiments/recorded, of a CPU and of a GPU, and reads the tables of report.txt."""
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 
-CPU_REPORT = """\
-one: a title
-
-  arm         seeds  test accuracy %  95 % interval  diverged  skipped  flushed  lost updates  ms/step
-  fp32            1            59.72              -         -        0    4.4 %        85.7 %      8.5
-  fp16_pure       1                -              -    1 of 1        0    0.0 %        20.4 %     24.5
-
-  overflows
-  fp16_pure: step 1: conv1.weight was first
-
-  verdict: none
-"""
-
-GPU_REPORT = """\
-one: a title
-
-  arm         seeds  test accuracy %   95 % interval  diverged  skipped  flushed  lost updates  ms/step  peak MiB
-  fp32            3            70.12  69.00 .. 71.24         -        0    4.4 %        85.7 %      1.5      2048
-  fp16_mixed      3            70.02  68.90 .. 71.14    1 of 3        0    4.4 %        85.7 %      0.7      1024
-
-  verdict: none
-"""
+from synthetic import write_json
 
 
-def write_record(folder: Path, device: str, report: str, experiment: str = "one") -> None:
-    place = folder / device / experiment
-    place.mkdir(parents=True)
-    (place / "report.txt").write_text(report)
-    (place / "summary.json").write_text(json.dumps({"paper": "Section 3.1: FP32 is matched."}))
+def arm(name: str, seeds: int, mean: float | None, milliseconds: float, **other: float | None) -> dict:
+    """An arm of a summary; without an interval, divergence and memory unless `other` says so."""
+    return {
+        "arm": name, "seeds": seeds, "mean": mean, "low": None, "high": None, "diverged": 0, "values": [mean] * seeds,
+        "lost_updates": 0.857, "seconds_per_step": milliseconds / 1000, "peak_device_bytes": None, **other,
+    }  # fmt: skip
+
+
+CPU_ARMS = [arm("fp32", 1, 59.72, 8.5), arm("fp16_pure", 1, None, 24.5, diverged=1)]
+GPU_ARMS = [
+    arm("fp32", 3, 70.12, 1.5, low=69.0, high=71.24, peak_device_bytes=2048 * 2**20),
+    arm("fp16_mixed", 3, 70.02, 0.7, low=68.9, high=71.14, diverged=1, peak_device_bytes=1024 * 2**20),
+]
+
+
+def write_record(folder: Path, device: str, arms: list[dict], experiment: str = "one") -> None:
+    write_json(
+        folder / device / experiment / "summary.json",
+        {"format_version": 1, "experiment": experiment, "title": "a title", "metric": "test accuracy", "unit": "%",
+         "paper": "Section 3.1: FP32 is matched.", "arms": arms, "verdict": "none"},
+    )  # fmt: skip
+
+
+def report_rows(report: Path) -> dict[str, dict[str, str]]:
+    """The table of arms of a report.txt: by arm and column the text of the cell."""
+    lines = [re.split(r" {2,}", line.strip()) for line in report.read_text(encoding="utf-8").splitlines()]
+    start = next(place for place, cells in enumerate(lines) if cells[0] == "arm")
+    head = lines[start]
+    end = next(place for place, cells in enumerate(lines) if place > start and len(cells) != len(head))
+    return {cells[0]: dict(zip(head[1:], cells[1:])) for cells in lines[start + 1 : end]}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope import plots
+from halfscope import plotting
 
 TENSORS = {
     "wide": np.float32([2.0**-30, 2.0**-20, 1.0]),
@@ -99,11 +99,11 @@ def test_figures() -> None:
 
 def test_figure_of_a_histogram() -> None:
     histogram = halfscope.Histogram(np.float32([0, 2.0**-30, 2.0**-20, 1.0]))
-    figure = plots.value_histogram(histogram, "Values")
+    figure = plotting.value_histogram(histogram, "Values")
     assert "25.0 % flushed to zero, 25.0 % subnormal" in figure.get_supxlabel()
     assert max(bar.get_height() for bar in figure.axes[1].patches[:57]) == 25
     with pytest.raises(ValueError, match="histogram for bf16"):
-        plots.value_histogram(halfscope.Histogram(format="bf16"))
+        plotting.value_histogram(halfscope.Histogram(format="bf16"))
 
 
 def test_scaled_histogram() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import halfscope
 from dlpack import bfloat16
-from halfscope.locate import PROGRAM
+from recording.source_tree import PROGRAM
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 

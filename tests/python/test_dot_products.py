@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from halfscope import dot_products, plots
+from halfscope import dot_products, plotting
 
 
 def fraction(a: np.ndarray, b: np.ndarray) -> Fraction:
@@ -52,9 +52,9 @@ def test_errors() -> None:
 
 def test_figures() -> None:
     errors = dot_products.errors_by_length(lengths=(16, 64))
-    axes = plots.dot_errors_by_length(errors).axes[0]
+    axes = plotting.dot_errors_by_length(errors).axes[0]
     assert [line.get_label() for line in axes.lines] == list(errors)
     samples = dot_products.error_samples(terms=16, count=9)
-    figure = plots.dot_errors({"both": samples, "again": samples})
+    figure = plotting.dot_errors({"both": samples, "again": samples})
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["both", "again"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(dot_products.GENERATIONS)

@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.locate import PROGRAM
-from halfscope.recorded import read_table
-from halfscope.recorded_frame import beside
-from halfscope.recorded_readme import readme_section
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import gpu_results  # noqa: E402
-import parity_data  # noqa: E402
+import gpu_results
+import parity_data
+from recording.notebooks import recorded_frame
+from recording.readme import readme_section
+from recording.source_tree import PROGRAM, ROOT
+from synthetic_record import report_rows
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 LEFT = 5
@@ -62,8 +58,8 @@ def test_all_arms_are_run_and_recorded(whole: Path) -> None:
         assert (experiment["left"], experiment["failure"]) == (0, None)
         assert sorted(arm["arm"] for arm in experiment["arms"]) == sorted(planned[experiment["name"]])
         assert all(arm["seconds_per_step"] > 0 for arm in experiment["arms"])
-        table = read_table(whole / "recorded" / experiment["name"] / "report.txt")
-        assert set(table.rows) == set(planned[experiment["name"]])
+        rows = report_rows(whole / "recorded" / experiment["name"] / "report.txt")
+        assert set(rows) == set(planned[experiment["name"]])
 
 
 def test_a_record_is_small_and_names_nothing_of_this_machine(whole: Path) -> None:
@@ -117,16 +113,16 @@ def test_a_recorded_folder_is_a_column_in_notebooks_and_a_table_in_the_readme(wh
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded/cpu").symlink_to(ROOT / "experiments/recorded/cpu")
     (tmp_path / "recorded/rehearsal").symlink_to(whole / "recorded")
-    frame = beside("master-copy", tmp_path / "recorded")
+    frame = recorded_frame("master-copy", tmp_path / "recorded")
     cpu, rehearsal, speed = frame.columns
     assert (cpu, rehearsal, speed) == (
         "test accuracy %, cpu", "test accuracy %, rehearsal", "ms/step, rehearsal",
     )  # fmt: skip
-    table = read_table(whole / "recorded/master-copy/report.txt")
-    assert frame[rehearsal]["fp16_s1"] == table.rows["fp16_s1"]["test accuracy %"]
+    row = report_rows(whole / "recorded/master-copy/report.txt")["fp16_s1"]
+    assert frame[rehearsal]["fp16_s1"] == row["test accuracy %"]
     section = readme_section(tmp_path / "recorded")
     assert "`experiments/recorded/rehearsal/master-copy/report.txt`" in section
-    assert table.rows["fp16_s1"]["ms/step"] in section
+    assert row["ms/step"] in section
 
 
 def test_requests_that_are_wrong_are_refused(tmp_path: Path) -> None:

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from halfscope import plots
+from halfscope import plotting
 from halfscope.results import Experiment, read_experiment
-from halfscope.style import AMBER, BLUE
+from halfscope.plotting.style import AMBER, BLUE
 from synthetic import write_json_lines
 from synthetic_scales import DETECTION, OBSERVED, TENSORS, flushed, predictions, write_scale_results
 from test_plots import overlaps
 
 
 def test_the_map_shows_the_flushed_share_of_every_tensor_and_step(detection: Experiment) -> None:
-    figure = plots.flushed_map(detection, "activation_gradient")
+    figure = plotting.flushed_map(detection, "activation_gradient")
     *panels, bar = figure.axes
     assert [axes.get_title("left") for axes in panels] == [
         "fp32\n(if it were cast at S = 1)", "fp16_s1\n(counted, S = 1)", "fp16_s8\n(counted, S = 8)",
@@ -35,12 +35,12 @@ def test_the_map_shows_the_flushed_share_of_every_tensor_and_step(detection: Exp
 
 
 def test_the_colours_are_spread_where_little_is_flushed(detection: Experiment) -> None:
-    mesh = plots.flushed_map(detection, "weight_gradient").axes[0].collections[0]
+    mesh = plotting.flushed_map(detection, "weight_gradient").axes[0].collections[0]
     assert mesh.get_array().max() == 100 * (350 + 20) / 800 and mesh.get_clim() == (0, 50)
 
 
 def test_a_tensor_that_arrived_all_zero_is_grey_and_explained(detection: Experiment, tmp_path: Path) -> None:
-    assert plots.flushed_map(detection).get_supxlabel() == ""
+    assert plotting.flushed_map(detection).get_supxlabel() == ""
     folder = write_scale_results(tmp_path, seeds=1)
     counters = {
         "role": "activation_gradient",
@@ -56,7 +56,7 @@ def test_a_tensor_that_arrived_all_zero_is_grey_and_explained(detection: Experim
     ]
     step = {"step": 1, "loss": 1.0, "metric": None, "scale": 1.0, "skipped": False, "tensors": tensors}
     write_json_lines(folder / "fp16_s1/seed0/metrics.jsonl", [step])
-    figure = plots.flushed_map(read_experiment(folder))
+    figure = plotting.flushed_map(read_experiment(folder))
     shares = figure.axes[1].collections[0].get_array()
     assert shares.mask.tolist() == [[False], [True]] and shares[0, 0] == 100
     assert figure.get_supxlabel().startswith("Grey: nothing to flush")
@@ -69,7 +69,7 @@ def test_many_tensors_stay_legible(tmp_path: Path) -> None:
                     "flushed": k % 9, "subnormal": 0, "overflow": 0, "nonfinite": 0} for k in range(100)]  # fmt: skip
         step = {"loss": 1.0, "metric": None, "scale": 1.0, "skipped": False, "tensors": tensors}
         write_json_lines(folder / arm / "seed0/metrics.jsonl", [{"step": k} | step for k in range(1, 301)])
-    figure = plots.flushed_map(read_experiment(folder))
+    figure = plotting.flushed_map(read_experiment(folder))
     figure.draw_without_rendering()
     labels = figure.axes[0].get_yticklabels()
     assert labels[0].get_text() == "layer0" and 25 <= len(labels) <= 40
@@ -82,11 +82,11 @@ def test_nothing_counted_nothing_drawn(tmp_path: Path) -> None:
     for arm in ("fp32", "fp16_s1"):
         step = {"step": 1, "loss": 1.0, "metric": None, "scale": 1.0, "skipped": False}
         write_json_lines(folder / arm / "seed0/metrics.jsonl", [step])
-    assert plots.flushed_map(read_experiment(folder)) is None
+    assert plotting.flushed_map(read_experiment(folder)) is None
 
 
 def test_predictions_are_drawn_beside_what_was_counted(detection: Experiment) -> None:
-    panels = plots.predicted_and_counted(detection).axes
+    panels = plotting.predicted_and_counted(detection).axes
     assert [axes.get_title("left") for axes in panels] == ["fp16_s1\nS = 1", "fp16_s8\nS = 8", "fp16_s64\nS = 64"]
     for axes in panels:
         rings = [line for line in axes.lines if line.get_marker() == "o" and line.get_markerfacecolor() == "white"]
@@ -99,14 +99,14 @@ def test_predictions_are_drawn_beside_what_was_counted(detection: Experiment) ->
 
 
 def test_the_difference_is_explained_where_there_is_one(detection: Experiment, tmp_path: Path) -> None:
-    note = plots.predicted_and_counted(detection).get_supxlabel()
+    note = plotting.predicted_and_counted(detection).get_supxlabel()
     assert note.startswith("Of 16 counted shares 12 are lower than predicted, 0 higher, the others agree.\n")
     assert "Further from the loss" in note and "exact zero" in note
     lines = [line | {"counted": line["predicted"] + 0.004} for line in predictions(("fp16_s1", 1.0))]
     agreeing = read_experiment(write_scale_results(tmp_path, predictions=lines))
-    note = plots.predicted_and_counted(agreeing).get_supxlabel()
+    note = plotting.predicted_and_counted(agreeing).get_supxlabel()
     assert note == "Of 4 counted shares 0 are lower than predicted, 0 higher, the others agree."
 
 
 def test_no_predictions_no_figure(experiment: Experiment) -> None:
-    assert plots.predicted_and_counted(experiment) is None
+    assert plotting.predicted_and_counted(experiment) is None

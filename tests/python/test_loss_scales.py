@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.recorded_histogram import from_record
-from halfscope.loss_scales import (
+from halfscope.results.histogram import from_record
+from halfscope.results.loss_scales import (
     Window,
     baseline,
     compares_scales,

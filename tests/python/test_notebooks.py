@@ -10,12 +10,12 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from halfscope import locate
 from halfscope.results import Experiment, read_experiment
+from recording import notebooks
+from recording.source_tree import ROOT
 from synthetic import write_results
-from synthetic_record import GPU_REPORT, write_record
+from synthetic_record import GPU_ARMS, write_record
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # The synthetic experiment that a notebook is run on, and how many figures it then draws.
 RUN_ON = {
@@ -45,7 +45,7 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 def execute(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nbformat.NotebookNode]:
     """The outputs, from a clean kernel and in less than two minutes, without an error."""
     notebook = read(path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "lib" / "python"))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'lib' / 'python'}:{ROOT / 'tools'}")  # as tools/common.sh has it
     started = time.monotonic()
     NotebookClient(notebook, timeout=SECONDS, kernel_name="python3").execute()
     assert time.monotonic() - started < SECONDS
@@ -73,7 +73,7 @@ def test_computes_nothing(notebook: nbformat.NotebookNode) -> None:
         assert not isinstance(node, (ast.BinOp, ast.For, ast.While, ast.FunctionDef, ast.Lambda, ast.ListComp))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             modules = [getattr(node, "module", None) or alias.name for alias in node.names]
-            assert all(module.split(".")[0] == "halfscope" for module in modules)
+            assert all(module.split(".")[0] in ("halfscope", "recording") for module in modules)
 
 
 @pytest.mark.parametrize("name", RUN_ON)
@@ -83,7 +83,7 @@ def test_runs_from_a_clean_kernel(
     fixture, figures = RUN_ON[name]
     experiment: Experiment = request.getfixturevalue(fixture)
     monkeypatch.setenv("HALFSCOPE_RESULTS", str(experiment.folder.parent))
-    write_record(tmp_path, "a-gpu", GPU_REPORT, experiment=experiment.name)
+    write_record(tmp_path, "a-gpu", GPU_ARMS, experiment=experiment.name)
     monkeypatch.setenv("HALFSCOPE_RECORDED", str(tmp_path))
     outputs = execute(ROOT / "notebooks" / f"{name}.ipynb", monkeypatch)
     assert figures_in(outputs) == figures
@@ -110,11 +110,11 @@ def reduction(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 def test_results_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(locate, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
     quick = write_results(tmp_path / "results" / "quick", seeds=1, steps=10)
-    assert locate.find_or_run("master-copy").folder == quick
+    assert notebooks.find_or_run("master-copy").folder == quick
     full = write_results(tmp_path / "results", seeds=1, steps=10)
-    assert locate.find_or_run("master-copy").folder == full
+    assert notebooks.find_or_run("master-copy").folder == full
 
 
 def test_a_quick_run_is_made_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,15 +123,15 @@ def test_a_quick_run_is_made_where_there_are_none(tmp_path: Path, monkeypatch: p
     program.write_text(f'#!/bin/sh\necho "$@" >"{tmp_path}/asked"\nmkdir -p "$5"\ncp -r "{ready}" "$5"\n')
     program.chmod(0o755)
     monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(locate, "ROOT", tmp_path)
-    monkeypatch.setattr(locate, "PROGRAM", program)
-    assert locate.find_or_run("master-copy").name == "master-copy"
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "PROGRAM", program)
+    assert notebooks.find_or_run("master-copy").name == "master-copy"
     assert (tmp_path / "asked").read_text() == f"run master-copy --quick --out {tmp_path}/results/quick --resume\n"
 
 
 def test_without_results_and_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(locate, "ROOT", tmp_path)
-    monkeypatch.setattr(locate, "PROGRAM", tmp_path / "absent")
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "PROGRAM", tmp_path / "absent")
     with pytest.raises(FileNotFoundError, match="run tools/reproduce"):
-        locate.find_or_run("master-copy")
+        notebooks.find_or_run("master-copy")

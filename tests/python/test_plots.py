@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from halfscope import plots
+from halfscope import plotting
 from halfscope.results import Experiment, read_experiment
 from synthetic import ArmPlan, bell, histogram_record, write_json, write_json_lines, write_results
 from synthetic_scales import SWEEP, write_scale_results
@@ -45,7 +45,7 @@ def bands(axes: Axes) -> list[tuple[float, float]]:
     ("role", "centre", "zeros"), [("weight_gradient", -18, 4900), ("activation_gradient", -22, 150_000)]
 )
 def test_gradient_bars_are_the_counts(experiment: Experiment, role: str, centre: int, zeros: int) -> None:
-    figure = plots.gradient_histogram(experiment, "fp16_mixed", role)
+    figure = plotting.gradient_histogram(experiment, "fp16_mixed", role)
     zero, binades, special = figure.axes
     counts = bell(centre, 4)
     total = sum(counts.values()) + zeros
@@ -62,7 +62,7 @@ def test_gradient_bars_are_the_counts(experiment: Experiment, role: str, centre:
 
 
 def test_gradient_bands_and_labels(experiment: Experiment) -> None:
-    figure = plots.gradient_histogram(experiment, "fp32")
+    figure = plotting.gradient_histogram(experiment, "fp32")
     binades = figure.axes[1]
     assert bands(binades) == [(-40, -25), (-25, -14), (-14, 16), (16, 18)]
     starts = [text.splitlines()[0] for text in texts(binades)]
@@ -75,7 +75,7 @@ def test_gradient_caption_gives_shares_with_and_without_scale(tmp_path: Path) ->
     folder = write_results(tmp_path, [ArmPlan("mixed", scale=8.0)], seeds=1, steps=10)
     record = histogram_record(10, "weight_gradient", 8.0, {-27: 10, -20: 30, 0: 40}, zeros=20)
     write_json_lines(folder / "mixed/seed0/histograms.jsonl", [record])
-    figure = plots.gradient_histogram(read_experiment(folder), "mixed")
+    figure = plotting.gradient_histogram(read_experiment(folder), "mixed")
     assert figure.get_supxlabel().splitlines() == [
         "As FP16, unscaled: 10.0 % flushed to zero, 30.0 % subnormal, 0 % overflow. Exact zeros: 20.0 %.",
         "As FP16, times the loss scale 8: 0 % flushed to zero, 40.0 % subnormal, 0 % overflow.",
@@ -83,20 +83,20 @@ def test_gradient_caption_gives_shares_with_and_without_scale(tmp_path: Path) ->
 
 
 def test_nonfinite_gradients_have_their_own_bars(experiment: Experiment) -> None:
-    special = plots.gradient_histogram(experiment, "fp16_unprotected").axes[2]
+    special = plotting.gradient_histogram(experiment, "fp16_unprotected").axes[2]
     total = OBSERVED * (sum(bell(-18, 4).values()) + 4900) + 30
     assert list(bars(special).values()) == pytest.approx([0, 100 * 30 / total])
     assert [label.get_text() for label in special.get_xticklabels()] == ["inf", "NaN"]
 
 
 def test_high_zero_bar_is_cut_and_says_so(experiment: Experiment) -> None:
-    zero = plots.gradient_histogram(experiment, "fp32", "activation_gradient").axes[0]
+    zero = plotting.gradient_histogram(experiment, "fp32", "activation_gradient").axes[0]
     assert list(bars(zero).values())[0] > zero.get_ylim()[1]
     assert texts(zero) == ["60.0 %"]
 
 
 def test_lost_updates(experiment: Experiment) -> None:
-    figure = plots.lost_updates(experiment)
+    figure = plotting.lost_updates(experiment)
     axes = figure.axes[0]
     assert legend(figure) == list(experiment.runs)
     heights = [set(np.round(line.get_ydata(), 9)) for line in axes.lines]
@@ -106,7 +106,7 @@ def test_lost_updates(experiment: Experiment) -> None:
 
 
 def test_update_ratio_histogram(experiment: Experiment) -> None:
-    figure = plots.update_ratio_histogram(experiment)
+    figure = plotting.update_ratio_histogram(experiment)
     axes = figure.axes[0]
     assert [line.get_xdata()[0] for line in axes.lines] == [-12, -11]
     assert bands(axes) == [(-40, -12), (-12, -11)]
@@ -119,7 +119,7 @@ def test_update_ratio_histogram(experiment: Experiment) -> None:
 
 
 def test_scoreboard(experiment: Experiment) -> None:
-    axes = plots.scoreboard(experiment).axes[0]
+    axes = plotting.scoreboard(experiment).axes[0]
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["fp32", "fp16_mixed", "fp16_no_master", "fp16_unprotected\n(3 of 3 diverged)"]
     points = [line.get_xdata().tolist() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())]
@@ -133,12 +133,12 @@ def test_an_arm_keeps_its_colour(experiment: Experiment) -> None:
     def of_line(figure: Figure, label: str) -> str:
         return to_hex(next(line for line in figure.axes[0].lines if line.get_label().startswith(label)).get_color())
 
-    ratios = plots.update_ratio_histogram(experiment).axes[0].patches
-    scores = [line for line in plots.scoreboard(experiment).axes[0].lines if line.get_marker() == "D"]
+    ratios = plotting.update_ratio_histogram(experiment).axes[0].patches
+    scores = [line for line in plotting.scoreboard(experiment).axes[0].lines if line.get_marker() == "D"]
     for place, arm in enumerate(["fp32", "fp16_mixed", "fp16_no_master"]):
         colours = {
-            of_line(plots.loss_curves(experiment), arm),
-            of_line(plots.lost_updates(experiment), arm),
+            of_line(plotting.loss_curves(experiment), arm),
+            of_line(plotting.lost_updates(experiment), arm),
             to_hex(next(patch for patch in ratios if patch.get_label() == arm).get_edgecolor()),
             to_hex(scores[place].get_color()),
         }
@@ -149,7 +149,7 @@ def test_an_arm_keeps_its_colour(experiment: Experiment) -> None:
 def test_every_figure_can_be_drawn_where_all_diverged(tmp_path: Path, name: str) -> None:
     plans = [ArmPlan("a", final=None, diverges_at=1), ArmPlan("b", final=None, diverges_at=2)]
     experiment = read_experiment(write_results(tmp_path, plans, seeds=1, steps=5))
-    getattr(plots, name)(experiment).draw_without_rendering()
+    getattr(plotting, name)(experiment).draw_without_rendering()
 
 
 def overlaps(labels: list) -> list[tuple[str, str]]:
@@ -160,9 +160,9 @@ def overlaps(labels: list) -> list[tuple[str, str]]:
 
 def test_no_labels_overlap(experiment: Experiment) -> None:
     for figure in (
-        plots.gradient_histogram(experiment, "fp32"),
-        plots.update_ratio_histogram(experiment),
-        plots.scoreboard(experiment),
+        plotting.gradient_histogram(experiment, "fp32"),
+        plotting.update_ratio_histogram(experiment),
+        plotting.scoreboard(experiment),
     ):
         figure.draw_without_rendering()
         labels = [text for axes in figure.axes for text in (*axes.texts, *axes.get_xticklabels())]
@@ -171,7 +171,7 @@ def test_no_labels_overlap(experiment: Experiment) -> None:
 
 def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
     experiment = read_experiment(write_scale_results(tmp_path, SWEEP, seeds=1, unit="%"))
-    figure = plots.scoreboard(experiment)
+    figure = plotting.scoreboard(experiment)
     figure.draw_without_rendering()
     labels = figure.axes[0].get_yticklabels()
     assert [label.get_text() for label in labels][19:22] == [
@@ -184,7 +184,7 @@ def test_scoreboard_of_many_arms(tmp_path: Path) -> None:
 
 
 def test_scoreboard_writes_as_many_digits_as_the_metric_has(tmp_path: Path) -> None:
-    assert texts(plots.scoreboard(read_experiment(write_scale_results(tmp_path))).axes[0])[:2] == ["0.530", "0.120"]
+    assert texts(plotting.scoreboard(read_experiment(write_scale_results(tmp_path))).axes[0])[:2] == ["0.530", "0.120"]
 
 
 def test_a_scoreboard_has_axes_for_each_metric(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_scoreboard_has_axes_for_each_metric(tmp_path: Path) -> None:
         write_json(config, json.loads(config.read_text()) | {"model": model})
     summary = json.loads((folder / "summary.json").read_text())
     write_json(folder / "summary.json", summary | {"metric": "AP50 / perplexity", "unit": ""})
-    detector, language = plots.scoreboard(read_experiment(folder)).axes
+    detector, language = plotting.scoreboard(read_experiment(folder)).axes
     assert (detector.get_xlabel(), language.get_xlabel()) == ("AP50", "perplexity")
     assert texts(detector) == ["0.950", "0.970"] and texts(language) == ["291.9"]
     assert [label.get_text() for label in detector.get_yticklabels()] == ["detector_fp32", "detector_fp16"]

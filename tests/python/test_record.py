@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.record import folder_size, main, record_results
-from halfscope.recorded import read_table
-from halfscope.recorded_readme import BEGIN, END, readme_section
+from recording.copy_results import folder_size, main, record_results
+from recording.readme import BEGIN, END, readme_section
+from recording.source_tree import RECORDED, ROOT
+from recording.tables import read_table
 from synthetic import write_json, write_json_lines, write_results
-
-ROOT = Path(__file__).resolve().parents[2]
-RECORDED = ROOT / "experiments/recorded"
+from synthetic_record import report_rows
 
 
 @pytest.fixture
@@ -100,12 +99,14 @@ def test_every_figure_of_the_readme_is_a_recorded_one() -> None:
 @pytest.mark.parametrize("report", sorted(RECORDED.glob("*/*/report.txt")), ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_every_recorded_table_is_of_its_summary(report: Path) -> None:
     arms = json.loads((report.parent / "summary.json").read_text())["arms"]
-    table = read_table(report)
-    assert list(table.rows) == [arm["arm"] for arm in arms]
+    table, rows = read_table(report.parent), report_rows(report)
+    assert list(rows) == list(table.arms) == [arm["arm"] for arm in arms]
     for arm in arms:
-        cell = table.rows[arm["arm"]][table.metric]
+        row = rows[arm["arm"]]
+        cell = row[table.metric]
         expected = "-" if arm["mean"] is None else f"{arm['mean']:.{len(cell.partition('.')[2])}f}"
-        assert (cell, table.rows[arm["arm"]]["seeds"]) == (expected, str(arm["seeds"]))
+        assert (cell, row["seeds"]) == (expected, str(arm["seeds"]))
+        assert table.cell(arm["arm"], "ms/step") == row["ms/step"]
 
 
 def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from halfscope import recorded_readme
-from halfscope.recorded import read_table, read_tables, recorded_devices
-from halfscope.recorded_frame import beside
-from halfscope.recorded_readme import BEGIN, END, NOTHING, readme_section, update_readme
-from synthetic_record import CPU_REPORT, GPU_REPORT, write_record
+from recording import readme as readme_module
+from recording.notebooks import recorded_frame
+from recording.readme import BEGIN, END, NOTHING, readme_section, update_readme
+from recording.tables import read_table, read_tables, recorded_devices
+from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
+
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    write_record(tmp_path / "recorded", "cpu", CPU_REPORT)
-    write_record(tmp_path / "recorded", "a-gpu", GPU_REPORT)
-    write_record(tmp_path / "recorded", "cpu", CPU_REPORT, experiment="two")
+    write_record(tmp_path / "recorded", "cpu", CPU_ARMS)
+    write_record(tmp_path / "recorded", "a-gpu", GPU_ARMS)
+    write_record(tmp_path / "recorded", "cpu", CPU_ARMS, experiment="two")
     return tmp_path / "recorded"
 
 
 def test_a_table_is_what_its_file_says(recorded: Path) -> None:
-    table = read_table(recorded / "cpu/one/report.txt")
+    table = read_table(recorded / "cpu/one")
     assert (table.device, table.experiment, table.metric) == ("cpu", "one", "test accuracy %")
-    assert list(table.rows) == ["fp32", "fp16_pure"]
+    assert list(table.arms) == ["fp32", "fp16_pure"]
     assert [table.outcome(arm) for arm in ("fp32", "fp16_pure", "absent")] == ["59.72", "diverged 1 of 1", ""]
-    gpu = read_table(recorded / "a-gpu/one/report.txt")
+    assert table.columns == ("ms/step",)
+    gpu = read_table(recorded / "a-gpu/one")
     assert gpu.outcome("fp16_mixed") == "70.02 (68.90 .. 71.14) diverged 1 of 3"
     assert gpu.cell("fp32", "peak MiB") == "2048"
+    assert gpu.columns == ("ms/step", "peak MiB")
 
 
-def test_a_file_without_a_table_is_named(tmp_path: Path) -> None:
-    (tmp_path / "report.txt").write_text("nothing\n")
-    with pytest.raises(ValueError, match="report.txt: no table of arms"):
-        read_table(tmp_path / "report.txt")
+def test_a_file_without_a_table_is_named(recorded: Path) -> None:
+    path = recorded / "cpu/one/summary.json"
+    summary = json.loads(path.read_text())
+    del summary["arms"]
+    path.write_text(json.dumps(summary))
+    with pytest.raises(ValueError, match="cpu/one/summary.json: it lacks 'arms'"):
+        read_table(path.parent)
 
 
 def test_the_cpu_stands_first(recorded: Path) -> None:
@@ -79,19 +86,19 @@ def test_the_readme_is_changed_between_two_comments_only(recorded: Path, tmp_pat
 
 def test_the_module_rewrites_the_trees_readme(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
-    monkeypatch.setattr(recorded_readme, "ROOT", tmp_path)
+    monkeypatch.setattr(readme_module, "README", tmp_path / "README.md")
     monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
-    assert recorded_readme.main() == 0
+    assert readme_module.main() == 0
     assert "70.12" in (tmp_path / "README.md").read_text()
 
 
 def test_notebooks_get_a_column_for_every_device(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = beside("one", recorded)
+    frame = recorded_frame("one", recorded)
     assert list(frame.columns) == [
         "test accuracy %, cpu", "test accuracy %, a-gpu", "ms/step, a-gpu", "peak MiB, a-gpu",
     ]  # fmt: skip
     assert frame.loc["fp32"].tolist() == ["59.72", "70.12 (69.00 .. 71.24)", "1.5", "2048"]
     assert frame.loc["fp16_pure"].tolist() == ["diverged 1 of 1", "", "", ""]
     monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
-    assert beside("two").columns.tolist() == ["test accuracy %, cpu"]
-    assert beside("three").empty
+    assert recorded_frame("two").columns.tolist() == ["test accuracy %, cpu"]
+    assert recorded_frame("three").empty

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfscope.recorded_histogram import Fate, RecordedHistogram, from_record, merge
+from halfscope.results.histogram import Outcome, RecordedHistogram, from_record, merge
 from synthetic import histogram_record
 
 LIMITS = (-60, 20)
@@ -27,7 +27,7 @@ def count(values: np.ndarray) -> RecordedHistogram:
     return RecordedHistogram(low, **fields, zeros=zeros, infinities=infinities, nans=nans)
 
 
-def by_rounding(values: np.ndarray, log2_scale: int) -> Fate:
+def by_rounding(values: np.ndarray, log2_scale: int) -> Outcome:
     """The same shares from numpy's float16, value by value."""
     with np.errstate(over="ignore"):
         half = np.abs((values * np.float32(2.0**log2_scale)).astype(np.float16)).astype(np.float64)
@@ -40,7 +40,7 @@ def by_rounding(values: np.ndarray, log2_scale: int) -> Fate:
         "overflow": real & np.isinf(half),
         "nonfinite": ~np.isfinite(values),
     }
-    return Fate(**{name: float(where.mean()) for name, where in shares.items()})
+    return Outcome(**{name: float(where.mean()) for name, where in shares.items()})
 
 
 def edges() -> np.ndarray:
@@ -58,9 +58,9 @@ def test_fate_is_what_rounding_gives(log2_scale: int) -> None:
     random = np.random.default_rng(1)
     spread = (random.standard_normal(2000) * 2.0 ** random.uniform(-40, 17, 2000)).astype(np.float32)
     for values in (spread, edges(), edges() * np.float32(2.0**-log2_scale)):
-        fate, expected = count(values).fate(log2_scale), by_rounding(values, log2_scale)
+        outcome, expected = count(values).outcome(log2_scale), by_rounding(values, log2_scale)
         for name in vars(expected):
-            assert getattr(fate, name) == pytest.approx(getattr(expected, name), abs=1e-12), name
+            assert getattr(outcome, name) == pytest.approx(getattr(expected, name), abs=1e-12), name
 
 
 def test_record_is_unscaled() -> None:
@@ -86,4 +86,4 @@ def test_within_loses_nothing() -> None:
 
 def test_empty_histogram() -> None:
     assert merge([]).elements == 0
-    assert merge([]).fate().flushed == 0
+    assert merge([]).outcome().flushed == 0

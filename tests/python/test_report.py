@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.report import draw, main, report_page, write_report
+from halfscope.plotting.drawings import draw
+from halfscope.report import report_page, write_report
+from halfscope.report.__main__ import main
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_json, write_results
 

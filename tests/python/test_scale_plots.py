@@ -9,8 +9,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope import plots
-from halfscope.records import read_json
+from halfscope import plotting
+from halfscope.results.json_files import read_json
 from halfscope.results import Experiment, read_experiment
 from synthetic import bell, histogram_record, write_json, write_json_lines
 from synthetic_scales import (
@@ -38,7 +38,7 @@ def points(axes: Axes, label: str) -> dict[float, float]:
 
 
 def test_both_rows_show_the_counts_and_the_lower_ones_are_shifted(detection: Experiment) -> None:
-    figure = plots.scaled_gradient_histogram(detection, "fp32", "activation_gradient", 3)
+    figure = plotting.scaled_gradient_histogram(detection, "fp32", "activation_gradient", 3)
     counts = bell(-26, 3)
     total = sum(counts.values()) + 25_000
     for row, shift in ((figure.axes[:3], 0), (figure.axes[3:], 3)):
@@ -62,7 +62,7 @@ def test_the_shares_of_the_bands_are_exact_and_of_the_nonzero(tmp_path: Path) ->
     record["top"][at[15]] = 30  # round up to 2^16: infinite
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", [record])
     experiment = read_experiment(folder)
-    figure = plots.scaled_gradient_histogram(experiment, "fp32", "weight_gradient", 1)
+    figure = plotting.scaled_gradient_histogram(experiment, "fp32", "weight_gradient", 1)
     shares = [[text.replace(": ", "\n").splitlines()[-1] for text in texts(figure.axes[place])] for place in (1, 4)]
     assert shares == [["15.6 %", "17.8 %", "33.3 %", "33.3 %"], ["0 %", "33.3 %", "22.2 %", "44.4 %"]]
     assert "91.0 % are zero" in figure.get_supxlabel() and "of the non-zero" in figure.get_supxlabel()
@@ -72,25 +72,25 @@ def test_the_shares_of_the_bands_are_exact_and_of_the_nonzero(tmp_path: Path) ->
 
 
 def test_predicted_shares_are_what_the_counts_give(detection: Experiment) -> None:
-    figure = plots.scale_window(detection)
+    figure = plotting.scale_window(detection)
     for axes, centre in zip(figure.axes, (-26, -20)):
         counts = bell(centre, 3)
         total = sum(counts.values())
-        shares = {fate: points(axes, fate) for fate in ("flushed to zero", "subnormal", "overflow")}
+        shares = {outcome: points(axes, outcome) for outcome in ("flushed to zero", "subnormal", "overflow")}
         assert list(shares["overflow"]) == list(range(-10, 41))
         for scale in range(-10, 41):
-            for fate, (low, high) in {
+            for outcome, (low, high) in {
                 "flushed to zero": (-99, -26),
                 "subnormal": (-25, -15),
                 "overflow": (16, 99),
             }.items():
                 expected = sum(count for exponent, count in counts.items() if low <= exponent + scale <= high)
-                assert shares[fate][scale] == pytest.approx(100 * expected / total), (fate, scale)
+                assert shares[outcome][scale] == pytest.approx(100 * expected / total), (outcome, scale)
     assert [axes.get_title("left") for axes in figure.axes] == ["Activation gradients", "Weight gradients"]
 
 
 def test_counted_shares_lie_at_the_scales_of_the_static_arms(detection: Experiment) -> None:
-    figure = plots.scale_window(detection)
+    figure = plotting.scale_window(detection)
     for axes, places in zip(figure.axes, ((0, 2), (1, 3))):
         found = points(axes, "flushed to zero, counted")
         assert list(found) == [0, 3, 6, 10]
@@ -108,26 +108,26 @@ def test_usable_scales_are_shaded_and_named(tmp_path: Path) -> None:
         histogram_record(1, "weight_gradient", 1.0, {4: 5}),
     ]
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
-    figure = plots.scale_window(read_experiment(folder))
+    figure = plotting.scale_window(read_experiment(folder))
     assert [bands(axes) for axes in figure.axes] == [[(6, 11)], [(6, 11)]]
     assert "usable scales, $2^{6}$ to $2^{11}$ (at most 1 % flushed" in figure.get_supxlabel()
     records[1] = histogram_record(1, "weight_gradient", 1.0, {12: 5})
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
-    figure = plots.scale_window(read_experiment(folder))
+    figure = plotting.scale_window(read_experiment(folder))
     assert [bands(axes) for axes in figure.axes] == [[], []]
     assert "No single scale is usable" in figure.get_supxlabel()
     assert "takes $2^{6}$ against flushing, but above $2^{3}$ gradients overflow" in figure.get_supxlabel()
 
 
 def test_no_fp32_arm_no_prediction(tmp_path: Path) -> None:
-    assert plots.scale_window(read_experiment(write_scale_results(tmp_path, DETECTION[1:], seeds=1))) is None
+    assert plotting.scale_window(read_experiment(write_scale_results(tmp_path, DETECTION[1:], seeds=1))) is None
 
 
 # The metric against the scale.
 
 
 def test_metric_by_scale(sweep: Experiment) -> None:
-    upper, lower = plots.scale_curve(sweep).axes
+    upper, lower = plotting.scale_curve(sweep).axes
     curve = points(upper, "static scale")
     assert list(curve) == list(range(-4, 25))
     assert all(curve[k] == 79.5 for k in range(-4, 16)) and all(np.isnan(curve[k]) for k in range(16, 25))
@@ -139,12 +139,12 @@ def test_metric_by_scale(sweep: Experiment) -> None:
 
 
 def test_an_arm_whose_scale_grew_beyond_the_others_is_in_sight(detection: Experiment) -> None:
-    upper = plots.scale_curve(detection).axes[0]
+    upper = plotting.scale_curve(detection).axes[0]
     assert points(upper, "fp16_dynamic") == {20: 0.528} and upper.get_xlim() == (-0.6, 20.6)
 
 
 def test_shares_by_scale_come_from_the_summary(sweep: Experiment) -> None:
-    lower = plots.scale_curve(sweep).axes[1]
+    lower = plotting.scale_curve(sweep).axes[1]
     assert set(points(lower, "flushed to zero").values()) == {25.0}
     assert set(points(lower, "subnormal").values()) == {12.5}
     overflow = points(lower, "overflow")
@@ -158,30 +158,30 @@ def test_shares_by_scale_are_counted_where_the_summary_has_none(tmp_path: Path) 
     for line in summary["arms"]:
         del line["flushed"], line["subnormal"], line["overflow"]
     write_json(folder / "summary.json", summary)
-    found = points(plots.scale_curve(read_experiment(folder)).axes[1], "flushed to zero")
+    found = points(plotting.scale_curve(read_experiment(folder)).axes[1], "flushed to zero")
     expected = sum(flushed(8, place, step) for place in range(4) for step in OBSERVED) / (4 * len(OBSERVED) * 800)
     assert found[3] == pytest.approx(100 * expected)
 
 
 def test_few_scales_are_no_curve(tmp_path: Path) -> None:
     arms = [arm for arm in DETECTION if arm.name != "fp16_s64"]
-    assert plots.scale_curve(read_experiment(write_scale_results(tmp_path, arms, seeds=1))) is None
+    assert plotting.scale_curve(read_experiment(write_scale_results(tmp_path, arms, seeds=1))) is None
 
 
 def test_a_metric_that_should_be_small_says_so(tmp_path: Path) -> None:
     experiment = read_experiment(write_scale_results(tmp_path, lower_is_better=True))
-    assert "lower is better" in plots.scale_curve(experiment).axes[0].get_ylabel()
-    assert "lower is better" in plots.scoreboard(experiment).axes[0].get_xlabel()
-    assert "lower is better" in plots.metric_curves(experiment).axes[0].get_ylabel()
+    assert "lower is better" in plotting.scale_curve(experiment).axes[0].get_ylabel()
+    assert "lower is better" in plotting.scoreboard(experiment).axes[0].get_xlabel()
+    assert "lower is better" in plotting.metric_curves(experiment).axes[0].get_ylabel()
 
 
 # All of them.
 
 
 def figures(experiment: Experiment) -> list[Figure]:
-    drawn = [plots.scale_curve(experiment), plots.scale_window(experiment), plots.predicted_and_counted(experiment)]
-    drawn += [plots.flushed_map(experiment, role) for role in ROLES]
-    drawn += [plots.scaled_gradient_histogram(experiment, "fp32", role, 10) for role in ROLES]
+    drawn = [plotting.scale_curve(experiment), plotting.scale_window(experiment), plotting.predicted_and_counted(experiment)]
+    drawn += [plotting.flushed_map(experiment, role) for role in ROLES]
+    drawn += [plotting.scaled_gradient_histogram(experiment, "fp32", role, 10) for role in ROLES]
     return [figure for figure in drawn if figure]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-from halfscope.drawings import draw
+from halfscope.plotting.drawings import draw
 from halfscope.report import report_page
 from halfscope.results import Experiment, read_experiment
 from synthetic_scales import DETECTION, write_scale_results

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope import LossScaler, plots, replay
+from halfscope import LossScaler, plotting, replay
 from halfscope.results import Experiment
 
 
@@ -133,10 +133,10 @@ def test_a_replay_after_the_end() -> None:
 
 
 def test_moving_scales_of_an_experiment(detection: Experiment, experiment: Experiment) -> None:
-    figure = plots.moving_scales(detection)
+    figure = plotting.moving_scales(detection)
     labels = figure.axes[0].get_legend_handles_labels()[1]
     assert labels and all("fp16_s" not in label for label in labels)
-    assert plots.moving_scales(experiment) is None
+    assert plotting.moving_scales(experiment) is None
 
 
 GOOD = {"step": 1, "scale": 2.0, "gradients": {"finite": True, "max_abs": 1.0}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_hex
 
-from halfscope.style import arm_style, named_scale, power_of_two, scale_colours
+from halfscope.plotting.style import arm_style, named_scale, power_of_two, scale_colours
 from synthetic_scales import DETECTION, SWEEP
 
 DOSES = [f"{kind}_x{dose}" for dose in (1, 16, 64, 256) for kind in ("fp32", "fp16_s1")]

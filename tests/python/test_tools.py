@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
+import experiment_list
+from recording.source_tree import PROGRAM
 from synthetic import write_results
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
 
-PROGRAM = """\
-echo "halfscope $*" >>"$asked"
+STAND_IN = """\
+[ "$1" = list ] || echo "halfscope $*" >>"$asked"
 case "$1" in
-  list) printf 'experiments\n'; printf '  %-22s a summary\n    fp32 an arm\n' $(ls "$ready") ;;
+  list) cat "$listed" ;;
   run) mkdir -p "$out/$2" && cp -r "$ready/$2/." "$out/$2" ;;
   report) echo "table of $2" ;;
 esac
@@ -27,8 +30,29 @@ esac
 
 QUICK = (
     "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep",
-    "scaler-comparison", "dose", "negative-controls", "batchnorm-reduction", "softmax-reduction",
+    "scaler-comparison", "averaging-sweep", "negative-controls", "batchnorm-reduction", "softmax-reduction",
 )  # fmt: skip
+TEXT = ("language-model-loss-scale", "averaging-sweep", "softmax-reduction")
+MIXED = ("scaler-comparison", "negative-controls")
+LISTED = (*QUICK, "master-copy-sgd")
+
+
+def kinds_of(name: str) -> list[str]:
+    """The kinds of data that an experiment's arms train on."""
+    return ["images", "text"] if name in MIXED else ["text"] if name in TEXT else ["images"]
+
+
+def listing() -> dict:
+    """What the stand-in program lists, as `halfscope list experiments --json`."""
+    return {
+        "experiments": [
+            {
+                "name": name, "arms": [{"name": f"on_{kind}", "data": kind} for kind in kinds_of(name)],
+                "full_arms": [], "varied": "policy", "in_quick_set": name in QUICK,
+            }
+            for name in LISTED
+        ]
+    }  # fmt: skip
 
 
 class Tree:
@@ -42,12 +66,13 @@ class Tree:
         self.commands.mkdir()
         shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "lib").symlink_to(ROOT / "lib")
-        for name in (*QUICK, "master-copy-sgd"):
+        (folder / "listed.json").write_text(json.dumps(listing()))
+        for name in LISTED:
             write_results(folder / "ready", seeds=1, steps=10, name=name)
         self.command("cmake", '[ "$1" = --version ] && echo "cmake version 3.25.1" || echo "cmake $*" >>"$asked"')
         self.command("dpkg-query", 'echo "${missing:-no}" | grep -qw -- "${@: -1}" || echo installed')
         self.command("apt-get", 'echo "apt-get $*" >>"$asked"')
-        self.script(folder / "build/release/experiments/halfscope", PROGRAM)
+        self.script(folder / "build/release/experiments/halfscope", STAND_IN)
         self._make_environment()
 
     def command(self, name: str, body: str) -> None:
@@ -69,6 +94,7 @@ class Tree:
         environment = os.environ | {
             "PATH": f"{self.commands}:{os.environ['PATH']}",
             "asked": str(self.asked), "out": str(self.out), "ready": str(self.folder / "ready"),
+            "listed": str(self.folder / "listed.json"),
         } | variables  # fmt: skip
         command = [str(self.folder / "tools" / tool), *options]
         return subprocess.run(command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True)
@@ -121,8 +147,22 @@ def test_reproduce_all_runs_what_the_program_lists(tree: Tree) -> None:
     result = tree.run("reproduce", "--all", "--out", "out")
     assert result.returncode == 0, result.stderr
     runs = [line for line in tree.log() if line.startswith("halfscope run")]
-    names = sorted((*QUICK, "master-copy-sgd"))
-    assert runs == [f"halfscope run {name} --seeds 3 --out {tree.out} --resume" for name in names]
+    assert runs == [f"halfscope run {name} --seeds 3 --out {tree.out} --resume" for name in LISTED]
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_the_program_knows_the_quick_set_and_the_data() -> None:
+    entries = experiment_list.list_experiments(PROGRAM)
+    assert tuple(entry.name for entry in entries if entry.in_quick_set) == QUICK
+    assert {entry.name: entry.data for entry in entries if entry.in_quick_set} == {name: kinds_of(name) for name in QUICK}
+    assert {entry.name for entry in entries if not entry.in_quick_set} == {"master-copy-sgd", "reductions"}
+    assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)
+
+
+def test_a_program_that_cannot_list_fails_reproduce(tree: Tree) -> None:
+    tree.script(tree.folder / "build/release/experiments/halfscope", 'echo "no list" >&2; exit 2')
+    result = tree.run("reproduce")
+    assert result.returncode == 3 and "halfscope list experiments --json: no list" in result.stderr
 
 
 def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
@@ -130,11 +170,10 @@ def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
     assert result.returncode == 0, result.stderr
     runs = [line.split()[2:] for line in tree.log() if line.startswith("halfscope run")]
     given = {name: " ".join(rest) for name, *rest in runs}
-    for mixed in ("scaler-comparison", "negative-controls"):
+    for mixed in MIXED:
         assert mixed not in given and f"leaving out {mixed}" in result.stdout
     for name, options in given.items():
-        text = name in ("language-model-loss-scale", "dose", "softmax-reduction")
-        file = f"{tree.folder}/my {'text' if text else 'images'}"
+        file = f"{tree.folder}/my {'text' if name in TEXT else 'images'}"
         assert options == f"--quick --data {file} --out {tree.out} --resume"
 
 
@@ -160,7 +199,7 @@ def test_fresh_leaves_a_strangers_folder_alone(tree: Tree, stranger: str) -> Non
 
 
 def test_failing_run_fails_reproduce(tree: Tree) -> None:
-    tree.script(tree.folder / "build/release/experiments/halfscope", '[ "$1" != run ] || exit 3')
+    tree.script(tree.folder / "build/release/experiments/halfscope", '[ "$1" != list ] || cat "$listed"\n[ "$1" != run ] || exit 3')
     assert tree.run("reproduce").returncode == 3
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 import halfscope  # noqa: E402
-from halfscope.drawings import draw  # noqa: E402
+from halfscope.plotting.drawings import draw  # noqa: E402
 from halfscope.results import read_experiment  # noqa: E402
 from halfscope.torch import counting, watch  # noqa: E402
 from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train  # noqa: E402

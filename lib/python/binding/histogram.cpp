@@ -115,7 +115,7 @@ nb::object binades(const ExponentHistogram& histogram) {
 }
 
 nb::object to_pandas(nb::handle histogram) {
-  return nb::module_::import_("halfscope.frames").attr("of_histogram")(histogram);
+  return nb::module_::import_("halfscope.results.dataframes").attr("of_histogram")(histogram);
 }
 
 ExponentHistogram scaled(const ExponentHistogram& histogram, double scale) {

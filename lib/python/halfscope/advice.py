@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfscope import _core
-from halfscope.frames import frame
+from halfscope.results.dataframes import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ class ScaleAdvice:
 
     def plot(self) -> Figure:
         """The windows of all tensors, log2, with the recommended scale."""
-        from halfscope.window_plot import scale_windows
+        from halfscope.plotting.windows import scale_windows
 
         return scale_windows(self)
 

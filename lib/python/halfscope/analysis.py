@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.advice import HEADROOM, TOLERANCE, ScaleAdvice, canonical, named
-from halfscope.frames import frame
+from halfscope.results.dataframes import frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfscope import _core
-from halfscope.frames import frame
-from halfscope.traces import read_trace
+from halfscope.results.dataframes import frame
+from halfscope.results.traces import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ class Replay:
 
     def plot(self) -> Figure:
         """log2 of every scaler's scale over the steps, with the steps that overflow."""
-        from halfscope.replay_plot import replayed_scales
+        from halfscope.plotting.replays import replayed_scales
 
         return replayed_scales(self)
 

@@ -10,7 +10,7 @@ import torch
 
 from halfscope import Histogram, UpdateCounters, lost_updates, update_ratios
 from halfscope._core import can_count_on_gpu, count_floats
-from halfscope.torch import binning, queueing
+from halfscope.torch import binning, cuda_queue
 from halfscope.torch.tensors import dense, on_host
 
 
@@ -48,7 +48,7 @@ def _histogram(tensor: torch.Tensor) -> Histogram:
 
 ON_HOST = Counting(_histogram, lost_updates, update_ratios)
 BY_PYTORCH = Counting(lambda tensor: binning.histogram_bins(dense(tensor)), binning.update_effect, binning.ratio_bins)
-BY_KERNELS = Counting(lambda tensor: queueing.histogram_bins(dense(tensor)), queueing.update_effect, queueing.ratio_bins)
+BY_KERNELS = Counting(lambda tensor: cuda_queue.histogram_bins(dense(tensor)), cuda_queue.update_effect, cuda_queue.ratio_bins)
 
 # By type of device, as far as it is known yet; a tensor of any other one is brought to the host.
 countings = {"cpu": ON_HOST}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from halfscope.records import FORMAT_VERSION
+from halfscope.results.json_files import FORMAT_VERSION
 from halfscope.torch.observations import Observations
 
 ARM = "watched"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from halfscope.recorded_histogram import RecordedHistogram, merge
+from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope import Histogram
-from halfscope.loss_scales import GRADIENTS, Window, window
+from halfscope.results.loss_scales import GRADIENTS, Window, window
 from halfscope.torch.observations import Observations
 
 HEADROOM = 3  # binades that a recommended scale leaves, where the window has them, for gradients yet to come
@@ -73,7 +73,7 @@ def _shares(gradients: dict[str, RecordedHistogram]) -> str:
     parts = []
     for role in GRADIENTS:
         if role in gradients and gradients[role].counts.sum():
-            parts.append(f"{_percent(gradients[role].of_nonzero().fate().flushed)} of the {role.replace('_', ' ')}s")
+            parts.append(f"{_percent(gradients[role].of_nonzero().outcome().flushed)} of the {role.replace('_', ' ')}s")
     return " and ".join(parts)
 
 

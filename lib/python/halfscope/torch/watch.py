@@ -12,10 +12,10 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from halfscope import Histogram, ScaleAdvice, advise_scale
-from halfscope.loss_scales import GRADIENTS
+from halfscope.results.loss_scales import GRADIENTS
 from halfscope._core import set_thread_count
-from halfscope.torch.board import Board
-from halfscope.torch.fused import scale_left, will_skip
+from halfscope.torch.tensorboard import Board
+from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.tensors import Choice, floating

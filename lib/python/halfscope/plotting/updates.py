@@ -1,16 +1,17 @@
-"""How large updates are beside their weights, and which of them FP16 weights lose."""
+"""Weight updates: their size beside their weights, and the share that FP16 weights lose."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.recorded_histogram import RecordedHistogram
-from halfscope.results import Experiment
-from halfscope.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.plotting.curves import drawn
+from halfscope.plotting.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.results import Experiment, RecordedHistogram, Run
 
 if TYPE_CHECKING:
     from halfscope import Histogram
@@ -38,6 +39,22 @@ def ratio_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -
     figure, axes = _ratio_axes(title)
     _draw_ratios(axes, histogram, {"color": COLOURS[1], "fill": True, "alpha": 0.8})
     _draw_loss_bounds(axes)
+    return figure
+
+
+def lost_updates(experiment: Experiment) -> Figure:
+    """Share of the non-zero weight updates that FP16 weights lose, over steps; mean over seeds."""
+    figure = new_figure()
+    axes = figure.subplots()
+    for arm, runs in drawn(experiment).items():
+        shares = [share for run in runs if len(share := _lost_share(run))]
+        if shares:
+            mean = 100 * pd.concat(shares, axis=1).mean(axis=1)
+            marker = "o" if len(mean) == 1 else None  # a run that broke down at once still shows
+            axes.plot(mean, label=arm, linewidth=1.6, marker=marker, **arm_style(list(experiment.runs), arm))
+    axes.set(xlabel="step", ylabel="share of non-zero updates (%)", ylim=(0, 100))
+    tidy(axes, "Updates lost in FP16\n(arms with a master copy: what would be lost without it)")
+    legend_beside(figure)
     return figure
 
 
@@ -69,3 +86,12 @@ def _draw_loss_bounds(axes: Axes) -> None:
         axes.axvline(bound, color=GREY, linewidth=1, linestyle=":")
     axes.text(ALWAYS_LOST - 0.4, 1.12 * top, "always lost", ha="right", va="center")
     axes.text(MAYBE_LOST + 0.4, 1.12 * top, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")
+
+
+def _lost_share(run: Run) -> pd.Series:
+    """Lost of the non-zero updates, all tensors together, per observed step."""
+    updates = run.counters("updates")
+    if updates.empty:
+        return pd.Series(dtype=float)
+    per_step = updates.groupby("step")[["lost", "nonzero"]].sum()
+    return per_step["lost"] / per_step["nonzero"].where(per_step["nonzero"] > 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.style import BLUE, GREEN, GREY, RED, headline, legend_at, new_figure, tidy
+from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, legend_at, new_figure, tidy
 
 if TYPE_CHECKING:
     from halfscope._core import TensorFit

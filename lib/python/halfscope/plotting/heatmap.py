@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from halfscope.gradient_plot import NAMES
-from halfscope.loss_scales import baseline, counters, good_arm, static_scales
+from halfscope.plotting.gradients import NAMES
+from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 from halfscope.results import Experiment
-from halfscope.style import headline, new_figure, power_of_two
+from halfscope.plotting.style import headline, new_figure, power_of_two
 
 LABELS = 40  # beyond so many rows only some are named
 COLOURS = "YlOrRd"  # sequential, and dark where much is lost, in grey too

@@ -1,6 +1,6 @@
-"""Keeps what is worth keeping of finished results: tables, configs, environments and the ends of the histograms.
+"""Copies finished results into a folder small enough to commit: tables, configs, environments, ends of the histograms.
 
-Checkpoints and the steps between are left out, so that a record is small enough to be committed.
+Checkpoints and the steps between are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from halfscope.records import read_json, read_json_lines
+from halfscope.results.json_files import read_json, read_json_lines
 
 RUN_FILES = ("config.json", "environment.json", "summary.json")
 
@@ -95,7 +95,7 @@ def _ends(path: Path) -> list[dict]:
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 3:
-        print("usage: python -m halfscope.record RESULTS DESTINATION PROGRAM", file=sys.stderr)
+        print("usage: python -m recording.copy_results RESULTS DESTINATION PROGRAM", file=sys.stderr)
         return 2
     try:
         for name in record_results(*map(Path, arguments)):

@@ -7,9 +7,9 @@ from html import escape
 
 import pandas as pd
 
-from halfscope.prediction_plot import predicted_arms, predictions_in_words
+from halfscope.plotting.predictions import predicted_arms, predictions_in_words
 from halfscope.results import Arm, Experiment, Prediction, Run
-from halfscope.style import FEW, percent
+from halfscope.plotting.style import FEW, percent
 
 NOTHING = "\N{EN DASH}"
 ARROW = "\N{RIGHTWARDS ARROW}"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from halfscope.results import Experiment, Run
-from halfscope.style import arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.style import arm_style, headline, legend_beside, new_figure, tidy
 
 if TYPE_CHECKING:
     from halfscope.replays import Replay

@@ -6,7 +6,7 @@ import os
 from math import log2
 
 from halfscope import Histogram
-from halfscope.loss_scales import GRADIENTS
+from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.observations import Observations
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.style import BLUE, GREY, arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.style import BLUE, GREY, arm_style, headline, legend_beside, new_figure, tidy
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from halfscope import plots
-from halfscope.gradient_plot import NAMES
-from halfscope.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
+from halfscope import plotting
+from halfscope.plotting.gradients import NAMES
+from halfscope.results.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
 from halfscope.results import Experiment
-from halfscope.style import MANY
+from halfscope.plotting.style import MANY
 
 
 class Drawing(NamedTuple):
@@ -38,20 +38,20 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     few = len(experiment.arms) <= MANY
     arms = [arm for arm, runs in experiment.runs.items() if runs]
     if few:
-        yield "scoreboard", f"{experiment.metric_label} of every arm", plots.scoreboard(experiment)
-    yield "loss_curves", "Training loss of every arm over steps", plots.loss_curves(experiment)
-    yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plots.metric_curves(experiment)
+        yield "scoreboard", f"{experiment.metric_label} of every arm", plotting.scoreboard(experiment)
+    yield "loss_curves", "Training loss of every arm over steps", plotting.loss_curves(experiment)
+    yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plotting.metric_curves(experiment)
     if few:
-        yield "moving_scales", "Loss scales that move while training, over steps", plots.moving_scales(experiment)
+        yield "moving_scales", "Loss scales that move while training, over steps", plotting.moving_scales(experiment)
     if compares_scales(experiment):
         words = f"{experiment.metric_label} and lost gradients by loss scale"
-        yield "scale_curve", words, plots.scale_curve(experiment)
+        yield "scale_curve", words, plotting.scale_curve(experiment)
     # Where the loss scale is the question, updates are no part of the answer: all arms have a master copy.
     if few and not compares_scales(experiment):
         if any(not run.counters("updates").empty for arm in arms for run in experiment.runs[arm]):
-            yield "lost_updates", "Share of updates lost over steps", plots.lost_updates(experiment)
+            yield "lost_updates", "Share of updates lost over steps", plotting.lost_updates(experiment)
         if any(experiment.histogram(arm, "update_ratio").elements for arm in arms):
-            figure = plots.update_ratio_histogram(experiment)
+            figure = plotting.update_ratio_histogram(experiment)
             yield "update_ratios", "Histogram of update sizes beside their weights", figure
 
 
@@ -59,12 +59,12 @@ def _scale_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | 
     """How gradients fare at the loss scales of the arms, and would at others."""
     if not compares_scales(experiment):
         return
-    yield "scale_window", "Flushed and overflowing gradients by loss scale", plots.scale_window(experiment)
+    yield "scale_window", "Flushed and overflowing gradients by loss scale", plotting.scale_window(experiment)
     for role in GRADIENTS:
         words = f"{NAMES[role]} flushed to zero, by layer and step"
-        yield f"flushed_{role}s", words, plots.flushed_map(experiment, role)
+        yield f"flushed_{role}s", words, plotting.flushed_map(experiment, role)
     words = "Flushed gradients of every tensor as predicted and as counted"
-    yield "predictions", words, plots.predicted_and_counted(experiment)
+    yield "predictions", words, plotting.predicted_and_counted(experiment)
 
 
 def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
@@ -78,10 +78,10 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
             continue
         words = f"Exponents of the {NAMES[role].lower()} of {arm}"
         if scale:
-            figure = plots.scaled_gradient_histogram(experiment, arm, role, scale)
+            figure = plotting.scaled_gradient_histogram(experiment, arm, role, scale)
             yield f"{role}s", f"{words}, unscaled and times 2^{scale}", figure
         else:
-            yield f"{role}s", words, plots.gradient_histogram(experiment, arm, role)
+            yield f"{role}s", words, plotting.gradient_histogram(experiment, arm, role)
 
 
 def _drawing(name: str, description: str, figure: Figure) -> Drawing:

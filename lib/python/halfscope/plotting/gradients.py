@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.recorded_histogram import Fate, RecordedHistogram
+from halfscope.results.histogram import Outcome, RecordedHistogram
 from halfscope.results import Experiment
-from halfscope.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
+from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
 
 if TYPE_CHECKING:
     from halfscope import Histogram
@@ -97,18 +97,18 @@ def _caption(experiment: Experiment, arm: str, histogram: RecordedHistogram) -> 
     lines = [_band_shares(histogram)]
     scales = {run.steps["scale"].iloc[-1] for run in experiment.runs[arm]} - {1.0}
     for scale in sorted(scales):
-        scaled = histogram.fate(round(np.log2(scale)))
+        scaled = histogram.outcome(round(np.log2(scale)))
         lines.append(f"As FP16, times the loss scale {scale:g}: {_describe(scaled)}.")
     return "\n".join(lines)
 
 
 def _band_shares(histogram: RecordedHistogram) -> str:
-    unscaled = histogram.fate()
+    unscaled = histogram.outcome()
     return f"As FP16, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."
 
 
-def _describe(fate: Fate) -> str:
+def _describe(outcome: Outcome) -> str:
     return (
-        f"{percent(fate.flushed)} flushed to zero, {percent(fate.subnormal)} subnormal, "
-        f"{percent(fate.overflow)} overflow"
+        f"{percent(outcome.flushed)} flushed to zero, {percent(outcome.subnormal)} subnormal, "
+        f"{percent(outcome.overflow)} overflow"
     )

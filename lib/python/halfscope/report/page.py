@@ -1,15 +1,14 @@
-"""Builds DIR/report.html, one file that holds everything, and DIR/figures/*.svg: python -m halfscope.report DIR."""
+"""The report page: DIR/report.html, one file that holds everything, and its figures as DIR/figures/*.svg."""
 
 from __future__ import annotations
 
 import base64
 import shlex
-import sys
 from html import escape
 from pathlib import Path
 
-from halfscope.drawings import Drawing, draw
-from halfscope.report_tables import (
+from halfscope.plotting.drawings import Drawing, draw
+from halfscope.report.tables import (
     arm_table,
     configuration_table,
     environment_table,
@@ -104,19 +103,3 @@ def _command(experiment: Experiment) -> str:
     words = [f"halfscope run {experiment.name} --arms {arms} --seeds {seeds}"]
     words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in shared_settings(experiment).items()]
     return " \\\n    ".join(words)
-
-
-def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m halfscope.report DIR", file=sys.stderr)
-        return 2
-    try:
-        print(write_report(arguments[0]))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

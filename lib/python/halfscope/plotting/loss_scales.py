@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from halfscope.gradient_plot import NAMES
-from halfscope.loss_scales import (
-    FATES,
+from halfscope.plotting.gradients import NAMES
+from halfscope.results.loss_scales import (
+    OUTCOMES,
     TOLERATED_FLUSH,
     Window,
     baseline,
@@ -21,7 +21,7 @@ from halfscope.loss_scales import (
     window,
 )
 from halfscope.results import Arm, Experiment
-from halfscope.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
+from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
 
 PREDICTED = range(-10, 41)  # log2 S
 ENOUGH = 4  # static arms that make a curve of the metric against the scale
@@ -47,11 +47,11 @@ def scale_window(experiment: Experiment) -> Figure | None:
     rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
     usable = window(histograms)
     for axes, (role, histogram) in zip(rows, histograms.items()):
-        fates = [histogram.of_nonzero().fate(scale) for scale in PREDICTED]
-        for fate, look in LOOKS.items():
-            shares = [100 * getattr(found, fate) for found in fates]
-            axes.plot(PREDICTED, shares, label=WORDS[fate], linewidth=1.6, color=look["color"], ls=look["linestyle"])
-            _mark_counted(axes, experiment, role, fate)
+        outcomes = [histogram.of_nonzero().outcome(scale) for scale in PREDICTED]
+        for outcome, look in LOOKS.items():
+            shares = [100 * getattr(found, outcome) for found in outcomes]
+            axes.plot(PREDICTED, shares, label=WORDS[outcome], linewidth=1.6, color=look["color"], ls=look["linestyle"])
+            _mark_counted(axes, experiment, role, outcome)
         _shade(axes, usable)
         axes.set(xlim=(PREDICTED[0], PREDICTED[-1]), ylim=(-2, 102), ylabel="non-zero gradients (%)")
         tidy(axes, NAMES[role])
@@ -86,23 +86,23 @@ def scale_curve(experiment: Experiment) -> Figure | None:
     return figure
 
 
-def summary_share(experiment: Experiment, arm: str, fate: str) -> float | None:
+def summary_share(experiment: Experiment, arm: str, outcome: str) -> float | None:
     """Share of the non-zero gradients of both roles: the summary's, or counted here where it has none."""
     line = next(line for line in experiment.arms if line.name == arm)
-    if getattr(line, fate) is not None:
-        return getattr(line, fate)
+    if getattr(line, outcome) is not None:
+        return getattr(line, outcome)
     shares = counted(experiment, arm)
-    return shares[fate] if shares else None
+    return shares[outcome] if shares else None
 
 
-def _mark_counted(axes: Axes, experiment: Experiment, role: str, fate: str) -> None:
-    points = [(log2(s), shares[fate]) for arm, s in static_scales(experiment).items()
-              if (shares := counted(experiment, arm, role)) and shares[fate] > 0]  # fmt: skip
+def _mark_counted(axes: Axes, experiment: Experiment, role: str, outcome: str) -> None:
+    points = [(log2(s), shares[outcome]) for arm, s in static_scales(experiment).items()
+              if (shares := counted(experiment, arm, role)) and shares[outcome] > 0]  # fmt: skip
     if points:
         scales, shares = np.array(points).T
-        look = LOOKS[fate]
+        look = LOOKS[outcome]
         axes.plot(scales, 100 * shares, look["marker"], color=look["color"], markerfacecolor="white", markersize=5,
-                  label=f"{WORDS[fate]}, counted", clip_on=False, zorder=3)  # fmt: skip
+                  label=f"{WORDS[outcome]}, counted", clip_on=False, zorder=3)  # fmt: skip
 
 
 def _shade(axes: Axes, usable: Window | None) -> None:
@@ -163,11 +163,11 @@ def _mark_diverged(axes: Axes, lines: dict[float, Arm]) -> None:
 
 def _draw_shares(axes: Axes, experiment: Experiment, arms: dict[str, float]) -> None:
     """On a logarithmic axis: a millionth of the gradients that overflows already stops a step."""
-    for fate in FATES:
-        shares = [summary_share(experiment, arm, fate) for arm in arms]
+    for outcome in OUTCOMES:
+        shares = [summary_share(experiment, arm, outcome) for arm in arms]
         percents = np.array([np.nan if not share else 100 * share for share in shares])
         if np.isfinite(percents).any():
-            axes.plot(list(map(log2, arms.values())), percents, markersize=4, label=WORDS[fate], **LOOKS[fate])
+            axes.plot(list(map(log2, arms.values())), percents, markersize=4, label=WORDS[outcome], **LOOKS[outcome])
     axes.set_yscale("log")
     smallest = min((line.get_ydata()[line.get_ydata() > 0].min() for line in axes.lines), default=1)
     axes.set_ylim(10 ** np.clip(np.floor(np.log10(smallest)), -6, -1), 200)

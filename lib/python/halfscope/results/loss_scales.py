@@ -7,11 +7,11 @@ from math import log2
 
 import pandas as pd
 
-from halfscope.recorded_histogram import RecordedHistogram, merge
+from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results import Arm, Experiment
 
 GRADIENTS = ("activation_gradient", "weight_gradient")
-FATES = ("flushed", "subnormal", "overflow")
+OUTCOMES = ("flushed", "subnormal", "overflow")
 TOLERATED_FLUSH = 0.01  # share of the non-zero gradients of a role that a usable scale may flush
 TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
 MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
@@ -94,20 +94,20 @@ def window(histograms: dict[str, RecordedHistogram]) -> Window | None:
     everything = merge(finite)
     if not everything.elements:
         return None
-    enough = (s for s in SEARCHED if all(part.fate(s).flushed <= TOLERATED_FLUSH for part in finite))
-    safe = (s for s in reversed(SEARCHED) if everything.fate(s).overflow == 0)
+    enough = (s for s in SEARCHED if all(part.outcome(s).flushed <= TOLERATED_FLUSH for part in finite))
+    safe = (s for s in reversed(SEARCHED) if everything.outcome(s).overflow == 0)
     return Window(next(enough, SEARCHED[-1]), next(safe, SEARCHED[0]))
 
 
 def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:
-    """Shares of the non-zero gradient elements of `arm` by fate, as counted in all observed steps and seeds.
+    """Shares of the non-zero gradient elements of `arm` by outcome, as counted in all observed steps and seeds.
 
     Of one role, or of both together; None where nothing was counted.
     """
     frame = counters(experiment, arm)
     frame = frame if role is None or frame.empty else frame[frame["role"] == role]
     nonzero = 0 if frame.empty else frame["nonzero"].sum()
-    return {fate: frame[fate].sum() / nonzero for fate in FATES} if nonzero else None
+    return {outcome: frame[outcome].sum() / nonzero for outcome in OUTCOMES} if nonzero else None
 
 
 def counters(experiment: Experiment, arm: str) -> pd.DataFrame:

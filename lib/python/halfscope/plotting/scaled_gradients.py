@@ -5,10 +5,10 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.gradient_plot import BANDS, HIGH, LOW, NAMES, draw_aside, draw_binades
-from halfscope.recorded_histogram import RecordedHistogram
+from halfscope.plotting.gradients import BANDS, HIGH, LOW, NAMES, draw_aside, draw_binades
+from halfscope.results.histogram import RecordedHistogram
 from halfscope.results import Experiment
-from halfscope.style import headline, new_figure, percent, power_of_two
+from halfscope.plotting.style import headline, new_figure, percent, power_of_two
 
 ROOM = 1.62  # height of an axis in heights of its highest bar: the labels of the bands stand above the bars
 
@@ -39,8 +39,8 @@ def scaled_gradient_histogram(experiment: Experiment, arm: str, role: str, log2_
 def _draw_row(row: list[Axes], histogram: RecordedHistogram) -> None:
     zero, binades, special = row
     shares = 100 * histogram.within(LOW, HIGH) / max(histogram.elements, 1)
-    fate = histogram.of_nonzero().fate()
-    found = (fate.flushed, fate.subnormal, fate.normal, fate.overflow)
+    outcome = histogram.of_nonzero().outcome()
+    found = (outcome.flushed, outcome.subnormal, outcome.normal, outcome.overflow)
     draw_binades(binades, shares, [f"{label}\n{percent(share)}" for (*_, label), share in zip(BANDS, found)])
     draw_aside(zero, histogram, {"0": histogram.zeros})
     draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})

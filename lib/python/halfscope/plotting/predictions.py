@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from halfscope.gradient_plot import NAMES
+from halfscope.plotting.gradients import NAMES
 from halfscope.results import Experiment, Prediction
-from halfscope.style import AMBER, BLUE, GREY, headline, new_figure, power_of_two, tidy
+from halfscope.plotting.style import AMBER, BLUE, GREY, headline, new_figure, power_of_two, tidy
 
 PANELS = 3  # arms, smallest scale first: where the scale is large nothing is flushed
 LABELS = 45  # beyond so many rows only some are named

@@ -1,20 +1,12 @@
-"""The README's section on recorded GPU results: written by this module, between two comments."""
+"""The README's section of recorded GPU results, between two comments: python -m recording.readme writes it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from halfscope.recorded import (
-    CPU,
-    ROOT,
-    RecordedTable,
-    paper_says,
-    read_tables,
-    recorded_devices,
-    recorded_experiments,
-    recorded_folder,
-)
+from recording.source_tree import README, recorded_folder
+from recording.tables import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
 
 BEGIN = "<!-- recorded GPU results: tools/record writes what follows -->"
 END = "<!-- end of recorded GPU results -->"
@@ -25,7 +17,8 @@ makes them, records them under `experiments/recorded`, and puts the tables here.
 
 INTRODUCTION = """\
 Results of `tools/gpu-check --results` at `--scale gpu`, beside the CPU's at its own smaller sizes, and what the paper
-reports: means over the seeds, with their 95 % intervals. Every figure stands in the `report.txt` named above its table."""
+reports: means over the seeds, with their 95 % intervals. The figures are those of the `summary.json` beside the `report.txt`
+named above each table."""
 
 
 def readme_section(folder: Path) -> str:
@@ -40,19 +33,13 @@ def readme_section(folder: Path) -> str:
 def _experiment(folder: Path, name: str) -> str:
     tables = read_tables(folder, name)
     files = ", ".join(f"`experiments/recorded/{table.device}/{name}/report.txt`" for table in tables)
-    return f"**{name}** ({tables[0].metric}; {files}). Paper: {paper_says(folder, name)}\n\n{_table(tables)}"
+    return f"**{name}** ({tables[0].metric}; {files}). Paper: {tables[0].paper}\n\n{_table(tables)}"
 
 
 def _table(tables: list[RecordedTable]) -> str:
     """An arm per line: its outcome on every device, then speed and memory on those that are no CPU."""
-    speeds = [
-        (table, column)
-        for table in tables
-        if table.device != CPU
-        for column in ("ms/step", "peak MiB")
-        if column in table.columns
-    ]
-    arms = dict.fromkeys(arm for table in reversed(tables) for arm in table.rows)
+    speeds = [(table, column) for table in tables if table.device != CPU for column in table.columns]
+    arms = dict.fromkeys(arm for table in reversed(tables) for arm in table.arms)
     rows = [["arm", *(table.device for table in tables), *(f"{column}, {table.device}" for table, column in speeds)]]
     for arm in arms:
         cells = [table.outcome(arm) for table in tables] + [table.cell(arm, column) for table, column in speeds]
@@ -77,7 +64,7 @@ def update_readme(readme: Path, folder: Path) -> None:
 
 def main() -> int:
     try:
-        update_readme(ROOT / "README.md", recorded_folder())
+        update_readme(README, recorded_folder())
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from halfscope.results import Experiment, Run
-from halfscope.style import arm_style, legend_beside, named_scale, new_figure, scale_colours, tidy
+from halfscope.plotting.style import arm_style, legend_beside, named_scale, new_figure, scale_colours, tidy
 
 
 def loss_curves(experiment: Experiment) -> Figure:

@@ -19,7 +19,7 @@ OVERFLOW_VALUE = 65520
 
 
 @dataclass(frozen=True)
-class Fate:
+class Outcome:
     """What FP16 makes of the elements of a histogram, as shares of all of them (zeros, infinities, NaN included)."""
 
     zeros: float
@@ -80,7 +80,7 @@ class RecordedHistogram:
         np.add.at(shares, np.clip(self.exponents, low, high) - low, self.counts)
         return shares
 
-    def fate(self, log2_scale: int = 0) -> Fate:
+    def outcome(self, log2_scale: int = 0) -> Outcome:
         """What a cast to FP16 does to the elements multiplied by 2^log2_scale."""
         exponents = self.exponents + log2_scale
 
@@ -98,7 +98,7 @@ class RecordedHistogram:
         nonfinite = self.infinities + self.nans
         finite = int(self.counts.sum())
         every = max(self.elements, 1)
-        return Fate(
+        return Outcome(
             zeros=self.zeros / every,
             flushed=flushed / every,
             subnormal=subnormal / every,

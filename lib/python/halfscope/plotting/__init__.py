@@ -1,0 +1,36 @@
+"""All figures: those that compare arms take an experiment, the others what `halfscope.analyze` and `replay` return."""
+
+from __future__ import annotations
+
+from halfscope.plotting.curves import loss_curves, metric_curves
+from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
+from halfscope.plotting.gradients import gradient_histogram, value_histogram
+from halfscope.plotting.heatmap import flushed_map
+from halfscope.plotting.loss_scales import scale_curve, scale_window
+from halfscope.plotting.predictions import predicted_and_counted
+from halfscope.plotting.replays import moving_scales, replayed_scales
+from halfscope.plotting.scaled_gradients import scaled_gradient_histogram
+from halfscope.plotting.scores import scoreboard
+from halfscope.plotting.updates import lost_updates, ratio_histogram, update_ratio_histogram
+from halfscope.plotting.windows import scale_windows
+
+__all__ = [
+    "dot_errors",
+    "dot_errors_by_length",
+    "flushed_map",
+    "gradient_histogram",
+    "loss_curves",
+    "lost_updates",
+    "metric_curves",
+    "predicted_and_counted",
+    "ratio_histogram",
+    "replayed_scales",
+    "scale_curve",
+    "moving_scales",
+    "scale_window",
+    "scale_windows",
+    "scaled_gradient_histogram",
+    "scoreboard",
+    "update_ratio_histogram",
+    "value_histogram",
+]

@@ -1,0 +1,38 @@
+"""Run folders as values: experiments, arms, runs, their records as data frames, recorded histograms and traces.
+
+Each name is loaded where it is first asked for, so that reading a summary needs neither NumPy nor pandas.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from halfscope.results.arms import Arm, JudgedArms, Prediction
+    from halfscope.results.experiment import Experiment, read_experiment, read_results
+    from halfscope.results.histogram import RecordedHistogram
+    from halfscope.results.run import Run
+
+__all__ = [
+    "Arm",
+    "Experiment",
+    "JudgedArms",
+    "Prediction",
+    "RecordedHistogram",
+    "Run",
+    "read_experiment",
+    "read_results",
+]
+
+_MODULES = {"Arm": "arms", "JudgedArms": "arms", "Prediction": "arms", "RecordedHistogram": "histogram", "Run": "run"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'halfscope.results' has no attribute '{name}'")
+    return getattr(import_module(f"halfscope.results.{_MODULES.get(name, 'experiment')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

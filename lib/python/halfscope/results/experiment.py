@@ -1,0 +1,102 @@
+"""A results folder as values: experiments with their arms, and the runs of every arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+from halfscope.results.arms import Arm, JudgedArms, Prediction, metric_digits, read_arms, read_summary
+from halfscope.results.histogram import RecordedHistogram, merge
+from halfscope.results.run import Run, read_run, read_status
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The arms of one experiment side by side, and their finished runs."""
+
+    folder: Path
+    summary: dict
+    arms: tuple[Arm, ...]
+    runs: dict[str, list[Run]]  # by arm, in order of seed
+    unfinished: tuple[str, ...]  # "arm, seed k: status" of runs that have no result
+
+    @property
+    def name(self) -> str:
+        return self.summary["experiment"]
+
+    @property
+    def title(self) -> str:
+        return self.summary["title"]
+
+    @property
+    def metric_label(self) -> str:
+        """Name and unit, as it stands on an axis."""
+        metric, unit = self.summary["metric"], self.summary["unit"]
+        return f"{metric} ({unit})" if unit else metric
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.summary.get("lower_is_better", False)
+
+    @property
+    def digits(self) -> int:
+        """Decimals that the metric is written with: 81.25 %, a perplexity of 313.3, a loss of 0.347."""
+        return metric_digits(self.summary["unit"], self.arms)
+
+    @property
+    def metrics(self) -> list[JudgedArms]:
+        """The arms by what they are judged by: all together, unless the metric is named "ONE / OTHER" and they are of as
+        many models."""
+        labels, unit = self.metric_label.split(" / "), self.summary["unit"]
+        by_model: dict[str, list[Arm]] = {}
+        for arm in self.arms:
+            runs = self.runs.get(arm.name, [])
+            by_model.setdefault(runs[0].config.get("model", "") if runs else "", []).append(arm)
+        if len(labels) == 1 or len(labels) != len(by_model):
+            return [JudgedArms(self.metric_label, self.arms, self.digits)]
+        return [JudgedArms(label, tuple(arms), metric_digits(unit, arms)) for label, arms in zip(labels, by_model.values())]
+
+    @cached_property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """In the order of the backward pass, nearest the loss first, arm by arm."""
+        names = [field.name for field in fields(Prediction)]
+        return tuple(Prediction(*(line[name] for name in names)) for line in self.summary.get("predictions") or ())
+
+    def histogram(self, arm: str, role: str) -> RecordedHistogram:
+        """All that was recorded of `role` in `arm`, over steps, tensors and seeds, unscaled."""
+        return merge(histogram for run in self.runs[arm] for kind, histogram in run.histograms if kind == role)
+
+
+def read_experiment(folder: Path | str) -> Experiment:
+    """The experiment in `folder`. Raises ValueError, naming the file, where a record is absent or unreadable."""
+    folder = Path(folder)
+    summary = read_summary(folder)
+    runs: dict[str, list[Run]] = {}
+    unfinished = []
+    for line in summary["arms"]:
+        runs[line["arm"]] = []
+        for seed_folder in sorted((folder / line["arm"]).glob("seed*"), key=lambda path: int(path.name[4:])):
+            status = read_status(seed_folder)
+            if status == "DONE":
+                runs[line["arm"]].append(read_run(seed_folder))
+            else:
+                unfinished.append(f"{line['arm']}, seed {seed_folder.name[4:]}: {status}")
+    return Experiment(folder, summary, read_arms(summary), runs, tuple(unfinished))
+
+
+def read_results(folder: Path | str) -> list[Experiment]:
+    """Every experiment in `folder`, a results folder or an experiment's own; ValueError where there is none."""
+    folder = Path(folder)
+    experiments = [read_experiment(path) for path in _experiment_folders(folder)]
+    if not experiments:
+        raise ValueError(f"{folder}: no results here; expected EXPERIMENT/summary.json, as 'halfscope run' writes it")
+    return experiments
+
+
+def _experiment_folders(folder: Path) -> Iterator[Path]:
+    if (folder / "summary.json").exists():
+        yield folder
+    else:
+        yield from (path.parent for path in sorted(folder.glob("*/summary.json")))

@@ -1,0 +1,86 @@
+"""One training run: its configuration, environment and summary, and its records as data frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from halfscope.results.histogram import RecordedHistogram, from_record
+from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: an arm with a seed. The large files are read where they are first asked for."""
+
+    folder: Path
+    config: dict
+    environment: dict
+    summary: dict
+
+    @property
+    def seed(self) -> int:
+        return self.summary["seed"]
+
+    @property
+    def diverged_step(self) -> int | None:
+        """The step at which the run broke down; None where it did not."""
+        return self.summary["diverged_step"] if self.summary["diverged"] else None
+
+    @property
+    def static_scale(self) -> float | None:
+        """The loss scale where it stays the same from the first step to the last; None where a scaler moves it."""
+        text = self.config.get("loss_scale", "none")
+        if text == "none":
+            return 1.0
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+    @cached_property
+    def _metrics(self) -> list[dict]:
+        return list(read_json_lines(self.folder / "metrics.jsonl"))
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row per logged step: loss (NaN where it was not finite), metric, scale, skipped; index: step."""
+        columns = ["step", "loss", "metric", "scale", "skipped"]
+        rows = [[record.get(column) for column in columns] for record in self._metrics]
+        frame = pd.DataFrame(rows, columns=columns).set_index("step")
+        return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
+
+    def counters(self, kind: str) -> pd.DataFrame:
+        """The rows of `kind` (tensors, updates, reductions or shadow), one per step that has them and tensor."""
+        rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
+        return pd.DataFrame(rows)
+
+    @property
+    def first_overflows(self) -> dict[int, dict]:
+        """By step, for the steps that overflowed: the first tensor with an infinity, and those before it."""
+        return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
+
+    @cached_property
+    def histograms(self) -> list[tuple[str, RecordedHistogram]]:
+        """Every recorded histogram with its role, unscaled."""
+        path = self.folder / "histograms.jsonl"
+        return [(record["role"], from_record(record)) for record in read_json_lines(path)]
+
+
+def read_status(folder: Path) -> str:
+    """DONE, RUNNING, FAILED with the reason, or "not started"."""
+    path = folder / "status"
+    return path.read_text(encoding="utf-8").strip() if path.exists() else "not started"
+
+
+def read_run(folder: Path) -> Run:
+    """The run in `folder`. Raises ValueError, naming the file, where one is absent or unreadable."""
+    return Run(
+        folder=folder,
+        config=read_versioned_json(folder / "config.json"),
+        environment=read_json(folder / "environment.json"),
+        summary=read_versioned_json(folder / "summary.json"),
+    )
