@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Times native training steps of halfscope beside PyTorch's autocast with GradScaler: same network, batch and steps.
 
-    tools/bench_amp.py [--device cuda|cpu] [--quick] [--halfscope PROGRAM] [--networks NAME,NAME] [--out FILE]
+tools/bench_amp.py [--device cuda|cpu] [--quick] [--halfscope PROGRAM] [--networks NAME,NAME] [--out FILE]
 
-    --device      cuda by default; on the CPU PyTorch's autocast has bfloat16 only, and halfscope emulates
-    --quick       tiny sizes, to see that it runs: the figures mean nothing
-    --halfscope   the program; without it PyTorch alone is timed
-    --networks    of: cnn, detector, language-model; without it all but the detector, whose final evaluation is long
-    --out         JSON: for each network both sides' ms of a step and peak memory, unwatched and with every tensor
-                  watched: here by all trackers, in PyTorch by hooks and torch.histc
+--device      cuda by default; on the CPU PyTorch's autocast has bfloat16 only, and halfscope emulates
+--quick       tiny sizes, to see that it runs: the figures mean nothing
+--halfscope   the program; without it PyTorch alone is timed
+--networks    of: cnn, detector, language-model; without it all but the detector, whose final evaluation is long
+--out         JSON: for each network both sides' ms of a step and peak memory, unwatched and with every tensor
+              watched: here by all trackers, in PyTorch by hooks and torch.histc
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-import parity_data  # noqa: E402
-import torch  # noqa: E402
-from torch_networks import NETWORKS, Sizes, Training  # noqa: E402
+import torch
+
+import parity_data
+from torch_networks import NETWORKS, Sizes, Training
 
 WARM_UP, STEPS = 3, 10
 COMMAND_LIMIT = 60  # seconds of one halfscope run
-# How halfscope trains with real 16-bit numbers. Programs without the setting are timed emulating, and the record says so.
+# Training with real 16-bit numbers. Programs without the setting are timed emulating, and the record says so.
 NATIVE = ("--set", "execution=native")
 UNWATCHED = ("--set", "trackers=none", "--set", "observe_every=0")
 WATCHED = ("--set", "trackers=all", "--set", "observe_every=1")
@@ -187,7 +188,7 @@ def halfscope_side(program: Path, name: str, device: str, quick: bool, data: Pat
 
 def compare(name: str, options: argparse.Namespace, data: Path) -> dict:
     sizes = peer_of(name, options.quick).sizes
-    record = {"name": name, "steps": STEPS, "sizes": asdict(sizes)}
+    record: dict = {"name": name, "steps": STEPS, "sizes": asdict(sizes)}
     if options.halfscope:
         record["halfscope"] = halfscope_side(options.halfscope, name, options.device, options.quick, data)
     record["torch"] = {

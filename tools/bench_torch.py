@@ -39,6 +39,7 @@ NETWORKS = {
 def torch_step(name: str) -> Callable[[], None]:
     """Forward, backward, clipping where the network has it, and Adam."""
     import torch
+
     import torch_networks
 
     training = torch_networks.NETWORKS[name](torch_networks.Sizes(batch=NETWORKS[name].batch))
@@ -114,7 +115,8 @@ def main() -> None:
     if len(sys.argv) < 2 or not set(names) <= set(NETWORKS):
         sys.exit(f"{__doc__}\nnetworks: {', '.join(NETWORKS)}")
     for name in names:
-        print(f"{name}: batch {NETWORKS[name].batch}, {NETWORKS[name].steps} steps, median of {REPETITIONS} repetitions in turn")
+        network = NETWORKS[name]
+        print(f"{name}: batch {network.batch}, {network.steps} steps, median of {REPETITIONS} repetitions in turn")
         print(f"{'threads':>7}  {'':14} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
         for threads in (1, 2):
             compare(sys.argv[1], name, threads)

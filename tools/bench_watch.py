@@ -127,7 +127,8 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     for task in TASKS:
         layers = len(task.sizes) - 1
-        print(f"{task.parameters:,} parameters in {layers} layers, batch {task.batch}, Adam; {rounds} rounds of {STEPS} steps")
+        size = f"{task.parameters:,} parameters in {layers} layers"
+        print(f"{size}, batch {task.batch}, Adam; {rounds} rounds of {STEPS} steps")
         print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9} {'processor':>10}")
         for threads in (1, 2):
             compare(task, threads, rounds)

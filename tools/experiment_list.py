@@ -1,8 +1,8 @@
 """The experiments as `halfscope list experiments --json` has them; as a command a line for each: its name, its data.
 
-    tools/experiment_list.py PROGRAM [--all]
+tools/experiment_list.py PROGRAM [--all]
 
-    --all   every experiment; without it those of the quick set
+--all   every experiment; without it those of the quick set
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _text_arms(entry: Entry) -> tuple[str, ...]:
 
 
 def link_data(request: Request) -> None:
-    """Data that are not the packages', under fixed names in the folder of results: configs hold no path of this machine."""
+    """Links the data that were given to fixed names in the folder of results: configs hold no path of this machine."""
     for name, path in (("images", request.images), ("text.txt", request.text)):
         link = request.out / "data" / name
         if path is None:
@@ -102,7 +102,10 @@ def commands(request: Request, plan: Plan) -> list[list[str]]:
     """One for arms that train on images, one for those that train on text; the last one writes the summary of both."""
     image_arms = tuple(arm for arm in plan.arms if arm not in plan.text_arms)
     found = []
-    for arms, given, name in ((image_arms, request.images, "data/images"), (plan.text_arms, request.text, "data/text.txt")):
+    for arms, given, name in (
+        (image_arms, request.images, "data/images"),
+        (plan.text_arms, request.text, "data/text.txt"),
+    ):
         if not arms:
             continue
         command = [str(request.program), "run", plan.name, "--size", request.scale, "--device", request.device]

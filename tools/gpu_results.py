@@ -1,4 +1,4 @@
-"""The paper's tables on this machine: trains the arms of every experiment, a few minutes per call, and records what is done.
+"""The paper's tables on this machine: trains the arms of every experiment, minutes per call, and records what is done.
 
 A call that runs out of time stops the run in progress at a checkpoint; the next one with the same --out goes on there.
 """
@@ -18,9 +18,9 @@ import gpu_programs
 from gpu_plan import Plan, Request, commands, is_done, link_data, read_plans
 
 sys.path.insert(0, str(gpu_programs.ROOT / "lib/python"))
-from recording.copy_results import folder_size, record_results  # noqa: E402
-from recording.readme import update_readme  # noqa: E402
-from recording.source_tree import README, RECORDED  # noqa: E402
+from recording.copy_results import folder_size, record_results
+from recording.readme import update_readme
+from recording.source_tree import README, RECORDED
 
 GRACE = 30.0  # seconds that a run in progress has to come to its next checkpoint when time is up
 DONE, FAILED, LEFT = 0, 1, 5  # exit statuses

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def run_short(check: Check, case: tuple, out: Path, device: str, *settings: str,
     experiment, arms, source = case
     command = [check.programs["halfscope"], "run", experiment, "--quick", "--arms", arms, "--device", device]
     command += [word for setting in ("steps=50", *settings) for word in ("--set", setting)]
-    check.run(out.parent.name, *command, "--data", out.parent / source, "--out", out, **variables)
+    check.run(out.parent.name, *command, "--data", out.parent / source, "--out", out, into=None, **variables)
 
 
 def differences(experiment: str, one: Path, other: Path, arms: list[str] | None = None) -> list[str]:
@@ -204,13 +205,13 @@ def run_sanitizer(check: Check, tool: str) -> str:
     if sanitizer is None:
         raise Skipped("compute-sanitizer is not on this machine")
     tests = check.programs["halfscope_cuda_tests"]
-    command = [sanitizer, "--tool", tool, "--error-exitcode", "9", tests, "[cuda]~[long]"]
+    command: list[str | Path] = [sanitizer, "--tool", tool, "--error-exitcode", "9", tests, "[cuda]~[long]"]
     output = see_device(check.run(tool, *command))
     return next((line.strip("= ") for line in reversed(output.splitlines()) if "ERROR SUMMARY" in line), "no errors")
 
 
 # Name, seconds at most, and what is run.
-STEPS = (
+STEPS: tuple[tuple[str, float, Callable[[Check], str]], ...] = (
     ("tests", 100, run_tests),
     ("layers", 60, run_layers),
     ("captures", 60, run_captures),
@@ -224,7 +225,7 @@ STEPS = (
 )
 
 
-def run_step(check: Check, name: str, limit: float, body) -> None:
+def run_step(check: Check, name: str, limit: float, body: Callable[[Check], str]) -> None:
     started = time.monotonic()
     check.deadline = started + min(limit, check.left())
     try:
@@ -235,7 +236,7 @@ def run_step(check: Check, name: str, limit: float, body) -> None:
         status, detail = "skipped", str(reason)
     except subprocess.TimeoutExpired:
         status, detail = "timed_out", f"stopped after {time.monotonic() - started:.0f} s; see {name}.log"
-    except Exception as problem:  # noqa: BLE001: whatever it is, the other steps still run
+    except Exception as problem:  # whatever it is, the other steps still run
         status, detail = "failed", str(problem) or type(problem).__name__
     seconds = round(time.monotonic() - started, 1)
     check.steps.append({"name": name, "status": status, "seconds": seconds, "detail": detail})
@@ -245,7 +246,8 @@ def run_step(check: Check, name: str, limit: float, body) -> None:
 def summarise(check: Check, device: gpu_device.CudaDevice) -> None:
     summary = {
         "device": device.as_json(), "toolkit": gpu_programs.toolkit(check.programs["halfscope_capture"]),
-        "revision": gpu_programs.revision(), "seconds": round(time.monotonic() - check.started, 1), "steps": check.steps,
+        "revision": gpu_programs.revision(), "seconds": round(time.monotonic() - check.started, 1),
+        "steps": check.steps,
     }  # fmt: skip
     temporary = check.out / "summary.json.new"
     temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")

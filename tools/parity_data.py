@@ -32,7 +32,9 @@ def write_images(folder: Path, train: int = 2000, test: int = 400) -> Path:
 def write_text(path: Path, words: int = 60000, distinct: int = 800) -> Path:
     """A text whose next word depends on the one before, of `distinct` words or, as some come twice, a few less."""
     chance = random.Random(2)
-    vocabulary = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 8))) for _ in range(distinct)]
+    vocabulary = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 8))) for _ in range(distinct)
+    ]
     followers = {word: chance.choices(vocabulary, k=4) for word in vocabulary}
     word, sentence = vocabulary[0], []
     lines = []

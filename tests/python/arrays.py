@@ -32,7 +32,7 @@ RIGHT = {
     "memoryview": lambda: memoryview(grid()),
 }
 
-# What no function takes, the error, and words of its message.
+# Arrays that no function takes, the error, and words of its message.
 WRONG = {
     "integers": (lambda: np.zeros(3, np.int64), TypeError, "array of int64"),
     "complex": (lambda: np.zeros(3, np.complex64), TypeError, "array of complex64"),

@@ -10,9 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "lib" / "python"), str(ROOT / "tools")]
 
-from halfscope.results import Experiment, read_experiment  # noqa: E402
-from synthetic import write_results  # noqa: E402
-from synthetic_scales import SWEEP, predictions, write_scale_results  # noqa: E402
+from halfscope.results import Experiment, read_experiment
+from synthetic import write_results
+from synthetic_scales import SWEEP, predictions, write_scale_results
 
 
 @pytest.fixture(scope="session")

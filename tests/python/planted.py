@@ -98,6 +98,9 @@ class FusedScaler(Scaler):
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1
-        optimizer.grad_scale, optimizer.found_inf = torch.tensor(self._scale), torch.tensor(float(self._steps in self._skips))
+        optimizer.grad_scale, optimizer.found_inf = (
+            torch.tensor(self._scale),
+            torch.tensor(float(self._steps in self._skips)),
+        )
         optimizer.step()
         del optimizer.grad_scale, optimizer.found_inf

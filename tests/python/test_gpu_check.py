@@ -140,7 +140,10 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
 def test_graphs_that_change_a_number_are_found(bench: Bench) -> None:
     status, steps, _ = bench.check("--steps", "parity", graph_loss="4")
     assert status == 1
-    assert "1 files differ; first: master-copy: seed0/metrics.jsonl: line 2: step 2: loss: 1 | 4" in steps["parity"]["detail"]
+    assert (
+        "1 files differ; first: master-copy: seed0/metrics.jsonl: line 2: step 2: loss: 1 | 4"
+        in steps["parity"]["detail"]
+    )
 
 
 def test_tests_that_see_no_device_have_not_passed(bench: Bench) -> None:

@@ -49,7 +49,9 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_arms_are_run_and_recorded(whole: Path) -> None:
-    listed = json.loads(subprocess.run([PROGRAM, "list", "experiments", "--json"], capture_output=True, check=True).stdout)
+    listed = json.loads(
+        subprocess.run([PROGRAM, "list", "experiments", "--json"], capture_output=True, check=True).stdout
+    )
     planned = {entry["name"]: entry["full_arms"] for entry in listed["experiments"]}
     assert {"fp32", "fp16_mixed", "fp16_s1"} <= set(planned["master-copy"])
     summary = json.loads((whole / "gpu-check.json").read_text())

@@ -69,14 +69,17 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     tree = ROOT / "lib/python"
     assert sources == {path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".typed")}
     site = record.parents[1]
-    of_the_tree = re.compile(r"\bparents\[|experiments.recorded|build.{1,5}release|README|^(import|from) recording", re.MULTILINE)
+    of_the_tree = re.compile(
+        r"\bparents\[|experiments.recorded|build.{1,5}release|README|^(import|from) recording", re.MULTILINE
+    )
     assert [path for path in sources if of_the_tree.search((site / path).read_text())] == []
 
 
 def test_without_the_compiled_module(tmp_path: Path) -> None:
     """The source tree alone reads and draws; what is compiled says how to get it."""
     shutil.copytree(ROOT / "lib/python/halfscope", tmp_path / "halfscope", ignore=shutil.ignore_patterns("*.so"))
-    code = "import sys; sys.path.insert(0, '.'); sys.meta_path[:] = [f for f in sys.meta_path if 'scikit' not in repr(f).lower()]\n"
+    code = "import sys; sys.path.insert(0, '.')\n"
+    code += "sys.meta_path[:] = [finder for finder in sys.meta_path if 'scikit' not in repr(finder).lower()]\n"
     code += "import halfscope, halfscope.results\ntry: halfscope.round\nexcept ImportError as error: print(error)"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert result.stdout == "halfscope.round is compiled, and was not: run 'pip install .' in the source tree\n"
@@ -86,7 +89,8 @@ def test_without_the_compiled_module(tmp_path: Path) -> None:
 def test_an_old_name_is_the_new_module_and_says_so(old: str, new: str) -> None:
     code = f"from halfscope import {old}; import halfscope.{new} as new; assert {old} is new"
     result = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:halfscope", "-W", "default::DeprecationWarning:__main__", "-c", code],
+        [sys.executable, "-W", "error::DeprecationWarning:halfscope", "-W", "default::DeprecationWarning:__main__",
+         "-c", code],
         env={**os.environ, "PYTHONPATH": str(ROOT / "lib/python")}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert f"DeprecationWarning: halfscope.{old} is now halfscope.{new}" in result.stderr

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-from jax import numpy as jnp  # noqa: E402
+from jax import numpy as jnp
 
-import halfscope  # noqa: E402
+import halfscope
 
 VALUES = np.random.default_rng(1).normal(0, 1e-4, (30, 7)).astype(np.float32)
 

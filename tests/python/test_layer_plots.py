@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from halfscope import plotting
-from halfscope.results import Experiment, read_experiment
 from halfscope.plotting.style import AMBER, BLUE
+from halfscope.results import Experiment, read_experiment
 from synthetic import write_json_lines
 from synthetic_scales import DETECTION, OBSERVED, TENSORS, flushed, predictions, write_scale_results
 from test_plots import overlaps

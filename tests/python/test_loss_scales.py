@@ -1,4 +1,4 @@
-"""What is read from loss-scale experiments: the arms to compare, counted shares, the usable scales."""
+"""Loss scales read from results: the arms to compare, counted shares, the usable scales."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from halfscope.results import Experiment, Prediction, read_experiment
 from halfscope.results.histogram import from_record
 from halfscope.results.loss_scales import (
     Window,
@@ -19,7 +20,6 @@ from halfscope.results.loss_scales import (
     static_scales,
     window,
 )
-from halfscope.results import Experiment, Prediction, read_experiment
 from synthetic import bell, histogram_record, write_json
 from synthetic_scales import CENTRES, DETECTION, OBSERVED, SWEEP, ScaleArm, flushed, predictions, write_scale_results
 

@@ -96,7 +96,9 @@ def test_every_figure_of_the_readme_is_a_recorded_one() -> None:
     assert made.strip() == readme_section(RECORDED)  # whose cells are those of the recorded tables
 
 
-@pytest.mark.parametrize("report", sorted(RECORDED.glob("*/*/report.txt")), ids=lambda path: "/".join(path.parts[-3:-1]))
+@pytest.mark.parametrize(
+    "report", sorted(RECORDED.glob("*/*/report.txt")), ids=lambda path: "/".join(path.parts[-3:-1])
+)
 def test_every_recorded_table_is_of_its_summary(report: Path) -> None:
     arms = json.loads((report.parent / "summary.json").read_text())["arms"]
     table, rows = read_table(report.parent), report_rows(report)

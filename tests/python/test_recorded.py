@@ -59,8 +59,8 @@ def test_the_readme_shows_what_a_gpu_gave_beside_the_cpu_and_the_paper(recorded:
         "    fp16_pure   diverged 1 of 1                                       -               -                -",
     ]
     assert lines[-6] == (
-        "**one** (test accuracy %; `experiments/recorded/cpu/one/report.txt`, `experiments/recorded/a-gpu/one/report.txt`). "
-        "Paper: Section 3.1: FP32 is matched."
+        "**one** (test accuracy %; `experiments/recorded/cpu/one/report.txt`, "
+        "`experiments/recorded/a-gpu/one/report.txt`). Paper: Section 3.1: FP32 is matched."
     )
     assert "**two**" not in "\n".join(lines)
 

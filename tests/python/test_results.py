@@ -125,7 +125,9 @@ def test_arm_of_an_older_version(results: Path) -> None:
         read_results(results)
 
 
-@pytest.mark.parametrize(("loss_scale", "scale"), [("none", 1.0), ("1024", 1024.0), ("dynamic", None), ("megatron", None)])
+@pytest.mark.parametrize(
+    ("loss_scale", "scale"), [("none", 1.0), ("1024", 1024.0), ("dynamic", None), ("megatron", None)]
+)
 def test_static_scale(results: Path, loss_scale: str, scale: float | None) -> None:
     path = results / "master-copy/fp32/seed0/config.json"
     write_json(path, json.loads(path.read_text()) | {"loss_scale": loss_scale})

@@ -32,7 +32,11 @@ def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, entry in header.items():
         first, last = entry["data_offsets"]
-        flat = torch.frombuffer(contents[start + first : start + last], dtype=torch.float32) if last > first else torch.zeros(0)
+        flat = (
+            torch.frombuffer(contents[start + first : start + last], dtype=torch.float32)
+            if last > first
+            else torch.zeros(0)
+        )
         tensors[name] = flat.reshape(entry["shape"])
     return tensors
 
@@ -93,7 +97,9 @@ def targets(anchors: torch.Tensor, boxes: torch.Tensor, batch: int) -> tuple[tor
             match[anchor] = box
         chosen, found = own[match], match >= 0
         centre, side = (chosen[:, 2:4] + chosen[:, 4:6]) / 2, chosen[:, 4:6] - chosen[:, 2:4]
-        relative = torch.cat([(centre - anchors[:, :2]) / anchors[:, 2:] / 0.1, (side / anchors[:, 2:]).log() / 0.2], dim=1)
+        relative = torch.cat(
+            [(centre - anchors[:, :2]) / anchors[:, 2:] / 0.1, (side / anchors[:, 2:]).log() / 0.2], dim=1
+        )
         labels[image, found], offsets[image, found] = chosen[found, 1].long() + 1, relative[found]
     return labels, offsets
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope import plotting
-from halfscope.results.json_files import read_json
 from halfscope.results import Experiment, read_experiment
+from halfscope.results.json_files import read_json
 from synthetic import bell, histogram_record, write_json, write_json_lines
 from synthetic_scales import (
     DETECTION,
@@ -179,7 +179,11 @@ def test_a_metric_that_should_be_small_says_so(tmp_path: Path) -> None:
 
 
 def figures(experiment: Experiment) -> list[Figure]:
-    drawn = [plotting.scale_curve(experiment), plotting.scale_window(experiment), plotting.predicted_and_counted(experiment)]
+    drawn = [
+        plotting.scale_curve(experiment),
+        plotting.scale_window(experiment),
+        plotting.predicted_and_counted(experiment),
+    ]
     drawn += [plotting.flushed_map(experiment, role) for role in ROLES]
     drawn += [plotting.scaled_gradient_histogram(experiment, "fp32", role, 10) for role in ROLES]
     return [figure for figure in drawn if figure]

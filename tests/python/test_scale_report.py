@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page
 from halfscope.results import Experiment, read_experiment

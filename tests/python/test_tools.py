@@ -154,7 +154,9 @@ def test_reproduce_all_runs_what_the_program_lists(tree: Tree) -> None:
 def test_the_program_knows_the_quick_set_and_the_data() -> None:
     entries = experiment_list.list_experiments(PROGRAM)
     assert tuple(entry.name for entry in entries if entry.in_quick_set) == QUICK
-    assert {entry.name: entry.data for entry in entries if entry.in_quick_set} == {name: kinds_of(name) for name in QUICK}
+    assert {entry.name: entry.data for entry in entries if entry.in_quick_set} == {
+        name: kinds_of(name) for name in QUICK
+    }
     assert {entry.name for entry in entries if not entry.in_quick_set} == {"master-copy-sgd", "reductions"}
     assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)
 
@@ -199,7 +201,10 @@ def test_fresh_leaves_a_strangers_folder_alone(tree: Tree, stranger: str) -> Non
 
 
 def test_failing_run_fails_reproduce(tree: Tree) -> None:
-    tree.script(tree.folder / "build/release/experiments/halfscope", '[ "$1" != list ] || cat "$listed"\n[ "$1" != run ] || exit 3')
+    tree.script(
+        tree.folder / "build/release/experiments/halfscope",
+        '[ "$1" != list ] || cat "$listed"\n[ "$1" != run ] || exit 3',
+    )
     assert tree.run("reproduce").returncode == 3
 
 

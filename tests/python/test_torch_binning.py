@@ -1,4 +1,4 @@
-"""The counts that PyTorch operations make on a GPU, made on the CPU: those of the compiled kernels, whatever is counted."""
+"""Counts by PyTorch operations, as on a GPU but made on the CPU: the same as those of the compiled kernels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-from halfscope import Histogram, lost_updates, update_ratios  # noqa: E402
-from halfscope.torch import binning, counting, watch  # noqa: E402
-from planted import ELEMENTS, Planted, Scaler, records, train  # noqa: E402
-from torch_bits import KINDS, PAIRS, pairs  # noqa: E402
+from halfscope import Histogram, lost_updates, update_ratios
+from halfscope.torch import binning, counting, watch
+from planted import ELEMENTS, Planted, Scaler, records, train
+from torch_bits import KINDS, PAIRS, pairs
+
 
 @pytest.fixture(params=[1 << 24, 1000], ids=["whole", "pieces"])
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -42,7 +43,9 @@ def test_every_pair_of_weights_and_updates_is_tried() -> None:
     assert len(list(pairs())) == PAIRS
 
 
-def watched_records(folder: Path, watches: counting.Counting, monkeypatch: pytest.MonkeyPatch) -> tuple[list, list, str]:
+def watched_records(
+    folder: Path, watches: counting.Counting, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list, list, str]:
     monkeypatch.setitem(counting.countings, "cpu", watches)
     model = Planted()
     optimizer, scaler = torch.optim.SGD(model.parameters(), lr=1.0), Scaler(1024.0, skips={2})

@@ -12,12 +12,13 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no GPU"),
 ]
 
-import halfscope  # noqa: E402
-from halfscope import Histogram, lost_updates, update_ratios  # noqa: E402
-from halfscope._core import can_count_on_gpu  # noqa: E402
-from halfscope.torch import counting, watch  # noqa: E402
-from planted import ELEMENTS, Planted, planted_gradient  # noqa: E402
-from torch_bits import KINDS, PAIRS, any_bits, pairs  # noqa: E402
+from halfscope._core import can_count_on_gpu
+
+import halfscope
+from halfscope import Histogram, lost_updates, update_ratios
+from halfscope.torch import counting, watch
+from planted import ELEMENTS, Planted, planted_gradient
+from torch_bits import KINDS, PAIRS, any_bits, pairs
 
 SLEEP = 200_000_000  # cycles: a tenth of a second, in which whatever does not wait for its turn goes first
 

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-import halfscope  # noqa: E402
-from halfscope.plotting.drawings import draw  # noqa: E402
-from halfscope.results import read_experiment  # noqa: E402
-from halfscope.torch import counting, watch  # noqa: E402
-from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train  # noqa: E402
+import halfscope
+from halfscope.plotting.drawings import draw
+from halfscope.results import read_experiment
+from halfscope.torch import counting, watch
+from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train
 
 
 def test_planted_underflow_is_counted(tmp_path: Path) -> None:
@@ -61,7 +61,9 @@ def test_no_scale_fits() -> None:
     layers = torch.nn.ModuleDict({"low": Scale(), "high": Scale()})
     optimizer = torch.optim.SGD(layers.parameters(), lr=0.0)
     with watch(layers, 1, optimizer=optimizer) as watched:
-        (layers["low"](torch.ones(ELEMENTS)) * 2.0**-40 + layers["high"](torch.ones(ELEMENTS)) * 2.0**10).sum().backward()
+        (
+            layers["low"](torch.ones(ELEMENTS)) * 2.0**-40 + layers["high"](torch.ones(ELEMENTS)) * 2.0**10
+        ).sum().backward()
         optimizer.step()
     assert "No single scale fits: high" in watched.verdict() and "which low" in watched.verdict()
 
@@ -82,7 +84,9 @@ def test_watching_changes_no_number_and_closing_leaves_no_trace() -> None:
     weights = []
     for watches in (False, True):
         torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(ELEMENTS, 7), torch.nn.ReLU(inplace=True), torch.nn.Linear(7, ELEMENTS))
+        model = torch.nn.Sequential(
+            torch.nn.Linear(ELEMENTS, 7), torch.nn.ReLU(inplace=True), torch.nn.Linear(7, ELEMENTS)
+        )
         optimizer = torch.optim.Adam(model.parameters())
         watched = watch(model, 1, optimizer=optimizer) if watches else None
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)

@@ -1,4 +1,4 @@
-"""What comes out of halfscope.torch.watch: advice, histograms, a trace to replay, TensorBoard's events."""
+"""Outputs of halfscope.torch.watch: advice, histograms, a trace to replay, TensorBoard's events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-import halfscope  # noqa: E402
-from halfscope import _core  # noqa: E402
-from halfscope.torch import watch  # noqa: E402
-from halfscope.torch.counting import region  # noqa: E402
-from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train  # noqa: E402
+import halfscope
+from halfscope import _core
+from halfscope.torch import watch
+from halfscope.torch.counting import region
+from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train
 
 
 def test_advice_and_histograms() -> None:
@@ -130,7 +130,9 @@ def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.M
 def test_moved_weights_are_counted_as_their_difference(size: int, threads: int) -> None:
     """Every float32 as a weight and as an update, in one pass beside the three that the package offers."""
     random = np.random.default_rng(size)
-    before, after = (torch.from_numpy(random.integers(0, 1 << 32, size, dtype=np.uint32).view(np.float32)) for _ in "ab")
+    before, after = (
+        torch.from_numpy(random.integers(0, 1 << 32, size, dtype=np.uint32).view(np.float32)) for _ in "ab"
+    )
     after[::2] = before[::2] * (1 + 1e-3 * torch.randn(len(after[::2])))
     after[::7] = before[::7]
     kept = _core.KeptWeights()
@@ -143,7 +145,10 @@ def test_moved_weights_are_counted_as_their_difference(size: int, threads: int) 
     assert [getattr(found.counters, name) for name in names] == [getattr(expected, name) for name in names]
     assert found.ratios == halfscope.update_ratios(before, update)
     assert unmoved.ratios.nonzero == 0 and unmoved.counters.elements == size
-    assert _core.count_floats([region(update), region(before)]) == [halfscope.Histogram(update), halfscope.Histogram(before)]
+    assert _core.count_floats([region(update), region(before)]) == [
+        halfscope.Histogram(update),
+        halfscope.Histogram(before),
+    ]
 
 
 def test_an_optimizer_may_put_other_weights_in_the_place_of_its_own() -> None:

@@ -24,7 +24,9 @@ def edges() -> torch.Tensor:
     """Beside every edge of FP16 and float32, of either sign; numbers around 1; float32's subnormals of every binade."""
     marks = np.float32([2.0**-25, 2.0**-24, 2.0**-14, 65504, 65520, 65536, 1, 2.0**-126, 2.0**-149, 3.4028235e38, 0])
     ends = [(1 << 23) * field + fraction for field in (1, 102, 112, 127, 142, 254) for fraction in (0x7FE000, 0x7FF000)]
-    bits = np.concatenate([marks.view(np.int32), np.int32(ends), np.int32(2) ** np.arange(24), [0x7F800000, 0x7FC00000]])
+    bits = np.concatenate(
+        [marks.view(np.int32), np.int32(ends), np.int32(2) ** np.arange(24), [0x7F800000, 0x7FC00000]]
+    )
     around = (bits[:, None] + np.arange(-2, 3)).reshape(-1).astype(np.int64)
     both = np.concatenate([around, around | 0x80000000]) & 0xFFFFFFFF
     return torch.from_numpy(both.astype(np.uint32).view(np.float32))
@@ -36,7 +38,9 @@ def all_halves(dtype: torch.dtype) -> torch.Tensor:
 
 def doubles() -> torch.Tensor:
     """At and right beside the edges of FP16, closer than float32 can tell, and out of its range."""
-    marks = np.array([2.0**-25, 2.0**-24, 2.0**-14 * (1 - 2.0**-12), 65504, 65520, 1e-300, 5e-324, 1e300, np.inf, np.nan, 0])
+    marks = np.array(
+        [2.0**-25, 2.0**-24, 2.0**-14 * (1 - 2.0**-12), 65504, 65520, 1e-300, 5e-324, 1e300, np.inf, np.nan, 0]
+    )
     beside = [np.nextafter(marks, limit) for limit in (0, np.inf)]
     return torch.from_numpy(np.concatenate([marks, *beside, -marks]))
 

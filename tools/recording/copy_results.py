@@ -19,11 +19,12 @@ RUN_FILES = ("config.json", "environment.json", "summary.json")
 
 
 def record_results(results: Path, destination: Path, program: Path, names: Sequence[str] = ()) -> list[str]:
-    """Copies the experiments `names` (none: all) of the folder `results` into `destination`, which then holds nothing else
-    of them, and writes the table of each as `program`, halfscope itself, prints it.
+    """Copies experiments of `results` into `destination`, with the table of each as `program` (halfscope) prints it.
 
-    Returns the experiments' names. ValueError where there are none, where a run is not DONE, or where two runs were made
-    on different machines or by different revisions: a record speaks for one of each. Nothing is written then.
+    names: of the experiments; none: all. What `destination` held of them is replaced.
+
+    Returns the experiments' names. Raises ValueError, and writes nothing, where there are none, where a run is not
+    DONE, and for runs of different machines or revisions: a record speaks for one of each.
     """
     found = sorted(path.parent for path in results.glob("*/summary.json"))
     experiments = [folder for folder in found if not names or folder.name in names]
@@ -98,7 +99,8 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m recording.copy_results RESULTS DESTINATION PROGRAM", file=sys.stderr)
         return 2
     try:
-        for name in record_results(*map(Path, arguments)):
+        results, destination, program = map(Path, arguments)
+        for name in record_results(results, destination, program):
             print(name)
     except ValueError as error:
         print(error, file=sys.stderr)

@@ -39,7 +39,7 @@ def _run_quickly(name: str) -> Path:
 def recorded_frame(experiment: str, folder: Path | None = None) -> pd.DataFrame:
     """The recorded arms of `experiment`, a column per device with its outcome, of GPUs with speed and memory too.
 
-    As text; empty where nothing was recorded. folder: experiments/recorded, or what HALFSCOPE_RECORDED names, by default.
+    As text; empty where nothing was recorded. folder: experiments/recorded by default, or HALFSCOPE_RECORDED.
     """
     columns: dict[str, dict[str, str]] = {}
     for table in read_tables(folder or recorded_folder(), experiment):

@@ -13,12 +13,12 @@ END = "<!-- end of recorded GPU results -->"
 
 NOTHING = """\
 No GPU has run these experiments yet, so there are no figures of one. `tools/gpu-check --results` on a machine with a GPU
-makes them, records them under `experiments/recorded`, and puts the tables here."""
+makes them, records them under `experiments/recorded`, and puts the tables here."""  # noqa: E501
 
 INTRODUCTION = """\
 Results of `tools/gpu-check --results` at `--scale gpu`, beside the CPU's at its own smaller sizes, and what the paper
-reports: means over the seeds, with their 95 % intervals. The figures are those of the `summary.json` beside the `report.txt`
-named above each table."""
+reports: means over the seeds, with their 95 % intervals. The figures are those of the `summary.json` beside the
+`report.txt` named above each table."""
 
 
 def readme_section(folder: Path) -> str:

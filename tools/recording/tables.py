@@ -33,8 +33,9 @@ class RecordedTable:
         if line is None:
             return ""
         mean = "" if line.mean is None else self._number(line.mean)
-        known = line.low is not None and line.high is not None
-        interval = f"({self._number(line.low)} .. {self._number(line.high)})" if known else ""
+        interval = ""
+        if line.low is not None and line.high is not None:
+            interval = f"({self._number(line.low)} .. {self._number(line.high)})"
         diverged = f"diverged {line.diverged} of {line.seeds}" if line.diverged else ""
         return " ".join(part for part in (mean, interval, diverged) if part)
 

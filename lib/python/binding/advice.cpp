@@ -1,4 +1,4 @@
-// What halfscope.analyze and halfscope.advise_scale are made of.
+// Binding of the fits, reports and advice behind halfscope.analyze and halfscope.advise_scale.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -1,4 +1,4 @@
-// What each file of the binding adds to the module halfscope._core.
+// Declarations of the functions that add to the module halfscope._core, one per file of the binding.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What halfscope.replay is made of.
+// Binding of a loss scaler's replay, for halfscope.replay.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

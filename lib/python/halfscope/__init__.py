@@ -1,7 +1,7 @@
-"""halfscope: rounding, histograms, dot products and loss scales of half precision, and what training runs recorded.
+"""halfscope: rounding, histograms, dot products and loss scales of half precision, and the results of training runs.
 
-What `__all__` names is compiled or needs what is (`pip install .` compiles it), and is loaded where it is first asked
-for. The modules that read records and draw them (`results`, `plots`, `report`) need no compiled part.
+The names of `__all__` need the compiled module (`pip install .` compiles it) and are loaded at their first use. The
+packages that read results and draw them (`results`, `plotting`, `report`) need no compiled part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which power-of-two loss scale fits a set of tensors: `halfscope.advise_scale`."""
+"""The power-of-two loss scale that fits a set of tensors: `halfscope.advise_scale`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a format does to tensors, and which loss scale fits them: `halfscope.analyze`."""
+"""Counts of a cast of tensors to a format, and the loss scale that fits them: `halfscope.analyze`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same dot products as several machines add them up, beside the exact sum: what notebooks and figures show."""
+"""Dot products as several machines add them up, beside the exact sum, for notebooks and figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def large_and_small() -> tuple[np.ndarray, np.ndarray, float]:
     2^23 - 2^23 - 1/2 - 1/4 - 1/8: how much of the small terms is left depends on the bits that are kept below the
     largest. (4,), (4,)
     """
-    return np.float16([-4096, 1, 1, 1]), np.float16([2048, -0.5, -0.25, -0.125]), 2.0**23
+    a, b = np.array([[-4096, 1, 1, 1], [2048, -0.5, -0.25, -0.125]], np.float16)
+    return a, b, 2.0**23
 
 
 def random_factors(terms: int, seed: int = 0, signs: str = "both") -> tuple[np.ndarray, np.ndarray]:

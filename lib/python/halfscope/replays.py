@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from halfscope import _core
 from halfscope.results.dataframes import frame
@@ -96,19 +96,19 @@ def replay(
     steps, and with file and line for one that is not as above.
     """
     everybody = isinstance(scalers, str) and scalers == "all"
-    contestants = _contestants(_names(scalers), options)
+    candidates = _candidates(_names(scalers), options)
     steps: list[int] = []
     not_finite = 0
     for step in read_trace(trace):
         if everybody and not steps and step.histogram is None:
-            contestants = _without_histograms(contestants)
+            candidates = _without_histograms(candidates)
         steps.append(step.step)
         not_finite += not step.finite
-        for _, course in contestants:
-            course.step(step.step, step.scale, step.finite, step.max_abs, step.histogram)
+        for candidate in candidates:
+            candidate.replay.step(step.step, step.scale, step.finite, step.max_abs, step.histogram)
     if not steps:
         raise ValueError("replay: there is no step in the trace")
-    return Replay(tuple(steps), not_finite, tuple(_run(scaler.name, course) for scaler, course in contestants))
+    return Replay(tuple(steps), not_finite, tuple(map(_run, candidates)))
 
 
 def list_scalers() -> pd.DataFrame:
@@ -120,16 +120,20 @@ def list_scalers() -> pd.DataFrame:
     return frame(_core.scaler_table()).set_index("scaler")
 
 
-Contestants = list[tuple[_core.LossScaler, _core.ScalerReplay]]
+class _Candidate(NamedTuple):
+    """A scaler and its way through the trace."""
+
+    scaler: _core.LossScaler
+    replay: _core.ScalerReplay
 
 
 def _names(scalers: str | float | Iterable[str | float]) -> list[str | float]:
     if isinstance(scalers, str) and scalers == "all":
-        return [entry["scaler"] for entry in _core.scaler_table() if entry["replays"]]
+        return [str(entry["scaler"]) for entry in _core.scaler_table() if entry["replays"]]
     return [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
 
 
-def _contestants(names: list[str | float], options: dict[str, float]) -> Contestants:
+def _candidates(names: list[str | float], options: dict[str, float]) -> list[_Candidate]:
     known = [set(_core.LossScaler(name).options) for name in names]
     for option in options:
         if not any(option in own for own in known):
@@ -138,26 +142,27 @@ def _contestants(names: list[str | float], options: dict[str, float]) -> Contest
         _core.LossScaler(name, **{key: value for key, value in options.items() if key in own})
         for name, own in zip(names, known)
     ]
-    return [(scaler, _core.ScalerReplay(scaler)) for scaler in scalers]
+    return [_Candidate(scaler, _core.ScalerReplay(scaler)) for scaler in scalers]
 
 
-def _without_histograms(contestants: Contestants) -> Contestants:
-    for scaler, _ in contestants:
+def _without_histograms(candidates: list[_Candidate]) -> list[_Candidate]:
+    for scaler, _ in candidates:
         if scaler.needs == "histogram":
             warnings.warn(f"replay: leaving out {scaler.name}: the trace has no histograms", stacklevel=3)
-    return [(scaler, course) for scaler, course in contestants if scaler.needs != "histogram"]
+    return [candidate for candidate in candidates if candidate.scaler.needs != "histogram"]
 
 
-def _run(name: str, course: _core.ScalerReplay) -> ScalerRun:
-    scales = tuple(math.log2(scale) for scale in course.scales)
+def _run(candidate: _Candidate) -> ScalerRun:
+    replayed = candidate.replay
+    scales = tuple(math.log2(scale) for scale in replayed.scales)
     return ScalerRun(
-        scaler=name,
-        skipped=len(course.overflows) if course.skips else 0,
-        overflowed=len(course.overflows),
-        flushed=course.flushed,
+        scaler=candidate.scaler.name,
+        skipped=len(replayed.overflows) if replayed.skips else 0,
+        overflowed=len(replayed.overflows),
+        flushed=replayed.flushed,
         final_scale_log2=scales[-1],
-        first_at_final_scale=course.first_at_final_scale,
-        stopped=course.stopped,
-        overflow_steps=tuple(course.overflows),
+        first_at_final_scale=replayed.first_at_final_scale,
+        stopped=replayed.stopped,
+        overflow_steps=tuple(replayed.overflows),
         scale_log2=scales,
     )

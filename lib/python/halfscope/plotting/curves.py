@@ -1,4 +1,4 @@
-"""Curves over the steps of training, a line per arm: the loss, and the metric where it was evaluated on the way."""
+"""Curves over the steps of training, a line per arm: the loss, and the metric if it was evaluated on the way."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from halfscope.results import Experiment, Run
 from halfscope.plotting.style import arm_style, legend_beside, named_scale, new_figure, scale_colours, tidy
+from halfscope.results import Experiment, Run
 
 
 def loss_curves(experiment: Experiment) -> Figure:

@@ -1,4 +1,4 @@
-"""How wrong dot products are: by their number of terms, and on the generations of tensor cores."""
+"""Errors of dot products, by their number of terms and on the generations of tensor cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which figures a report shows of an experiment: those for which there are records, as SVG."""
+"""The figures of an experiment for which there are records, as SVG, for reports."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from halfscope import plotting
 from halfscope.plotting.gradients import NAMES
-from halfscope.results.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
-from halfscope.results import Experiment
 from halfscope.plotting.style import MANY
+from halfscope.results import Experiment
+from halfscope.results.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
 
 
 class Drawing(NamedTuple):

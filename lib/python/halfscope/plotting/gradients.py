@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.results.histogram import Outcome, RecordedHistogram
-from halfscope.results import Experiment
 from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
+from halfscope.results import Experiment
+from halfscope.results.histogram import Outcome, RecordedHistogram
 
 if TYPE_CHECKING:
     from halfscope import Histogram

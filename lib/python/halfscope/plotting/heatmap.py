@@ -1,4 +1,4 @@
-"""Where and when gradients are flushed to zero: a heat map of layers by steps."""
+"""Flushed gradients as a heat map of layers by steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from halfscope.plotting.gradients import NAMES
-from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
-from halfscope.results import Experiment
 from halfscope.plotting.style import headline, new_figure, power_of_two
+from halfscope.results import Experiment
+from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 
 LABELS = 40  # beyond so many rows only some are named
 COLOURS = "YlOrRd"  # sequential, and dark where much is lost, in grey too

@@ -1,8 +1,9 @@
-"""Loss scales: what FP16 would flush and overflow at any of them, and how the arms fare at theirs."""
+"""Loss scales: predicted underflow and overflow at any scale, and the results of the arms at theirs."""
 
 from __future__ import annotations
 
 from math import log2
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from halfscope.plotting.gradients import NAMES
+from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
+from halfscope.results import Arm, Experiment
 from halfscope.results.loss_scales import (
     OUTCOMES,
     TOLERATED_FLUSH,
@@ -20,12 +23,10 @@ from halfscope.results.loss_scales import (
     static_scales,
     window,
 )
-from halfscope.results import Arm, Experiment
-from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
 
 PREDICTED = range(-10, 41)  # log2 S
 ENOUGH = 4  # static arms that make a curve of the metric against the scale
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "flushed": {"color": RED, "linestyle": "-", "marker": "o"},
     "subnormal": {"color": AMBER, "linestyle": (0, (5, 2)), "marker": "s"},
     "overflow": {"color": BLUE, "linestyle": (0, (5, 1.5, 1, 1.5)), "marker": "^"},
@@ -63,7 +64,7 @@ def scale_window(experiment: Experiment) -> Figure | None:
 
 def scale_curve(experiment: Experiment) -> Figure | None:
     """Metric, and counted shares of the gradients, against log2 of the loss scale. None for less than 4 static arms."""
-    arms = {arm: scale for arm, scale in static_scales(experiment).items()}
+    arms = static_scales(experiment)
     if len(arms) < ENOUGH:
         return None
     figure = new_figure(height=5.6)

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from halfscope.plotting.gradients import NAMES
-from halfscope.results import Experiment, Prediction
 from halfscope.plotting.style import AMBER, BLUE, GREY, headline, new_figure, power_of_two, tidy
+from halfscope.results import Experiment, Prediction
 
 PANELS = 3  # arms, smallest scale first: where the scale is large nothing is flushed
 LABELS = 45  # beyond so many rows only some are named

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from halfscope.results import Experiment, Run
 from halfscope.plotting.style import arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.results import Experiment, Run
 
 if TYPE_CHECKING:
     from halfscope.replays import Replay

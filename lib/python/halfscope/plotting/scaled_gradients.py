@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.plotting.gradients import BANDS, HIGH, LOW, NAMES, draw_aside, draw_binades
-from halfscope.results.histogram import RecordedHistogram
-from halfscope.results import Experiment
 from halfscope.plotting.style import headline, new_figure, percent, power_of_two
+from halfscope.results import Experiment
+from halfscope.results.histogram import RecordedHistogram
 
 ROOM = 1.62  # height of an axis in heights of its highest bar: the labels of the bands stand above the bars
 

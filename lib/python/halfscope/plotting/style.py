@@ -1,4 +1,4 @@
-"""How the figures look: colours that colour-blind readers can tell apart, one per arm, and plain axes."""
+"""Style of the figures: a colour per arm that colour-blind readers can tell apart, and plain axes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scale_colours(arms: Sequence[str]) -> ScalarMappable | None:
     if len(arms) <= FEW or len(scales) < len(arms) / 2:
         return None
     # Without viridis' yellow end, which vanishes on white paper.
-    colours = LinearSegmentedColormap.from_list("scales", matplotlib.colormaps["viridis"](range(0, 220)))
+    colours = LinearSegmentedColormap.from_list("scales", matplotlib.colormaps["viridis"](range(220)))
     return ScalarMappable(Normalize(min(scales), max(scales)), colours)
 
 

@@ -1,4 +1,4 @@
-"""Which loss scales fit which tensor: a bar per tensor, beside the scale that is recommended for all."""
+"""Windows of loss scales that fit each tensor, a bar per tensor, beside the scale recommended for all."""
 
 from __future__ import annotations
 

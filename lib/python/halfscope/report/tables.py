@@ -8,8 +8,8 @@ from html import escape
 import pandas as pd
 
 from halfscope.plotting.predictions import predicted_arms, predictions_in_words
-from halfscope.results import Arm, Experiment, Prediction, Run
 from halfscope.plotting.style import FEW, percent
+from halfscope.results import Arm, Experiment, Prediction, Run
 
 NOTHING = "\N{EN DASH}"
 ARROW = "\N{RIGHTWARDS ARROW}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 
-def frame(*arguments: object, **options: object) -> pd.DataFrame:
+def frame(*arguments: Any, **options: Any) -> pd.DataFrame:
     """pandas.DataFrame(...). Raises ImportError, saying what to install, without pandas."""
     try:
         import pandas
@@ -23,7 +23,7 @@ def frame(*arguments: object, **options: object) -> pd.DataFrame:
 
 def of_histogram(histogram: Histogram) -> pd.DataFrame:
     """What `Histogram.to_pandas` returns."""
-    record = histogram.record()
+    record: dict[str, Any] = histogram.record()
     rows = len(record["counts"]) if histogram.nonzero else 0
     first = record["first_exponent"]
     found = frame({name: record[name][:rows] for name in PER_BINADE}, index=range(first, first + rows), dtype="int64")

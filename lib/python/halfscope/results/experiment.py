@@ -47,8 +47,7 @@ class Experiment:
 
     @property
     def metrics(self) -> list[JudgedArms]:
-        """The arms by what they are judged by: all together, unless the metric is named "ONE / OTHER" and they are of as
-        many models."""
+        """The arms by their metric: one group, unless the metric is named "ONE / OTHER" for two models."""
         labels, unit = self.metric_label.split(" / "), self.summary["unit"]
         by_model: dict[str, list[Arm]] = {}
         for arm in self.arms:
@@ -56,7 +55,9 @@ class Experiment:
             by_model.setdefault(runs[0].config.get("model", "") if runs else "", []).append(arm)
         if len(labels) == 1 or len(labels) != len(by_model):
             return [JudgedArms(self.metric_label, self.arms, self.digits)]
-        return [JudgedArms(label, tuple(arms), metric_digits(unit, arms)) for label, arms in zip(labels, by_model.values())]
+        return [
+            JudgedArms(label, tuple(arms), metric_digits(unit, arms)) for label, arms in zip(labels, by_model.values())
+        ]
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:

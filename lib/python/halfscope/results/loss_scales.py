@@ -1,4 +1,4 @@
-"""What the records say about loss scales: which arms to compare, what was counted, which scales are usable."""
+"""Loss scales in the results of an experiment: arms to compare, counted shares, usable scales."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from math import log2
 
 import pandas as pd
 
-from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results import Arm, Experiment
+from halfscope.results.histogram import RecordedHistogram, merge
 
 GRADIENTS = ("activation_gradient", "weight_gradient")
 OUTCOMES = ("flushed", "subnormal", "overflow")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from halfscope import _core
 
@@ -77,7 +78,7 @@ def _step(record: object) -> TraceStep:
     )
 
 
-def _member(record: object, key: str) -> object:
+def _member(record: object, key: str) -> Any:
     if not isinstance(record, dict) or key not in record:
         raise ValueError(f"it lacks '{key}'; {HOW_TO_RECORD}")
     return record[key]

@@ -1,4 +1,4 @@
-"""What half precision would do to a PyTorch model while it trains: `halfscope.torch.watch`."""
+"""Effects of half precision on a PyTorch model while it trains: `halfscope.torch.watch`."""
 
 from halfscope.torch.watch import Watch, watch
 

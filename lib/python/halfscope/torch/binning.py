@@ -1,6 +1,7 @@
 """Exact counts by PyTorch operations, made where the elements are: bin for bin what the compiled kernels count.
 
-Everything stays on the tensor's device, and nothing here waits for it. The bins are those of kernel/histogram/binned_histogram.hpp.
+Everything stays on the tensor's device, and nothing here waits for it. The bins are those of
+kernel/histogram/binned_histogram.hpp.
 """
 
 from __future__ import annotations
@@ -77,14 +78,16 @@ def _count(bins: torch.Tensor, bits: torch.Tensor, counted: torch.Tensor | None)
     """Adds float32 numbers, given as int32, to `bins`; where `counted` is False they must be zeros and add nothing."""
     magnitude = bits & ~_SIGN
     subnormal = magnitude < _SMALLEST_NORMAL
-    # A subnormal number is its fraction, an integer, times 2^-149: float32 holds it exactly, with an exponent of its own.
+    # A subnormal number is an integer times 2^-149: as a float32 that integer is exact, with an exponent of its own.
     normalised = magnitude.float().view(torch.int32)
     own_binade = SUBNORMALS + CLASSES * ((normalised >> 23) - 127)
     first = torch.where(subnormal & (magnitude != 0), own_binade, CLASSES * (magnitude >> 23))
     fraction = torch.where(subnormal, normalised, magnitude) & _FRACTION
     bin_ = first + (fraction == 0).int() + 2 * (fraction >= _FIRST_EDGE).int() + (fraction >= _SECOND_EDGE).int()
     table = torch.arange(bits.numel(), device=bits.device) & (_TABLES - 1)
-    ones = torch.ones(1, dtype=torch.int64, device=bits.device).expand(bits.numel()) if counted is None else counted.long()
+    ones = (
+        torch.ones(1, dtype=torch.int64, device=bits.device).expand(bits.numel()) if counted is None else counted.long()
+    )
     tables = torch.zeros(_TABLES * MAX_ABS, dtype=torch.int64, device=bits.device)
     bins[:MAX_ABS] += tables.scatter_add_(0, table * MAX_ABS + bin_, ones).view(_TABLES, MAX_ABS).sum(0)
     bins[NEGATIVE_ZEROS] += (bits == _SIGN).sum()

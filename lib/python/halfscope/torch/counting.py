@@ -1,4 +1,4 @@
-"""Where tensors are counted: on the host by the compiled module, on a GPU where they are."""
+"""Counting of tensors: of the host's by the compiled module, of a GPU's on the GPU."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def _histogram(tensor: torch.Tensor) -> Histogram:
 
 ON_HOST = Counting(_histogram, lost_updates, update_ratios)
 BY_PYTORCH = Counting(lambda tensor: binning.histogram_bins(dense(tensor)), binning.update_effect, binning.ratio_bins)
-BY_KERNELS = Counting(lambda tensor: cuda_queue.histogram_bins(dense(tensor)), cuda_queue.update_effect, cuda_queue.ratio_bins)
+BY_KERNELS = Counting(
+    lambda tensor: cuda_queue.histogram_bins(dense(tensor)), cuda_queue.update_effect, cuda_queue.ratio_bins
+)
 
 # By type of device, as far as it is known yet; a tensor of any other one is brought to the host.
 countings = {"cpu": ON_HOST}

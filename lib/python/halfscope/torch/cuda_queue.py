@@ -1,4 +1,4 @@
-"""Exact counts by our own kernels on a GPU: queued behind what PyTorch has queued there, and not waited for.
+"""Exact counts by our own kernels on a GPU: queued behind PyTorch's own work there, and not waited for.
 
 As `binning`, which does the same with PyTorch's operations. Needs a package that was built with CUDA.
 """

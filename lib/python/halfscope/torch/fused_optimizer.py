@@ -1,4 +1,4 @@
-"""What a GradScaler leaves to optimizers that unscale the gradients and skip the step by themselves, the fused ones."""
+"""Loss scale and skipped steps of fused optimizers, which unscale the gradients themselves, not through GradScaler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen in one step of training: histograms by role and tensor, and lost updates, as the records hold them."""
+"""Observations of one training step: histograms by role and tensor, and lost updates, as the records hold them."""
 
 from __future__ import annotations
 

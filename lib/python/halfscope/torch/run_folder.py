@@ -21,7 +21,12 @@ class RunFolder:
     def __init__(self, experiment: Path) -> None:
         self._experiment = experiment
         self._run = experiment / ARM / "seed0"
-        self._identity = {"format_version": FORMAT_VERSION, "experiment": experiment.resolve().name, "arm": ARM, "seed": 0}
+        self._identity = {
+            "format_version": FORMAT_VERSION,
+            "experiment": experiment.resolve().name,
+            "arm": ARM,
+            "seed": 0,
+        }
         self._metrics: list[str] = []
         self._histograms: list[str] = []
         self._last_loss: float | None = None
@@ -55,7 +60,13 @@ class RunFolder:
             "arm": ARM, "seeds": 1, "mean": _finite(self._last_loss), "low": None, "high": None, "diverged": 0,
             "values": [_finite(self._last_loss)], "lost_updates": None,
         }  # fmt: skip
-        words = {"title": "A PyTorch model, watched", "paper": "", "metric": "training loss", "unit": "", "lower_is_better": True}
+        words = {
+            "title": "A PyTorch model, watched",
+            "paper": "",
+            "metric": "training loss",
+            "unit": "",
+            "lower_is_better": True,
+        }
         summary = {"format_version": FORMAT_VERSION, "experiment": self._identity["experiment"], **words}
         _write_json(self._experiment / "summary.json", {**summary, "arms": [line], "verdict": verdict})
 

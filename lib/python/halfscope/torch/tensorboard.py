@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from math import log2
+from typing import Any
 
 from halfscope import Histogram
 from halfscope.results.loss_scales import GRADIENTS
@@ -15,7 +16,7 @@ class Board:
 
     def __init__(self, target: str | os.PathLike | object) -> None:
         self._owned = isinstance(target, (str, os.PathLike))
-        self._writer = _open(target) if self._owned else target
+        self._writer: Any = _open(target) if isinstance(target, (str, os.PathLike)) else target
 
     def add(self, step: int, scale: float, seen: Observations) -> None:
         for (role, tensor), histogram in seen.histograms.items():
@@ -33,7 +34,7 @@ class Board:
         self._writer.close() if self._owned else self._writer.flush()
 
 
-def _open(folder: str | os.PathLike) -> object:
+def _open(folder: str | os.PathLike) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -43,7 +44,7 @@ def _open(folder: str | os.PathLike) -> object:
 
 def _log2_buckets(histogram: Histogram) -> dict:
     """A bucket per binade; the sums take every element for the middle of its own. Zeros, inf and NaN have no log2."""
-    record = histogram.record()
+    record: dict[str, Any] = histogram.record()
     first, counts = record["first_exponent"], record["counts"]
     middles = [first + place + 0.5 for place in range(len(counts))]
     return {

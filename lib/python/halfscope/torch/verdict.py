@@ -1,11 +1,11 @@
-"""What the watched steps say in words: flushed gradients, usable loss scales, lost updates."""
+"""Verdict of the watched steps in words: flushed gradients, usable loss scales, lost updates."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope import Histogram
+from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results.loss_scales import GRADIENTS, Window, window
 from halfscope.torch.observations import Observations
 

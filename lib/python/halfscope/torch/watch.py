@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils.hooks import RemovableHandle
 
 from halfscope import Histogram, ScaleAdvice, advise_scale
-from halfscope.results.loss_scales import GRADIENTS
 from halfscope._core import set_thread_count
-from halfscope.torch.tensorboard import Board
+from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
+from halfscope.torch.tensorboard import Board
 from halfscope.torch.tensors import Choice, floating
 from halfscope.torch.verdict import ROLES, Totals
 from halfscope.torch.weights import Weights
@@ -31,7 +31,7 @@ def watch(
     exclude: str | Iterable[str] = (),
     *,
     optimizer: torch.optim.Optimizer,
-    scaler: object | None = None,
+    scaler: Any = None,
     out: Path | str | None = None,
     tensorboard: Path | str | object | None = None,
 ) -> Watch:
@@ -62,7 +62,15 @@ class Sinks(NamedTuple):
 class Watch:
     """What `watch` returns; a context manager that closes itself."""
 
-    def __init__(self, model, every, choice, optimizer, scaler, sinks) -> None:
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        every: int,
+        choice: Choice,
+        optimizer: torch.optim.Optimizer,
+        scaler: Any,
+        sinks: Sinks,
+    ) -> None:
         if every < 1:
             raise ValueError(f"watch: every={every}; give 1 or more steps")
         self._every, self._optimizer, self._scaler = every, optimizer, scaler
@@ -80,6 +88,8 @@ class Watch:
         self._weights = Weights(self._parameters)
         self._done = 0
         self._seen: Observations | None = None
+        self._loss: float | None = None  # of the step under way, as is the scale
+        self._known_scale: float | None = None
         self._totals = Totals()
         self._trace: list[str] = []  # as text, which takes a tenth of the memory
         self._layer_hooks: list[RemovableHandle] = []
@@ -124,7 +134,7 @@ class Watch:
             together.merge(found)
         return together
 
-    def advise_scale(self, **options: float) -> ScaleAdvice:
+    def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of all layers and weights; options as it has them."""
         found = {name: histogram for role in GRADIENTS for name, histogram in self.histograms(role).items()}
         return advise_scale(found, **options)
@@ -192,13 +202,13 @@ class Watch:
     def _after_backward(self, seen: Observations, name: str, scale: float, gradient: torch.Tensor) -> None:
         seen.count("activation_gradient", name, gradient, scale)
 
-    def _step(self, step, *arguments, **options):
+    def _step(self, step: Callable, *arguments: Any, **options: Any) -> Any:
         """The optimizer's step, with a look at gradients and weights before it, and at the weights after it."""
         if not self._hooks:
             return step(*arguments, **options)
         skips = self._records() and will_skip(self._optimizer)
         if self._seen is not None:
-            self._count_weight_gradients(scale_left(self._optimizer))
+            self._count_weight_gradients(self._seen, scale_left(self._optimizer))
             self._weights.keep()
         result = step(*arguments, **options)
         self._stepped = not skips
@@ -208,19 +218,19 @@ class Watch:
             self._end_step(1.0)
         return result
 
-    def _count_weight_gradients(self, scale: float) -> None:
+    def _count_weight_gradients(self, seen: Observations, scale: float) -> None:
         if self._gradients_counted:
             return
         self._gradients_counted = True
         gradients = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
-        self._seen.count_all("weight_gradient", gradients, scale)
+        seen.count_all("weight_gradient", gradients, scale)
 
-    def _update_scale(self, update, *arguments, **options):
+    def _update_scale(self, update: Callable, *arguments: Any, **options: Any) -> Any:
         """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
         if not self._hooks:
             return update(*arguments, **options)
         if self._seen is not None:
-            self._count_weight_gradients(1.0)
+            self._count_weight_gradients(self._seen, 1.0)
         scale = self._scale() if self._records() else 1.0  # asking waits for a GPU
         result = update(*arguments, **options)
         self._end_step(scale)
@@ -237,7 +247,7 @@ class Watch:
 
     def _record_step(self, scale: float) -> None:
         rates = [group["lr"] for group in self._optimizer.param_groups]
-        record = {
+        record: dict[str, Any] = {
             "step": self._done, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
             "learning_rate": float(rates[0]),
         }  # fmt: skip
