@@ -15,7 +15,7 @@ import experiment_list
 from recording.source_tree import PROGRAM
 from synthetic import write_results
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
 
 STAND_IN = """\

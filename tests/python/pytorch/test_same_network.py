@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "build/release/tests/halfscope_export_training"
 STEPS = 50
 LOSS_WEIGHT = 1 / 256

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 # Every step takes 1 ms, 2 ms where all trackers are on, after 100 ms for the first.
 HALFSCOPE = """#!/bin/bash
