@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from recording import readme as readme_module
 from recording.notebooks import recorded_frame
 from recording.readme import BEGIN, END, NOTHING, readme_section, update_readme
+from recording.source_tree import ROOT
 from recording.tables import read_table, read_tables, recorded_devices
 from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
 
@@ -102,3 +105,10 @@ def test_notebooks_get_a_column_for_every_device(recorded: Path, monkeypatch: py
     monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
     assert recorded_frame("two").columns.tolist() == ["test accuracy %, cpu"]
     assert recorded_frame("three").empty
+
+
+def test_recording_needs_the_standard_library_only() -> None:
+    """tools/gpu-check records on machines without a Python environment."""
+    code = "import sys; sys.modules.update(dict.fromkeys(('numpy', 'pandas', 'matplotlib', 'halfscope._core')))\n"
+    code += "import gpu_results"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True)
