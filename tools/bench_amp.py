@@ -39,7 +39,7 @@ WATCHED = ("--set", "trackers=all", "--set", "observe_every=1")
 
 @dataclass(frozen=True)
 class Peer:
-    """halfscope's side of a network, and the sizes of both: those of the experiment's --scale gpu where it has one."""
+    """halfscope's side of a network, and the sizes of both: those of the experiment's --size full where it has one."""
 
     experiment: str
     arm: str

@@ -22,7 +22,7 @@ class Entry:
 
     name: str
     data_of: dict[str, str]  # by arm: images or text
-    gpu_arms: tuple[str, ...]
+    full_arms: tuple[str, ...]
     varied: str  # the setting that tells the arms apart
     in_quick_set: bool
 
@@ -42,7 +42,7 @@ def list_experiments(program: Path | str, environment: Mapping[str, str] = os.en
         Entry(
             name=entry["name"],
             data_of={arm["name"]: arm["data"] for arm in entry["arms"]},
-            gpu_arms=tuple(entry["gpu_arms"]),
+            full_arms=tuple(entry["full_arms"]),
             varied=entry["varied"],
             in_quick_set=entry["in_quick_set"],
         )

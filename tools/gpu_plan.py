@@ -19,7 +19,7 @@ class Request:
 
     program: Path
     device: str  # cuda or cpu
-    scale: str
+    size: str
     out: Path
     record: Path
     seconds: float
@@ -108,7 +108,7 @@ def commands(request: Request, plan: Plan) -> list[list[str]]:
     ):
         if not arms:
             continue
-        command = [str(request.program), "run", plan.name, "--size", request.scale, "--device", request.device]
+        command = [str(request.program), "run", plan.name, "--size", request.size, "--device", request.device]
         command += ["--arms", ",".join(arms), "--seeds", str(plan.seeds), "--out", ".", "--resume"]
         command += [word for setting in settings_of(request, plan) for word in ("--set", setting)]
         found.append([*command, *(["--data", name] if given else [])])

@@ -122,7 +122,7 @@ def write_summary(results: Results, about: dict) -> dict:
         for plan in results.plans
     ]  # fmt: skip
     summary = {
-        **about, "scale": request.scale, "seconds": round(time.monotonic() - results.started, 1),
+        **about, "size": request.size, "seconds": round(time.monotonic() - results.started, 1),
         "experiments": experiments,
     }  # fmt: skip
     temporary = request.out / "gpu-check.json.new"

@@ -145,7 +145,7 @@ def _step(plan: ArmPlan, step: int, loss: float | None) -> dict:
             "before": [{"tensor": "conv1", "role": "activation", "elements": 9, "nonfinite": 0, "max_abs": 812.5}],
         }  # fmt: skip
     if step % 20 == 0:
-        record["shadow"] = [
+        record["fp32_reference"] = [
             {"tensor": "conv1", "role": "activation", "relative_error": 2e-4, "cosine": 0.9999},
             {"tensor": "conv1.weight", "role": "weight_gradient", "relative_error": None, "cosine": None},
         ]

@@ -16,7 +16,7 @@ No GPU has run these experiments yet, so there are no figures of one. `tools/gpu
 makes them, records them under `experiments/recorded`, and puts the tables here."""  # noqa: E501
 
 INTRODUCTION = """\
-Results of `tools/gpu-check --results` at `--scale gpu`, beside the CPU's at its own smaller sizes, and what the paper
+Results of `tools/gpu-check --results` at `--size full`, beside the CPU's at its own smaller sizes, and what the paper
 reports: means over the seeds, with their 95 % intervals. The figures are those of the `summary.json` beside the
 `report.txt` named above each table."""
 

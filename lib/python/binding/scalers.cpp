@@ -84,12 +84,12 @@ bool update(NamedScaler& self, std::optional<bool> finite, std::optional<double>
 
 nb::dict state(NamedScaler& self) {
   nb::dict numbers;
-  for (const ScalerNumber& number : self.scaler->view()) numbers[number.name.c_str()] = *number.value;
+  for (const ScalerNumber& number : self.scaler->numbers()) numbers[number.name.c_str()] = *number.value;
   return numbers;
 }
 
 void load_state(NamedScaler& self, const std::map<std::string, double>& given) {
-  const std::vector<ScalerNumber> numbers = self.scaler->view();
+  const std::vector<ScalerNumber> numbers = self.scaler->numbers();
   for (const ScalerNumber& number : numbers) {
     if (!given.contains(number.name)) {
       throw InvalidArgument(fmt::format("LossScaler.load_state: it lacks '{}'", number.name));

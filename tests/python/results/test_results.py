@@ -35,13 +35,21 @@ def test_counters(experiment: Experiment) -> None:
     }  # fmt: skip
 
 
-def test_shadow_and_first_overflows(experiment: Experiment) -> None:
-    shadow = experiment.runs["fp32"][0].counters("shadow").set_index(["step", "tensor"])
-    assert shadow.loc[(20, "conv1"), "relative_error"] == 2e-4
-    assert np.isnan(shadow.loc[(20, "conv1.weight"), "cosine"])
+def test_fp32_reference_and_first_overflows(experiment: Experiment) -> None:
+    reference = experiment.runs["fp32"][0].counters("fp32_reference").set_index(["step", "tensor"])
+    assert reference.loc[(20, "conv1"), "relative_error"] == 2e-4
+    assert np.isnan(reference.loc[(20, "conv1.weight"), "cosine"])
     assert experiment.runs["fp32"][0].first_overflows == {}
     (step, overflow), *more = experiment.runs["fp16_unprotected"][0].first_overflows.items()
     assert (step, overflow["tensor"], overflow["before"][0]["tensor"], more) == (300, "bn1.mean", "conv1", [])
+
+
+def test_records_of_before_the_names_changed_are_read(tmp_path: Path) -> None:
+    run = read_experiment(write_results(tmp_path, seeds=1, steps=20)).runs["fp32"][0]
+    metrics = run.folder / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"fp32_reference"', '"shadow"'))
+    earlier = read_experiment(tmp_path / "master-copy").runs["fp32"][0]
+    assert len(earlier.counters("fp32_reference")) == len(run.counters("fp32_reference")) > 0
 
 
 def test_seed_ten_comes_after_seed_nine(tmp_path: Path) -> None:

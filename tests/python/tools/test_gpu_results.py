@@ -55,7 +55,7 @@ def test_all_arms_are_run_and_recorded(whole: Path) -> None:
     planned = {entry["name"]: entry["full_arms"] for entry in listed["experiments"]}
     assert {"fp32", "fp16_mixed", "fp16_s1"} <= set(planned["master-copy"])
     summary = json.loads((whole / "gpu-check.json").read_text())
-    assert (summary["scale"], summary["device"]) == ("smoke", None)
+    assert (summary["size"], summary["device"]) == ("smoke", None)
     for experiment in summary["experiments"]:
         assert (experiment["left"], experiment["failure"]) == (0, None)
         assert sorted(arm["arm"] for arm in experiment["arms"]) == sorted(planned[experiment["name"]])

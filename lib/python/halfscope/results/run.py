@@ -11,6 +11,9 @@ import pandas as pd
 from halfscope.results.histogram import RecordedHistogram, from_record
 from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json
 
+# Names of records before 0.2, which are read for one release.
+EARLIER_KINDS = {"fp32_reference": "shadow"}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -54,8 +57,13 @@ class Run:
         return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
 
     def counters(self, kind: str) -> pd.DataFrame:
-        """The rows of `kind` (tensors, updates, reductions or shadow), one per step that has them and tensor."""
-        rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
+        """The rows of `kind` (tensors, updates, reductions or fp32_reference), one per step that has them and tensor."""
+        earlier = EARLIER_KINDS.get(kind, kind)
+        rows = [
+            {"step": record["step"], **row}
+            for record in self._metrics
+            for row in record.get(kind, record.get(earlier, []))
+        ]
         return pd.DataFrame(rows)
 
     @property
