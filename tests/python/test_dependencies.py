@@ -1,0 +1,54 @@
+"""CMake without one of the packages that halfscope links to: it stops, and names the Debian package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CMAKE_FILES = [ROOT / "cmake/Dependencies.cmake", *ROOT.glob("tests/**/CMakeLists.txt"), ROOT / "lib/python/CMakeLists.txt"]
+PACKAGES = {
+    "fmt": "libfmt-dev",
+    "nlohmann_json": "nlohmann-json3-dev",
+    "ZLIB": "zlib1g-dev",
+    "OpenMP": r"g\+\+",
+    "CLI11": "libcli11-dev",
+    "Eigen3": "libeigen3-dev",
+    "Catch2": "catch2",
+    "benchmark": "libbenchmark-dev",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build folder: once its compiler is known, a configuration takes a second."""
+    return tmp_path_factory.mktemp("build")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_missing_package_is_named(folder: Path, package: str) -> None:
+    (folder / "CMakeCache.txt").unlink(missing_ok=True)
+    command = ["cmake", "--preset", "release", "-B", str(folder), f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    message = " ".join(result.stderr.split())
+    assert result.returncode != 0
+    assert re.search(rf"halfscope needs {package}\b.*apt-get install {PACKAGES[package]}( |$)", message), message
+
+
+def test_a_missing_library_is_named(folder: Path) -> None:
+    (folder / "CMakeCache.txt").unlink(missing_ok=True)
+    nowhere = "set(CMAKE_FIND_LIBRARY_SUFFIXES .none)\n"
+    script = folder / "script.cmake"
+    script.write_text(f"{nowhere}include({ROOT}/cmake/Packages.cmake)\nhalfscope_find_library(FOUND mpfr libmpfr-dev)\n")
+    result = subprocess.run(["cmake", "-P", str(script)], capture_output=True, text=True)
+    assert result.returncode != 0 and "apt-get install libmpfr-dev" in " ".join(result.stderr.split())
+
+
+def test_every_package_is_looked_for_in_this_way() -> None:
+    text = "".join(path.read_text() for path in CMAKE_FILES)
+    assert re.findall(r"^ *find_(?:package|library)\([^$)]*", text, re.M) == ["find_package(nanobind CONFIG REQUIRED"]
+    found = set(re.findall(r"halfscope_find\((\w+) ", text))
+    assert found - {"CUDAToolkit", "Python", "Python3"} == set(PACKAGES)
