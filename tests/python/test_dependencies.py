@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CMAKE_FILES = [ROOT / "cmake/Dependencies.cmake", *ROOT.glob("tests/**/CMakeLists.txt"), ROOT / "lib/python/CMakeLists.txt"]
+FOLDERS = ("lib", "lib/python", "sim", "experiments", "tests", "tests/benchmark", "tests/fuzz")
+CMAKE_FILES = [ROOT / "cmake/Dependencies.cmake", *(ROOT / folder / "CMakeLists.txt" for folder in FOLDERS)]
 PACKAGES = {
     "fmt": "libfmt-dev",
     "nlohmann_json": "nlohmann-json3-dev",
