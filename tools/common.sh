@@ -7,7 +7,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root" || exit
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
-test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format)
+test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format ccache)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
@@ -106,6 +106,14 @@ need_torch_venv() {
   numpy="$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__.split(".")[0])')"
   pip_install "${needed[@]}" "numpy~=$numpy.0"
   install_package --config-settings=build-dir=build/torch/package
+}
+
+# The builds that follow use ccache where it is installed: the library in the Python package and in the program, and the
+# sources that the presets compile alike, are compiled once.
+use_cache() {
+  command -v ccache >/dev/null || return 0
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
 }
 
 # build PRESET [CONFIGURE-OPTION...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from recording.source_tree import PROGRAM
 from synthetic import write_results
 
 ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
 
 STAND_IN = """\
@@ -222,20 +224,20 @@ def test_no_install(tree: Tree) -> None:
     assert tree.log() == []
 
 
-def without_apt(tree: Tree) -> str:
-    """A PATH in which there is everything but apt-get."""
+def without(tree: Tree, command: str) -> str:
+    """A PATH in which there is everything but `command`."""
     for folder in os.environ["PATH"].split(":"):
         for path in sorted(Path(folder).glob("*")):
             target = tree.folder / "bin" / path.name
             target.parent.mkdir(exist_ok=True)
-            if path.name != "apt-get" and not target.exists():
+            if path.name != command and not target.exists():
                 target.symlink_to(path)
-    (tree.commands / "apt-get").unlink()
+    (tree.commands / command).unlink()
     return f"{tree.commands}:{tree.folder / 'bin'}"
 
 
 def test_not_debian(tree: Tree) -> None:
-    path = without_apt(tree)
+    path = without(tree, "apt-get")
     result = tree.run("reproduce", PATH=path)
     assert result.returncode == 2
     for package in ("g++", "libeigen3-dev", "dataset-fashion-mnist", "--no-install"):
@@ -257,33 +259,61 @@ def test_figures_takes_folders_from_where_it_is_called(tree: Tree) -> None:
     assert empty.returncode == 2 and "no results here" in empty.stderr
 
 
-def test_the_test_tool_counts_stages_and_fails_where_one_fails(tree: Tree) -> None:
+@pytest.fixture
+def tested(tree: Tree) -> Tree:
+    """A tree with one Python test, of which ctest and nvcc are stand-ins too."""
     (tree.folder / "tests/python").mkdir(parents=True)
-    (tree.folder / "tests/python/test_one.py").write_text("def test_one(): pass\n")
+    tests = "import pytest\ndef test_one(): pass\n@pytest.mark.slow\ndef test_two(): pass\n"
+    (tree.folder / "tests/python/test_one.py").write_text(tests)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
-    good = tree.run("test", "--quick")
+    tree.command("nvcc", "")
+    return tree
+
+
+INSTALL = "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
+
+
+def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> None:
+    good = tested.run("test")
     assert good.returncode == 0, good.stdout + good.stderr
-    assert good.stdout.splitlines()[-1].startswith("== 4 stages passed, 0 failed in ")
-    assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
-    assert not any("fuzz" in line for line in tree.log())
-    assert "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable ." in tree.log()
-    tree.command("ctest", "exit 8")
-    bad = tree.run("test", "--quick")
+    assert good.stdout.splitlines()[-1] == "4 passed, 0 failed"
+    assert re.search(r"^== test_release: passed in \d+ s$", good.stdout, re.M)
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert {line.split()[3] for line in tested.log() if line.startswith("cmake --build")} == {"release"}
+    assert f"-m {INSTALL} --editable ." in [f"-m {line}" for line in tested.log()]
+    tested.command("ctest", "exit 8")
+    bad = tested.run("test")
     assert bad.returncode == 1
-    last = bad.stdout.splitlines()[-1]
-    assert last.startswith("== 3 stages passed, 1 failed in ") and last.endswith(": test_release")
+    assert re.fullmatch(r"== \d+ s; failed: test_release", bad.stdout.splitlines()[-2])
+    assert bad.stdout.splitlines()[-1] == "3 passed, 1 failed"
+
+
+def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
+    result = tested.run("test", "--all")
+    assert result.returncode == 0, result.stdout + result.stderr
+    log = tested.log()
+    named = set(re.findall(r"--preset[ =](\w+)", "".join(path.read_text() for path in DOCUMENTS)))
+    built = {line.split()[3] for line in log if re.fullmatch(r"cmake --build --preset \w+", line)}
+    assert named - built == set() and built >= {"release", "dev", "fuzz", "cuda", "portable"}
+    assert "cmake --build --preset release --target all_verify_interface_header_sets" in log
+    for test in ("release -L install", "dev -j 2 -LE exhaustive|slow", "fuzz -j 3", "cuda -L gpu"):
+        assert f"ctest --preset {test}" in log
+    assert result.stdout.splitlines()[-1] == "12 passed, 0 failed"
+
+
+def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> None:
+    path = without(tested, "nvcc")
+    result = tested.run("test", "--all", PATH=path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "== no nvcc: the CUDA kernels are not compiled" in result.stdout
+    assert not any("--preset cuda" in line or "--preset portable" in line for line in tested.log())
 
 
 @pytest.mark.parametrize("option", [(), ("--exhaustive",), ("--slow",)])
-def test_long_tests_run_where_they_are_asked_for(tree: Tree, option: tuple[str, ...]) -> None:
-    (tree.folder / "tests/python").mkdir(parents=True)
-    slow = "import pytest\n@pytest.mark.slow\ndef test_one(): pass\n"
-    (tree.folder / "tests/python/test_one.py").write_text(slow)
-    tree.command("ctest", 'echo "ctest $*" >>"$asked"')
-    result = tree.run("test", *option)
+def test_long_tests_run_where_they_are_asked_for(tested: Tree, option: tuple[str, ...]) -> None:
+    result = tested.run("test", *option)
     assert result.returncode == 0, result.stdout
-    assert "ctest --preset release -j 2 -LE exhaustive|slow" in tree.log()
-    assert ("ctest --preset release -j 2 -L exhaustive" in tree.log()) == ("--exhaustive" in option)
-    assert ("ctest --preset release -L slow" in tree.log()) == ("--slow" in option)
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert ("ctest --preset release -j 2 -L exhaustive" in tested.log()) == ("--exhaustive" in option)
+    assert ("ctest --preset release -L slow" in tested.log()) == ("--slow" in option)
     assert ("== test_python_slowly" in result.stdout) == ("--slow" in option)
-    assert "cmake --build --preset fuzz" in tree.log() and "ctest --preset fuzz -j 3" in tree.log()
