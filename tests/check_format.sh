@@ -7,7 +7,7 @@ command -v clang-format >/dev/null || { echo "clang-format is missing: install i
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
   sources() { git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh'; }
 else
-  sources() { find lib sim experiments tests -type f \( -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
+  sources() { find lib sim experiments tests examples -type f \( -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
 fi
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT

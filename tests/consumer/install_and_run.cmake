@@ -1,6 +1,17 @@
-# Installs the build into a fresh prefix, then configures, builds and runs the consumer against it.
+# Installs the build into a fresh prefix, checks what is installed, then configures, builds and runs the projects of people
+# who use it: the consumer beside this file, and the examples.
+set(most_headers 100)
+
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+# build_and_test(NAME SOURCE): a project against the installed library.
+function(build_and_test name source)
+  run(${CMAKE_COMMAND} -S ${source} -B ${WORK}/${name} -G ${GENERATOR}
+    -D CMAKE_PREFIX_PATH=${WORK}/prefix -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Release)
+  run(${CMAKE_COMMAND} --build ${WORK}/${name})
+  run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/${name} --output-on-failure --no-tests=error)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -14,7 +25,17 @@ foreach(package_file IN LISTS package_files)
     message(FATAL_ERROR "${package_file} names the build folder ${BUILD}")
   endif()
 endforeach()
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR}
-  -D CMAKE_PREFIX_PATH=${WORK}/prefix -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Release)
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build --output-on-failure --no-tests=error)
+
+file(GLOB_RECURSE headers RELATIVE ${WORK}/prefix ${WORK}/prefix/include/*)
+list(LENGTH headers count)
+if(count EQUAL 0 OR count GREATER most_headers)
+  message(FATAL_ERROR "${count} headers are installed; public are at most ${most_headers}, "
+    "and the others belong into a detail/ folder")
+endif()
+list(FILTER headers INCLUDE REGEX "/detail/")
+if(headers)
+  message(FATAL_ERROR "installed, but of a detail/ folder: ${headers}")
+endif()
+
+build_and_test(consumer ${SOURCE}/tests/consumer)
+build_and_test(examples ${SOURCE}/examples)
