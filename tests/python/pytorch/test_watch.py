@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from halfscope.plotting.drawings import draw
 from halfscope.results import read_experiment
 from halfscope.torch import counting, watch
 from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train
+from recording.source_tree import PROGRAM
 
 
 def test_planted_underflow_is_counted(tmp_path: Path) -> None:
@@ -34,7 +37,9 @@ def test_planted_underflow_is_counted(tmp_path: Path) -> None:
     assert [(line["nonzero"], line["lost"]) for line in step["updates"]] == [(650, 650)] * 2
     assert "flushes 31.6 % of the activation gradients and 31.6 % of the weight gradients" in watched.verdict()
     # Half of the smallest number of FP16 is 2^-25; the largest gradient overflows at 2^36.
-    assert "from 2^6 to 2^35" in watched.verdict() and "2^32 is recommended" in watched.verdict()
+    advice = watched.advise_scale()
+    assert advice.joint_window_log2[1] == 35
+    assert f"Loss scale: {advice.verdict}." in watched.verdict()
     assert "lose 100.0 % of the updates: keep an FP32 master copy" in watched.verdict()
 
 
@@ -65,7 +70,39 @@ def test_no_scale_fits() -> None:
             layers["low"](torch.ones(ELEMENTS)) * 2.0**-40 + layers["high"](torch.ones(ELEMENTS)) * 2.0**10
         ).sum().backward()
         optimizer.step()
-    assert "No single scale fits: high" in watched.verdict() and "which low" in watched.verdict()
+    assert f"Loss scale: {watched.advise_scale().verdict}." in watched.verdict()
+    assert "no single scale fits" in watched.verdict()
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> None:
+    """One advisor: the report, advise_scale, analyze and the command of that name say the same."""
+    model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(), torch.nn.Linear(30, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    torch.manual_seed(1)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        (1e-4 * model(torch.randn(64, 20)).square().mean()).backward()
+        optimizer.step()
+    gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters()}
+    histograms = watched.histograms("weight_gradient")
+    assert sorted(histograms) == sorted(gradients)
+    of_weights = halfscope.advise_scale(histograms)
+    analysis = halfscope.analyze(gradients)
+    assert of_weights.recommended_scale_log2 is not None
+    assert of_weights.recommended_scale == analysis.recommended_scale
+    assert of_weights.joint_window_log2 == analysis.joint_window_log2
+    assert of_weights.verdict == analysis.verdict
+    np.savez(tmp_path / "gradients.npz", **gradients)
+    told = json.loads(
+        subprocess.run(
+            [PROGRAM, "analyze", tmp_path / "gradients.npz", "--json"], capture_output=True, check=True
+        ).stdout
+    )
+    assert told["verdict"] == analysis.verdict
+    assert told["recommended_scale_log2"] == of_weights.recommended_scale_log2
+    everything = {**watched.histograms("activation_gradient"), **histograms}
+    assert watched.advise_scale().verdict == halfscope.advise_scale(everything).verdict
+    assert f"Loss scale: {halfscope.advise_scale(everything).verdict}." in watched.verdict()
 
 
 def test_every_tenth_step_of_the_chosen_layers(tmp_path: Path) -> None:

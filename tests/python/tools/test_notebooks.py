@@ -99,7 +99,7 @@ def test_runs_with_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = execute(ROOT / "notebooks" / f"{name}.ipynb", monkeypatch)
     assert figures_in(outputs) == WITH_TORCH[name]
     said = "".join(output.text for output in outputs if output.get("name") == "stdout")
-    assert "Over 200 watched steps: without loss scaling FP16 flushes" in said and "is recommended" in said
+    assert "Over 200 watched steps: without loss scaling FP16 flushes" in said and "Loss scale: " in said
     assert "fits all" in outputs[-1]["data"]["text/plain"]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
-from halfscope import Histogram
+from halfscope import Histogram, ScaleAdvice, advise_scale
 from halfscope.results.histogram import RecordedHistogram, merge
-from halfscope.results.loss_scales import GRADIENTS, Window, window
+from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.observations import Observations
 
-HEADROOM = 3  # binades that a recommended scale leaves, where the window has them, for gradients yet to come
-NAMED = 3  # layers that a sentence lists
 ROLES = ("activation", *GRADIENTS, "update_ratio")
 
 
@@ -37,32 +36,22 @@ class Totals:
         """By tensor, copies."""
         return {tensor: found.scaled(1.0) for tensor, found in self._histograms[role].items()}
 
+    def advise_scale(self, **options: Any) -> ScaleAdvice:
+        """`halfscope.advise_scale` of the gradients of all layers and weights."""
+        gradients = {name: histogram for role in GRADIENTS for name, histogram in self.histograms(role).items()}
+        return advise_scale(gradients, **options)
+
     def verdict(self) -> str:
         gradients = {role: _together(self._histograms[role]) for role in GRADIENTS}
         if not any(histogram.counts.sum() for histogram in gradients.values()):
             return "No gradient has been seen: train a step first."
-        sentences = [f"Over {self._steps} watched steps: without loss scaling FP16 flushes {_shares(gradients)}."]
-        sentences.append(self._scales(window(gradients)))
+        sentences = [
+            f"Over {self._steps} watched steps: without loss scaling FP16 flushes {_shares(gradients)}.",
+            f"Loss scale: {self.advise_scale().verdict}.",
+        ]
         if self._nonzero:
             sentences.append(_updates(self._lost / self._nonzero))
         return " ".join(sentences)
-
-    def _scales(self, found: Window | None) -> str:
-        assert found is not None  # there are non-zero gradients
-        if not found.empty:
-            best = max(found.low, found.high - HEADROOM)
-            return (
-                f"Loss scales from 2^{found.low} to 2^{found.high} flush at most 1 % and overflow nothing; "
-                f"2^{best} is recommended."
-            )
-        single = {
-            name: window({role: RecordedHistogram.of(histogram)})
-            for role in GRADIENTS
-            for name, histogram in self._histograms[role].items()
-        }
-        needy = sorted((w.low, name) for name, w in single.items() if w and w.low > found.high)[::-1]
-        large = sorted((w.high, name) for name, w in single.items() if w and w.high < found.low)
-        return f"No single scale fits: {_list(large)} overflow below 2^{found.low}, which {_list(needy)} need."
 
 
 def _together(histograms: dict[str, Histogram]) -> RecordedHistogram:
@@ -81,12 +70,6 @@ def _updates(share: float) -> str:
     if share < 0.01:
         return f"FP16 weights would lose {_percent(share)} of the updates."
     return f"FP16 weights would lose {_percent(share)} of the updates: keep an FP32 master copy."
-
-
-def _list(tensors: list[tuple[int, str]]) -> str:
-    names = [name for _, name in tensors]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return (", ".join(names[:NAMED]) or "some") + more
 
 
 def _percent(share: float) -> str:

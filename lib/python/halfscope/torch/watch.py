@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from halfscope import Histogram, ScaleAdvice, advise_scale
+from halfscope import Histogram, ScaleAdvice
 from halfscope._core import set_thread_count
-from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
@@ -136,8 +135,7 @@ class Watch:
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of all layers and weights; options as it has them."""
-        found = {name: histogram for role in GRADIENTS for name, histogram in self.histograms(role).items()}
-        return advise_scale(found, **options)
+        return self._totals.advise_scale(**options)
 
     def trace(self) -> list[dict]:
         """The watched steps, for `halfscope.replay`: what other loss scalers would have done."""
