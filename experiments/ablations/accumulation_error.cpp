@@ -1,5 +1,5 @@
 // One arm per accumulation model that matrix products can have.
-#include "experiments/ablations/accumulation_error.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

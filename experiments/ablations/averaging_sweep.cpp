@@ -1,5 +1,5 @@
 // Harm of missing loss scaling against the number of positions that a loss is averaged over.
-#include "experiments/ablations/averaging_sweep.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

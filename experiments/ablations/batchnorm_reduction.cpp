@@ -1,6 +1,6 @@
 // The reduction ablation (section 3.3 of the paper) on batch norm statistics over 50,176 and 12,544
 // positions.
-#include "experiments/ablations/batchnorm_reduction.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include "experiments/runner/verdict_text.hpp"
 

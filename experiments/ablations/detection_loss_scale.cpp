@@ -1,6 +1,7 @@
 // The loss-scaling ablation on a single-shot detector (section 3.2 of the paper, Table 2, Fig. 3).
 #include "experiments/ablations/detection_loss_scale.hpp"
 
+#include "experiments/ablations/experiments.hpp"
 #include "experiments/ablations/loss_scale_arms.hpp"
 #include "experiments/runner/verdict_text.hpp"
 

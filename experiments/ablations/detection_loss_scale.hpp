@@ -5,8 +5,6 @@
 
 namespace halfscope {
 
-/// A small SSD, whose loss is averaged over every anchor of a batch that is made to look 256 times larger.
-[[nodiscard]] Experiment make_detection_loss_scale();
 /// What its arms have in common.
 [[nodiscard]] Settings detection_settings();
 /// What differs on a GPU: 64 images of 61,440 anchors are the 3.9 million positions that a weight of 1/256

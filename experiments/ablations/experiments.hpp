@@ -3,19 +3,49 @@
 
 #include <vector>
 
-#include "experiments/ablations/accumulation_error.hpp"
-#include "experiments/ablations/averaging_sweep.hpp"
-#include "experiments/ablations/batchnorm_reduction.hpp"
-#include "experiments/ablations/detection_loss_scale.hpp"
-#include "experiments/ablations/language_model.hpp"
-#include "experiments/ablations/master_copy.hpp"
-#include "experiments/ablations/negative_controls.hpp"
-#include "experiments/ablations/scale_sweep.hpp"
-#include "experiments/ablations/scaler_comparison.hpp"
-#include "experiments/ablations/segmentation_loss_scale.hpp"
-#include "experiments/ablations/softmax_reduction.hpp"
+#include "experiments/runner/experiment.hpp"
 
 namespace halfscope {
+
+/// Adam at a small learning rate (1e-5): most updates are below half an ulp of their weight.
+[[nodiscard]] Experiment make_master_copy();
+/// The same ablation with SGD and momentum at 1e-4.
+[[nodiscard]] Experiment make_master_copy_sgd();
+
+/// A small U-Net, whose loss is averaged over every pixel of a batch that is made to look 256 times larger.
+[[nodiscard]] Experiment make_segmentation_loss_scale();
+
+/// A classifier at every constant scale from 2^-4 to 2^24, none of which skips a step; dynamic scaling; and
+/// 2^18 with skipping but without backing off.
+[[nodiscard]] Experiment make_scale_sweep();
+
+/// The detector and the language model of the loss-scaling ablations, in FP32 and in FP16 under each scaler
+/// with its own published defaults.
+[[nodiscard]] Experiment make_scaler_comparison();
+
+/// A GRU language model without loss scaling, its loss averaged over 1, 16, 64 and 256 times its batch's
+/// positions, each beside FP32.
+[[nodiscard]] Experiment make_averaging_sweep();
+
+/// A classifier, a detector, a language model and a segmentation network whose losses average over no more
+/// positions than their batches have: pairs of FP32 and of FP16 at loss scale 1.
+[[nodiscard]] Experiment make_negative_controls();
+
+/// Batch norm statistics added up in FP32, in FP16 one after the other, and in FP16 pairwise.
+[[nodiscard]] Experiment make_batchnorm_reduction();
+
+/// A GRU language model whose softmax adds up 4,096 exponentials in FP32, or one after the other in FP16.
+[[nodiscard]] Experiment make_softmax_reduction();
+
+/// The classifier, and the table of sums and dot products against their length.
+[[nodiscard]] Experiment make_accumulation_error();
+
+/// A small SSD, whose loss is averaged over every anchor of a batch that is made to look 256 times larger.
+[[nodiscard]] Experiment make_detection_loss_scale();
+
+/// A GRU language model whose loss is averaged over as many positions as large batches have: FP16 without
+/// loss scaling against constant scales and a dynamic one.
+[[nodiscard]] Experiment make_language_model_loss_scale();
 
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {

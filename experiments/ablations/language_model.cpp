@@ -1,6 +1,7 @@
 // The loss-scaling ablation of the language model (section 3.2 of the paper, Fig. 5).
 #include "experiments/ablations/language_model.hpp"
 
+#include "experiments/ablations/experiments.hpp"
 #include "experiments/ablations/loss_scale_arms.hpp"
 #include "experiments/runner/verdict_text.hpp"
 

@@ -5,9 +5,6 @@
 
 namespace halfscope {
 
-/// A GRU language model whose loss is averaged over as many positions as large batches have: FP16 without
-/// loss scaling against constant scales and a dynamic one.
-[[nodiscard]] Experiment make_language_model_loss_scale();
 /// The settings that every experiment on this language model starts from.
 [[nodiscard]] Settings language_model_settings();
 /// The same with the loss averaged over 256 times as many positions, as large batches have.

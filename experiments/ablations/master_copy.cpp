@@ -1,5 +1,5 @@
 // The master-copy ablation (section 3.1 of the paper, Fig. 2a and 2b).
-#include "experiments/ablations/master_copy.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Four tasks, each in FP32 and in FP16 without loss scaling.
-#include "experiments/ablations/negative_controls.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

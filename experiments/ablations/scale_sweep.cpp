@@ -1,5 +1,5 @@
 // Section 3.2 of the paper: choosing the scaling factor, and what too large a one does.
-#include "experiments/ablations/scale_sweep.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

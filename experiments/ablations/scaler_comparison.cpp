@@ -1,5 +1,5 @@
 // Loss scalers side by side: metric, skipped steps, flushed gradients, and when the scale got there.
-#include "experiments/ablations/scaler_comparison.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 

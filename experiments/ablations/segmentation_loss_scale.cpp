@@ -1,5 +1,5 @@
 // The loss-scaling ablation on a segmentation (section 3.2 of the paper; the network is none of the paper's).
-#include "experiments/ablations/segmentation_loss_scale.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include "experiments/ablations/loss_scale_arms.hpp"
 #include "experiments/runner/verdict_text.hpp"

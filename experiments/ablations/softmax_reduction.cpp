@@ -1,5 +1,5 @@
 // The reduction ablation (section 3.3 of the paper) on the softmax over a vocabulary.
-#include "experiments/ablations/softmax_reduction.hpp"
+#include "experiments/ablations/experiments.hpp"
 
 #include "experiments/ablations/language_model.hpp"
 #include "experiments/runner/verdict_text.hpp"

@@ -8,17 +8,36 @@
 #include <string_view>
 
 #include "sim/data/dataset.hpp"
-#include "sim/data/detection_scenes.hpp"
 #include "sim/data/fashion_mnist.hpp"
-#include "sim/data/kjv_text.hpp"
-#include "sim/data/segmentation_scenes.hpp"
 
 namespace halfscope {
+
+/// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte,
+/// each plain or with .gz, from the folder `spec.data`. Pixels x of 0..255 become (x / 255 - 0.286) / 0.353,
+/// which has mean 0 and variance 1 over the training set. Source: Xiao, Rasul, Vollgraf, "Fashion-MNIST",
+/// 2017. Throws InvalidArgument with the file and what is wrong with it: missing, damaged, a label that is
+/// not 0..9, counts or image sizes that disagree.
+[[nodiscard]] std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec);
 
 /// Source of a data set, as `--data` names it: a folder of images or a text file.
 enum class DataKind : std::uint8_t { images, text };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<DataKind>{"images", "text"};
+
+/// Images (batch, image_size, image_size, 1) and boxes labelled with their item's class, 0 to 9; 3000 train
+/// and 200 test scenes. Throws InvalidArgument as `Scenes` does.
+[[nodiscard]] std::unique_ptr<Dataset> open_detection_scenes(const DatasetSpec& spec);
+
+/// Images (batch, image_size, image_size, 1) and labels (batch, image_size, image_size): 0 is the background,
+/// else 1 + the item's class; 3000 train and 200 test scenes. Throws InvalidArgument as `Scenes` does.
+[[nodiscard]] std::unique_ptr<Dataset> open_segmentation_scenes(const DatasetSpec& spec);
+
+/// An example is a window of spec.sequence_length tokens with the token that follows each as its label; see
+/// sim/data/words.hpp for what a token is. The last 5 % of the tokens are the test split, cut into
+/// consecutive windows; training windows start at every token before. `spec.data` is a text, or empty for
+/// what the program `bible` prints. Throws InvalidArgument where there is no text, no word in it or not
+/// enough of them, and for a vocabulary below 2.
+[[nodiscard]] std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec);
 
 struct DatasetEntry {
   std::string_view name;

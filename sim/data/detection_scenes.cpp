@@ -1,5 +1,5 @@
 // Scenes with the boxes of their items: the data set of a detector.
-#include "sim/data/detection_scenes.hpp"
+#include "sim/data/datasets.hpp"
 
 #include "sim/data/scenes.hpp"
 

@@ -10,6 +10,8 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 
+#include "sim/data/datasets.hpp"
+
 namespace halfscope {
 namespace {
 

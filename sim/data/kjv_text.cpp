@@ -1,5 +1,5 @@
 // Reads the text, numbers its words once, and cuts windows out of them.
-#include "sim/data/kjv_text.hpp"
+#include "sim/data/datasets.hpp"
 
 #include <fmt/format.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Scenes with a class for each pixel: the data set of a segmentation.
-#include "sim/data/segmentation_scenes.hpp"
+#include "sim/data/datasets.hpp"
 
 #include "sim/data/scenes.hpp"
 

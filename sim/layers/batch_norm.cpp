@@ -1,5 +1,5 @@
 // Forward and backward of batch normalisation.
-#include "sim/layers/batch_norm.hpp"
+#include "sim/layers/layers.hpp"
 
 #include "lib/nn/batch_norm.hpp"
 

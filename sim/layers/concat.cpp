@@ -1,5 +1,5 @@
 // Forward and backward of concatenation: copies.
-#include "sim/layers/concat.hpp"
+#include "sim/layers/layers.hpp"
 
 #include "lib/nn/strided_elementwise.hpp"
 

@@ -1,5 +1,5 @@
 // Forward and backward of the convolution: three matrix products over patches of zero-padded images.
-#include "sim/layers/conv2d.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <array>
 #include <map>

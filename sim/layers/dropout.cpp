@@ -1,5 +1,5 @@
 // Masks from counter-based random bits.
-#include "sim/layers/dropout.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <fmt/format.h>
 

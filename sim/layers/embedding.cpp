@@ -1,5 +1,5 @@
 // Gathers rows forward, scatters sums of rows backward.
-#include "sim/layers/embedding.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Forward and backward of global average pooling.
-#include "sim/layers/global_average_pool.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 

@@ -1,6 +1,6 @@
 // Forward and backward of layer normalisation, on the transposed input: its rows are columns there, which
 // the reduction kernels sum.
-#include "sim/layers/layer_norm.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <memory>
 

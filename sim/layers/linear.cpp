@@ -1,5 +1,5 @@
 // Forward and backward of the fully connected layer.
-#include "sim/layers/linear.hpp"
+#include "sim/layers/layers.hpp"
 
 #include "lib/nn/elementwise.hpp"
 

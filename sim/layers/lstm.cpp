@@ -1,5 +1,5 @@
 // Forward through time and back again.
-#include "sim/layers/lstm.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <memory>
 #include <utility>
@@ -7,7 +7,6 @@
 #include "lib/nn/elementary.hpp"
 #include "lib/nn/elementwise.hpp"
 
-#include "sim/layers/linear.hpp"
 #include "sim/layers/matrix.hpp"
 
 namespace halfscope {

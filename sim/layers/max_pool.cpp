@@ -1,5 +1,5 @@
 // Forward and backward of max pooling.
-#include "sim/layers/max_pool.hpp"
+#include "sim/layers/layers.hpp"
 
 #include "lib/nn/max_pool.hpp"
 

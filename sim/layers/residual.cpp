@@ -1,5 +1,5 @@
 // Forward and backward of a residual sum.
-#include "sim/layers/residual.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <halfscope/kernel/cast/convert.hpp>
 

@@ -1,5 +1,5 @@
 // Forward and backward of binary cross entropy.
-#include "sim/layers/sigmoid_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 

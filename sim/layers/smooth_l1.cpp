@@ -1,5 +1,5 @@
 // Forward and backward of smooth L1.
-#include "sim/layers/smooth_l1.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <fmt/format.h>
 

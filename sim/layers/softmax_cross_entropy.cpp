@@ -1,5 +1,5 @@
 // Forward and backward of the classifier's loss.
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 

@@ -1,5 +1,5 @@
 // Forward and backward of a sum of losses.
-#include "sim/layers/total_loss.hpp"
+#include "sim/layers/layers.hpp"
 
 #include "lib/nn/elementwise.hpp"
 

@@ -1,5 +1,5 @@
 // Forward and backward of nearest-neighbour upsampling.
-#include "sim/layers/upsample.hpp"
+#include "sim/layers/layers.hpp"
 
 #include <fmt/format.h>
 

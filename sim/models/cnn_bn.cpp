@@ -1,10 +1,7 @@
 // Builds the convolutional classifier.
-#include "sim/models/cnn_bn.hpp"
+#include "sim/models/models.hpp"
 
-#include "sim/layers/linear.hpp"
-#include "sim/layers/max_pool.hpp"
-#include "sim/layers/relu.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"

@@ -1,7 +1,7 @@
 // Makes and applies convolutions with a bias.
 #include "sim/models/convolution.hpp"
 
-#include "sim/layers/relu.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/initial.hpp"
 
 namespace halfscope {

@@ -1,7 +1,7 @@
 // Convolutions with a bias as the models without batch norm use them.
 #pragma once
 
-#include "sim/layers/conv2d.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/model.hpp"
 
 namespace halfscope {

@@ -1,7 +1,7 @@
 // The last layers of classifiers: a matrix and a bias.
 #pragma once
 
-#include "sim/layers/linear.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/model.hpp"
 
 namespace halfscope {

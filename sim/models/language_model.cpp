@@ -1,14 +1,9 @@
 // Builds the recurrent language models.
-#include "sim/models/language_model.hpp"
+#include "sim/models/models.hpp"
 
 #include <cmath>
 
-#include "sim/layers/dropout.hpp"
-#include "sim/layers/embedding.hpp"
-#include "sim/layers/gru.hpp"
-#include "sim/layers/linear.hpp"
-#include "sim/layers/lstm.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/initial.hpp"
 #include "sim/models/perplexity.hpp"
 

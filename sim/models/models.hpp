@@ -3,13 +3,48 @@
 
 #include <array>
 
-#include "sim/models/cnn_bn.hpp"
-#include "sim/models/language_model.hpp"
-#include "sim/models/resnet18.hpp"
-#include "sim/models/ssd.hpp"
-#include "sim/models/unet.hpp"
+#include "sim/models/model.hpp"
 
 namespace halfscope {
+
+/// conv 3x3 to 16, batch norm, ReLU, max pool 2; the same to 32; linear to 128, ReLU; linear to the classes.
+/// He initialisation, the last layer's halved. Throws InvalidArgument for images whose sides are no multiples
+/// of 4.
+[[nodiscard]] Model make_cnn_bn(const ModelSpec& spec);
+
+/// conv 3x3 to 64 with stride 1 and no pool behind it, the stem that is usual for images of some thirty
+/// pixels (at ImageNet's 224 it is 7x7 with stride 2 and a max pool); four stages of two basic blocks with
+/// 64, 128, 256 and 512 channels, from the second on with stride 2 in the first convolution and a 1x1
+/// projection around it; global average pool and a linear layer to the classes. Batch norm behind every
+/// convolution. He initialisation, the last layer's halved. Throws InvalidArgument for what are no images.
+[[nodiscard]] Model make_resnet18(const ModelSpec& spec);
+
+/// The same with an eighth of the channels, which a CPU trains in minutes.
+[[nodiscard]] Model make_narrow_resnet18(const ModelSpec& spec);
+
+/// After "SSD: Single Shot MultiBox Detector" (Liu et al., ECCV 2016), small: 3x3 convolutions with bias and
+/// ReLU, 1 to 16, pool, to 32, pool, to 64 (the first map, a quarter of the image), pool, to 64 (the second,
+/// an eighth); on each a 3x3 head that predicts the classes (background first) and 4 box offsets of 3 anchors
+/// per cell. The loss is the cross entropy of all anchors plus the smooth L1 of the matched ones' offsets,
+/// divided by the number of anchors in the batch; the metric is AP50. Throws InvalidArgument for images whose
+/// sides are no multiples of 8, and in `forward` for a batch with labels instead of boxes or a box of no
+/// known class.
+[[nodiscard]] Model make_ssd(const ModelSpec& spec);
+
+/// 3x3 convolutions with bias and ReLU: 1 to 16 (kept), pool, to 32, pool, to 64, pool, to 64, to 32;
+/// enlarged by 8 and put beside what was kept; to 16, and 1x1 to the classes. The loss is the cross entropy,
+/// averaged over all pixels of the batch; the metric is the share of pixels that are right, in percent.
+/// Throws InvalidArgument for images whose sides are no multiples of 8, and in `forward` for a batch without
+/// a label per pixel.
+[[nodiscard]] Model make_unet(const ModelSpec& spec);
+
+/// Embedding N(0, 0.1), a GRU from a zero state with weights uniform on +-1 / sqrt(hidden_size), output
+/// N(0, 0.05) with a bias of its own; dropout, if any, before and after the recurrent layer. Examples are
+/// (time) tokens, their labels the next ones; judged by perplexity. Throws InvalidArgument where the data set
+/// is no text.
+[[nodiscard]] Model make_gru_lm(const ModelSpec& spec);
+/// The same with an LSTM.
+[[nodiscard]] Model make_lstm_lm(const ModelSpec& spec);
 
 struct ModelEntry {
   std::string_view name;

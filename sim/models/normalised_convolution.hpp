@@ -1,8 +1,7 @@
 // A convolution without bias and the batch norm behind it.
 #pragma once
 
-#include "sim/layers/batch_norm.hpp"
-#include "sim/layers/conv2d.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/model.hpp"
 
 namespace halfscope {

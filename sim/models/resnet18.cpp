@@ -1,14 +1,11 @@
 // Builds the residual network.
-#include "sim/models/resnet18.hpp"
+#include "sim/models/models.hpp"
 
 #include <fmt/format.h>
 
 #include <optional>
 
-#include "sim/layers/global_average_pool.hpp"
-#include "sim/layers/relu.hpp"
-#include "sim/layers/residual.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"

@@ -1,13 +1,10 @@
 // Builds the detector.
-#include "sim/models/ssd.hpp"
+#include "sim/models/models.hpp"
 
 #include <fmt/format.h>
 
-#include "sim/layers/max_pool.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "sim/layers/smooth_l1.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
-#include "sim/layers/total_loss.hpp"
 #include "sim/models/convolution.hpp"
 #include "sim/models/detection/anchors.hpp"
 #include "sim/models/detection/detection_metric.hpp"

@@ -1,12 +1,9 @@
 // Builds the segmentation network.
-#include "sim/models/unet.hpp"
+#include "sim/models/models.hpp"
 
 #include <fmt/format.h>
 
-#include "sim/layers/concat.hpp"
-#include "sim/layers/max_pool.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
-#include "sim/layers/upsample.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
 #include "sim/models/convolution.hpp"
 

@@ -1,5 +1,5 @@
 // Adam: two moments per weight, bias correction from the number of steps taken.
-#include "sim/optim/adam.hpp"
+#include "sim/optim/optimizers.hpp"
 
 #include "lib/nn/optimizer_step.hpp"
 

@@ -4,10 +4,17 @@
 #include <array>
 #include <string_view>
 
-#include "sim/optim/adam.hpp"
-#include "sim/optim/sgd.hpp"
+#include "sim/optim/optimizer.hpp"
 
 namespace halfscope {
+
+/// `parameters` outlives the optimizer.
+[[nodiscard]] std::unique_ptr<Optimizer> make_sgd(const ParameterStore& parameters,
+                                                  const OptimizerOptions& options);
+
+/// `parameters` outlives the optimizer.
+[[nodiscard]] std::unique_ptr<Optimizer> make_adam(const ParameterStore& parameters,
+                                                   const OptimizerOptions& options);
 
 struct OptimizerEntry {
   std::string_view name;

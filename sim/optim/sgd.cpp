@@ -1,5 +1,5 @@
 // Stochastic gradient descent: one velocity per weight.
-#include "sim/optim/sgd.hpp"
+#include "sim/optim/optimizers.hpp"
 
 #include "lib/nn/optimizer_step.hpp"
 

@@ -1,12 +1,7 @@
 // The layers of classifiers, and naive loops that say what each should give.
 #include <algorithm>
 
-#include "sim/layers/batch_norm.hpp"
-#include "sim/layers/conv2d.hpp"
-#include "sim/layers/linear.hpp"
-#include "sim/layers/max_pool.hpp"
-#include "sim/layers/relu.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 #include "tests/reference/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"

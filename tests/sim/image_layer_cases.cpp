@@ -1,15 +1,8 @@
 // The layers of detectors and segmentations, and naive loops that say what each should give.
 #include <cmath>
 
-#include "sim/layers/concat.hpp"
-#include "sim/layers/conv2d.hpp"
-#include "sim/layers/global_average_pool.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "sim/layers/residual.hpp"
-#include "sim/layers/sigmoid_cross_entropy.hpp"
-#include "sim/layers/smooth_l1.hpp"
-#include "sim/layers/total_loss.hpp"
-#include "sim/layers/upsample.hpp"
 #include "tests/reference/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"

@@ -2,15 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/layers/concat.hpp"
-#include "sim/layers/conv2d.hpp"
-#include "sim/layers/global_average_pool.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "sim/layers/residual.hpp"
-#include "sim/layers/sigmoid_cross_entropy.hpp"
-#include "sim/layers/smooth_l1.hpp"
-#include "sim/layers/total_loss.hpp"
-#include "sim/layers/upsample.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"

@@ -1,10 +1,9 @@
 // Texts as data sets: windows and splits, the King James Bible's counts, and texts that cannot serve.
-#include "sim/data/kjv_text.hpp"
+#include "sim/data/datasets.hpp"
 
 #include <cstdlib>
 #include <numeric>
 
-#include "sim/data/datasets.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -1,11 +1,11 @@
 // Language models: they learn a text, are judged by perplexity, and give the same bits on any threads.
-#include "sim/models/language_model.hpp"
+#include "sim/models/models.hpp"
 
 #include <cmath>
 
 #include <halfscope/core/parallel.hpp>
 
-#include "sim/data/kjv_text.hpp"
+#include "sim/data/datasets.hpp"
 #include "sim/models/perplexity.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"

@@ -5,8 +5,7 @@
 
 #include <halfscope/format/bits.hpp>
 
-#include "sim/layers/linear.hpp"
-#include "sim/layers/relu.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/reference/rounding.hpp"
 #include "tests/sim/small_dataset.hpp"

@@ -1,9 +1,7 @@
 // Every layer: its forward against naive double loops, its backward against finite differences.
 #include <cmath>
 
-#include "sim/layers/linear.hpp"
-#include "sim/layers/max_pool.hpp"
-#include "sim/layers/softmax_cross_entropy.hpp"
+#include "sim/layers/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

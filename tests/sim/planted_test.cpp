@@ -3,7 +3,7 @@
 
 #include <halfscope/stats/trackers.hpp>
 
-#include "sim/layers/linear.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/train/records.hpp"
 
 #include "tests/support/catch.hpp"

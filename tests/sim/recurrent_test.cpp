@@ -6,9 +6,7 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/stats/trackers.hpp>
 
-#include "sim/layers/embedding.hpp"
-#include "sim/layers/gru.hpp"
-#include "sim/layers/lstm.hpp"
+#include "sim/layers/layers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"

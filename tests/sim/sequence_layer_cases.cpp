@@ -1,12 +1,7 @@
 // The layers that sequences go through, one line per layer; parameter 0 is the input.
 #include <halfscope/core/random.hpp>
 
-#include "sim/layers/dropout.hpp"
-#include "sim/layers/embedding.hpp"
-#include "sim/layers/gru.hpp"
-#include "sim/layers/layer_norm.hpp"
-#include "sim/layers/linear.hpp"
-#include "sim/layers/lstm.hpp"
+#include "sim/layers/layers.hpp"
 #include "tests/reference/layers.hpp"
 #include "tests/reference/recurrent.hpp"
 #include "tests/sim/layer_case.hpp"

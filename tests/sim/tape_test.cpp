@@ -1,7 +1,7 @@
 // The tape and the cast: where numbers are rounded, who sees them, and in which order gradients are added.
 #include "sim/tape.hpp"
 
-#include "sim/layers/relu.hpp"
+#include "sim/layers/layers.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope {

@@ -1,5 +1,5 @@
 // What casts did, as records: one per tensor and step, its parts merged.
-#include <halfscope/stats/cast_statistics.hpp>
+#include <halfscope/stats/trackers.hpp>
 
 #include <algorithm>
 

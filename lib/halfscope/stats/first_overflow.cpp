@@ -1,5 +1,5 @@
 // Follows a step cast by cast until something is not finite.
-#include <halfscope/stats/first_overflow.hpp>
+#include <halfscope/stats/trackers.hpp>
 
 namespace halfscope {
 namespace {

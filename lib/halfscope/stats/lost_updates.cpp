@@ -9,6 +9,7 @@
 #include <halfscope/kernel/cast/counted_round.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/stats/trackers.hpp>
 
 namespace halfscope {
 namespace {

@@ -8,9 +8,6 @@
 
 namespace halfscope {
 
-/// For every update: UpdateCounters, and the histogram of |dw/w| as "update_ratio".
-[[nodiscard]] std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& options = {});
-
 /// Counts the updates dw that a weight w stored as `event.quantizer` says would not feel:
 /// dw != 0 and round(round(w) + dw) == round(w), the sum taken exactly and rounded once. A stochastic
 /// quantizer is sampled, with random bits that depend on the step and the tensor's name. Updates that make a

@@ -1,5 +1,5 @@
 // Records the counters that the reductions bring along.
-#include <halfscope/stats/reduction_overflow.hpp>
+#include <halfscope/stats/trackers.hpp>
 
 namespace halfscope {
 namespace {

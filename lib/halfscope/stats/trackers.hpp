@@ -5,12 +5,26 @@
 #include <memory>
 #include <string_view>
 
-#include <halfscope/stats/cast_statistics.hpp>
-#include <halfscope/stats/first_overflow.hpp>
-#include <halfscope/stats/lost_updates.hpp>
-#include <halfscope/stats/reduction_overflow.hpp>
+#include <halfscope/stats/tracker.hpp>
 
 namespace halfscope {
+
+/// For every cast of a role that `options` names (gradients, unless it says otherwise): TensorCounters; for
+/// gradients also the histogram of the values before the cast, which carry the loss scale. See CastCounts.
+[[nodiscard]] std::unique_ptr<Tracker> make_cast_statistics(const TrackerOptions& options = {});
+
+/// Records that are kept of what went by before the first overflow.
+inline constexpr std::size_t trace_length = 20;
+
+/// Watches the casts and reductions of steps that overflow, in order of execution, until one has an infinity
+/// or a NaN: that is the step's FirstOverflow, the ones before it are its trace.
+[[nodiscard]] std::unique_ptr<Tracker> make_first_overflow(const TrackerOptions& options = {});
+
+/// Keeps the counters of every reduction as a ReductionRecord.
+[[nodiscard]] std::unique_ptr<Tracker> make_reduction_overflow(const TrackerOptions& options = {});
+
+/// For every update: UpdateCounters, and the histogram of |dw/w| as "update_ratio".
+[[nodiscard]] std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& options = {});
 
 struct TrackerEntry {
   std::string_view name;

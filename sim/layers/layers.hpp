@@ -1,0 +1,145 @@
+// The layers: one declaration per layer, with the parameters that it takes.
+#pragma once
+
+#include <span>
+
+#include "sim/layers/recurrent.hpp"
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// y = x weight (in, out) + bias (out). Where x's last axis is `in` long, y is (leading axes of x, out), so
+/// that a sequence (time, batch, in) gives (time, batch, out); else all axes after the first are flattened
+/// and y is (batch, out).
+struct LinearParameters {
+  Parameter& weight;
+  Parameter& bias;
+};
+TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters);
+
+/// A kernel of odd size: 1x1, 3x3, ...
+struct Conv2dParameters {
+  Parameter& weight;          // (size, size, in, out)
+  Parameter* bias = nullptr;  // (out)
+  std::int64_t stride =
+      1;  ///< of both axes: every stride-th row and column is computed, the first among them
+};
+
+/// y (batch, height / stride, width / stride, out), its extents rounded up, = x (batch, height, width, in)
+/// convolved with the weight, plus the bias where there is one. Each output is one sum over (row, column, in)
+/// of the kernel, in that order, with the bias added last in FP32 before the one rounding. Each number of x's
+/// gradient is one sum over (row, column, out), the zeros between the strides among its terms.
+TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters);
+
+/// y = max(x, 0): exact in every format.
+TensorRef relu(Tape& tape, const std::string& name, TensorRef x);
+
+/// y (batch, height / 2, width / 2, channels): exact in every format. Throws InvalidArgument for odd heights
+/// or widths.
+TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x);
+
+/// y (batch, channels) = the mean of x (batch, height, width, channels) over its positions. The sum is a
+/// large reduction: it adds up as the policy's reduction model for the layer's name says, and the trackers
+/// see it. Throws InvalidArgument where x is no batch of images.
+TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x);
+
+/// y (batch, height * factor, width * factor, channels): each pixel of x becomes a square of `factor` by
+/// `factor` equal ones, which is exact in every format. Its gradient is their sum, row by row in FP32,
+/// rounded once. Throws InvalidArgument for a factor below 1 and where x is no batch of images.
+TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std::int64_t factor);
+
+/// y (..., channels of a + channels of b): exact in every format. Throws InvalidArgument unless a and b have
+/// the same axes before the last.
+TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
+
+/// y = branch + shortcut, added in FP32 and rounded once. Backward hands both the same gradient. Throws
+/// InvalidArgument where their shapes differ.
+TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut);
+
+/// y = x * mask / (1 - probability), where element i's mask is a pure function of the run's seed, the step,
+/// the layer's name and i; in evaluation, and where `probability` is 0, x itself. Throws InvalidArgument
+/// unless 0 <= probability < 1.
+TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probability);
+
+/// The statistics (mean, variance; in backward the sums of gradients) are reductions over every position of
+/// the batch: they add up as the policy's reduction model for the layer's name says. Everything else is FP32
+/// arithmetic.
+struct BatchNormParameters {
+  Parameter& gamma;          // (channels)
+  Parameter& beta;           // (channels)
+  Buffer& running_mean;      // (channels)
+  Buffer& running_variance;  // (channels)
+  float epsilon = 1e-5f;
+  float running_momentum = 0.1f;  ///< weight of the newest batch in the running statistics
+};
+TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x, const BatchNormParameters& parameters);
+
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance of each row of features.
+/// The statistics, in backward the means of the gradients over a row and the sums for gamma and beta, add up
+/// as the policy's reduction model for the layer's name says. Everything else is FP32 arithmetic.
+struct LayerNormParameters {
+  Parameter& gamma;  // (features)
+  Parameter& beta;   // (features)
+  float epsilon = 1e-5f;
+};
+TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x, const LayerNormParameters& parameters);
+
+/// Token numbers of `leading` axes, row-major: (time, batch), say.
+struct Tokens {
+  std::span<const std::int32_t> values;
+  Shape leading;
+};
+
+/// y (leading..., features) = the rows of table (vocabulary, features) at `tokens`: copies, exact in every
+/// format. The table's gradient adds up the gradients of a token's positions in FP32, in ascending
+/// order of position, and is rounded once. Throws InvalidArgument for a token out of range, or where the axes
+/// hold another number of tokens.
+TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table);
+
+/// The states (time, batch, hidden) after each step, from x (time, batch, in) and a zero state. Gates r
+/// (reset), z (update), n (candidate) in this order, as PyTorch has them:
+///   r, z = sigmoid(x W + b + h V + c);  n = tanh(x W + b + r (h V + c));  h' = n + z (h - n).
+/// Every operation's output is rounded as an activation and every gradient as an activation gradient, time
+/// step by time step; gradients that meet in a state are added in FP32 and rounded once. x W + b of all
+/// time steps is one product, of h V one per step; each weight's gradient is one sum over all steps.
+TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters);
+
+/// The states (time, batch, hidden) after each step, from x (time, batch, in) and zero state and cell. Gates
+/// i (input), f (forget), g (cell), o (output) in this order, as PyTorch has them:
+///   i, f, o = sigmoid(x W + b + h V + c);  g = tanh(x W + b + h V + c);
+///   cell' = f cell + i g;  h' = o tanh(cell').
+/// Every operation's output is rounded as an activation and every gradient as an activation gradient, time
+/// step by time step; gradients that meet in a state or a cell are added in FP32 and rounded once. x W + b
+/// of all time steps is one product, of h V one per step; each weight's gradient is one sum over all steps.
+TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters);
+
+/// A scalar: the mean over rows of -log softmax(logits)[label], in FP32 but for the sum of exponentials,
+/// which adds up as the policy's reduction model for the layer's name says; an evaluation adds up in FP32, so
+/// that it measures the weights and not its own sums. The logits' gradient is (softmax
+/// - one_hot) / rows times the loss's own.
+TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
+                                std::span<const std::int32_t> labels);
+
+/// A scalar: the mean over all elements of -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) for logits x and
+/// targets t in [0, 1] of the same shape, in FP32 and without overflow for any x. The logits' gradient is
+/// (sigmoid(x) - t) / elements times the loss's own. Throws InvalidArgument where the shapes differ.
+TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets);
+
+/// What some rows of x (rows, columns) should be.
+struct RowTargets {
+  std::vector<std::int64_t> rows;  ///< which, each once; none is allowed
+  Array values;                    // (rows.size(), columns), on the active device
+  float denominator = 1;           ///< what the sum is divided by, above 0
+};
+
+/// A scalar: the sum over the rows that have a target and over their columns, divided by the denominator, of
+/// d^2 / 2 where |d| < 1 and |d| - 1/2 elsewhere, d = x - target. All in FP32. Throws InvalidArgument for a
+/// row that x does not have or that comes twice, for values of another shape and for a denominator that is
+/// not above 0.
+TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets);
+
+/// A scalar: the sum of the scalars `losses`, in FP32 as each of them is. Throws InvalidArgument for none and
+/// for one that is no scalar.
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses);
+
+}  // namespace halfscope
