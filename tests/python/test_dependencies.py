@@ -43,7 +43,9 @@ def test_a_missing_library_is_named(folder: Path) -> None:
     (folder / "CMakeCache.txt").unlink(missing_ok=True)
     nowhere = "set(CMAKE_FIND_LIBRARY_SUFFIXES .none)\n"
     script = folder / "script.cmake"
-    script.write_text(f"{nowhere}include({ROOT}/cmake/Packages.cmake)\nhalfscope_find_library(FOUND mpfr libmpfr-dev)\n")
+    script.write_text(
+        f"{nowhere}include({ROOT}/cmake/Packages.cmake)\nhalfscope_find_library(FOUND mpfr libmpfr-dev)\n"
+    )
     result = subprocess.run(["cmake", "-P", str(script)], capture_output=True, text=True)
     assert result.returncode != 0 and "apt-get install libmpfr-dev" in " ".join(result.stderr.split())
 

@@ -57,7 +57,7 @@ class Run:
         return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
 
     def counters(self, kind: str) -> pd.DataFrame:
-        """The rows of `kind` (tensors, updates, reductions or fp32_reference), one per step that has them and tensor."""
+        """The rows of `kind` (tensors, updates, reductions, fp32_reference), one per recorded step and tensor."""
         earlier = EARLIER_KINDS.get(kind, kind)
         rows = [
             {"step": record["step"], **row}
