@@ -19,8 +19,8 @@ from gpu_plan import Plan, Request, commands, is_done, link_data, read_plans
 
 sys.path.insert(0, str(gpu_programs.ROOT / "lib/python"))
 from recording.copy_results import folder_size, record_results
-from recording.readme import update_readme
-from recording.source_tree import README, RECORDED
+from recording.pages import Sources, write_pages
+from recording.source_tree import RECORDED
 
 GRACE = 30.0  # seconds that a run in progress has to come to its next checkpoint when time is up
 DONE, FAILED, LEFT = 0, 1, 5  # exit statuses
@@ -149,7 +149,7 @@ def record_finished(results: Results) -> str:
     os.environ["LD_LIBRARY_PATH"] = gpu_programs.environment()["LD_LIBRARY_PATH"]
     record_results(request.out, request.record, program=request.program, names=names)
     if request.record.parent == RECORDED:
-        update_readme(README, RECORDED)
+        write_pages(Sources(RECORDED))
     return f"{len(names)} experiments recorded in {request.record}: {folder_size(request.record) / 1e6:.1f} MB"
 
 

@@ -1,4 +1,4 @@
-"""The installed package: the files of its wheel, and the README's example in a fresh environment."""
+"""The installed package: the files of its wheel, and the example of docs/python.md in a fresh environment."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from doc_blocks import read_blocks, shown
+
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps")
 
 
 def first_example() -> str:
-    """The README's first Python block that uses the package, and the one that goes on from there, but for a path."""
-    text = (ROOT / "README.md").read_text()
-    starts = ("import halfscope\n", "analysis = ")
-    blocks = [re.search(rf"```python\n({start}.*?)```", text, re.DOTALL) for start in starts]
-    lines = "".join(block[1] for block in blocks).splitlines(keepends=True)
-    return "".join(line for line in lines if '"results/...' not in line)
-
-
-def shown(example: str) -> list[str]:
-    """What the comments behind print() say that it prints."""
-    return re.findall(r"^print\(.*\)  # (.*)$", example, re.MULTILINE)
+    """The first two Python blocks of docs/python.md, of which the second goes on from the first."""
+    blocks = [block.code for block in read_blocks(ROOT / "docs/python.md") if block.language == "python"]
+    return "".join(blocks[:2])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "release" / "experiments" / "halfscope"
-README = ROOT / "README.md"
 RECORDED = ROOT / "experiments" / "recorded"
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import gpu_results
 import parity_data
+from recording.device_tables import device_section
 from recording.notebooks import recorded_frame
-from recording.readme import readme_section
 from recording.source_tree import PROGRAM, ROOT
 from synthetic_record import report_rows
 
@@ -111,7 +111,7 @@ def test_a_run_that_fails_stops_no_other_experiment(data: Path, tmp_path: Path) 
     assert "1 experiments recorded" in done.stdout
 
 
-def test_a_recorded_folder_is_a_column_in_notebooks_and_a_table_in_the_readme(whole: Path, tmp_path: Path) -> None:
+def test_a_recorded_folder_is_a_column_in_notebooks_and_a_table_in_the_docs(whole: Path, tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded/cpu").symlink_to(ROOT / "experiments/recorded/cpu")
     (tmp_path / "recorded/rehearsal").symlink_to(whole / "recorded")
@@ -122,7 +122,7 @@ def test_a_recorded_folder_is_a_column_in_notebooks_and_a_table_in_the_readme(wh
     )  # fmt: skip
     row = report_rows(whole / "recorded/master-copy/report.txt")["fp16_s1"]
     assert frame[rehearsal]["fp16_s1"] == row["test accuracy %"]
-    section = readme_section(tmp_path / "recorded")
+    section = device_section(tmp_path / "recorded")
     assert "`experiments/recorded/rehearsal/master-copy/report.txt`" in section
     assert row["ms/step"] in section
 

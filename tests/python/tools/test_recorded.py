@@ -1,4 +1,4 @@
-"""Recorded tables of several devices: in the README and in notebooks, by themselves where a folder is there."""
+"""Recorded tables of several devices: in docs/gpu.md and in notebooks, as soon as their folder exists."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recording import readme as readme_module
+from recording.device_tables import NOTHING, device_section
 from recording.notebooks import recorded_frame
-from recording.readme import BEGIN, END, NOTHING, readme_section, update_readme
 from recording.source_tree import ROOT
 from recording.tables import read_table, read_tables, recorded_devices
 from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
@@ -53,46 +52,26 @@ def test_the_cpu_stands_first(recorded: Path) -> None:
     assert [table.device for table in read_tables(recorded, "two")] == ["cpu"]
 
 
-def test_the_readme_shows_what_a_gpu_gave_beside_the_cpu_and_the_paper(recorded: Path) -> None:
-    lines = readme_section(recorded).splitlines()
-    assert lines[-4:] == [
-        "    arm                     cpu                                   a-gpu  ms/step, a-gpu  peak MiB, a-gpu",
-        "    fp32                  59.72                  70.12 (69.00 .. 71.24)             1.5             2048",
-        "    fp16_mixed                -  70.02 (68.90 .. 71.14) diverged 1 of 3             0.7             1024",
-        "    fp16_pure   diverged 1 of 1                                       -               -                -",
+def test_a_page_shows_a_gpu_beside_the_cpu_and_the_paper(recorded: Path) -> None:
+    lines = device_section(recorded).splitlines()
+    assert lines[-5:] == [
+        "arm                     cpu                                   a-gpu  ms/step, a-gpu  peak MiB, a-gpu",
+        "fp32                  59.72                  70.12 (69.00 .. 71.24)             1.5             2048",
+        "fp16_mixed                -  70.02 (68.90 .. 71.14) diverged 1 of 3             0.7             1024",
+        "fp16_pure   diverged 1 of 1                                       -               -                -",
+        "```",
     ]
-    assert lines[-6] == (
+    assert lines[-8] == (
         "**one** (test accuracy %; `experiments/recorded/cpu/one/report.txt`, "
         "`experiments/recorded/a-gpu/one/report.txt`). Paper: Section 3.1: FP32 is matched."
     )
     assert "**two**" not in "\n".join(lines)
 
 
-def test_without_a_gpu_the_readme_says_so(recorded: Path) -> None:
+def test_without_a_gpu_the_page_says_so(recorded: Path) -> None:
     shutil.rmtree(recorded / "a-gpu")
-    assert readme_section(recorded) == NOTHING
+    assert device_section(recorded) == NOTHING
     assert "no figures" in NOTHING and "tools/gpu-check --results" in NOTHING
-
-
-def test_the_readme_is_changed_between_two_comments_only(recorded: Path, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\n\nold\n\n{END}\nafter\n")
-    update_readme(readme, recorded)
-    text = readme.read_text()
-    assert text == f"before\n{BEGIN}\n\n{readme_section(recorded)}\n\n{END}\nafter\n"
-    update_readme(readme, recorded)
-    assert readme.read_text() == text
-    readme.write_text("no comments")
-    with pytest.raises(ValueError, match="it lacks the comments"):
-        update_readme(readme, recorded)
-
-
-def test_the_module_rewrites_the_trees_readme(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
-    monkeypatch.setattr(readme_module, "README", tmp_path / "README.md")
-    monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
-    assert readme_module.main() == 0
-    assert "70.12" in (tmp_path / "README.md").read_text()
 
 
 def test_notebooks_get_a_column_for_every_device(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

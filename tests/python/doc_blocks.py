@@ -1,0 +1,76 @@
+"""Reads the fenced blocks of README.md and docs/, with the comment directly above each.
+
+<!-- not run: REASON -->   the block stays unchecked, and REASON says why
+<!-- torch -->             Python that needs PyTorch: tools/test --torch runs it
+<!-- exit status N -->     of the block's last command
+<!-- output -->            text: the standard output of the block before it
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from recording.pages import pages
+
+LANGUAGES = ("sh", "python", "cpp", "cmake", "text")
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: Path
+    line: int  # of its fence, from 1
+    language: str
+    code: str
+    note: str  # of the comment above; empty without one
+
+    @property
+    def reason(self) -> str | None:
+        """The reason for which it is not run; None if it is."""
+        return self.note.removeprefix("not run: ") if self.note.startswith("not run: ") else None
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+    @property
+    def needs_torch(self) -> bool:
+        return self.note == "torch"
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.note.split()[-1]) if self.note.startswith("exit status ") else 0
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """The blocks of a page, from top to bottom."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page,
+            1 + text.count("\n", 0, match.start("language")),
+            *match.group("language", "code"),
+            match["note"] or "",
+        )
+        for match in BLOCK.finditer(text)
+    ]
+
+
+def all_blocks() -> list[Block]:
+    return [block for page in pages() for block in read_blocks(page)]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks."""
+    return BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
+def shown(code: str) -> list[str]:
+    """The output that the comments behind print() promise."""
+    return re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)

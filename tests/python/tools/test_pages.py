@@ -1,0 +1,116 @@
+"""Generated parts of README.md and docs/: the committed text is the generated one, and nothing else is changed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recording import pages as pages_module
+from recording.device_tables import device_section
+from recording.headline import headline_table
+from recording.pages import END, PART, Sources, main, pages, refreshed, stale_pages, write_pages
+from recording.source_tree import PROGRAM, RECORDED, ROOT
+from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
+
+REPORT = "one: a title\n\n  arm   seeds  loss\n  fp32      1   0.1\n\n  paper:   nothing\n"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    write_record(tmp_path / "recorded", "cpu", CPU_ARMS)
+    (tmp_path / "recorded/cpu/one/report.txt").write_text(REPORT)
+    return tmp_path / "recorded"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("nothing generated\n")
+    (tmp_path / "docs/one.md").write_text(f"before\n<!-- generated: arms one -->\n\nold\n\n{END}\nafter\n")
+    (tmp_path / "docs/gpu.md").write_text(f"<!-- generated: devices -->\n{END}\n")
+    return tmp_path
+
+
+def test_recorded_tables_of_the_pages_are_fresh() -> None:
+    assert stale_pages(Sources(RECORDED)) == {}
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_printed_parts_of_the_pages_are_fresh() -> None:
+    assert stale_pages(Sources(RECORDED, PROGRAM)) == {}
+
+
+def test_every_command_has_its_help_on_the_page() -> None:
+    parts = {match["words"]: match["body"] for match in PART.finditer((ROOT / "docs/cli.md").read_text())}
+    lines = parts["help"].partition("Subcommands:")[2].splitlines()
+    commands = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert len(commands) >= 7
+    assert [f"help {command}" for command in commands] == [words for words in parts if words.startswith("help ")]
+
+
+def test_only_the_parts_are_changed(recorded: Path, tree: Path) -> None:
+    written = write_pages(Sources(recorded), tree)
+    assert [path.name for path in written] == ["gpu.md", "one.md"]
+    table = "```text\narm   seeds  loss\nfp32      1   0.1\n```"
+    expected = f"before\n<!-- generated: arms one -->\n\n{table}\n\n{END}\nafter\n"
+    assert (tree / "docs/one.md").read_text() == expected
+    assert (tree / "README.md").read_text() == "nothing generated\n"
+    assert write_pages(Sources(recorded), tree) == []
+
+
+def test_a_recorded_gpu_appears_on_its_page(recorded: Path, tree: Path) -> None:
+    write_pages(Sources(recorded), tree)
+    assert device_section(recorded) in (tree / "docs/gpu.md").read_text()
+    write_record(recorded, "a-gpu", GPU_ARMS)
+    assert list(stale_pages(Sources(recorded), tree)) == [tree / "docs/gpu.md"]
+    write_pages(Sources(recorded), tree)
+    assert "70.12" in (tree / "docs/gpu.md").read_text()
+
+
+def test_wrong_parts_are_named(recorded: Path) -> None:
+    sources = Sources(recorded)
+    for part, says in (
+        ("arms two", "cpu/two/report.txt: no such record"),
+        ("predictions one", "no paragraph opens with"),
+        ("weather", "no generated part is a 'weather'; one of arms, "),
+    ):
+        with pytest.raises(ValueError, match=says):
+            refreshed(f"<!-- generated: {part} -->\n{END}", sources)
+    with pytest.raises(ValueError, match="lacks its"):
+        refreshed("<!-- generated: arms one -->\n", sources)
+
+
+def test_the_programs_words_need_the_program(recorded: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho "called with $*  "\n')
+    program.chmod(0o755)
+    text = f"<!-- generated: help run -->\n{END}"
+    assert refreshed(text, Sources(recorded)) == text
+    assert "```text\ncalled with run --help\n```" in refreshed(text, Sources(recorded, program))
+
+
+def test_check_names_the_stale_pages(
+    recorded: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pages_module, "PROGRAM", tree / "none")
+    monkeypatch.setenv("HALFSCOPE_RECORDED", str(recorded))
+    assert main(["--check"], tree) == 1
+    assert capsys.readouterr().out == "docs/gpu.md: stale; run tools/docs\ndocs/one.md: stale; run tools/docs\n"
+    assert main([], tree) == 0
+    assert main(["--check"], tree) == 0
+    assert main(["--all"], tree) == 2
+
+
+def test_the_headline_compares_each_technique() -> None:
+    rows = headline_table(RECORDED).splitlines()
+    assert len(rows) == 5
+    assert rows[2] == "| FP32 master copy (3.1) | classifier | test accuracy % | 59.72 | 59.68 | 37.49 |"
+    assert rows[4].endswith("| 83.80 | 83.86 | diverged 1 of 1 |")
+
+
+def test_the_tool_has_help() -> None:
+    done = subprocess.run([ROOT / "tools/docs", "--help"], capture_output=True, text=True, check=True)
+    assert "--check" in done.stdout
+    assert pages()[0] == ROOT / "README.md"

@@ -1,0 +1,46 @@
+"""Recorded results of several devices side by side: docs/gpu.md's section on measured GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recording.tables import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
+
+NOTHING = """\
+There are no figures of a GPU yet. `tools/gpu-check --results` on a machine with a GPU makes them, records them under
+`experiments/recorded`, and puts the tables here."""
+
+INTRODUCTION = """\
+Results of `tools/gpu-check --results` at `--size full`, beside the CPU's at `--size small` and the paper's: means over
+the seeds, with their 95 % intervals. The `report.txt` named above each table has all columns."""
+
+
+def device_section(folder: Path) -> str:
+    """A table per experiment that a GPU has run; without a GPU's record, a sentence that says so."""
+    devices = [device for device in recorded_devices(folder) if device != CPU]
+    if not devices:
+        return NOTHING
+    names = dict.fromkeys(name for device in devices for name in recorded_experiments(folder, device))
+    return "\n\n".join([INTRODUCTION, *(_experiment(folder, name) for name in names)])
+
+
+def _experiment(folder: Path, name: str) -> str:
+    tables = read_tables(folder, name)
+    files = ", ".join(f"`experiments/recorded/{table.device}/{name}/report.txt`" for table in tables)
+    return f"**{name}** ({tables[0].metric}; {files}). Paper: {tables[0].paper}\n\n```text\n{_table(tables)}\n```"
+
+
+def _table(tables: list[RecordedTable]) -> str:
+    """An arm per line: its outcome on every device, then speed and memory on all but the CPU."""
+    speeds = [(table, column) for table in tables if table.device != CPU for column in table.columns]
+    arms = dict.fromkeys(arm for table in reversed(tables) for arm in table.arms)
+    rows = [["arm", *(table.device for table in tables), *(f"{column}, {table.device}" for table, column in speeds)]]
+    for arm in arms:
+        cells = [table.outcome(arm) for table in tables] + [table.cell(arm, column) for table, column in speeds]
+        rows.append([arm, *(cell or "-" for cell in cells)])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,37 @@
+"""The README's table of results: each technique of the paper with and without, from the recorded summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from recording.tables import CPU, read_table
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One technique, and the arms of an experiment that have it and lack it. The baseline is the arm fp32."""
+
+    technique: str
+    experiment: str
+    network: str
+    with_it: str
+    without_it: str
+
+
+HEADLINES = (
+    Headline("FP32 master copy (3.1)", "master-copy", "classifier", "fp16_mixed", "fp16_no_master"),
+    Headline("loss scaling (3.2)", "detection-loss-scale", "detector", "fp16_s8", "fp16_s1"),
+    Headline("FP32 sums (3.3)", "batchnorm-reduction", "classifier, batch norm", "fp32_sums", "fp16_sequential"),
+)
+HEAD = ("technique (section)", "network", "metric", "FP32", "FP16 with it", "FP16 without it")
+
+
+def headline_table(folder: Path) -> str:
+    """A row per technique. folder: experiments/recorded."""
+    rows = [HEAD, ("---",) * len(HEAD)]
+    for line in HEADLINES:
+        table = read_table(folder / CPU / line.experiment)
+        outcomes = (table.outcome(arm) for arm in ("fp32", line.with_it, line.without_it))
+        rows.append((line.technique, line.network, table.metric, *outcomes))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,155 @@
+"""Generated parts of README.md and docs/: recorded tables and the program's own help, each between two comments.
+
+    <!-- generated: arms master-copy -->
+    ...
+    <!-- end of generated -->
+
+python -m recording.pages [--check] writes all parts anew, or names the stale pages: tools/docs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recording.device_tables import device_section
+from recording.headline import headline_table
+from recording.source_tree import PROGRAM, ROOT, recorded_folder
+from recording.tables import CPU
+
+END = "<!-- end of generated -->"
+PART = re.compile(r"<!-- generated: (?P<words>[^\n]+) -->\n(?P<body>.*?)" + re.escape(END), re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The places that generated parts come from."""
+
+    recorded: Path  # experiments/recorded
+    program: Path | None = None  # halfscope; None leaves the parts that it prints unchanged
+
+
+def text_block(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def paragraph(sources: Sources, experiment: str, opening: str) -> str:
+    """The paragraph of a recorded report.txt that opens with the regular expression `opening`, without indentation."""
+    path = sources.recorded / CPU / experiment / "report.txt"
+    if not path.exists():
+        raise ValueError(f"{path}: no such record")
+    paragraphs = path.read_text(encoding="utf-8").split("\n\n")
+    found = [text for text in paragraphs if re.match(r"  " + opening, text)]
+    if not found:
+        raise ValueError(f"{path}: no paragraph opens with '{opening}'")
+    return text_block("\n".join(line.removeprefix("  ") for line in found[0].splitlines()))
+
+
+def arms(sources: Sources, experiment: str) -> str:
+    """The table of an experiment's arms."""
+    return paragraph(sources, experiment, r"arm +seeds ")
+
+
+def predictions(sources: Sources, experiment: str) -> str:
+    """The table of predicted and counted underflow."""
+    return paragraph(sources, experiment, r"arm +nearest the loss")
+
+
+def printed(sources: Sources, *words: str) -> str:
+    if sources.program is None:
+        raise ValueError("the program is not built: run tools/reproduce")
+    done = subprocess.run([sources.program, *words], capture_output=True, text=True, check=True)
+    return text_block("\n".join(line.rstrip() for line in done.stdout.strip().splitlines()))
+
+
+def help_text(sources: Sources, *command: str) -> str:
+    """`halfscope COMMAND --help`."""
+    return printed(sources, *command, "--help")
+
+
+def listed(sources: Sources, kind: str) -> str:
+    """`halfscope list KIND`."""
+    return printed(sources, "list", kind)
+
+
+RECORDED_KINDS: dict[str, Callable[..., str]] = {
+    "arms": arms,
+    "predictions": predictions,
+    "devices": lambda sources: device_section(sources.recorded),
+    "headline": lambda sources: headline_table(sources.recorded),
+}
+PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}
+
+
+def generated(words: str, sources: Sources) -> str:
+    """The part that `words`, a kind and its arguments, asks for."""
+    kind, *arguments = words.split()
+    make = {**RECORDED_KINDS, **PRINTED_KINDS}.get(kind)
+    if make is None:
+        raise ValueError(f"no generated part is a '{kind}'; one of {', '.join({**RECORDED_KINDS, **PRINTED_KINDS})}")
+    return make(sources, *arguments)
+
+
+def refreshed(text: str, sources: Sources) -> str:
+    """`text` with its generated parts written anew; without a program only the recorded ones."""
+
+    def part(match: re.Match[str]) -> str:
+        words = match["words"]
+        if sources.program is None and words.split()[0] in PRINTED_KINDS:
+            return match[0]
+        return f"<!-- generated: {words} -->\n\n{generated(words, sources)}\n\n{END}"
+
+    if text.count("<!-- generated:") != len(PART.findall(text)):
+        raise ValueError(f"a generated part lacks its '{END}'")
+    return PART.sub(part, text)
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """README.md and the pages of docs/."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def stale_pages(sources: Sources, root: Path = ROOT) -> dict[Path, str]:
+    """The pages that differ from what is generated, other than in white space, with their new text."""
+    found = {}
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        try:
+            new = refreshed(text, sources)
+        except ValueError as problem:
+            raise ValueError(f"{page.relative_to(root)}: {problem}") from None
+        if new.split() != text.split():
+            found[page] = new
+    return found
+
+
+def write_pages(sources: Sources, root: Path = ROOT) -> list[Path]:
+    """Writes the stale pages; returns them."""
+    stale = stale_pages(sources, root)
+    for page, text in stale.items():
+        page.write_text(text, encoding="utf-8")
+    return list(stale)
+
+
+def main(arguments: list[str], root: Path = ROOT) -> int:
+    check = arguments == ["--check"]
+    if arguments and not check:
+        print("usage: python -m recording.pages [--check]", file=sys.stderr)
+        return 2
+    sources = Sources(recorded_folder(), PROGRAM if PROGRAM.exists() else None)
+    try:
+        stale = list(stale_pages(sources, root)) if check else write_pages(sources, root)
+    except ValueError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    for page in stale:
+        print(f"{page.relative_to(root)}: {'stale; run tools/docs' if check else 'written'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
