@@ -1,0 +1,234 @@
+"""README.md and docs/: every command and every code block runs, or says why not; links, lengths and options hold."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from doc_blocks import LANGUAGES, Block, all_blocks, prose, read_blocks, shown
+from recording.pages import pages
+from recording.source_tree import PROGRAM, ROOT
+
+BLOCKS = all_blocks()
+PAGES = {page.name: page for page in pages()}
+needs_program = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+# Stands before the program on the path of the commands: training runs are of smoke size, on one thread.
+SHIM = """#!/bin/sh
+program={program}
+if [ "$1" = run ]; then
+  set -- "$@" --threads 1
+  case " $* " in *" --size "*) ;; *) set -- "$@" --size smoke ;; esac
+  case " $* " in *" --seeds "* | *" --quick "*) ;; *) set -- "$@" --seeds 1 ;; esac
+fi
+exec "$program" "$@"
+"""
+
+
+def chosen(language: str, torch: bool = False) -> dict[str, list[Block]]:
+    """The blocks to run of a language, by page."""
+    found: dict[str, list[Block]] = {}
+    for block in BLOCKS:
+        if block.language == language and block.reason is None and block.needs_torch == torch:
+            found.setdefault(block.page.name, []).append(block)
+    return found
+
+
+def write_inputs(folder: Path) -> None:
+    """The files that the commands name."""
+    random = np.random.default_rng(0)
+    gradients = {f"fc{i}.weight": random.normal(0, 10.0**-i, (8, 100)).astype(np.float32) for i in (3, 6, 8)}
+    weights = {name: random.normal(0, 0.1, values.shape).astype(np.float32) for name, values in gradients.items()}
+    np.savez(folder / "gradients.npz", **gradients)
+    np.savez(folder / "weights.npz", **weights)
+    np.savez(folder / "updates.npz", **gradients)
+    (folder / "operands.txt").write_text("1 3\n")
+    (folder / "my_book.txt").write_text("in the beginning was the word and the word was good\n" * 2000)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages name, and halfscope on the path."""
+    (tmp_path / "bin").mkdir()
+    shim = tmp_path / "bin/halfscope"
+    shim.write_text(SHIM.format(program=PROGRAM))
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    write_inputs(tmp_path)
+    return tmp_path
+
+
+def run_shell(block: Block) -> str:
+    """The standard output of a block's commands, of which all but the last end with status 0."""
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.code], capture_output=True, text=True)
+    assert done.returncode == block.exit_status, f"{block.place}: status {done.returncode}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@needs_program
+@pytest.mark.parametrize("page", sorted(chosen("sh")))
+def test_commands_run(page: str, workplace: Path) -> None:
+    output = ""
+    for block in read_blocks(PAGES[page]):
+        if block.language == "sh" and block.reason is None:
+            output = run_shell(block)
+        elif block.note == "output":
+            assert block.code == output, block.place
+
+
+def run_python(blocks: list[Block]) -> None:
+    """Runs the blocks of a page one after the other; each goes on from the one before."""
+    names: dict[str, object] = {"__name__": "__docs__"}
+    for block in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.code, block.place, "exec"), names)
+        if shown(block.code):
+            assert printed.getvalue().splitlines() == shown(block.code), block.place
+
+
+@pytest.mark.parametrize("page", sorted(chosen("python")))
+def test_python_runs(page: str, workplace: Path) -> None:
+    pytest.importorskip("halfscope._core", reason="the package is not compiled")
+    run_python(chosen("python")[page])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("page", sorted(chosen("python", torch=True)))
+def test_python_with_torch_runs(page: str, workplace: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    run_python(chosen("python", torch=True)[page])
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def quotes(block: Block, source: str) -> bool:
+    """Whether every part of a block, between comments '...', stands in `source` in this order, but for white space."""
+    start, source = 0, words(source)
+    for part in re.split(r"^(?://|#) \.\.\.$", block.code, flags=re.MULTILINE):
+        start = source.find(words(part), start)
+        if start < 0:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language in ("cpp", "cmake")], ids=lambda block: block.place
+)
+def test_cpp_is_quoted_from_a_program_that_the_tests_build(block: Block) -> None:
+    patterns = {"cpp": "*.cpp", "cmake": "CMakeLists.txt"}
+    folders = [ROOT / "examples", ROOT / "tests/consumer"]
+    sources = [path for folder in folders for path in folder.rglob(patterns[block.language])]
+    assert any(quotes(block, path.read_text()) for path in sources), block.place
+
+
+def test_every_block_is_run_or_marked(record_property) -> None:
+    """The count of blocks by kind; none is left out silently."""
+    fences = sum(len(re.findall(r"^ *```", page.read_text(), re.MULTILINE)) for page in PAGES.values())
+    assert fences == 2 * len(BLOCKS)
+    assert {block.language for block in BLOCKS} <= set(LANGUAGES)
+    indented = [f"{name}: {line}" for name, page in PAGES.items() for line in re.findall(r"\n\n {4,}(.*)", prose(page))]
+    assert indented == [], "code is fenced"
+    code = [block for block in BLOCKS if block.language != "text"]
+    for block in code:
+        assert block.reason is None or len(block.reason.split()) > 3, f"{block.place}: no reason"
+        assert block.reason or block.note in ("", "torch") or block.note.startswith("exit status "), block.place
+    for block in set(BLOCKS) - set(code):
+        assert not re.search(r"^(\$ |tools/|cmake |pip |import )", block.code, re.MULTILINE), f"{block.place}: code"
+        assert block.reason is None, f"{block.place}: text is never run"
+    count = Counter("marked" if block.reason else "torch" if block.needs_torch else "run" for block in code)
+    for name, number in count.items():
+        record_property(name, number)
+    print(f"{len(code)} blocks: {count['run']} run, {count['torch']} run with PyTorch, {count['marked']} marked")
+    assert count["run"] > count["marked"] > 0
+
+
+def commands_of(page: Path) -> list[str]:
+    """Command lines of the blocks and of the sentences."""
+    lines = [line for block in read_blocks(page) if block.language == "sh" for line in block.code.splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", prose(page))
+    return [line.partition(" #")[0].strip() for line in lines]
+
+
+def options(text: str) -> list[str]:
+    return re.findall(r"(?<=\s)--[a-z][a-z-]*", re.sub(r"'[^']*'", "''", text))
+
+
+@needs_program
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_commands_and_options_exist(page: str) -> None:
+    for line in commands_of(PAGES[page]):
+        if not (match := re.match(r"(?:HALFSCOPE\w+=\S+ )?(halfscope|tools/[a-z-]+)(?: ([a-z]+))?\b", line)):
+            continue
+        if match[1] == "halfscope":
+            call = [PROGRAM, *filter(None, [match[2]]), "--help"]
+        else:
+            call = [ROOT / match[1], "--help"]
+        done = subprocess.run(call, capture_output=True, text=True)
+        assert done.returncode == 0, f"{page}: {line}"
+        missing = [option for option in options(line) if option != "--help" and option not in done.stdout]
+        assert missing == [], f"{page}: {line}"
+
+
+@needs_program
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_settings_and_names_exist(page: str) -> None:
+    listed = json.loads(subprocess.run([PROGRAM, "list", "--json"], capture_output=True, text=True, check=True).stdout)
+    settings = {entry["name"] for entry in listed["settings"]} | {"scaler"}
+    experiments = {entry["name"] for entry in listed["experiments"]}
+    for line in commands_of(PAGES[page]):
+        assert set(re.findall(r"--set ([a-z]\w*)=", line)) <= settings, f"{page}: {line}"
+        if match := re.match(r"halfscope run ([a-z][a-z-]+)", line):
+            assert match[1] in experiments, f"{page}: {line}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(PAGES[page])):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        path = PAGES[page].parent / name if name else PAGES[page]
+        assert path.exists(), f"{page}: {target}"
+        assert not anchor or anchor in anchors(path), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_paths_of_the_tree_exist(page: str) -> None:
+    named = re.findall(r"`((?:lib|sim|experiments|tests|tools|examples|notebooks)/[\w./-]+)`", prose(PAGES[page]))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_pages_are_short_and_reached_from_the_readme() -> None:
+    lengths = {name: len(page.read_text().splitlines()) for name, page in PAGES.items()}
+    assert lengths.pop("README.md") <= 150
+    assert {name: length for name, length in lengths.items() if length >= 300} == {}
+    assert [name for name in lengths if f"(docs/{name})" not in PAGES["README.md"].read_text()] == []
+
+
+def test_no_table_stands_twice() -> None:
+    rows: dict[str, str] = {}
+    for name, page in PAGES.items():
+        text = page.read_text()
+        cells = re.findall(r"^\|.*\|$", text, re.MULTILINE)
+        cells += [line for block in read_blocks(page) if block.language == "text" for line in block.code.splitlines()]
+        for row in {words(line) for line in cells if len(words(line)) > 40}:
+            assert rows.setdefault(row, name) == name, f"{rows[row]} and {name}: {row}"
