@@ -94,12 +94,14 @@ TEST_CASE("lost updates: all of them where the learning rate is far below half a
   config.steps = 1;
   const StepRecord record = Trainer(config, dataset).step();
   REQUIRE(record.observations);
+  int weights = 0;
   for (const UpdateCounters& update : record.observations->updates) {
-    if (update.tensor == "conv1.weight" || update.tensor == "fc1.weight") {
-      CHECK(update.nonzero > 0);
-      CHECK(static_cast<double>(update.lost) > 0.99 * static_cast<double>(update.nonzero));
-    }
+    if (update.tensor != "conv1.weight" && update.tensor != "fc1.weight") continue;
+    ++weights;
+    CHECK(update.nonzero > 0);
+    CHECK(static_cast<double>(update.lost) > 0.99 * static_cast<double>(update.nonzero));
   }
+  CHECK(weights == 2);
 }
 
 TEST_CASE("flushed gradients: a loss scale of 2^-30 flushes the weight gradients of every layer",

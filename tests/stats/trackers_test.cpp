@@ -1,4 +1,5 @@
 // Trackers, with answers worked out by hand.
+#include <halfscope/stats/lost_updates.hpp>
 #include <halfscope/stats/trackers.hpp>
 
 #include <cmath>
@@ -40,6 +41,9 @@ TEST_CASE("every tracker of the table can be made and ignores what is not its bu
     const StepObservations step = observe_cast(*entry.make({}), Role::activation, {fp16}, gradients);
     CHECK(
         (step.tensors.empty() && step.updates.empty() && step.reductions.empty() && step.histograms.empty()));
+    // And does not ignore what is.
+    const bool watches_casts = entry.make({})->watches_casts(Role::weight_gradient) != CastDetail::none;
+    CHECK((watches_casts || entry.make({})->watches_updates() || entry.make({})->watches_reductions()));
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace halfscope {
 
-/// Whether Device::cuda can be used, with the simulated device where the build has no CUDA.
+/// Whether Device::cuda can be used: the simulated device in a build without CUDA. Where it cannot, says that
+/// the test is skipped.
 [[nodiscard]] bool can_use_device();
 
 /// None, one, no whole vector, and more than a block of threads.
@@ -30,7 +31,7 @@ using Spans = std::vector<std::span<float>>;
                                                      const std::function<void(const Spans&)>& operation);
 
 /// Checks that `operation` makes the same bits of `arrays` on the CPU and on the device, any NaN being equal
-/// to any other. Does nothing but warn where there is no device.
+/// to any other. Says that the test is skipped where there is no device.
 void check_device_parity(const std::vector<std::vector<float>>& arrays,
                          const std::function<void(const Spans&)>& operation);
 
