@@ -1,5 +1,4 @@
-// What happened on the device and is counted there: the trackers hear of it once the counts have been read
-// back.
+// Events on the device whose counts have not been read back; the trackers learn of them afterwards.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What recurrent layers share: parameters, the projection of all inputs, casts of single time steps, and the
-// gradients of the hidden weights.
+// Common part of recurrent layers: parameters, the projection of all inputs, casts of single time steps, and
+// the gradients of the hidden weights.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What all optimizers share: named state and a count of steps.
+// Common part of all optimizers: named state and a count of steps.
 #include "sim/optim/optimizer.hpp"
 
 namespace halfscope {

@@ -1,4 +1,4 @@
-// What the texts of a config's fields may be.
+// Checks of the texts in a config's fields.
 #pragma once
 
 #include <string>

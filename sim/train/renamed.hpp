@@ -18,7 +18,7 @@ struct RenamedEntry {
   std::string_view current;
 };
 
-/// Renamed in 0.2.
+/// Read until 0.2.
 inline constexpr std::array renamed_table{
     RenamedEntry{NameKind::setting, "canvas", "image_size"},
     RenamedEntry{NameKind::setting, "shadow_every", "fp32_reference_every"},

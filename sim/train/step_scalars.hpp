@@ -1,4 +1,4 @@
-// What a step has to know of its loss and gradients before it can go on.
+// Scalars of a step that decide how it goes on: its loss, and magnitudes of its gradients.
 #pragma once
 
 #include "sim/cast.hpp"

@@ -1,4 +1,4 @@
-// What a trainer saves and takes up again.
+// Saving a trainer's state, and resuming from it.
 #include <fmt/format.h>
 
 #include <algorithm>

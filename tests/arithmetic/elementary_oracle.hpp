@@ -1,4 +1,4 @@
-// What the elementary functions are compared with: the C library in double precision.
+// Oracle of the elementary functions: the C library in double precision.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// What the tests of operations loop over: each operation beside its definition, and operands that are hard.
+// Cases of the tests of operations: each operation beside its definition, and operands that are hard.
 #pragma once
 
 #include <array>

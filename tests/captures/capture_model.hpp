@@ -1,4 +1,4 @@
-// What the models make of captured sets.
+// Captured sets computed by the models.
 #pragma once
 
 #include "tests/captures/capture.hpp"

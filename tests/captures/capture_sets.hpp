@@ -1,4 +1,4 @@
-// What is captured on a GPU: sets of matrix instructions with made-up operands, and functions of FP16.
+// Sets that are captured on a GPU: matrix instructions with made-up operands, and functions of FP16.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-"""What runs leave behind: the contracted files, the same bytes every time, and resuming after SIGKILL."""
+"""Files of a run: those of the contract, the same bytes every time, and resuming after SIGKILL."""
 
 import json
 import random

@@ -1,5 +1,4 @@
-// What all fuzz targets do with an input: open it as a file, read it, and accept no error but a
-// InvalidArgument.
+// Body of every fuzz target: open the input as a file and read it; only InvalidArgument is a right error.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What the test of the layers knows of one layer.
+// A case of the tests of layers.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a failing call says: the type of its error and its one line.
+// Error of a failing call: its type and its one line.
 #pragma once
 
 #include <string>

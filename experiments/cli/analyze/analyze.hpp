@@ -1,4 +1,4 @@
-// What `halfscope analyze` finds: the request, and the reports about tensors and updates.
+// Findings of `halfscope analyze`: the request, and the reports about tensors and updates.
 #pragma once
 
 #include <filesystem>

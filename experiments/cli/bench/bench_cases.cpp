@@ -1,4 +1,4 @@
-// What `halfscope bench` times: one line per case.
+// Cases of `halfscope bench`: one line per case.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// What `halfscope bench` times on a CUDA device, in events of its stream.
+// Cases of `halfscope bench` on a CUDA device, timed by events of its stream.
 #pragma once
 
 #include <halfscope/core/dtype.hpp>

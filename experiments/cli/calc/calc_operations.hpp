@@ -1,4 +1,4 @@
-// What `halfscope calc` can do: one line per operation.
+// Operations of `halfscope calc`: one line per operation.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-// What a reduction went through: its largest partial sum, where it overflowed, and the adds that changed
-// nothing.
+// Counters of a reduction: its largest partial sum, its overflows, and the adds that changed nothing.
 #pragma once
 
 #include <cstdint>

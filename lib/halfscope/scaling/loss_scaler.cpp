@@ -1,4 +1,4 @@
-// What all loss scalers have in common.
+// Common part of all loss scalers.
 #include <halfscope/scaling/loss_scaler.hpp>
 
 namespace halfscope {

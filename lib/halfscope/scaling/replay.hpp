@@ -1,4 +1,4 @@
-// What a loss scaler would have done over a recorded run.
+// Replay of a loss scaler over a recorded run.
 #pragma once
 
 #include <cstdint>

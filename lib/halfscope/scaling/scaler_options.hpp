@@ -1,4 +1,4 @@
-// What loss scalers can be told: the options' names, ranges and values.
+// Options of loss scalers: names, ranges and values.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a cast does to one tensor at scale 1, and which scales fit it: a line of `halfscope analyze`.
+// Report of one tensor: a cast at scale 1, and the scales that fit; a line of `halfscope analyze`.
 #pragma once
 
 #include <halfscope/scaling/advisor.hpp>

@@ -1,4 +1,4 @@
-// What casts did, as records: one per tensor and step, its parts merged.
+// The cast_statistics tracker: one record per tensor and step, its parts merged.
 #include <halfscope/stats/trackers.hpp>
 
 #include <algorithm>

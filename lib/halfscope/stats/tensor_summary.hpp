@@ -1,4 +1,4 @@
-// What one pass over a tensor tells about rounding it: counts by binade, energy and direction.
+// Summary of a tensor from one pass over it: counts by binade, energy and direction after rounding.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a step did to the weights of a model that somebody else trains, seen from before and after it.
+// Change of a model's weights over a step, from copies before and after it.
 #pragma once
 
 #include <span>

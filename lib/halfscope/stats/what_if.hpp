@@ -1,4 +1,4 @@
-// What a cast would do to a tensor at any power-of-two scale: exact counts from its exponent histogram.
+// Counts of a cast at any power-of-two scale: exact, from the exponent histogram.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What native products are handed: the right operands, however patches are cut up.
+// Operands of native products: the right ones, however patches are cut up.
 #include <halfscope/kernel/gemm/gemm_native.hpp>
 
 #include <halfscope/core/random.hpp>

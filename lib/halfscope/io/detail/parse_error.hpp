@@ -1,4 +1,4 @@
-// What the readers say of files that break their format: one line that a hostile file cannot make long.
+// Errors of the readers about files that break their format: one line, which a hostile file cannot make long.
 #pragma once
 
 #include <cstdint>

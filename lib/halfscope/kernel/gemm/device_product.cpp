@@ -1,4 +1,4 @@
-// What a native matrix product may be asked for.
+// Checks of a native matrix product's request.
 #include <fmt/format.h>
 
 #include <halfscope/core/error.hpp>

@@ -1,4 +1,4 @@
-// What the native matrix products do in a build without CUDA: they say so.
+// Native matrix products in a build without CUDA: an error that says so.
 #include <halfscope/core/error.hpp>
 #include <halfscope/kernel/gemm/gemm_cublas.hpp>
 #include <halfscope/kernel/gemm/gemm_native.hpp>

@@ -1,4 +1,4 @@
-// What the ordered product asks for, and which model it equals where.
+// Checks of the ordered product's request, and the model that it equals on each GPU.
 #include <fmt/format.h>
 
 #include <halfscope/kernel/gemm/gemm_ordered.hpp>

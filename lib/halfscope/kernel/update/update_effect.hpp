@@ -1,4 +1,4 @@
-// What becomes of weight updates where the weights are stored in a format of few bits.
+// Effect of weight updates on weights that are stored in a format of few bits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a rounded addition leaves of weight updates, and how large they are beside their weights.
+// Counts of rounded weight updates in fixed lanes, and ratios of updates to weights.
 #pragma once
 
 #include <array>

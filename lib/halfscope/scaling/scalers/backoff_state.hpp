@@ -1,4 +1,4 @@
-// What scalers that back off on overflow, with hysteresis, are told and remember besides the scale.
+// Options and state of scalers that back off on overflow, with hysteresis.
 #pragma once
 
 #include <halfscope/scaling/loss_scaler.hpp>

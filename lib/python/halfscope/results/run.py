@@ -11,7 +11,7 @@ import pandas as pd
 from halfscope.results.histogram import RecordedHistogram, from_record
 from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json
 
-# Names of records before 0.2, which are read for one release.
+# Earlier names of records, read until 0.2.
 EARLIER_KINDS = {"fp32_reference": "shadow"}
 
 

@@ -1,4 +1,4 @@
-// What every strict reader of JSON refuses, in the same words.
+// Errors of every strict reader of JSON, in the same words.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What threads of the device count of floats; only for kernels.
+// Counts of floats by threads of the device; only for kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the tiled matrix products of the device share: which elements a block and a thread own, and how a
-// block brings in its operands.
+// Tiles of the device's matrix products: the elements of a block and a thread, and loading of a block's
+// operands.
 #pragma once
 
 #include <halfscope/kernel/detail/blocks.cuh>

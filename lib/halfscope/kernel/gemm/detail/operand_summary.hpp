@@ -1,5 +1,4 @@
-// What a faster way of adding up asks of a product's operands before it starts; only for kernel/*.cpp, which
-// are compiled once per instruction set.
+// Summary of a product's operands, by which a fast path is chosen before it starts; only for *_simd.cpp.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What threads of the device sum up of an update, lane by lane and tile by tile; only for kernels.
+// Effect of weight updates, summed by threads of the device lane by lane and tile by tile; only for kernels.
 #pragma once
 
 #include <halfscope/format/round.hpp>
