@@ -60,7 +60,7 @@ def test_precision_is_known_from_the_configuration_not_the_name(tmp_path: Path) 
     assert not compares_scales(experiment)
 
 
-def test_of_several_doses_the_one_with_the_smallest_gradients(tmp_path: Path) -> None:
+def test_of_several_averaging_factors_the_one_with_the_smallest_gradients(tmp_path: Path) -> None:
     arms = [ScaleArm("fp32", 9.0, "none"), ScaleArm("fp32_x16", 9.0, "none"), ScaleArm("fp16_s1_x1", 9.0),
             ScaleArm("fp16_s1_x16", 9.0)]  # fmt: skip
     experiment = read_experiment(write_scale_results(tmp_path, arms, seeds=1))
