@@ -39,7 +39,7 @@ Settings detection_settings() {
           {"evaluate_every", "50"}};
 }
 
-Settings detection_gpu_settings() {
+Settings detection_full_settings() {
   return {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}, {"evaluate_every", "0"}};
 }
 
@@ -49,7 +49,7 @@ Experiment make_detection_loss_scale() {
           .paper = paper_statement,
           .metric = {.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3},
           .settings = detection_settings(),
-          .full_settings = detection_gpu_settings(),
+          .full_settings = detection_full_settings(),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),

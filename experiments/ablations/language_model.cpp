@@ -45,7 +45,7 @@ Settings large_batch_language_model_settings() {
   return settings;
 }
 
-Settings language_model_gpu_settings(std::int64_t batch) {
+Settings language_model_full_settings(std::int64_t batch) {
   return {{"vocabulary", "12831"},    {"sequence_length", "64"}, {"batch", std::to_string(batch)},
           {"embedding_size", "1024"}, {"hidden_size", "1024"},   {"loss_weight", "1"}};
 }
@@ -56,7 +56,7 @@ Experiment make_language_model_loss_scale() {
           .paper = paper_statement,
           .metric = test_perplexity(),
           .settings = large_batch_language_model_settings(),
-          .full_settings = language_model_gpu_settings(2048),
+          .full_settings = language_model_full_settings(2048),
           .varied = "loss_scale",
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),

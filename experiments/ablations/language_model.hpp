@@ -11,7 +11,7 @@ namespace halfscope {
 [[nodiscard]] Settings large_batch_language_model_settings();
 /// What differs on a GPU: all words of the text, 1024 hidden units, and a loss over 64 positions of each of
 /// `batch` sequences.
-[[nodiscard]] Settings language_model_gpu_settings(std::int64_t batch);
+[[nodiscard]] Settings language_model_full_settings(std::int64_t batch);
 /// What they are judged by.
 [[nodiscard]] ReportedMetric test_perplexity();
 

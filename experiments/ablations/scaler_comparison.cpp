@@ -30,9 +30,9 @@ struct Task {
   Settings (*full_settings)();
 };
 constexpr std::array tasks{
-    Task{"detector", "single-shot detector (AP50)", detection_settings, detection_gpu_settings},
+    Task{"detector", "single-shot detector (AP50)", detection_settings, detection_full_settings},
     Task{"language_model", "GRU language model (test perplexity)", large_batch_language_model_settings,
-         [] { return language_model_gpu_settings(2048); }}};
+         [] { return language_model_full_settings(2048); }}};
 
 std::string arm_name(const Task& task, std::string_view scaler) {
   return fmt::format("{}_{}", task.name, scaler);

@@ -41,7 +41,7 @@ Experiment make_softmax_reduction() {
       .paper = paper_statement,
       .metric = test_perplexity(),
       .settings = std::move(settings),
-      .full_settings = language_model_gpu_settings(512),
+      .full_settings = language_model_full_settings(512),
       .varied = "reduce",
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},

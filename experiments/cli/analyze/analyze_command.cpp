@@ -58,7 +58,7 @@ std::vector<Threshold> thresholds_of(const Options& options) {
 
 /// Runs `step`; where it says that its file is wrong, that becomes one line, and the others go on.
 template <typename Step>
-ExitStatus or_complain(Step&& step) {
+ExitStatus or_print_error(Step&& step) {
   try {
     step();
     return done;
@@ -94,10 +94,10 @@ void run(const Options& options) {
   ExitStatus status = done;
   for (const std::string& file : request.files) {
     const std::string prefix = request.files.size() > 1 ? file + ":" : "";
-    status = std::max(status, or_complain([&] { analyze_file(file, prefix, request, analysis); }));
+    status = std::max(status, or_print_error([&] { analyze_file(file, prefix, request, analysis); }));
   }
   if (!request.weights.empty()) {
-    status = std::max(status, or_complain([&] { analysis.updates = analyze_updates(request); }));
+    status = std::max(status, or_print_error([&] { analysis.updates = analyze_updates(request); }));
   }
   std::vector<TensorFit> fits;
   for (const TensorReport& tensor : analysis.tensors) fits.push_back(tensor.fit);

@@ -1,7 +1,6 @@
-// The lost_updates tracker: which weight updates vanish, or would vanish without a master copy.
+// Counts of weight updates that vanish, or would vanish without a master copy.
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include <halfscope/stats/tracker.hpp>
