@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <string>
@@ -9,13 +11,28 @@
 
 namespace halfscope {
 
-/// ArrayView by option, of those that somebody has chosen or all that a scaler knows.
+/// Value by option: the chosen ones, or all that a scaler has.
 using ScalerSettings = std::map<std::string, double, std::less<>>;
 
 /// An option of one scaler, with that scaler's own default.
 struct ScalerOption {
   std::string_view name;
   double value = 0;
+};
+
+/// The options of one scaler, eight at most: one more does not compile.
+class ScalerDefaults {
+ public:
+  constexpr ScalerDefaults() = default;
+  constexpr ScalerDefaults(std::initializer_list<ScalerOption> options) {
+    for (const ScalerOption& option : options) options_.at(size_++) = option;
+  }
+  [[nodiscard]] constexpr const ScalerOption* begin() const { return options_.data(); }
+  [[nodiscard]] constexpr const ScalerOption* end() const { return options_.data() + size_; }
+
+ private:
+  std::array<ScalerOption, 8> options_{};
+  std::size_t size_ = 0;
 };
 
 enum class OptionKind : std::uint8_t { number, whole_number };

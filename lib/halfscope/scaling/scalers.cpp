@@ -17,14 +17,6 @@ InvalidArgument unknown_option(const ScalerEntry& scaler, std::string_view optio
 
 }  // namespace
 
-std::unique_ptr<LossScaler> make_unscaled(const ScalerSettings& /*options*/) {
-  return std::make_unique<StaticScaler>(1.0);
-}
-
-std::unique_ptr<LossScaler> make_static(const ScalerSettings& options) {
-  return std::make_unique<StaticScaler>(options.at("initial_scale"));
-}
-
 ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& settings) {
   ScalerSettings resolved;
   for (const ScalerOption& option : scaler.options) resolved.emplace(option.name, option.value);

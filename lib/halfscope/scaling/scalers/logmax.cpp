@@ -1,10 +1,11 @@
-// The statistics of LogMax.
-#include <halfscope/scaling/scalers/logmax_scaler.hpp>
-
+// OpenSeq2Seq's LogMax: the scale at which the largest gradient, taken to be log-normal, overflows in one of
+// a thousand steps.
 #include <algorithm>
 #include <cmath>
 
 #include <halfscope/arithmetic/elementary.hpp>
+#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers.hpp>
 
 namespace halfscope {
 namespace {
@@ -40,7 +41,21 @@ double power(double base, double count) {
   return result;
 }
 
-}  // namespace
+class LogMaxScaler final : public LossScaler {
+ public:
+  explicit LogMaxScaler(const ScalerSettings& options);
+  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::max_abs; }
+
+ private:
+  void on_finite(const StepGradients& gradients) override;
+  void on_overflow() override;
+  std::vector<ScalerNumber> counters() override;
+  void add(double log_max);
+
+  ScaleSteps steps_;
+  double count_ = 0;
+  double mean_ = 0, slow_mean_ = 0, slow_square_ = 0;  // not yet corrected for having begun at 0
+};
 
 LogMaxScaler::LogMaxScaler(const ScalerSettings& options)
     : LossScaler(options.at("initial_scale")), steps_(options) {}
@@ -66,6 +81,12 @@ void LogMaxScaler::add(double log_max) {
 
 std::vector<ScalerNumber> LogMaxScaler::counters() {
   return {{"count", &count_}, {"mean", &mean_}, {"slow_mean", &slow_mean_}, {"slow_square", &slow_square_}};
+}
+
+}  // namespace
+
+std::unique_ptr<LossScaler> make_logmax(const ScalerSettings& options) {
+  return std::make_unique<LogMaxScaler>(options);
 }
 
 }  // namespace halfscope

@@ -1,10 +1,9 @@
 // A constant loss scale that never skips a step, as the paper's section 3.2 starts from; 1 is no scaling at
 // all.
-#pragma once
-
-#include <halfscope/scaling/loss_scaler.hpp>
+#include <halfscope/scaling/scalers.hpp>
 
 namespace halfscope {
+namespace {
 
 class StaticScaler final : public LossScaler {
  public:
@@ -15,5 +14,11 @@ class StaticScaler final : public LossScaler {
   void on_finite(const StepGradients& /*gradients*/) override {}
   void on_overflow() override {}
 };
+
+}  // namespace
+
+std::unique_ptr<LossScaler> make_static(const ScalerSettings& options) {
+  return std::make_unique<StaticScaler>(option_or(options, "initial_scale", 1));
+}
 
 }  // namespace halfscope

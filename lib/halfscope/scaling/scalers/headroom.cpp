@@ -1,10 +1,11 @@
-// The limits of the last steps, and the scale that they leave room for.
-#include <halfscope/scaling/scalers/headroom_scaler.hpp>
-
+// The largest scale at which nothing of the last steps would have overflowed, less a margin.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers.hpp>
 
 namespace halfscope {
 namespace {
@@ -22,7 +23,26 @@ double limit_log2(double max_abs) {
   return (significand < top ? 15 : 14) - (exponent - 1);
 }
 
-}  // namespace
+class HeadroomScaler final : public LossScaler {
+ public:
+  explicit HeadroomScaler(const ScalerSettings& options);
+  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::max_abs; }
+
+ private:
+  void on_finite(const StepGradients& gradients) override;
+  void on_overflow() override;
+  std::vector<ScalerNumber> counters() override;
+  /// Remembers a step's limit, as its log2, and moves the scale.
+  void add(double limit_log2);
+
+  ScaleSteps steps_;
+  double margin_, patience_;
+  std::vector<double> limits_;  ///< log2, of the last steps; a ring
+  double count_ = 0;            ///< of steps, all of them
+  double widening_ = 0;         ///< of the margin, binades
+  double good_steps_ = 0;       ///< since the last overflow or since the margin narrowed
+  double stuck_steps_ = 0;      ///< overflows at the floor in a row
+};
 
 HeadroomScaler::HeadroomScaler(const ScalerSettings& options)
     : LossScaler(options.at("initial_scale")),
@@ -69,6 +89,12 @@ std::vector<ScalerNumber> HeadroomScaler::counters() {
                                 {"stuck_steps", &stuck_steps_}};
   for (std::size_t i = 0; i < limits_.size(); ++i) all.push_back({fmt::format("limit{}", i), &limits_[i]});
   return all;
+}
+
+}  // namespace
+
+std::unique_ptr<LossScaler> make_headroom(const ScalerSettings& options) {
+  return std::make_unique<HeadroomScaler>(options);
 }
 
 }  // namespace halfscope

@@ -1,5 +1,6 @@
-// The two bins of PopART's histogram.
-#include <halfscope/scaling/scalers/popart_scaler.hpp>
+// PopART's automatic loss scaling: by the share of the gradients in the upper eighth of FP16's range.
+#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers.hpp>
 
 namespace halfscope {
 namespace {
@@ -15,7 +16,18 @@ std::int64_t upper_count(const ExponentHistogram& histogram, int unit_log2) {
   return count;
 }
 
-}  // namespace
+class PopartScaler final : public LossScaler {
+ public:
+  explicit PopartScaler(const ScalerSettings& options);
+  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::histogram; }
+
+ private:
+  void on_finite(const StepGradients& gradients) override;
+  void on_overflow() override;
+
+  ScaleSteps steps_;
+  double tolerance_;
+};
 
 PopartScaler::PopartScaler(const ScalerSettings& options)
     : LossScaler(options.at("initial_scale")), steps_(options), tolerance_(options.at("tolerance")) {}
@@ -28,6 +40,12 @@ void PopartScaler::on_finite(const StepGradients& gradients) {
 
 void PopartScaler::on_overflow() {
   scale_ = steps_.down(scale_);
+}
+
+}  // namespace
+
+std::unique_ptr<LossScaler> make_popart(const ScalerSettings& options) {
+  return std::make_unique<PopartScaler>(options);
 }
 
 }  // namespace halfscope

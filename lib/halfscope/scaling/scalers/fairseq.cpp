@@ -1,11 +1,29 @@
-// The transitions of fairseq's scaler.
-#include <halfscope/scaling/scalers/fairseq_scaler.hpp>
-
+// fairseq's dynamic loss scaler: lowers the scale when too large a share of the steps overflows.
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers.hpp>
+
 namespace halfscope {
+namespace {
+
+class FairseqScaler final : public LossScaler {
+ public:
+  explicit FairseqScaler(const ScalerSettings& options);
+  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::finite; }
+
+ private:
+  void on_finite(const StepGradients& gradients) override;
+  void on_overflow() override;
+  std::vector<ScalerNumber> counters() override;
+
+  ScaleSteps steps_;
+  double growth_interval_, tolerance_;
+  double good_steps_ = 0;
+  double steps_since_move_ = 0, overflows_since_move_ = 0;
+};
 
 FairseqScaler::FairseqScaler(const ScalerSettings& options)
     : LossScaler(options.at("initial_scale")),
@@ -40,6 +58,12 @@ std::vector<ScalerNumber> FairseqScaler::counters() {
   return {{"good_steps", &good_steps_},
           {"steps_since_move", &steps_since_move_},
           {"overflows_since_move", &overflows_since_move_}};
+}
+
+}  // namespace
+
+std::unique_ptr<LossScaler> make_fairseq(const ScalerSettings& options) {
+  return std::make_unique<FairseqScaler>(options);
 }
 
 }  // namespace halfscope
