@@ -7,7 +7,8 @@
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/core/array_view.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/stats/site.hpp>
 
 namespace halfscope {

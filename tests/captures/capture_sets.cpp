@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <halfscope/core/random.hpp>
-#include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {

@@ -2,6 +2,7 @@
 // computes with numbers of a format.
 #include <halfscope/arithmetic/number.hpp>
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>

@@ -2,6 +2,7 @@
 #include <halfscope/core/names.hpp>
 
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

@@ -1,5 +1,6 @@
 // Limits of the formats: against the standards' tables and against their own codes.
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 #include "tests/reference/rounding.hpp"
 #include "tests/support/catch.hpp"

@@ -1,6 +1,7 @@
 // Optimizer arithmetic against its formulas in double precision, and its death in FP16.
 #include <halfscope/core/isa.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 #include "lib/nn/optimizer_step.hpp"
 

@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 #include "tests/reference/rounding.hpp"
 #include "tests/support/catch.hpp"

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/stats/trackers.hpp>
 

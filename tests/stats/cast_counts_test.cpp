@@ -5,7 +5,8 @@
 
 #include <halfscope/core/isa.hpp>
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 
 #include "tests/support/catch.hpp"

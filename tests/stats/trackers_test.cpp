@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 
 #include "tests/reference/rounding.hpp"

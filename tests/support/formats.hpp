@@ -10,6 +10,7 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/bits.hpp>
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
 

@@ -8,7 +8,7 @@
 
 #include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/core/names.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
 
 namespace halfscope {
 

@@ -7,8 +7,9 @@
 #include <ostream>
 
 #include <halfscope/arithmetic/operations.hpp>
-#include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
 

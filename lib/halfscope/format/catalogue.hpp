@@ -2,10 +2,9 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
-#include <halfscope/format/quantizer.hpp>
-// First, or GCC takes its bf16 for one that hides the one below.
-#include <halfscope/core/dtype.hpp>
+#include <halfscope/format/formats.hpp>
 
 namespace halfscope {
 
@@ -14,13 +13,6 @@ struct NamedFormat {
   FloatFormat format;
   std::string_view summary;
 };
-
-inline constexpr FloatFormat fp32{8, 23};
-inline constexpr FloatFormat tf32{8, 10};
-inline constexpr FloatFormat fp16{5, 10};
-inline constexpr FloatFormat bf16{8, 7};
-inline constexpr FloatFormat fp8_e4m3{4, 3, Specials::nan_only};
-inline constexpr FloatFormat fp8_e5m2{5, 2};
 
 inline constexpr std::array format_catalogue{
     NamedFormat{"fp32", fp32, "IEEE 754 binary32"},

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <halfscope/format/quantizer.hpp>
+
 namespace halfscope {
 namespace {
 

@@ -9,7 +9,8 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/counted_round.hpp>
 #include <halfscope/kernel/cast/round.hpp>

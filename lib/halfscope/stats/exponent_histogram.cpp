@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
 

@@ -3,9 +3,10 @@
 
 #include <cmath>
 
-#include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/elements.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 

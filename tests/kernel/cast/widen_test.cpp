@@ -7,6 +7,7 @@
 #include <halfscope/core/isa.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
 
 #include "tests/support/catch.hpp"

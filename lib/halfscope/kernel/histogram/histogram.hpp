@@ -7,7 +7,7 @@
 #include <span>
 
 #include <halfscope/device/device.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
 
 namespace halfscope {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <halfscope/format/bits.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/formats.hpp>
 
 namespace halfscope {
 
