@@ -3,6 +3,7 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
+#include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"
 
@@ -50,7 +51,7 @@ Model make_cnn_bn(const ModelSpec& spec) {
     x = conv_block(tape, x, second);
     x = relu(tape, "relu3", linear(tape, "fc1", x, hidden));
     const TensorRef logits = linear(tape, "fc2", x, output);
-    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
+    return classify(tape, "cnn_bn", logits, batch);
   };
   return model;
 }

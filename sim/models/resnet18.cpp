@@ -7,6 +7,7 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
+#include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"
 
@@ -60,7 +61,7 @@ TensorRef apply(Tape& tape, TensorRef x, const BasicBlock& block) {
   return relu(tape, block.name + ".relu2", add_residual(tape, block.name + ".add", branch, shortcut));
 }
 
-/// `width`: the channels of the first stage.
+/// `name` is a literal; `width`: the channels of the first stage.
 Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   const Shape& shape = spec.example_shape;
   if (shape.size() != 3 || element_count(shape) == 0) {
@@ -82,13 +83,13 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   }
   const LinearParameters output = add_dense_layer(store, spec, {"fc", channels, spec.class_count, 0.5f});
 
-  model.forward = [stem, blocks, output](Tape& tape, const Batch& batch) {
+  model.forward = [name, stem, blocks, output](Tape& tape, const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = relu(tape, "relu1", convolve(tape, x, stem));
     for (const BasicBlock& block : blocks) x = apply(tape, x, block);
     x = global_average_pool(tape, "pool", x);
     const TensorRef logits = linear(tape, "fc", x, output);
-    return BatchOutcome{softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
+    return classify(tape, name, logits, batch);
   };
   return model;
 }
