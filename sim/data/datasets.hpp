@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 2> enum_names<DataKind>{"images", 
 [[nodiscard]] std::unique_ptr<Dataset> open_segmentation_scenes(const DatasetSpec& spec);
 
 /// An example is a window of spec.sequence_length tokens with the token that follows each as its label; see
-/// sim/data/words.hpp for what a token is. The last 5 % of the tokens are the test split, cut into
+/// sim/data/tokenizer.hpp for what a token is. The last 5 % of the tokens are the test split, cut into
 /// consecutive windows; training windows start at every token before. `spec.data` is a text, or empty for
 /// what the program `bible` prints. Throws InvalidArgument where there is no text, no word in it or not
 /// enough of them, and for a vocabulary below 2.

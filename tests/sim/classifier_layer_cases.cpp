@@ -11,9 +11,7 @@ namespace {
 
 const std::vector<std::int32_t> labels{2, 0, 1};
 
-}  // namespace
-
-std::vector<LayerCase> classifier_layer_cases() {
+std::vector<LayerCase> cases() {
   return {
       {"linear",
        {3, 5},
@@ -86,12 +84,7 @@ std::vector<LayerCase> classifier_layer_cases() {
        }},
   };
 }
+const LayerCases registered(cases);
 
-std::vector<LayerCase> all_layer_cases() {
-  std::vector<LayerCase> cases = classifier_layer_cases();
-  for (LayerCase& layer : sequence_layer_cases()) cases.push_back(std::move(layer));
-  for (LayerCase& layer : image_layer_cases()) cases.push_back(std::move(layer));
-  return cases;
-}
-
+}  // namespace
 }  // namespace halfscope

@@ -176,20 +176,20 @@ std::vector<LayerCase> shapes() {
            [](const ParameterStore& s) { return means(master(s, 0)); }}};
 }
 
-}  // namespace
-
-std::vector<LayerCase> image_layer_cases() {
-  std::vector<LayerCase> cases{convolution("conv2d with bias", {2, 4, 3, 2}, {3, 3, 2, 3}),
-                               convolution("conv2d 1x1", {2, 3, 2, 3}, {1, 1, 3, 4}),
-                               convolution("conv2d 5x5", {1, 4, 6, 2}, {5, 5, 2, 3}),
-                               convolution("conv2d stride 2", {2, 4, 6, 2}, {3, 3, 2, 3}, 2),
-                               convolution("conv2d stride 2, odd sides", {2, 5, 7, 2}, {3, 3, 2, 3}, 2),
-                               convolution("conv2d 1x1 stride 2", {2, 5, 4, 3}, {1, 1, 3, 4}, 2),
-                               convolution("conv2d 7x7 stride 2", {1, 9, 8, 2}, {7, 7, 2, 3}, 2),
-                               convolution("conv2d 3x3 stride 4", {1, 9, 7, 2}, {3, 3, 2, 2}, 4),
-                               convolution("conv2d stride above the sides", {2, 2, 3, 2}, {3, 3, 2, 2}, 5)};
-  for (auto& group : {losses(), shapes()}) cases.insert(cases.end(), group.begin(), group.end());
-  return cases;
+std::vector<LayerCase> cases() {
+  std::vector<LayerCase> all{convolution("conv2d with bias", {2, 4, 3, 2}, {3, 3, 2, 3}),
+                             convolution("conv2d 1x1", {2, 3, 2, 3}, {1, 1, 3, 4}),
+                             convolution("conv2d 5x5", {1, 4, 6, 2}, {5, 5, 2, 3}),
+                             convolution("conv2d stride 2", {2, 4, 6, 2}, {3, 3, 2, 3}, 2),
+                             convolution("conv2d stride 2, odd sides", {2, 5, 7, 2}, {3, 3, 2, 3}, 2),
+                             convolution("conv2d 1x1 stride 2", {2, 5, 4, 3}, {1, 1, 3, 4}, 2),
+                             convolution("conv2d 7x7 stride 2", {1, 9, 8, 2}, {7, 7, 2, 3}, 2),
+                             convolution("conv2d 3x3 stride 4", {1, 9, 7, 2}, {3, 3, 2, 2}, 4),
+                             convolution("conv2d stride above the sides", {2, 2, 3, 2}, {3, 3, 2, 2}, 5)};
+  for (auto& group : {losses(), shapes()}) all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
+const LayerCases registered(cases);
 
+}  // namespace
 }  // namespace halfscope

@@ -26,12 +26,24 @@ inline const Array& master(const ParameterStore& store, std::size_t i) {
   return store.parameters[i].master;
 }
 
-/// The layers of classifiers; parameter 0 is the input.
-[[nodiscard]] std::vector<LayerCase> classifier_layer_cases();
-/// The layers of detectors and segmentations.
-[[nodiscard]] std::vector<LayerCase> image_layer_cases();
-/// The layers that sequences go through.
-[[nodiscard]] std::vector<LayerCase> sequence_layer_cases();
-[[nodiscard]] std::vector<LayerCase> all_layer_cases();
+/// A file of cases, which `all_layer_cases` has for being linked: `const LayerCases registered(cases);`.
+class LayerCases {
+ public:
+  using Make = std::vector<LayerCase> (*)();
+  explicit LayerCases(Make make) { registry().push_back(make); }
+  [[nodiscard]] static std::vector<Make>& registry() {
+    static std::vector<Make> makes;
+    return makes;
+  }
+};
+
+/// Of every `*_cases.cpp`; parameter 0 is the input.
+[[nodiscard]] inline std::vector<LayerCase> all_layer_cases() {
+  std::vector<LayerCase> cases;
+  for (const LayerCases::Make make : LayerCases::registry()) {
+    for (LayerCase& layer : make()) cases.push_back(std::move(layer));
+  }
+  return cases;
+}
 
 }  // namespace halfscope

@@ -34,9 +34,7 @@ LayerCase recurrent_case(std::string name, std::int64_t gates, decltype(gru)* la
       }};
 }
 
-}  // namespace
-
-std::vector<LayerCase> sequence_layer_cases() {
+std::vector<LayerCase> cases() {
   return {
       recurrent_case("gru", 3, gru, reference::gru),
       recurrent_case("lstm", 4, lstm, reference::lstm),
@@ -93,5 +91,7 @@ std::vector<LayerCase> sequence_layer_cases() {
        }},
   };
 }
+const LayerCases registered(cases);
 
+}  // namespace
 }  // namespace halfscope
