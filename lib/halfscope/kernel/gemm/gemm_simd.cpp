@@ -31,7 +31,7 @@ constexpr bool rounds_to_any = requires(Step step) {
 struct NoFastPath {};
 template <typename FastPath>
 constexpr bool has_fast_path = !std::is_same_v<FastPath, NoFastPath>;
-/// Whether what is tried may only start where all sums are bounded.
+/// Whether the fast path may only start where all sums are bounded.
 template <typename FastPath>
 constexpr bool is_limited = requires {
   FastPath::most_added;
@@ -54,11 +54,11 @@ struct Panel {
   std::size_t c_stride;
 };
 
-/// How all sums are added up: by `step`, and faster by `FastPath` where that holds.
+/// How all sums are added up: by `step`, and faster by `FastPath` where that is valid.
 template <typename Step, typename FastPath = NoFastPath>
 struct Order {
   AccumulateOrder order;
-  std::size_t terms_per_pass;  ///< at most depth_block if something is tried
+  std::size_t terms_per_pass;  ///< at most depth_block if there is a fast path
   Step step;
   float largest_a = 0;  ///< magnitude; only for a `FastPath` that is limited by it
 };
@@ -68,7 +68,7 @@ struct Order {
 struct DepthBlock {
   std::size_t k0, k1;
   Panel panel;          ///< from term k0 on
-  const float* scaled;  ///< the panel's b for what is tried, contiguous; null: nothing is
+  const float* scaled;  ///< the panel's b for the fast path, contiguous; null: it may not start
 };
 
 HALFSCOPE_HD FloatVec with_one_nan(FloatVec x) {
@@ -115,7 +115,7 @@ HALFSCOPE_HD void add_products(Sums<rows, vectors>& sums, const Left<rows>& a, R
   }
 }
 
-/// The same by `step` to sums as they were before what was tried did not valid. Rare, and out of line, so
+/// The same by `step` to sums as they were before a fast path that was not valid. Rare, and out of line, so
 /// that it takes no registers elsewhere.
 template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
 [[gnu::noinline]] void recompute(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
@@ -125,7 +125,7 @@ template <typename FastPath, std::size_t rows, std::size_t vectors, typename Ste
   multiply_all(sums, FastPath::scale);
 }
 
-/// Adds a pass's products by trying, and where sums turn out not to valid, the last terms anew by `step`.
+/// Adds a pass's products by the fast path, and where its sums are not valid, the last terms anew by `step`.
 template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
 HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const DepthBlock& pass, Step step) {
   const std::size_t depth = pass.k1 - pass.k0;
@@ -134,9 +134,9 @@ HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const D
     const std::size_t terms = depth - k < FastPath::terms ? depth - k : FastPath::terms;
     Sums<rows, vectors> before;
     std::memcpy(before, sums, sizeof sums);
-    FastPath attempt;
-    add_products(sums, a, {pass.scaled + k * vectors * lanes, vectors * lanes}, terms, attempt);
-    if (attempt.valid(sums)) continue;
+    FastPath fast_path;
+    add_products(sums, a, {pass.scaled + k * vectors * lanes, vectors * lanes}, terms, fast_path);
+    if (fast_path.valid(sums)) continue;
     recompute<FastPath>(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms,
                         step);
     std::memcpy(sums, before, sizeof sums);
@@ -145,7 +145,7 @@ HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const D
 }
 
 template <typename FastPath, std::size_t rows, std::size_t vectors>
-HALFSCOPE_HD bool may_start(const Sums<rows, vectors>& sums) {
+HALFSCOPE_HD bool sums_allow(const Sums<rows, vectors>& sums) {
   if constexpr (is_limited<FastPath>) return FastPath::can_start(sums);
   return true;
 }
@@ -169,7 +169,7 @@ void tile(const GatherMatrix& a, std::size_t m, const DepthBlock& pass, const Or
     add_products(sums, left, {pass.panel.b, pass.panel.b_stride}, pass.k1 - pass.k0, step);
   };
   if constexpr (has_fast_path<FastPath>) {
-    if (pass.scaled != nullptr && may_start<FastPath>(sums)) {
+    if (pass.scaled != nullptr && sums_allow<FastPath>(sums)) {
       fast_products<FastPath>(sums, left, pass, order.step);
     } else {
       add();
@@ -197,9 +197,9 @@ void copy_scaled(const Panel& panel, std::size_t terms, float scale, float* copy
   }
 }
 
-/// Whether what is tried may start, for all that `terms` rows of a panel's b say.
+/// Whether the operands let the fast path start: those of a, and `terms` rows of a panel's b.
 template <std::size_t width, typename Step, typename FastPath>
-bool may_try(const Order<Step, FastPath>& order, const Panel& panel, std::size_t terms) {
+bool operands_allow(const Order<Step, FastPath>& order, const Panel& panel, std::size_t terms) {
   if constexpr (is_limited<FastPath>) {
     OperandSummary<FastPath> summary;
     for (std::size_t k = 0; k < terms; ++k) summary.see(panel.b + k * panel.b_stride, width);
@@ -223,7 +223,7 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
     DepthBlock pass{
         k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
     if constexpr (has_fast_path<FastPath>) {
-      if (may_try<width>(order, pass.panel, k1 - k0)) {
+      if (operands_allow<width>(order, pass.panel, k1 - k0)) {
         copy_scaled<width>(pass.panel, k1 - k0, FastPath::scale, copy);
         pass.scaled = copy;
       }

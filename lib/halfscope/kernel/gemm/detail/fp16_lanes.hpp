@@ -1,6 +1,6 @@
-// Sums of products rounded to FP16 by the rounding of FP32 operations, in ways that are fast but do not valid
-// for all numbers, and tell where they did not; only for kernel/*.cpp, which are compiled once per
-// instruction set.
+// Sums of products rounded to FP16 by the rounding of FP32 operations, in fast ways that are not valid for
+// all numbers, and tell where they were not; only for kernel/*.cpp, which are compiled once per instruction
+// set.
 //
 // Nearest even to 11 significand bits: 8191 x lies 13 binades above x, so that FP32 rounds it to where x has
 // its 11th bit. 8192 x has no places below that one, and 8192 x - rounded(8191 x) is x, rounded there:
@@ -29,11 +29,11 @@ HALFSCOPE_HD Ints largest_magnitudes(const Sums<rows, vectors>& sums) {
 
 #if defined(__FMA__)
 /// Product and sum rounded one after the other. Sums are kept times 2^100: then 8191 times what FP16 may not
-/// valid, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
+/// hold, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
 /// seen. Zeros of either sign add up to +0.
 struct FastMulThenAdd {
   static constexpr float scale = 0x1p100f;
-  static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums valid
+  static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums are valid
 
   /// Sums of FP16 numbers have no places below FP16's smallest: only products may come to subnormal numbers.
   HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) {

@@ -11,14 +11,14 @@
 namespace halfscope {
 namespace {
 
-/// The largest magnitude of some numbers, which is infinite if a `Try` that only takes FP16 numbers is given
-/// others. NaNs count as larger than all numbers.
-template <typename Try>
+/// The largest magnitude of some numbers, which is infinite if a `FastPath` that only takes FP16 numbers is
+/// given others. NaNs count as larger than all numbers.
+template <typename FastPath>
 class OperandSummary {
  public:
   HALFSCOPE_HD void see(FloatVec x) {
     largest_ = larger(largest_, magnitude_of(x));
-    if constexpr (Try::needs_fp16) other_ |= as_ints(round_to_fp16(x)) ^ as_ints(x);
+    if constexpr (FastPath::needs_fp16) other_ |= as_ints(round_to_fp16(x)) ^ as_ints(x);
   }
   void see(const float* values, std::size_t count) {
     std::size_t i = 0;
@@ -39,12 +39,12 @@ class OperandSummary {
 };
 
 /// Of some rows of a.
-template <typename Try>
+template <typename FastPath>
 [[maybe_unused]] float largest_magnitude(const GatherMatrix& a, const RowRange& range) {
   const auto* const data = static_cast<const float*>(a.data.data);
   const std::span<const std::int32_t> rows = a.row.subspan(
       static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.last - range.first));
-  OperandSummary<Try> summary;
+  OperandSummary<FastPath> summary;
   if (rows.empty() || a.column.empty()) return 0;
   if (a.stride > 0 && a.layout == MatrixLayout::row_major) {
     for (const std::int32_t row : rows) summary.see(data + row + a.column[0], a.column.size());
