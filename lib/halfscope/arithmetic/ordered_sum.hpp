@@ -1,4 +1,5 @@
-// The orders in which sums of single terms add up, written once for host and device.
+// The orders in which sums of single terms add up, written once for host and device, and for one sum or one
+// in each lane of a vector.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct TermRange {
 };
 
 /// sum + the terms, one by one.
-template <typename Terms, typename Adds>
-[[nodiscard]] HALFSCOPE_HD float sum_sequential(float sum, const Terms& term, TermRange range, Adds& adds) {
+template <typename Sum, typename Terms, typename Adds>
+[[nodiscard]] HALFSCOPE_HD Sum sum_sequential(Sum sum, const Terms& term, TermRange range, Adds& adds) {
   for (std::int64_t k = range.first; k < range.last; ++k) sum = adds.add(sum, adds.rounded(term(k)));
   return sum;
 }
@@ -42,12 +43,12 @@ template <typename Terms, typename Adds>
 }
 
 /// With a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded.
-template <typename Terms, typename Adds>
-[[nodiscard]] HALFSCOPE_HD float sum_kahan(float sum, const Terms& term, TermRange range, Adds& adds) {
-  float compensation = 0;
+template <typename Sum, typename Terms, typename Adds>
+[[nodiscard]] HALFSCOPE_HD Sum sum_kahan(Sum sum, const Terms& term, TermRange range, Adds& adds) {
+  Sum compensation{};
   for (std::int64_t k = range.first; k < range.last; ++k) {
-    const float addend = adds.rounded(adds.rounded(term(k)) - compensation);
-    const float next = adds.add(sum, addend);
+    const Sum addend = adds.rounded(adds.rounded(term(k)) - compensation);
+    const Sum next = adds.add(sum, addend);
     compensation = adds.rounded(adds.rounded(next - sum) - addend);
     sum = next;
   }
@@ -58,17 +59,18 @@ template <typename Terms, typename Adds>
 /// added as a binary counter carries: two of equal size as soon as both are complete, what is left at the end
 /// from the smallest upwards.
 template <typename Terms, typename Adds>
-[[nodiscard]] HALFSCOPE_HD float sum_pairwise(const Terms& term, TermRange range, Adds& adds) {
+[[nodiscard]] HALFSCOPE_HD auto sum_pairwise(const Terms& term, TermRange range, Adds& adds) {
+  using Sum = decltype(adds.rounded(term(range.first)));
   constexpr int most_levels = 63;
-  float subtree[most_levels];
+  Sum subtree[most_levels];
   const std::int64_t count = range.last - range.first;
   for (std::int64_t i = 0; i < count; ++i) {
-    float sum = adds.rounded(term(range.first + i));
+    Sum sum = adds.rounded(term(range.first + i));
     int level = 0;
     for (; ((i >> level) & 1) != 0; ++level) sum = adds.add(subtree[level], sum);
     subtree[level] = sum;
   }
-  float sum = 0;
+  Sum sum{};
   bool joined = false;
   for (int level = 0; (count >> level) != 0; ++level) {
     if (((count >> level) & 1) == 0) continue;

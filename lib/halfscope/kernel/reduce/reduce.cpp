@@ -6,6 +6,7 @@
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
+#include <halfscope/kernel/reduce/detail/reduce_element.hpp>
 #include <halfscope/kernel/reduce/detail/reduce_simd.hpp>
 
 namespace halfscope {
@@ -45,17 +46,11 @@ void chunked_sums(const ColumnTerms& terms, const AccumulateModel& model, float*
               column_counters == nullptr ? nullptr : partial_counters.data() + i * terms.columns);
   });
   const ColumnTerms sums_of_chunks{.x = partial.data(), .rows = chunks, .columns = terms.columns};
-  std::vector<ColumnCounters> last(column_counters == nullptr ? 0 : static_cast<std::size_t>(terms.columns));
-  sum_range(sums_of_chunks, {}, {0, chunks, 0, terms.columns}, sums,
-            column_counters == nullptr ? nullptr : last.data());
+  sum_range(sums_of_chunks, {}, {0, chunks, 0, terms.columns}, sums, column_counters);
   if (column_counters == nullptr) return;
-  for (std::int64_t c = 0; c < terms.columns; ++c) {
-    for (std::int64_t i = 0; i < chunks; ++i) {
-      column_counters[c].merge(partial_counters[static_cast<std::size_t>(i * terms.columns + c)],
-                               i * model.chunk);
-    }
-    column_counters[c].merge(last[static_cast<std::size_t>(c)], terms.rows);
-  }
+  const MergeCounters merge{partial_counters.data(), chunks, terms.columns, model.chunk, terms.rows,
+                            column_counters};
+  for (std::int64_t c = 0; c < terms.columns; ++c) merge(c);
 }
 
 void sum_matrix(const ColumnTerms& terms, const AccumulateModel& model, float* sums,
@@ -80,7 +75,7 @@ void sum(const ColumnTerms& terms, const AccumulateModel& model, float* sums,
   }
 }
 
-std::vector<ColumnCounters> tallied_sums(const ColumnTerms& terms, const AccumulateModel& model,
+std::vector<ColumnCounters> counted_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                          std::span<float> sums) {
   std::vector<ColumnCounters> column_counters(sums.size());
   sum(terms, model, sums.data(), column_counters.data());
@@ -118,7 +113,7 @@ ReductionCounters counters_of(std::span<const ColumnCounters> column_counters, s
 ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                       std::span<float> sums) {
   check(terms, model, sums);
-  if (active_device() == Device::cpu) return counters_of(tallied_sums(terms, model, sums), terms.rows);
+  if (active_device() == Device::cpu) return counters_of(counted_sums(terms, model, sums), terms.rows);
   Memory<ColumnCounters> column_counters(sums.size());
   cuda::counted_column_sums(terms, model, sums, column_counters.values());
   return counters_of(column_counters.to_host(), terms.rows);

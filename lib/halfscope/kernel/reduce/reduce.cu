@@ -2,52 +2,27 @@
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/detail/device_adds.cuh>
 #include <halfscope/kernel/detail/launch.cuh>
+#include <halfscope/kernel/reduce/detail/reduce_element.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
 namespace halfscope::cuda {
 namespace {
-
-/// Counts what a column's partial sums go through.
-template <typename Adds>
-struct TalliedAdds {
-  Adds adds;
-  ColumnCounters counters = {};
-  std::int64_t seen = 0;
-
-  HALFSCOPE_HD static bool is_finite(float x) { return magnitude_bits(x) < infinity_bits; }
-  [[nodiscard]] HALFSCOPE_HD float rounded(float x) const { return adds.rounded(x); }
-  HALFSCOPE_HD float add(float sum, float term) {
-    const float next = adds.add(sum, term);
-    if (next == sum && term != 0) ++counters.stagnated;
-    const float magnitude = from_bits(magnitude_bits(next));
-    if (is_finite(next) && magnitude > counters.largest_partial_sum) counters.largest_partial_sum = magnitude;
-    const bool overflows = !is_finite(next) && is_finite(sum) && is_finite(term);
-    if (overflows && counters.first_overflow < 0) counters.first_overflow = seen;
-    ++seen;
-    return next;
-  }
-};
 
 /// Columns of all matrices together.
 std::int64_t all_columns(const ColumnTerms& terms) {
   return terms.matrices * terms.columns;
 }
 
-/// The terms of column c of a matrix whose elements begin at `first`; the last operation of each is left
-/// unrounded, which the sum rounds.
-template <typename Adds>
-struct TermsOfColumn {
+/// The elements of column c of a matrix whose elements begin at `first`.
+struct MatrixColumn {
   ColumnTerms terms;
   std::int64_t first, c;
-  Adds adds;
-  HALFSCOPE_HD float operator()(std::int64_t r) const {
-    const std::int64_t i = first + r * terms.columns + c;
-    const float x = terms.x[i];
-    if (terms.term == Term::product) return x * terms.y[i];
-    if (terms.term == Term::value) return x;
-    const float deviation = adds.rounded(x - terms.center[c]);
-    return deviation * deviation;
+  [[nodiscard]] HALFSCOPE_HD std::int64_t place(std::int64_t row) const {
+    return first + row * terms.columns + c;
   }
+  [[nodiscard]] HALFSCOPE_HD float x(std::int64_t row) const { return terms.x[place(row)]; }
+  [[nodiscard]] HALFSCOPE_HD float y(std::int64_t row) const { return terms.y[place(row)]; }
+  [[nodiscard]] HALFSCOPE_HD float center() const { return terms.center[c]; }
 };
 
 /// The sums of runs of `run` rows each, sums[run index, matrix, column]; all rows are one run but of chunked
@@ -61,38 +36,14 @@ struct SumRun {
   float* sums;
   ColumnCounters* column_counters;  ///< null where nothing is counted
 
-  template <typename Counting>
-  HALFSCOPE_HD float sum(std::int64_t i, Counting& counting) const {
-    const std::int64_t matrix = i / terms.columns % terms.matrices;
-    const TermsOfColumn<Adds> term{terms, matrix * terms.rows * terms.columns, i % terms.columns, adds};
-    const std::int64_t first = i / (terms.matrices * terms.columns) * run;
-    const TermRange range{first, terms.rows - first < run ? terms.rows : first + run};
-    if (order == AccumulateOrder::pairwise) return sum_pairwise(term, range, counting);
-    if (order == AccumulateOrder::kahan) return sum_kahan(0.0f, term, range, counting);
-    return sum_sequential(0.0f, term, range, counting);
-  }
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    if (column_counters == nullptr) {
-      Adds plain = adds;
-      sums[i] = sum(i, plain);
-    } else {
-      TalliedAdds<Adds> counting{adds};
-      sums[i] = sum(i, counting);
-      column_counters[i] = counting.counters;
-    }
-  }
-};
-
-/// Sums the chunks' column_counters of a column, and that of the sum across them.
-struct MergeCounters {
-  const ColumnCounters* chunk_counters;
-  std::int64_t chunks, columns, chunk, rows;
-  ColumnCounters* column_counters;
-  HALFSCOPE_HD void operator()(std::int64_t c) const {
-    ColumnCounters all;
-    for (std::int64_t i = 0; i < chunks; ++i) all.merge(chunk_counters[i * columns + c], i * chunk);
-    all.merge(column_counters[c], rows);
-    column_counters[c] = all;
+    const std::int64_t matrix = i / terms.columns % terms.matrices, c = i % terms.columns;
+    const TermsOfColumn<MatrixColumn, Adds> term{
+        terms.term, {terms, matrix * terms.rows * terms.columns, c}, adds};
+    const std::int64_t first = i / (terms.matrices * terms.columns) * run;
+    const TermRange rows{first, terms.rows - first < run ? terms.rows : first + run};
+    ColumnCounters* const counters = column_counters == nullptr ? nullptr : column_counters + i;
+    sums[i] = column_sum<float>(order, term, rows, adds, counters);
   }
 };
 
