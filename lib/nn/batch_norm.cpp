@@ -1,10 +1,10 @@
 // Checks sizes and splits the rows of a batch normalisation over the threads.
 #include <fmt/format.h>
 
-#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/parallel.hpp>
 
 #include "lib/nn/batch_norm.hpp"
+#include "lib/nn/norm_element.hpp"
 
 namespace halfscope {
 namespace {
@@ -36,14 +36,15 @@ void check_channels(std::size_t a, std::size_t b) {
 void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result) {
   check_channels(variance.size(), result.size());
   if (active_device() == Device::cuda) return cuda::inverse_deviations(variance, epsilon, result);
-  for (std::size_t c = 0; c < result.size(); ++c) result[c] = rsqrt(variance[c] + epsilon);
+  for (std::size_t c = 0; c < result.size(); ++c)
+    result[c] = norm_element::inverse_deviation(variance[c], epsilon);
 }
 
 void update_running(const RunningUpdate& update, std::span<float> running) {
   check_channels(update.batch.size(), running.size());
   if (active_device() == Device::cuda) return cuda::update_running(update, running);
   for (std::size_t c = 0; c < running.size(); ++c) {
-    running[c] = batch_norm_element::moved(running[c], update.batch[c], update.factor, update.momentum);
+    running[c] = norm_element::moved(running[c], update.batch[c], update.factor, update.momentum);
   }
 }
 

@@ -1,8 +1,8 @@
 // The element-wise half of batch normalisation on the device.
-#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "lib/nn/batch_norm.hpp"
+#include "lib/nn/norm_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -11,7 +11,9 @@ struct InverseDeviations {
   const float* variance;
   float epsilon;
   float* result;
-  HALFSCOPE_HD void operator()(std::int64_t c) const { result[c] = rsqrt(variance[c] + epsilon); }
+  HALFSCOPE_HD void operator()(std::int64_t c) const {
+    result[c] = norm_element::inverse_deviation(variance[c], epsilon);
+  }
 };
 
 struct UpdateRunning {
@@ -19,7 +21,7 @@ struct UpdateRunning {
   float factor, momentum;
   float* running;
   HALFSCOPE_HD void operator()(std::int64_t c) const {
-    running[c] = batch_norm_element::moved(running[c], batch[c], factor, momentum);
+    running[c] = norm_element::moved(running[c], batch[c], factor, momentum);
   }
 };
 
@@ -44,9 +46,9 @@ struct Normalise {
   float* y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t c = i % channel.count;
-    const float value = batch_norm_element::normalised(x[i], channel.mean[c], channel.inverse_deviation[c]);
+    const float value = norm_element::normalised(x[i], channel.mean[c], channel.inverse_deviation[c]);
     if (normalised != nullptr) normalised[i] = value;
-    if (y != nullptr) y[i] = batch_norm_element::scaled(value, channel.gamma[c], channel.beta[c]);
+    if (y != nullptr) y[i] = norm_element::scaled(value, channel.gamma[c], channel.beta[c]);
   }
 };
 
@@ -58,8 +60,8 @@ struct NormaliseGradient {
   float* gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t c = i % channel.count;
-    gradient[i] = batch_norm_element::gradient(gradient[i] - mean[c], normalised[i] * mean_normalised[c],
-                                               channel.gamma[c] * channel.inverse_deviation[c]);
+    gradient[i] = norm_element::gradient(gradient[i] - mean[c], normalised[i] * mean_normalised[c],
+                                         channel.gamma[c] * channel.inverse_deviation[c]);
   }
 };
 

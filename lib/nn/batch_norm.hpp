@@ -5,7 +5,6 @@
 #include <span>
 
 #include <halfscope/core/array_view.hpp>
-#include <halfscope/core/host_device.hpp>
 #include <halfscope/device/device.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
@@ -55,23 +54,6 @@ void normalise(const ConstArrayView& x, const ChannelAffine& channel, std::span<
 void normalise_gradient(std::span<const float> normalised, const ChannelAffine& channel,
                         const ChannelGradientMeans& means, std::span<float> gradient);
 }  // namespace cuda
-
-/// The arithmetic of one element.
-namespace batch_norm_element {
-[[nodiscard]] HALFSCOPE_HD float moved(float running, float batch, float factor, float momentum) {
-  return running + momentum * (batch * factor - running);
-}
-[[nodiscard]] HALFSCOPE_HD float normalised(float x, float mean, float inverse_deviation) {
-  return (x - mean) * inverse_deviation;
-}
-[[nodiscard]] HALFSCOPE_HD float scaled(float normalised, float gamma, float beta) {
-  return gamma * normalised + beta;
-}
-/// `centred` is the gradient less its mean.
-[[nodiscard]] HALFSCOPE_HD float gradient(float centred, float along_normalised, float scale) {
-  return scale * (centred - along_normalised);
-}
-}  // namespace batch_norm_element
 
 template <Isa isa>
 struct BatchNormLoops {

@@ -1,5 +1,6 @@
 // The element-wise loops of batch normalisation, compiled once per instruction set.
 #include "lib/nn/batch_norm.hpp"
+#include "lib/nn/norm_element.hpp"
 
 namespace halfscope {
 
@@ -17,9 +18,9 @@ void BatchNormLoops<isa>::normalise(const float* x, const ChannelAffine& channel
     float* y_row = y + r * channels;
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
-      const float value = batch_norm_element::normalised(x_row[c], mean[c], inverse_deviation[c]);
+      const float value = norm_element::normalised(x_row[c], mean[c], inverse_deviation[c]);
       normalised_row[c] = value;
-      y_row[c] = batch_norm_element::scaled(value, gamma[c], beta[c]);
+      y_row[c] = norm_element::scaled(value, gamma[c], beta[c]);
     }
   }
 }
@@ -38,7 +39,7 @@ void BatchNormLoops<isa>::normalise_gradient(const float* normalised, const Chan
     float* gradient_row = gradient + r * channels;
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
-      gradient_row[c] = batch_norm_element::gradient(
+      gradient_row[c] = norm_element::gradient(
           gradient_row[c] - mean[c], normalised_row[c] * mean_normalised[c], gamma[c] * inverse_deviation[c]);
     }
   }

@@ -1,9 +1,8 @@
 // Checks sizes and loops over the rows.
 #include <string>
 
-#include <halfscope/arithmetic/elementary.hpp>
-
 #include "lib/nn/layer_norm.hpp"
+#include "lib/nn/norm_element.hpp"
 
 namespace halfscope {
 namespace {
@@ -23,11 +22,6 @@ void check_equal(const char* operation, std::size_t a, std::size_t b) {
 
 }  // namespace
 
-void invert_deviation(float epsilon, std::span<float> variance) {
-  if (active_device() == Device::cuda) return cuda::invert_deviation(epsilon, variance);
-  for (float& value : variance) value = rsqrt(value + epsilon);
-}
-
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
                     std::span<float> x) {
   check_equal("normalise_rows", mean.size(), inverse_deviation.size());
@@ -38,7 +32,8 @@ void normalise_rows(std::span<const float> mean, std::span<const float> inverse_
   float* value = x.data();
   for (std::size_t r = 0; r < mean.size(); ++r) {
     const float center = mean[r], deviation = inverse_deviation[r];
-    for (std::size_t i = 0; i < features; ++i, ++value) *value = (*value - center) * deviation;
+    for (std::size_t i = 0; i < features; ++i, ++value)
+      *value = norm_element::normalised(*value, center, deviation);
   }
 }
 
@@ -49,7 +44,8 @@ void scale_and_shift(std::span<const float> normalised, std::span<const float> g
   check_rows("scale_and_shift", y.size(), gamma.size());
   if (active_device() == Device::cuda) return cuda::scale_and_shift(normalised, gamma, beta, y);
   for (std::size_t row = 0; row < y.size(); row += gamma.size()) {
-    for (std::size_t i = 0; i < gamma.size(); ++i) y[row + i] = gamma[i] * normalised[row + i] + beta[i];
+    for (std::size_t i = 0; i < gamma.size(); ++i)
+      y[row + i] = norm_element::scaled(normalised[row + i], gamma[i], beta[i]);
   }
 }
 
@@ -72,7 +68,7 @@ void normalise_rows_gradient(const RowStatistics& s, std::span<float> gradient) 
   for (std::size_t r = 0, first = 0; r < s.mean.size(); ++r, first += features) {
     const float deviation = s.inverse_deviation[r], mean = s.mean[r], mean_normalised = s.mean_normalised[r];
     for (std::size_t i = first; i < first + features; ++i) {
-      gradient[i] = deviation * ((gradient[i] - mean) - s.normalised[i] * mean_normalised);
+      gradient[i] = norm_element::gradient(gradient[i] - mean, s.normalised[i] * mean_normalised, deviation);
     }
   }
 }

@@ -1,8 +1,8 @@
 // The element-wise parts of layer normalisation on the device, one thread per element.
-#include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "lib/nn/layer_norm.hpp"
+#include "lib/nn/norm_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -16,21 +16,13 @@ std::int64_t features_of(std::span<const float> x, std::span<const float> rows) 
   return rows.empty() ? 1 : count_of(x) / count_of(rows);
 }
 
-struct InvertDeviation {
-  float epsilon;
-  float* variance;
-  HALFSCOPE_HD void operator()(std::int64_t r) const {
-    variance[r] = halfscope::rsqrt(variance[r] + epsilon);
-  }
-};
-
 struct NormaliseRows {
   const float* mean;
   const float* inverse_deviation;
   std::int64_t features;
   float* x;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    x[i] = (x[i] - mean[i / features]) * inverse_deviation[i / features];
+    x[i] = norm_element::normalised(x[i], mean[i / features], inverse_deviation[i / features]);
   }
 };
 
@@ -41,7 +33,7 @@ struct ScaleAndShift {
   std::int64_t features;
   float* y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    y[i] = gamma[i % features] * normalised[i] + beta[i % features];
+    y[i] = norm_element::scaled(normalised[i], gamma[i % features], beta[i % features]);
   }
 };
 
@@ -61,15 +53,12 @@ struct NormaliseRowsGradient {
   float* gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const std::int64_t r = i / features;
-    gradient[i] = inverse_deviation[r] * ((gradient[i] - mean[r]) - normalised[i] * mean_normalised[r]);
+    gradient[i] = norm_element::gradient(gradient[i] - mean[r], normalised[i] * mean_normalised[r],
+                                         inverse_deviation[r]);
   }
 };
 
 }  // namespace
-
-void invert_deviation(float epsilon, std::span<float> variance) {
-  for_each(count_of(variance), InvertDeviation{epsilon, on_device(variance)}, "invert_deviation");
-}
 
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
                     std::span<float> x) {

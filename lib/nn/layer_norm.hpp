@@ -7,9 +7,6 @@
 
 namespace halfscope {
 
-/// A number per row: inverse_deviation = 1 / sqrt(variance + epsilon), in place.
-void invert_deviation(float epsilon, std::span<float> variance);
-
 /// x = (x - mean) * inverse_deviation, those of each element's row; x has a whole number of features a row.
 /// Each of these throws InvalidArgument where the sizes do not fit.
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
@@ -33,7 +30,6 @@ void normalise_rows_gradient(const RowStatistics& statistics, std::span<float> g
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void invert_deviation(float epsilon, std::span<float> variance);
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
                     std::span<float> x);
 void scale_and_shift(std::span<const float> normalised, std::span<const float> gamma,

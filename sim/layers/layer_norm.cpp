@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "lib/nn/batch_norm.hpp"
 #include "lib/nn/layer_norm.hpp"
 
 #include "sim/layers/matrix.hpp"
@@ -35,7 +36,7 @@ Saved normalise(Caster& caster, const std::string& name, const Array& x, float e
   terms.term = Term::squared_deviation;
   terms.center = mean.data();
   saved.inverse_deviation = mean_of(reduce(caster, name, "variance", terms), features);
-  invert_deviation(epsilon, saved.inverse_deviation.values());
+  inverse_deviations(saved.inverse_deviation.values(), epsilon, saved.inverse_deviation.values());
   normalise_rows(mean.values(), saved.inverse_deviation.values(), saved.normalised.values());
   return saved;
 }

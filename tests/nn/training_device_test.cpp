@@ -1,6 +1,7 @@
 // Device parity of training kernels between the sums: updates, counts, and the loops of layers.
 #include <halfscope/device/array.hpp>
 
+#include "lib/nn/batch_norm.hpp"
 #include "lib/nn/dilate.hpp"
 #include "lib/nn/dropout.hpp"
 #include "lib/nn/embedding.hpp"
@@ -103,7 +104,7 @@ TEST_CASE("device parity of layer normalisation", "[kernel][layer_norm][cuda]") 
        {std::pair<std::size_t, std::size_t>{0, 3}, {1, 1}, {31, 7}, {257, 259}}) {
     const std::size_t size = rows * features;
     check_device_parity({uniform_floats(size, 0, 3, 1)},
-                        [](const Spans& s) { invert_deviation(1e-5f, s[0]); });
+                        [](const Spans& s) { inverse_deviations(s[0], 1e-5f, s[0]); });
     check_device_parity({small(rows, 1), small(rows, 2), mixed_floats(size)},
                         [](const Spans& s) { normalise_rows(s[0], s[1], s[2]); });
     check_device_parity({mixed_floats(size), small(features, 1), small(features, 2), small(size, 3)},
