@@ -2,6 +2,7 @@
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "lib/nn/max_pool.hpp"
+#include "lib/nn/max_pool_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -27,13 +28,10 @@ struct Forward {
   std::uint8_t* winner;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const Window window(shape, i);
-    const float a = x[window.corner[0]], b = x[window.corner[1]];
-    const float d = x[window.corner[2]], e = x[window.corner[3]];
-    const bool right = b > a, bottom_right = e > d;
-    const float upper = right ? b : a, lower = bottom_right ? e : d;
-    const bool below = lower > upper;
-    y.set(i, below ? lower : upper);
-    winner[i] = static_cast<std::uint8_t>(below ? (bottom_right ? 3 : 2) : (right ? 1 : 0));
+    const WindowMaximum largest =
+        window_maximum(x[window.corner[0]], x[window.corner[1]], x[window.corner[2]], x[window.corner[3]]);
+    y.set(i, largest.value);
+    winner[i] = largest.corner;
   }
 };
 
@@ -45,7 +43,7 @@ struct Backward {
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const Window window(shape, i);
     const float gradient = y_gradient[i];
-    for (int k = 0; k < 4; ++k) x_gradient.set(window.corner[k], winner[i] == k ? gradient : 0.0f);
+    for (int k = 0; k < 4; ++k) x_gradient.set(window.corner[k], corner_gradient(gradient, winner[i], k));
   }
 };
 

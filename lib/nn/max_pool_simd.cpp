@@ -1,5 +1,6 @@
 // One row of pooling windows, compiled once per instruction set.
 #include "lib/nn/max_pool.hpp"
+#include "lib/nn/max_pool_element.hpp"
 
 namespace halfscope {
 
@@ -11,12 +12,9 @@ void MaxPoolLoops<isa>::forward(const float* top, const float* bottom, std::int6
                               bottom + (2 * w + 1) * channels};
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) {
-      const float a = corner[0][c], b = corner[1][c], d = corner[2][c], e = corner[3][c];
-      const bool right = b > a, bottom_right = e > d;
-      const float upper = right ? b : a, lower = bottom_right ? e : d;
-      const bool below = lower > upper;
-      y[w * channels + c] = below ? lower : upper;
-      winner[w * channels + c] = static_cast<std::uint8_t>(below ? (bottom_right ? 3 : 2) : (right ? 1 : 0));
+      const WindowMaximum largest = window_maximum(corner[0][c], corner[1][c], corner[2][c], corner[3][c]);
+      y[w * channels + c] = largest.value;
+      winner[w * channels + c] = largest.corner;
     }
   }
 }
@@ -31,10 +29,10 @@ void MaxPoolLoops<isa>::backward(const float* y_gradient, const std::uint8_t* wi
     for (std::int64_t c = 0; c < channels; ++c) {
       const float gradient = y_gradient[w * channels + c];
       const std::uint8_t which = winner[w * channels + c];
-      corner[0][c] = which == 0 ? gradient : 0.0f;
-      corner[1][c] = which == 1 ? gradient : 0.0f;
-      corner[2][c] = which == 2 ? gradient : 0.0f;
-      corner[3][c] = which == 3 ? gradient : 0.0f;
+      corner[0][c] = corner_gradient(gradient, which, 0);
+      corner[1][c] = corner_gradient(gradient, which, 1);
+      corner[2][c] = corner_gradient(gradient, which, 2);
+      corner[3][c] = corner_gradient(gradient, which, 3);
     }
   }
 }
