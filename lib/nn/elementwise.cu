@@ -4,6 +4,7 @@
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/elementwise_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -15,17 +16,14 @@ std::int64_t count_of(const ConstArrayView& values) {
 struct Relu {
   ElementReader x;
   ElementWriter y;
-  HALFSCOPE_HD void operator()(std::int64_t i) const {
-    const float here = x[i];
-    y.set(i, here > 0.0f ? here : 0.0f);
-  }
+  HALFSCOPE_HD void operator()(std::int64_t i) const { y.set(i, rectified(x[i])); }
 };
 
 struct ReluGradient {
   ElementReader y;
   ElementWriter gradient;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    if (!(y[i] > 0.0f)) gradient.set(i, 0.0f);
+    if (!passes_relu(y[i])) gradient.set(i, 0.0f);
   }
 };
 
@@ -56,13 +54,10 @@ struct LargestMagnitude {
   std::int64_t count;
   std::uint32_t* largest;
   HALFSCOPE_HD void operator()(std::int64_t thread) const {
-    std::uint32_t here = 0;
+    std::int32_t here = 0;
     const std::int64_t threads = (count + run - 1) / run;
-    for (std::int64_t i = thread; i < count; i += threads) {
-      const std::uint32_t magnitude = magnitude_bits(x[i]);
-      here = here > magnitude ? here : magnitude;
-    }
-    atomic_max(largest, here);
+    for (std::int64_t i = thread; i < count; i += threads) here = larger_magnitude(here, x[i]);
+    atomic_max(largest, static_cast<std::uint32_t>(here));
   }
 };
 

@@ -1,18 +1,17 @@
 // The element-wise loops, compiled once per instruction set.
 #include "lib/nn/elementwise.hpp"
-
-#include <halfscope/format/bits.hpp>
+#include "lib/nn/elementwise_element.hpp"
 
 namespace halfscope {
 
 template <Isa isa>
 void ElementwiseLoops<isa>::relu(const float* x, float* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+  for (std::int64_t i = 0; i < count; ++i) y[i] = rectified(x[i]);
 }
 
 template <Isa isa>
 void ElementwiseLoops<isa>::relu_gradient(const float* y, float* gradient, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) gradient[i] = y[i] > 0.0f ? gradient[i] : 0.0f;
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] = passes_relu(y[i]) ? gradient[i] : 0.0f;
 }
 
 template <Isa isa>
@@ -42,12 +41,9 @@ bool ElementwiseLoops<isa>::all_finite(const float* x, std::int64_t count) {
 
 template <Isa isa>
 std::uint32_t ElementwiseLoops<isa>::largest_magnitude_bits(const float* x, std::int64_t count) {
-  std::int32_t largest = 0;  // signed, since SSE2 and AVX2 compare signed integers only
+  std::int32_t largest = 0;
 #pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto magnitude = static_cast<std::int32_t>(to_bits(x[i]) & ~sign_bit);
-    largest = largest > magnitude ? largest : magnitude;
-  }
+  for (std::int64_t i = 0; i < count; ++i) largest = larger_magnitude(largest, x[i]);
   return static_cast<std::uint32_t>(largest);
 }
 
