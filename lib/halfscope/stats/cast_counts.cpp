@@ -3,7 +3,6 @@
 #include <halfscope/stats/cast_counts.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -80,10 +79,10 @@ std::uint32_t smallest_rounding_to(std::uint32_t limit, const Quantizer& quantiz
 }
 
 CastLimits find_limits(const Quantizer& quantizer) {
-  return {
-      .nonzero = smallest_rounding_to(1, quantizer),
-      .normal = smallest_rounding_to(to_bits(std::ldexp(1.0f, quantizer.format.min_exponent())), quantizer),
-      .infinite = smallest_rounding_to(infinity_bits, quantizer)};
+  const CastLimits rounded = limits_of_rounded(quantizer.format);
+  return {.nonzero = smallest_rounding_to(rounded.nonzero, quantizer),
+          .normal = smallest_rounding_to(rounded.normal, quantizer),
+          .infinite = smallest_rounding_to(rounded.infinite, quantizer)};
 }
 
 /// Those found last are kept: most casts are to the format of the one before.
@@ -121,17 +120,10 @@ bool is_symmetric(Rounding rounding) {
 /// indexed by element, and compared with what it was.
 CastCounters round_and_compare(std::span<float> values, const Quantizer& quantizer,
                                const RandomStream& stream) {
-  CastCounters counters;
-  count_cast(values, {.nonzero = 1, .normal = 1, .infinite = infinity_bits}, counters);
   const std::vector<float> before(values.begin(), values.end());
   round(before, values, quantizer, stream);
-  const std::uint32_t min_normal = to_bits(std::ldexp(1.0f, quantizer.format.min_exponent()));
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    const std::uint32_t exact = magnitude_bits(before[i]), rounded = magnitude_bits(values[i]);
-    counters.flushed += exact != 0 && rounded == 0 ? 1 : 0;
-    counters.subnormal += rounded != 0 && rounded < min_normal ? 1 : 0;
-    counters.overflow += exact < infinity_bits && rounded >= infinity_bits ? 1 : 0;
-  }
+  CastCounters counters;
+  count_rounded(before, values, quantizer.format, counters);
   return counters;
 }
 

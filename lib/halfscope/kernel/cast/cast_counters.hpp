@@ -7,6 +7,8 @@
 #include <span>
 
 #include <halfscope/device/device.hpp>
+#include <halfscope/format/bits.hpp>
+#include <halfscope/format/float_format.hpp>
 
 namespace halfscope {
 
@@ -22,7 +24,7 @@ struct CastCounters {
   friend constexpr bool operator==(const CastCounters&, const CastCounters&) = default;
 };
 
-/// Adds what another part of the array tallied: integers and a maximum, the same in any order.
+/// Adds the counts of another part of the array: integers and a maximum, the same in any order.
 inline void merge(CastCounters& all, const CastCounters& part) {
   all.zeros += part.zeros;
   all.nonfinite += part.nonfinite;
@@ -37,6 +39,13 @@ struct CastLimits {
   std::uint32_t nonzero = 0, normal = 0, infinite = 0;
 };
 
+/// The limits by which a number that was rounded to `format` tells what has become of it.
+[[nodiscard]] constexpr CastLimits limits_of_rounded(const FloatFormat& format) {
+  return {.nonzero = 1,
+          .normal = static_cast<std::uint32_t>(format.min_exponent() + 127) << 23,
+          .infinite = infinity_bits};
+}
+
 /// `count_cast` of an array on the device, which it calls where that is the active one.
 namespace cuda {
 void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters);
@@ -44,5 +53,10 @@ void count_cast(std::span<const float> values, const CastLimits& limits, CastCou
 
 /// Adds `values` to `counters`, on one thread.
 void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters);
+
+/// The same of a cast to `format` that has made `rounded` of `values`, arrays of one size on the CPU: for
+/// roundings to which a magnitude has no limits, such as stochastic ones.
+void count_rounded(std::span<const float> values, std::span<const float> rounded, const FloatFormat& format,
+                   CastCounters& counters);
 
 }  // namespace halfscope

@@ -116,13 +116,13 @@ void round_with_histogram(std::span<float> values, const Quantizer& quantizer, c
 
 void round_with_counters(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
                          std::span<std::int64_t> counters) {
-  count_and_round(values, CastCounterBin{limits}, quantizer, {}, counters);
+  count_and_round(values, CastCounter<Decisive::exact>{limits}, quantizer, {}, counters);
 }
 
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
                        std::span<std::int64_t> counters) {
-  const std::uint32_t min_normal = rounding_grid(quantizer).min_normal_field << 23;
-  count_and_round(values, ComparingCounter{min_normal}, quantizer, stream, counters);
+  const CastCounter<Decisive::rounded> counter{limits_of_rounded(quantizer.format)};
+  count_and_round(values, counter, quantizer, stream, counters);
 }
 
 void queue_histogram(std::span<const float> values, std::span<std::int64_t> bins, const BinadeEdges& edges) {
@@ -152,7 +152,7 @@ void ratio_histogram(std::span<const float> weights, std::span<const float> upda
 void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters) {
   const ValuesOf<const float> source{on_device(values)};
   const auto queue = [&](std::span<std::int64_t> bins) {
-    count_and_round(std::ssize(values), source, CastCounterBin{limits}, LeaveAsItIs{}, bins);
+    count_and_round(std::ssize(values), source, CastCounter<Decisive::exact>{limits}, LeaveAsItIs{}, bins);
   };
   add_counters(count_now(cast_counter_bins, queue), counters);
 }

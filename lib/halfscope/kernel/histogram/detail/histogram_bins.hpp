@@ -83,17 +83,25 @@ inline void add_extremes(const Extremes& seen, HistogramCounts& counts) {
   counts.max_abs = counts.max_abs > max_abs ? counts.max_abs : max_abs;
 }
 
-/// Calls `add(binade, significand, class)` for each FP32 subnormal; they share one exponent field, so that
-/// their true binade [e - lowest_binade] and the 24-bit significand that they have in it are worked out.
+/// The true binade [e - lowest_binade] of an FP32 subnormal, all of which share one exponent field, and the
+/// 24-bit significand that it has in it.
+struct NormalisedSubnormal {
+  std::uint32_t binade, significand;
+};
+HALFSCOPE_HD NormalisedSubnormal normalised_subnormal(std::uint32_t magnitude) {
+  const int zeros = leading_zeros(magnitude) - 32;  // 9 for the largest subnormals, 31 for the smallest
+  return {static_cast<std::uint32_t>(31 - zeros), magnitude << (zeros - 8)};
+}
+
+/// Calls `add(binade, significand, class)` for each FP32 subnormal.
 template <typename Add>
 void for_each_subnormal(const float* values, std::size_t count, const OrderedEdges& edges, Add&& add) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t magnitude = magnitude_bits(values[i]);
     if (magnitude == 0 || magnitude >= (1u << 23)) continue;
-    const int leading_zeros = __builtin_clz(magnitude);  // 9 for the largest subnormals, 31 for the smallest
-    const std::uint32_t significand = magnitude << (leading_zeros - 8);
-    const auto fraction = static_cast<std::int32_t>(significand & 0x7FFFFFu);
-    add(static_cast<std::size_t>(31 - leading_zeros), significand,
+    const NormalisedSubnormal number = normalised_subnormal(magnitude);
+    const auto fraction = static_cast<std::int32_t>(number.significand & 0x7FFFFFu);
+    add(std::size_t{number.binade}, number.significand,
         static_cast<std::uint32_t>(fraction_class(fraction, edges)));
   }
 }
