@@ -13,28 +13,12 @@ struct Apply {
   HALFSCOPE_HD void operator()(std::int64_t i) const { y[i] = elementary<function>(x[i]); }
 };
 
-template <Elementary function>
-void launch(std::span<const float> x, std::span<float> y) {
-  for_each(static_cast<std::int64_t>(x.size()), Apply<function>{on_device(x), on_device(y)}, "apply");
-}
-
 }  // namespace
 
 void apply(Elementary function, std::span<const float> x, std::span<float> y) {
-  switch (function) {
-    case Elementary::exp:
-      return launch<Elementary::exp>(x, y);
-    case Elementary::log:
-      return launch<Elementary::log>(x, y);
-    case Elementary::tanh:
-      return launch<Elementary::tanh>(x, y);
-    case Elementary::erf:
-      return launch<Elementary::erf>(x, y);
-    case Elementary::rsqrt:
-      return launch<Elementary::rsqrt>(x, y);
-    case Elementary::sigmoid:
-      return launch<Elementary::sigmoid>(x, y);
-  }
+  with_elementary(function, [&]<Elementary known>() {
+    for_each(std::ssize(x), Apply<known>{on_device(x), on_device(y)}, "apply");
+  });
 }
 
 }  // namespace halfscope::cuda

@@ -30,4 +30,23 @@ void elementary_isa<Isa::avx2>(Elementary, const float*, float*, std::size_t);
 template <>
 void elementary_isa<Isa::avx512>(Elementary, const float*, float*, std::size_t);
 
+/// body.operator()<function>(): a function that is known when the program runs, as a constant of the loops.
+template <typename Body>
+void with_elementary(Elementary function, const Body& body) {
+  switch (function) {
+    case Elementary::exp:
+      return body.template operator()<Elementary::exp>();
+    case Elementary::log:
+      return body.template operator()<Elementary::log>();
+    case Elementary::tanh:
+      return body.template operator()<Elementary::tanh>();
+    case Elementary::erf:
+      return body.template operator()<Elementary::erf>();
+    case Elementary::rsqrt:
+      return body.template operator()<Elementary::rsqrt>();
+    case Elementary::sigmoid:
+      return body.template operator()<Elementary::sigmoid>();
+  }
+}
+
 }  // namespace halfscope

@@ -1,7 +1,9 @@
 // Operations on columns of matrices on the device, one thread per number.
 #include <halfscope/kernel/detail/launch.cuh>
 
+#include "lib/nn/elementary.hpp"
 #include "lib/nn/strided_elementwise.hpp"
+#include "lib/nn/strided_elementwise_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -54,54 +56,24 @@ struct Copy {
   HALFSCOPE_HD void operator()(std::int64_t i) const { y.set(place_y(extents, i), x[place_x(extents, i)]); }
 };
 
-template <Combination combination>
-void launch(const ColumnExtents& extents, const ConstColumns& a, const ConstColumns& b, const Columns& y) {
-  for_each(count_of(extents),
-           Combine<combination>{extents, place_of(a), place_of(b), place_of(y), on_device(a.values),
-                                on_device(b.values), on_device(y.values)},
-           "combine");
-}
-
-template <Elementary function>
-void launch(const ColumnExtents& extents, const ConstColumns& x, const Columns& y) {
-  for_each(count_of(extents),
-           Apply<function>{extents, place_of(x), place_of(y), on_device(x.values), on_device(y.values)},
-           "apply");
-}
-
 }  // namespace
 
 void combine(Combination combination, const ColumnExtents& extents, const ConstColumns& a,
              const ConstColumns& b, const Columns& y) {
-  switch (combination) {
-    case Combination::sum:
-      return launch<Combination::sum>(extents, a, b, y);
-    case Combination::difference:
-      return launch<Combination::difference>(extents, a, b, y);
-    case Combination::product:
-      return launch<Combination::product>(extents, a, b, y);
-    case Combination::tanh_gradient:
-      return launch<Combination::tanh_gradient>(extents, a, b, y);
-    case Combination::sigmoid_gradient:
-      return launch<Combination::sigmoid_gradient>(extents, a, b, y);
-  }
+  with_combination(combination, [&]<Combination known>() {
+    for_each(count_of(extents),
+             Combine<known>{extents, place_of(a), place_of(b), place_of(y), on_device(a.values),
+                            on_device(b.values), on_device(y.values)},
+             "combine");
+  });
 }
 
 void apply(Elementary function, const ColumnExtents& extents, const ConstColumns& x, const Columns& y) {
-  switch (function) {
-    case Elementary::exp:
-      return launch<Elementary::exp>(extents, x, y);
-    case Elementary::log:
-      return launch<Elementary::log>(extents, x, y);
-    case Elementary::tanh:
-      return launch<Elementary::tanh>(extents, x, y);
-    case Elementary::erf:
-      return launch<Elementary::erf>(extents, x, y);
-    case Elementary::rsqrt:
-      return launch<Elementary::rsqrt>(extents, x, y);
-    case Elementary::sigmoid:
-      return launch<Elementary::sigmoid>(extents, x, y);
-  }
+  with_elementary(function, [&]<Elementary known>() {
+    for_each(count_of(extents),
+             Apply<known>{extents, place_of(x), place_of(y), on_device(x.values), on_device(y.values)},
+             "apply");
+  });
 }
 
 void copy_columns(const ColumnExtents& extents, const ConstColumns& x, const Columns& y) {

@@ -41,15 +41,6 @@ enum class Combination : std::uint8_t {
   sigmoid_gradient,  ///< a * (b * (1 - b)), likewise
 };
 
-template <Combination combination>
-[[nodiscard]] HALFSCOPE_HD float combined(float a, float b) {
-  if constexpr (combination == Combination::sum) return a + b;
-  if constexpr (combination == Combination::difference) return a - b;
-  if constexpr (combination == Combination::product) return a * b;
-  if constexpr (combination == Combination::tanh_gradient) return a * (1.0f - b * b);
-  if constexpr (combination == Combination::sigmoid_gradient) return a * (b * (1.0f - b));
-}
-
 /// y = a combined with b, number by number; y may be a or b, or columns beside them. Each of these throws
 /// InvalidArgument where an array is too small for its columns.
 void combine(Combination combination, const ColumnExtents& extents, const ConstColumns& a,

@@ -1,5 +1,6 @@
 // Rows of combinations, compiled once per instruction set.
 #include "lib/nn/strided_elementwise.hpp"
+#include "lib/nn/strided_elementwise_element.hpp"
 
 namespace halfscope {
 namespace {
@@ -20,18 +21,7 @@ HALFSCOPE_HD void loop(const Rows& rows, const float* a, const float* b, float* 
 template <Isa isa>
 void ColumnLoops<isa>::combine(Combination combination, const Rows& rows, const float* a, const float* b,
                                float* y) {
-  switch (combination) {
-    case Combination::sum:
-      return loop<Combination::sum>(rows, a, b, y);
-    case Combination::difference:
-      return loop<Combination::difference>(rows, a, b, y);
-    case Combination::product:
-      return loop<Combination::product>(rows, a, b, y);
-    case Combination::tanh_gradient:
-      return loop<Combination::tanh_gradient>(rows, a, b, y);
-    case Combination::sigmoid_gradient:
-      return loop<Combination::sigmoid_gradient>(rows, a, b, y);
-  }
+  with_combination(combination, [&]<Combination known>() { loop<known>(rows, a, b, y); });
 }
 
 template struct ColumnLoops<target_isa>;
