@@ -14,10 +14,9 @@ constexpr std::size_t block = std::size_t{1} << 20;
 static_assert(block % lanes == 0);
 
 void add_lane(const UpdateArrays& arrays, std::size_t i, double& applied, double& intended) {
-  const double moved = __builtin_fabs(double{arrays.updated[i]} - double{arrays.stored[i]});
-  const bool finite = moved <= 0x1p128;  // twice the largest float; false for NaN
-  applied += finite ? moved : 0.0;
-  intended += finite ? __builtin_fabs(double{arrays.update[i]}) : 0.0;
+  const UpdateOutcome outcome = update_outcome(arrays.stored[i], arrays.updated[i], arrays.update[i]);
+  applied += outcome.applied;
+  intended += outcome.intended;
 }
 
 void add_sums(const UpdateArrays& arrays, UpdateLanes& counters) {
@@ -43,12 +42,12 @@ void add_sums(const UpdateArrays& arrays, UpdateLanes& counters) {
 
 void add_counts(const float* stored, const float* updated, const float* update, std::size_t count,
                 UpdateLanes& counters) {
-  std::int32_t nonzero = 0, lost = 0;
+  std::uint32_t nonzero = 0, lost = 0;
 #pragma omp simd reduction(+ : nonzero, lost)
   for (std::size_t i = 0; i < count; ++i) {
-    const std::int32_t moves = update[i] != 0 ? 1 : 0;
-    nonzero += moves;
-    lost += updated[i] == stored[i] ? moves : 0;
+    const UpdateOutcome outcome = update_outcome(stored[i], updated[i], update[i]);
+    nonzero += outcome.nonzero;
+    lost += outcome.lost;
   }
   counters.nonzero += nonzero;
   counters.lost += lost;

@@ -1,6 +1,8 @@
 // The arithmetic of one weight's update, for the loops on the CPU and on the device.
 #pragma once
 
+#include <cmath>
+
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 
@@ -24,20 +26,19 @@ HALFSCOPE_HD float updated_weight(float stored, float update, int mantissa_bits)
   return mantissa_bits > 21 ? stored + update : add_to_odd(stored, update);
 }
 
-/// What one update did.
+/// What one update did: see UpdateLanes. No branch depends on the numbers, so that loops over it vectorise.
 struct UpdateOutcome {
   std::uint32_t nonzero, lost;
   double applied, intended;
 };
 
 HALFSCOPE_HD UpdateOutcome update_outcome(float stored, float updated, float update) {
-  const double difference = double{updated} - double{stored};
-  const double applied = difference < 0 ? -difference : difference;
-  const double intended = double{update} < 0 ? -double{update} : double{update};
+  const double applied = std::fabs(double{updated} - double{stored});
   const bool nonzero = update != 0;  // a NaN too
-  const bool finite = applied <= 0x1.fffffffffffffp1023;
-  return {nonzero ? 1u : 0u, nonzero && updated == stored ? 1u : 0u, nonzero && finite ? applied : 0.0,
-          nonzero && finite ? intended : 0.0};
+  const bool lost = nonzero & (updated == stored);
+  const bool counts = nonzero & (applied <= 0x1.fffffffffffffp1023);  // finite; false for NaN
+  return {nonzero ? 1u : 0u, lost ? 1u : 0u, counts ? applied : 0.0,
+          counts ? std::fabs(double{update}) : 0.0};
 }
 
 }  // namespace halfscope
