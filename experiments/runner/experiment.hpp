@@ -105,10 +105,10 @@ enum class QuickSet : std::uint8_t { included, left_out };
 
 struct Experiment {
   std::string name;
-  std::string summary;
-  std::string paper;  ///< what "Mixed Precision Training" reports, and where
+  std::string summary{};
+  std::string paper{};  ///< what "Mixed Precision Training" reports, and where
   ReportedMetric metric{};
-  Settings settings;         ///< of every arm
+  Settings settings{};       ///< of every arm
   Settings full_settings{};  ///< what differs at full size, over the arms' own
   std::string varied;        ///< the key that the arms differ in; it cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.

@@ -10,11 +10,11 @@ namespace halfscope {
 
 /// The options of `halfscope run`.
 struct RunRequest {
-  std::vector<std::string> arms;  ///< empty: all
-  std::int64_t seeds = 0;         ///< 0: the default, three, or one with `quick`
+  std::vector<std::string> arms{};  ///< empty: all
+  std::int64_t seeds = 0;           ///< 0: the default, three, or one with `quick`
   std::filesystem::path out = "results";
-  Settings settings;             ///< --set, in order
-  std::filesystem::path config;  ///< empty, a config.json of an earlier run, or TOML
+  Settings settings{};             ///< --set, in order
+  std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
   RunSize size = RunSize::small;
   bool quick = false;
   bool resume = false;

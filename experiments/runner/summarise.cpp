@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -14,11 +15,6 @@
 
 namespace halfscope {
 namespace {
-
-/// 0.975 quantile of Student's t for 1 to 30 degrees of freedom.
-constexpr double student_quantile[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                       2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                       2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
 
 double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -130,10 +126,10 @@ double confidence_95(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  const std::size_t freedom = values.size() - 1;
-  const double quantile = freedom <= std::size(student_quantile) ? student_quantile[freedom - 1] : 1.96;
   const auto count = static_cast<double>(values.size());
-  return quantile * std::sqrt(squares / static_cast<double>(freedom) / count);
+  const double freedom = count - 1;
+  const double quantile = boost::math::quantile(boost::math::students_t(freedom), 0.975);
+  return quantile * std::sqrt(squares / freedom / count);
 }
 
 const ArmSummary* ExperimentSummary::find(std::string_view name) const {

@@ -75,7 +75,7 @@ class Results(WithFolder):
         self.assertIsNone(arms["fp16_pure"]["mean"])
         fp32 = arms["fp32"]
         self.assertAlmostEqual(fp32["mean"], sum(fp32["values"]) / 2)
-        half_width = 12.706 * abs(fp32["values"][0] - fp32["values"][1]) / 2
+        half_width = 12.7062047361747 * abs(fp32["values"][0] - fp32["values"][1]) / 2
         self.assertAlmostEqual(fp32["high"] - fp32["mean"], half_width, places=6)
         text = self.run_ok("report", self.folder / "out")
         self.assertIn("verdict:", text)

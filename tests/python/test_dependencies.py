@@ -16,6 +16,7 @@ PACKAGES = {
     "nlohmann_json": "nlohmann-json3-dev",
     "ZLIB": "zlib1g-dev",
     "OpenMP": r"g\+\+",
+    "Boost": "libboost-dev",
     "CLI11": "libcli11-dev",
     "Eigen3": "libeigen3-dev",
     "Catch2": "catch2",

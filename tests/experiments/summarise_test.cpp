@@ -1,0 +1,194 @@
+// Summaries of an experiment: intervals against published tables, means over seeds, divergence, malformed
+// runs.
+#include "experiments/runner/summarise.hpp"
+
+#include <cmath>
+
+#include "tests/experiments/synthetic_runs.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+Experiment two_arms() {
+  return {.name = "tiny", .varied = "policy", .arms = {{"one", "", {}}, {"two", "", {}}}};
+}
+
+/// The summary of arm "one", the only one in `folder`.
+ArmSummary only_arm(const TemporaryFolder& folder, const Experiment& experiment = two_arms()) {
+  const ExperimentSummary summary = summarise(experiment, folder.path());
+  REQUIRE(summary.arms.size() == 1);
+  CHECK(summary.arms[0].arm == "one");
+  return summary.arms[0];
+}
+
+/// `count` values whose mean has a standard error of 1.
+std::vector<double> of_unit_error(std::size_t count) {
+  std::vector<double> values(count, 0);
+  values[0] = static_cast<double>(count);
+  return values;
+}
+
+TEST_CASE("95 % intervals are those of the published t table", "[summarise]") {
+  // 0.975 quantiles of Student's t for 1 to 30 degrees of freedom, as statistics textbooks print them.
+  constexpr double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                              2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                              2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  constexpr double half_a_digit = 0.00051;
+  for (std::size_t freedom = 1; freedom <= std::size(table); ++freedom) {
+    INFO(freedom << " degrees of freedom");
+    CHECK(std::fabs(confidence_95(of_unit_error(freedom + 1)) - table[freedom - 1]) < half_a_digit);
+  }
+  for (const auto& [freedom, quantile] : {std::pair{40, 2.021}, {60, 2.000}, {120, 1.980}}) {
+    INFO(freedom << " degrees of freedom");
+    CHECK(std::fabs(confidence_95(of_unit_error(static_cast<std::size_t>(freedom) + 1)) - quantile) <
+          half_a_digit);
+  }
+  // With one degree of freedom t is Cauchy's distribution, with two it has a closed form.
+  CHECK(confidence_95(of_unit_error(2)) == Approx(std::tan(0.475 * std::acos(-1.0))).epsilon(1e-12));
+  CHECK(confidence_95(of_unit_error(3)) == Approx(0.95 * std::sqrt(2 / (1 - 0.95 * 0.95))).epsilon(1e-12));
+}
+
+TEST_CASE("an interval is as wide as its values scatter", "[summarise]") {
+  // Standard deviation sqrt(5/3), t = 3.18244630528.
+  CHECK(confidence_95({1, 2, 3, 4}) == Approx(3.18244630528 * std::sqrt(5.0 / 3.0) / 2));
+  CHECK(confidence_95({7, 7, 7}) == 0);
+}
+
+TEST_CASE("an arm has the mean and the interval of its seeds, in the order of the seeds", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder.path(), "one", 10, {{"metric", 70.0}});
+  put_run(folder.path(), "one", 2, {{"metric", 61.0}});
+  put_run(folder.path(), "one", 0, {{"metric", 64.0}});
+  const ArmSummary arm = only_arm(folder);
+  CHECK(arm.values == std::vector<std::optional<double>>{64.0, 61.0, 70.0});
+  CHECK(arm.mean == 65.0);
+  const double half_width = 4.302652729911 * std::sqrt(21.0 / 3.0);  // deviations -1, -4, 5
+  REQUIRE((arm.low && arm.high));
+  CHECK(*arm.low == Approx(65 - half_width));
+  CHECK(*arm.high == Approx(65 + half_width));
+  CHECK(arm.diverged == 0);
+  CHECK_FALSE(arm.diverged_step);
+}
+
+TEST_CASE("seeds that diverge count, but not into the mean", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder.path(), "one", 0, diverged_at(40));
+  put_run(folder.path(), "one", 1, {{"metric", 62.0}});
+  put_run(folder.path(), "one", 2, diverged_at(17));
+  const ArmSummary mixed = only_arm(folder);
+  CHECK(mixed.values == std::vector<std::optional<double>>{std::nullopt, 62.0, std::nullopt});
+  CHECK(mixed.mean == 62.0);
+  CHECK_FALSE(mixed.low);  // one value scatters by nothing that is known
+  CHECK_FALSE(mixed.high);
+  CHECK(mixed.diverged == 2);
+  CHECK(mixed.diverged_step == 17);
+
+  put_run(folder.path(), "one", 1, diverged_at(90));
+  const ArmSummary all = only_arm(folder);
+  CHECK(all.diverged == 3);
+  CHECK_FALSE(all.mean);
+}
+
+TEST_CASE("an arm is judged by the experiment's own metric", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder.path(), "one", 0, {{"train_loss", 0.25}});
+  put_run(folder.path(), "one", 1, {{"train_loss", nullptr}});  // a loss that was never finite
+  Experiment experiment = two_arms();
+  experiment.metric.key = "train_loss";
+  const ArmSummary arm = only_arm(folder, experiment);
+  CHECK(arm.mean == 0.25);
+  CHECK(arm.values == std::vector<std::optional<double>>{0.25, std::nullopt});
+  CHECK(arm.diverged == 0);
+}
+
+Json gradients(int nonzero, int flushed, int subnormal, int overflow) {
+  return {{"nonzero", nonzero}, {"flushed", flushed}, {"subnormal", subnormal}, {"overflow", overflow}};
+}
+
+TEST_CASE("the other columns are means, the latest, the median or the most", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder.path(), "one", 0,
+          {{"lost_updates", 0.5},
+           {"gradients", gradients(100, 40, 20, 1)},
+           {"skipped", 3},
+           {"last_skipped_step", 90},
+           {"final_scale", 1024.0},
+           {"first_at_final_scale", 7},
+           {"seconds_per_step", 0.4},
+           {"peak_device_bytes", nullptr},
+           {"overflows", Json::array()}});
+  put_run(folder.path(), "one", 1,
+          {{"lost_updates", 0.25},
+           {"gradients", gradients(10, 2, 0, 0)},
+           {"skipped", 0},
+           {"last_skipped_step", nullptr},
+           {"final_scale", 4096.0},
+           {"first_at_final_scale", 9},
+           {"seconds_per_step", 0.1},
+           {"peak_device_bytes", 700},
+           {"overflows", {"step 3: first"}}});
+  put_run(folder.path(), "one", 2,
+          {{"gradients", gradients(0, 0, 0, 0)},
+           {"last_skipped_step", 30},
+           {"seconds_per_step", 0.2},
+           {"peak_device_bytes", 600},
+           {"overflows", {"step 4: second"}}});
+  const ArmSummary arm = only_arm(folder);
+  CHECK(arm.lost_updates == 0.375);
+  REQUIRE(arm.flushed);
+  CHECK(*arm.flushed == Approx(0.3));  // of 40 % and 20 %, whatever their elements
+  CHECK(arm.subnormal == 0.1);
+  CHECK(arm.overflow == 0.005);
+  CHECK(arm.skipped == 1.5);
+  CHECK(arm.last_skipped == 90);
+  CHECK(arm.final_scale_log2 == 11);
+  CHECK(arm.first_at_final_scale == 8);
+  CHECK(arm.seconds_per_step == 0.2);
+  CHECK(arm.peak_device_bytes == 700);
+  CHECK(arm.overflows == std::vector<std::string>{"step 3: first"});
+}
+
+TEST_CASE("what no run says stays empty", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder.path(), "one", 0);
+  const ArmSummary arm = only_arm(folder);
+  CHECK(arm.mean == 50.0);
+  for (const auto& column : {arm.low, arm.high, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
+                             arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes}) {
+    CHECK_FALSE(column);
+  }
+  CHECK(arm.overflows.empty());
+}
+
+TEST_CASE("arms come in the experiment's order, those without a finished run not at all", "[summarise]") {
+  const TemporaryFolder folder;
+  CHECK(summarise(two_arms(), folder.path()).arms.empty());
+  put_run(folder.path(), "two", 0);
+  put_text(folder / "one/seed0/status", "RUNNING\n");
+  put_run(folder.path(), "stranger", 0);
+  CHECK(summarise(two_arms(), folder.path()).find("one") == nullptr);
+  put_run(folder.path(), "one", 0);
+  const ExperimentSummary summary = summarise(two_arms(), folder.path());
+  REQUIRE(summary.arms.size() == 2);
+  CHECK(summary.arms[0].arm == "one");
+  CHECK(summary.find("two") == &summary.arms[1]);
+  CHECK(summary.find("stranger") == nullptr);
+}
+
+TEST_CASE("a summary that is none is refused with its file", "[summarise]") {
+  const auto refusal = [](const std::string& text) {
+    const TemporaryFolder folder;
+    put_text(folder / "one/seed0/summary.json", text);
+    return message_of<InvalidArgument>([&] { (void)summarise(two_arms(), folder.path()); });
+  };
+  check_says(refusal("{"), {"one/seed0/summary.json"});
+  check_says(refusal(R"({"format_version":2,"seed":0})"), {"summary.json", "format 2", "format 1"});
+  check_says(refusal(R"({"format_version":1,"seed":0,"diverged":false,"metric":1})"),
+             {"summary.json", "lacks the key 'train_loss'"});
+}
+
+}  // namespace
+}  // namespace halfscope
