@@ -2,8 +2,10 @@
 include(Packages)
 
 set(halfscope_fmt fmt::fmt)
+set(halfscope_utf8proc utf8proc)
 if(HALFSCOPE_STATIC)
   set(ZLIB_USE_STATIC_LIBS ON)
+  set(halfscope_utf8proc libutf8proc.a)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
     OUTPUT_VARIABLE halfscope_gomp OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(OpenMP_gomp_LIBRARY "${halfscope_gomp}" CACHE FILEPATH "OpenMP's library")
@@ -30,6 +32,7 @@ if(HALFSCOPE_PROGRAM)
   halfscope_find(Boost libboost-dev 1.70 CONFIG)
   halfscope_find(CLI11 libcli11-dev 2)
   halfscope_find(Eigen3 libeigen3-dev 3.3 NO_MODULE)
+  halfscope_find_library(HALFSCOPE_UTF8PROC ${halfscope_utf8proc} libutf8proc-dev)
 endif()
 
 if(HALFSCOPE_CUDA STREQUAL "AUTO")

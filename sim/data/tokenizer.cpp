@@ -2,26 +2,51 @@
 #include "sim/data/tokenizer.hpp"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include <halfscope/core/error.hpp>
-
-#include "sim/data/utf8.hpp"
 
 namespace halfscope {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view punctuation = ".,;:?!";
-constexpr char32_t right_quotation_mark = 0x2019;  // the apostrophe of typeset texts
+constexpr utf8proc_int32_t right_quotation_mark = 0x2019;  // the apostrophe of typeset texts
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 bool is_ascii_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/// Letters, and the marks that combine with them.
+bool is_letter(utf8proc_int32_t value) {
+  const utf8proc_category_t category = utf8proc_category(value);
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME;
+}
+
+/// One code point and its length in bytes; a length below 1 says that the bytes are not UTF-8.
+struct CodePoint {
+  utf8proc_int32_t value = 0;
+  utf8proc_ssize_t bytes = 0;
+};
+
+CodePoint first_code_point(std::string_view text) {
+  CodePoint point;
+  point.bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                 static_cast<utf8proc_ssize_t>(text.size()), &point.value);
+  return point;
+}
+
+void append_utf8(std::string& text, utf8proc_int32_t value) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const utf8proc_ssize_t count = utf8proc_encode_char(value, bytes.data());
+  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
 }
 
 /// Length of a verse label at the start of `line`, "1Sam2:3 " say, or 0.
@@ -49,7 +74,7 @@ class Tokeniser {
     for (line.remove_prefix(label_length(line)); !line.empty();) {
       const CodePoint point = checked(line);
       add(point.value);
-      line.remove_prefix(point.bytes);
+      line.remove_prefix(static_cast<std::size_t>(point.bytes));
     }
     end_word();
     if (tokens_.size() > before) tokens_.emplace_back(end_of_line_token);
@@ -63,8 +88,8 @@ class Tokeniser {
       throw InvalidArgument(
           fmt::format("{}: line {} holds a NUL byte: this is no text; give a UTF-8 text", source_, line_));
     }
-    const CodePoint point = decode_utf8(line);
-    if (point.bytes == 0) {
+    const CodePoint point = first_code_point(line);
+    if (point.bytes < 1) {
       throw InvalidArgument(
           fmt::format("{}: line {} holds the byte 0x{:02x}, which is not UTF-8 there; convert "
                       "the text to UTF-8",
@@ -73,10 +98,10 @@ class Tokeniser {
     return point;
   }
 
-  void add(char32_t value) {
+  void add(utf8proc_int32_t value) {
     if (is_letter(value)) {
-      append_utf8(word_, lower_case(value));
-    } else if (value == U'\'' || value == right_quotation_mark) {
+      append_utf8(word_, utf8proc_tolower(value));
+    } else if (value == '\'' || value == right_quotation_mark) {
       word_ += '\'';
     } else {
       end_word();

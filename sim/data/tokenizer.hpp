@@ -12,10 +12,9 @@ namespace halfscope {
 inline constexpr std::string_view end_of_line_token = "<eos>";
 
 /// The tokens of a UTF-8 text, line by line: words, each of . , ; : ? ! by itself, and `end_of_line_token`
-/// after every line that has any. A word is a run of letters and apostrophes, in lower case; letters are a to
-/// z and whatever lies beyond ASCII but for its punctuation and spaces. A verse label ("Ge1:1 ") at a line's
-/// start is left out. Throws InvalidArgument, naming `source` and the line, for NUL bytes and for what is not
-/// UTF-8.
+/// after every line that has any. A word is a run of apostrophes and of Unicode's letters, with the marks
+/// that combine with them, in lower case. A verse label ("Ge1:1 ") at a line's start is left out. Throws
+/// InvalidArgument, naming `source` and the line, for NUL bytes and for what is not UTF-8.
 [[nodiscard]] std::vector<std::string> tokenise(std::string_view text, const std::string& source);
 
 /// False for punctuation and the end of a line.

@@ -1,7 +1,8 @@
 // Words of a text: tokens, lower case beyond ASCII, vocabularies, and texts that are none.
 #include "sim/data/tokenizer.hpp"
 
-#include "sim/data/utf8.hpp"
+#include <fmt/format.h>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -25,19 +26,60 @@ TEST_CASE("letters beyond ASCII belong to words, in lower case", "[words]") {
   CHECK(tokenise("Русский ΑΒΓ Łódź Ÿ ŽENA", "t") == Words{"русский", "αβγ", "łódź", "ÿ", "žena", "<eos>"});
   CHECK(tokenise("l’été “oui” — non…", "t") == Words{"l'été", "oui", "non", "<eos>"});
   CHECK(tokenise("太初 有道。", "t") == Words{"太初", "有道", "<eos>"});
+  CHECK(tokenise("e\u0301te\u0301 ΆΛΦΑ", "t") == Words{"e\u0301te\u0301", "άλφα", "<eos>"});
 }
 
-TEST_CASE("UTF-8 is decoded and encoded, and nothing else is taken for it", "[words]") {
-  for (const char32_t value : {0x41u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
-    std::string text;
-    append_utf8(text, value);
-    const CodePoint point = decode_utf8(text + "x");
-    CHECK(point.value == value);
-    CHECK(point.bytes == text.size());
-  }
-  for (const char* wrong : {"\x80", "\xC3", "\xC3(", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80",
-                            "\xF4\x90\x80\x80", "\xFF", "\xF8\x88\x80\x80\x80"}) {
-    CHECK(decode_utf8(wrong).bytes == 0);
+TEST_CASE("digits, marks and symbols beyond ASCII separate words, as those of ASCII do", "[words]") {
+  CHECK(tokenise("a،b！c٣d→e²f×g", "t") == Words{"a", "b", "c", "d", "e", "f", "g", "<eos>"});
+  CHECK(tokenise("٣ ② → ×", "t").empty());
+}
+
+TEST_CASE("letters of one to four bytes are kept", "[words]") {
+  const Words words{"z", "\u00AA", "\u07EA", "\u0800", "\uFFDC", "\U00010000", "\U0002FA1D"};
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  Words expected = words;
+  expected.emplace_back("<eos>");
+  CHECK(tokenise(text, "t") == expected);
+  // The last code point of each length, none of them a letter, separates.
+  CHECK(tokenise("a\x7F"
+                 "b\u07FFc\uFFFFd\U0010FFFFe",
+                 "t") == Words{"a", "b", "c", "d", "e", "<eos>"});
+}
+
+TEST_CASE("bytes that are not UTF-8 are refused with their line and the first of them", "[words]") {
+  for (const std::string wrong : {
+           "\x80",
+           "\xBF",
+           "\xC3(",
+           "\xE2\x80(",
+           "\xF0\x9F\x98(",  // continuations too many and too few
+           "\xC0\x80",
+           "\xC1\xBF",
+           "\xE0\x80\x80",
+           "\xE0\x9F\xBF",
+           "\xF0\x80\x80\x80",
+           "\xF0\x8F\xBF\xBF",  // overlong
+           "\xED\xA0\x80",
+           "\xED\xBF\xBF",  // surrogates
+           "\xF4\x90\x80\x80",
+           "\xF5\x80\x80\x80",  // above U+10FFFF
+           "\xF8\x88\x80\x80\x80",
+           "\xFE",
+           "\xFF",  // no lead byte of RFC 3629
+           "\xC3",
+           "\xE2",
+           "\xE2\x80",
+           "\xF0\x9F",
+           "\xF0\x9F\x98",  // cut off
+       }) {
+    const std::string byte = fmt::format("0x{:02x}", static_cast<unsigned char>(wrong[0]));
+    for (const char* rest : {"", "\n", "\nc\n", " c\n"}) {
+      const std::string text = "a\nb " + wrong + rest;
+      INFO(text);
+      check_says(message_of<InvalidArgument>([&] { (void)tokenise(text, "some.txt"); }),
+                 {"some.txt: line 2 ", byte, "not UTF-8"});
+    }
   }
 }
 
