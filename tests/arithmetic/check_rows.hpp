@@ -7,6 +7,7 @@
 #include <halfscope/core/parallel.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 
@@ -14,11 +15,10 @@ namespace halfscope {
 template <typename IsRight>
 void check_rows(const std::string& what, std::int64_t rows, IsRight is_right) {
   std::atomic<std::int64_t> wrong = -1;
-  set_thread_count(2);
+  const Threads threads(2);
   parallel_for(rows, [&](std::int64_t row) {
     if (wrong < 0 && !is_right(row)) wrong = row;
   });
-  set_thread_count(1);
   INFO(what << " is wrong in row " << wrong);
   CHECK(wrong < 0);
 }

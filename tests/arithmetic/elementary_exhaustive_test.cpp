@@ -10,6 +10,7 @@
 
 #include "tests/arithmetic/elementary_oracle.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -41,7 +42,7 @@ template <Elementary function>
 Findings look_at_all() {
   Findings all;
   std::mutex mutex;
-  set_thread_count(2);
+  const Threads threads(2);
   parallel_for(chunks, [&](std::int64_t c) {
     Chunk in, out, other;
     const auto first = static_cast<std::uint32_t>(c * std::int64_t{chunk});
@@ -56,7 +57,6 @@ Findings look_at_all() {
     const std::lock_guard lock(mutex);
     all = {std::max(all.ulps, found.ulps), all.falls + found.falls, all.differing + found.differing};
   });
-  set_thread_count(1);
   return all;
 }
 

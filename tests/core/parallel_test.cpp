@@ -6,21 +6,10 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
-
-/// Sets the thread count for the life of the object.
-class Threads {
- public:
-  explicit Threads(int count) : before_(thread_count()) { set_thread_count(count); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { set_thread_count(before_); }
-
- private:
-  int before_;
-};
 
 TEST_CASE("every index is visited once", "[parallel]") {
   for (const int threads : {1, 2, 7}) {

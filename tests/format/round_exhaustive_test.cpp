@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/restored.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -27,7 +28,7 @@ template <typename WrongAt>
 void check_all_floats(const std::string& what, WrongAt wrong_at) {
   std::mutex mutex;
   std::optional<float> wrong;
-  set_thread_count(2);
+  const Threads threads(2);
   parallel_for(chunks, [&](std::int64_t c) {
     alignas(64) Chunk in;
     const auto first = static_cast<std::uint32_t>(c * std::int64_t{chunk});
@@ -37,7 +38,6 @@ void check_all_floats(const std::string& what, WrongAt wrong_at) {
     const std::lock_guard lock(mutex);
     wrong = in[index];
   });
-  set_thread_count(1);
   INFO(what << " is wrong for " << (wrong ? describe(*wrong) : "nothing"));
   CHECK_FALSE(wrong);
 }

@@ -9,6 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -49,15 +50,6 @@ class FileInMemory : public TensorFile {
   std::vector<StoredTensor> tensors_;
   std::vector<std::vector<std::byte>> bytes_;  // of tensors_
   Damage damaged_;
-};
-
-/// Uses `threads` for the life of the object.
-class Threads {
- public:
-  explicit Threads(int threads) { set_thread_count(threads); }
-  ~Threads() { set_thread_count(1); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
 };
 
 std::vector<float> gradients(std::int64_t count, std::uint64_t seed) {

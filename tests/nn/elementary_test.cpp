@@ -6,6 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -27,7 +28,7 @@ std::vector<float> arguments(std::size_t count) {
 }
 
 TEST_CASE("arrays have the elementary functions of scalars", "[kernel][elementary]") {
-  set_thread_count(2);
+  const Threads threads(2);
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     for (std::size_t f = 0; f < std::size(scalar); ++f) {
@@ -43,7 +44,6 @@ TEST_CASE("arrays have the elementary functions of scalars", "[kernel][elementar
       }
     }
   }
-  set_thread_count(1);
 }
 
 TEST_CASE("elementary functions refuse sizes that differ", "[kernel][elementary]") {

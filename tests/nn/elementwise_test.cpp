@@ -9,6 +9,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -20,12 +21,11 @@ void on_every_isa(Check&& check) {
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2}) {
       const ForcedIsa forced(isa);
-      set_thread_count(threads);
+      const Threads several(threads);
       INFO(name_of(isa) << ", " << threads << " threads");
       check();
     }
   }
-  set_thread_count(1);
 }
 
 TEST_CASE("relu, its gradient, add and scale", "[elementwise]") {

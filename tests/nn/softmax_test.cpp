@@ -12,6 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -51,7 +52,7 @@ void compare(std::size_t rows, std::size_t classes, const AccumulateModel& model
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2}) {
       const ForcedIsa forced(isa);
-      set_thread_count(threads);
+      const Threads several(threads);
       INFO(rows << " rows of " << classes << ", " << to_string(model) << ", " << name_of(isa) << ", "
                 << threads << " threads");
       Softmax got{std::vector<float>(logits.size()), std::vector<float>(rows)};
@@ -60,7 +61,6 @@ void compare(std::size_t rows, std::size_t classes, const AccumulateModel& model
       CHECK(different(got.loss, expected.loss) == 0);
     }
   }
-  set_thread_count(1);
 }
 
 TEST_CASE("softmax equals its definition for every order of the sum", "[softmax]") {

@@ -8,6 +8,7 @@
 #include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -107,9 +108,7 @@ TEST_CASE("fp32_references come when they are due, change no number and do not d
     const StepRecord record = one.step();
     CHECK(record.fp32_reference.empty() == (step != 1 && step != 3 && step != 6));
     CHECK(record.loss == plain.step().loss);
-    set_thread_count(2);
-    const StepRecord threaded = two.step();
-    set_thread_count(1);
+    const StepRecord threaded = with_threads(2, [&] { return two.step(); });
     REQUIRE(record.fp32_reference.size() == threaded.fp32_reference.size());
     for (std::size_t i = 0; i < record.fp32_reference.size(); ++i) {
       CHECK(record.fp32_reference[i].tensor == threaded.fp32_reference[i].tensor);

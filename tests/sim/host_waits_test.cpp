@@ -8,6 +8,7 @@
 #include "tests/sim/few_words.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/device_parity.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -88,11 +89,11 @@ TEST_CASE("steps are launched as one graph each, and cut where the host asks", "
   config.device = "cuda";
   config.batch = 6;
   CHECK(Trainer(config, images).graph() == nullptr);
-  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "on", 1) == 0);
+  std::optional<EnvironmentVariable> graphs(std::in_place, "HALFSCOPE_CUDA_GRAPH", "on");
   Trainer trainer(config, images);
   config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
   Trainer asking(config, images);
-  REQUIRE(unsetenv("HALFSCOPE_CUDA_GRAPH") == 0);
+  graphs.reset();  // read when a trainer is made
   constexpr int steps = 8, unrecorded = 2;
   for (int i = 0; i < steps; ++i) {
     (void)trainer.step();

@@ -6,22 +6,11 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
 namespace {
-
-/// A PATH on which no program is, as long as it lives.
-class NoPrograms {
- public:
-  NoPrograms() : path_(std::getenv("PATH")) { ::setenv("PATH", "/nonexistent", 1); }
-  ~NoPrograms() { ::setenv("PATH", path_.c_str(), 1); }
-  NoPrograms(const NoPrograms&) = delete;
-  NoPrograms& operator=(const NoPrograms&) = delete;
-
- private:
-  std::string path_;
-};
 
 /// "a b c ... a b c": words in alphabetical order, all in one line but for the last end of line.
 std::string letters(std::size_t count) {
@@ -89,7 +78,7 @@ TEST_CASE("a text that cannot serve is refused in one line", "[text]") {
   check_says(refusal({.data = small, .vocabulary = 1, .sequence_length = 1}),
              {"vocabulary = 1", "2 or more"});
   check_says(refusal({.data = small, .sequence_length = 0}), {"sequence_length = 0", "1 or more"});
-  const NoPrograms nowhere;
+  const EnvironmentVariable no_programs("PATH", "/nonexistent");
   check_says(refusal({}), {"bible-kjv-text", "--data FILE"});
 }
 

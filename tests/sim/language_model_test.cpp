@@ -11,6 +11,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
@@ -66,9 +67,7 @@ TEST_CASE("a language model's bits do not depend on the threads", "[language]") 
     config.hidden_size = config.embedding_size = 96;
     config.batch = 48;
     const double one = trained(config, *dataset).loss;
-    set_thread_count(2);
-    const double two = trained(config, *dataset).loss;
-    set_thread_count(1);
+    const double two = with_threads(2, [&] { return trained(config, *dataset).loss; });
     CHECK(one == two);
     config.dropout = 0;
     CHECK(trained(config, *dataset).loss != one);

@@ -7,6 +7,7 @@
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/planted_dataset.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -43,16 +44,15 @@ TEST_CASE("a residual network trains alike on the CPU and on the device", "[pari
 }
 
 TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
-  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "on", 1) == 0);
+  const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
   TrainConfig config = watched({.policy = "fp16_mixed"});
   config.clip_norm = 0.1;
   check_parity(config, SmallDataset{});
   config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
   check_parity(config, SmallDataset{});
-  REQUIRE(setenv("HALFSCOPE_CUDA_GRAPH", "yes", 1) == 0);
+  const EnvironmentVariable neither("HALFSCOPE_CUDA_GRAPH", "yes");
   check_says(message_of<InvalidArgument>([&] { Trainer(config, SmallDataset{}); }),
              {"HALFSCOPE_CUDA_GRAPH", "'yes'", "on or off"});
-  REQUIRE(unsetenv("HALFSCOPE_CUDA_GRAPH") == 0);
 }
 
 TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda]") {

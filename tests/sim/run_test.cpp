@@ -11,6 +11,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
@@ -52,9 +53,8 @@ TEST_CASE("the same config gives the same bytes, for any thread count and instru
   const TemporaryFolder temporary;
   const Records expected = run_in(temporary.path() / "one", small_config());
   CHECK(run_in(temporary.path() / "again", small_config()) == expected);
-  set_thread_count(2);
-  const Records two_threads = run_in(temporary.path() / "two", small_config());
-  set_thread_count(1);
+  const Records two_threads =
+      with_threads(2, [&] { return run_in(temporary.path() / "two", small_config()); });
   CHECK(two_threads == expected);
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
@@ -76,9 +76,8 @@ TEST_CASE("every order of products trains, and gives the same bytes for any thre
     config.accumulate = accumulate;
     config.steps = 10;
     const Records one_thread = run_in(temporary.path() / accumulate / "one", config);
-    set_thread_count(2);
-    const Records two_threads = run_in(temporary.path() / accumulate / "two", config);
-    set_thread_count(1);
+    const Records two_threads =
+        with_threads(2, [&] { return run_in(temporary.path() / accumulate / "two", config); });
     CHECK(two_threads == one_thread);
     CHECK(one_thread != previous);
     previous = one_thread;

@@ -9,6 +9,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
@@ -43,14 +44,14 @@ TEST_CASE("under every scaler a resumed run has the bytes of an unbroken one, fo
     const RunFolder whole(temporary.path() / "whole", {"experiment", std::string(entry.name), 0});
     run_training(config, dataset, whole, [](const RunProgress&) {});
     const RunFolder broken(temporary.path() / "broken", {"experiment", std::string(entry.name), 0});
-    set_thread_count(2);
-    CHECK_THROWS_AS(run_training(config, dataset, broken,
-                                 [](const RunProgress& progress) {
-                                   if (progress.record.step == 15) throw Killed();
-                                 }),
-                    Killed);
-    run_training(config, dataset, broken, [](const RunProgress&) {});
-    set_thread_count(1);
+    with_threads(2, [&] {
+      CHECK_THROWS_AS(run_training(config, dataset, broken,
+                                   [](const RunProgress& progress) {
+                                     if (progress.record.step == 15) throw Killed();
+                                   }),
+                      Killed);
+      run_training(config, dataset, broken, [](const RunProgress&) {});
+    });
     CHECK(metrics_of(broken) == metrics_of(whole));
   }
 }

@@ -11,6 +11,7 @@
 #include "tests/sim/idx_files.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
@@ -176,9 +177,8 @@ TEST_CASE("a scene depends on its split and index alone", "[scenes]") {
   const auto data = open_dataset("detection_scenes", {.data = folder.path()});
   const std::array<std::int64_t, 3> some{7, 2999, 7};
   const Batch batch = data->batch(Split::train, some);
-  set_thread_count(2);
-  const Batch again = data->batch(Split::train, std::array<std::int64_t, 1>{2999});
-  set_thread_count(1);
+  const Batch again =
+      with_threads(2, [&] { return data->batch(Split::train, std::array<std::int64_t, 1>{2999}); });
   const std::size_t image = 64 * 64;
   const float* pixels = batch.inputs.data();
   CHECK(std::equal(pixels, pixels + image, pixels + 2 * image));

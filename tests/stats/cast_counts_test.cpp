@@ -11,6 +11,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -56,10 +57,9 @@ TEST_CASE("counted rounding rounds as round does and counts every element", "[tr
     histogram.add(before);
     for (const int run : {0, 1, 2, 3, 4, 5}) {
       const CastDetail detail = run < 3 ? CastDetail::counters : CastDetail::histogram;
-      set_thread_count(1 + run % 3);
       std::vector<float> values = before;
-      const CastCounts found = round_and_count(values, q, detail, stream);
-      set_thread_count(1);
+      const CastCounts found =
+          with_threads(1 + run % 3, [&] { return round_and_count(values, q, detail, stream); });
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (!(values[i] == expected[i] || (std::isnan(values[i]) && std::isnan(expected[i])))) FAIL(i);
       }

@@ -6,21 +6,10 @@
 
 #include "tests/support/device_parity.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
-
-/// For the life of the object.
-class Threads {
- public:
-  explicit Threads(int count) : before_(thread_count()) { set_thread_count(count); }
-  ~Threads() { set_thread_count(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 struct Step {
   std::vector<float> before, after, update;

@@ -13,6 +13,7 @@
 #include "tests/support/matrix_products.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -161,9 +162,9 @@ TEST_CASE("gemm gives the same bits with one and two threads", "[gemm][threads]"
     const AccumulateModel model = parse_accumulate_model(name);
     std::vector<float> one(500 * 40), two(500 * 40);
     gemm({operands.a.data(), rows.values(), columns.values()}, {operands.b.data(), 300, 40}, one, model);
-    set_thread_count(2);
-    gemm({operands.a.data(), rows.values(), columns.values()}, {operands.b.data(), 300, 40}, two, model);
-    set_thread_count(1);
+    with_threads(2, [&] {
+      gemm({operands.a.data(), rows.values(), columns.values()}, {operands.b.data(), 300, 40}, two, model);
+    });
     CHECK(one == two);
   }
 }

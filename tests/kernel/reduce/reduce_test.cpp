@@ -9,6 +9,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -83,9 +84,8 @@ TEST_CASE("column_sums gives the same bits with two threads", "[reduce][threads]
     const AccumulateModel model = parse_accumulate_model(entry.name);
     std::vector<float> one(40), two(40);
     const ReductionCounters once = counted_column_sums(terms_of(problem, Term::value), model, one);
-    set_thread_count(2);
-    const ReductionCounters twice = counted_column_sums(terms_of(problem, Term::value), model, two);
-    set_thread_count(1);
+    const ReductionCounters twice =
+        with_threads(2, [&] { return counted_column_sums(terms_of(problem, Term::value), model, two); });
     CHECK(one == two);
     CHECK(once == twice);
   }
