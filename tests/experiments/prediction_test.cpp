@@ -1,0 +1,121 @@
+// Predicted beside counted underflow, from records made by hand: which steps, seeds, casts and arms count.
+#include "experiments/runner/prediction.hpp"
+
+#include "tests/experiments/synthetic_runs.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+Experiment experiment() {
+  return {.name = "tiny",
+          .varied = "loss_scale",
+          .predicts_from = "fp32",
+          .arms = {{"fp32", "", {}}, {"s1", "", {}}, {"s32", "", {}}}};
+}
+
+/// A line of histograms.jsonl: 8 elements in [2^-30, 2^-29), 4 in [2^-25, 2^-24) of which 3 are 2^-25, 2 in
+/// [2^-24, 2^-23), 6 zeros; `times` as many. FP16 flushes 11 of the 20 at scale 1, and 1 at scale 2^5.
+std::string histogram(int step, const std::string& tensor, const std::string& role, int times = 1) {
+  const auto list = [&](std::vector<int> counts) {
+    for (int& count : counts) count *= times;
+    return Json(counts);
+  };
+  return Json{{"step", step},
+              {"tensor", tensor},
+              {"role", role},
+              {"scale", 1.0},
+              {"first_exponent", -30},
+              {"counts", list({8, 0, 0, 0, 0, 4, 2})},
+              {"pow2", list({1, 0, 0, 0, 0, 3, 0})},
+              {"top", list({0, 0, 0, 0, 0, 0, 0})},
+              {"subnormal_carry", list({0, 0, 0, 0, 0, 0, 0})},
+              {"zeros", 6 * times},
+              {"negative_zeros", 0},
+              {"infinities", 0},
+              {"nans", 0}}
+             .dump() +
+         "\n";
+}
+
+Json counters(const std::string& tensor, const std::string& role, double scale, int flushed,
+              int elements = 20) {
+  return {{"tensor", tensor}, {"role", role}, {"scale", scale}, {"elements", elements}, {"flushed", flushed}};
+}
+
+std::string step_line(int step, const std::vector<Json>& tensors) {
+  return Json{{"step", step}, {"tensors", tensors}}.dump() + "\n";
+}
+
+constexpr const char* activation = "activation_gradient";
+constexpr const char* weight = "weight_gradient";
+
+TEST_CASE("a prediction is the baseline's first histogram at the arm's scale", "[prediction]") {
+  const TemporaryFolder folder;
+  put_text(folder / "fp32/seed0/histograms.jsonl", histogram(1, "logits", activation) +
+                                                       histogram(1, "fc", weight) +
+                                                       histogram(2, "logits", activation, 9));
+  put_text(folder / "s1/seed0/metrics.jsonl",
+           step_line(1, {counters("logits", activation, 1, 10), counters("fc", weight, 1, 2)}) +
+               step_line(2, {counters("logits", activation, 1, 20)}));
+  put_text(folder / "s32/seed0/metrics.jsonl",
+           step_line(1, {counters("fc", weight, 32, 5), counters("unknown", weight, 32, 5)}));
+  const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].arm == "s1");
+  CHECK(found[0].tensor == "logits");
+  CHECK(found[0].role == activation);
+  CHECK(found[0].scale == 1);
+  CHECK(found[0].elements == 20);
+  CHECK(found[0].predicted == 11.0 / 20);
+  CHECK(found[0].counted == 10.0 / 20);
+  CHECK(found[1].tensor == "fc");
+  CHECK(found[1].counted == 2.0 / 20);
+  CHECK(found[2].arm == "s32");
+  CHECK(found[2].tensor == "fc");
+  CHECK(found[2].scale == 32);
+  CHECK(found[2].predicted == 1.0 / 20);
+  CHECK(found[2].counted == 5.0 / 20);
+}
+
+TEST_CASE("seeds and casts of one tensor are counted together, each with its own histogram", "[prediction]") {
+  const TemporaryFolder folder;
+  put_text(folder / "fp32/seed0/histograms.jsonl",
+           histogram(1, "x", activation) + histogram(1, "x", activation, 3));
+  put_text(folder / "fp32/seed1/histograms.jsonl", histogram(1, "x", activation, 2));
+  put_text(folder / "s1/seed0/metrics.jsonl",
+           step_line(1, {counters("x", activation, 1, 4), counters("x", activation, 1, 6, 60),
+                         counters("x", activation, 1, 60, 60)}));  // a third cast, which FP32 did not have
+  put_text(folder / "s1/seed1/metrics.jsonl", step_line(1, {counters("x", activation, 1, 9, 40)}));
+  put_text(folder / "s1/seed2/metrics.jsonl",
+           step_line(1, {counters("x", activation, 1, 20)}));  // not in FP32
+  const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].elements == 20 + 60 + 40);
+  CHECK(found[0].predicted == Approx((11.0 + 33 + 22) / 120));
+  CHECK(found[0].counted == Approx((4.0 + 6 + 9) / 120));
+}
+
+TEST_CASE("without records, or at a scale that is no power of two, nothing is predicted", "[prediction]") {
+  const TemporaryFolder folder;
+  CHECK(predict_underflow(experiment(), folder.path()).empty());
+  put_text(folder / "fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
+  put_text(folder / "s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 3, 4)}));
+  put_text(folder / "s32/seed0/metrics.jsonl", R"({"step":1,"loss":2})");
+  CHECK(predict_underflow(experiment(), folder.path()).empty());
+  put_text(folder / "s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 0, 4)}));
+  CHECK(predict_underflow(experiment(), folder.path()).empty());
+}
+
+TEST_CASE("a record that is no JSON is refused with its file", "[prediction]") {
+  const TemporaryFolder folder;
+  put_text(folder / "fp32/seed0/histograms.jsonl", "{");
+  put_text(folder / "s1/seed0/metrics.jsonl", "");
+  check_says(message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); }),
+             {"histograms.jsonl"});
+}
+
+}  // namespace
+}  // namespace halfscope

@@ -1,0 +1,56 @@
+// Settings from the command line, from TOML and from the config.json of a run, and texts that are none.
+#include "experiments/runner/settings.hpp"
+
+#include "experiments/runner/settings_file.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+TEST_CASE("an assignment is cut at its first equals sign", "[settings]") {
+  CHECK(parse_assignments({"steps=30", "data=a=b", "reduce="}) ==
+        Settings{{"steps", "30"}, {"data", "a=b"}, {"reduce", ""}});
+  for (const char* wrong : {"steps", "=30", ""}) {
+    check_says(message_of<InvalidArgument>([&] { (void)parse_assignments({wrong}); }),
+               {std::string("--set ") + wrong, "KEY=VALUE"});
+  }
+}
+
+TEST_CASE("a config.json gives its settings, and says which run it is of", "[settings]") {
+  const TemporaryFolder folder;
+  const SettingsFile file = read_settings_file(folder.put(
+      "config.json",
+      R"( {"format_version":1,"experiment":"e","arm":"a","seed":7,"policy":"fp32","steps":30,"learning_rate":1e-05})"));
+  CHECK(file.experiment == "e");
+  CHECK(file.arm == "a");
+  CHECK(file.seed == 7);
+  CHECK(file.settings == Settings{{"policy", "fp32"}, {"steps", "30"}, {"learning_rate", "1e-05"}});
+}
+
+TEST_CASE("TOML gives settings alone", "[settings]") {
+  const TemporaryFolder folder;
+  const SettingsFile file =
+      read_settings_file(folder.put("settings.toml", "# ours\nsteps = 12\npolicy = \"fp16_mixed\"\n"));
+  CHECK(file.settings == Settings{{"steps", "12"}, {"policy", "fp16_mixed"}});
+  CHECK_FALSE((file.experiment || file.arm || file.seed));
+  CHECK(read_settings_file(folder.put("empty.toml", "")).settings.empty());
+}
+
+TEST_CASE("a file of settings that is none is refused with its name", "[settings]") {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& text) {
+    return message_of<InvalidArgument>([&] { (void)read_settings_file(folder.put("file", text)); });
+  };
+  check_says(message_of<InvalidArgument>([&] { (void)read_settings_file(folder / "missing"); }), {"missing"});
+  check_says(refusal("{\"steps\":"), {"file", "JSON"});
+  check_says(refusal(R"({"format_version":3})"), {"file", "format 3"});
+  check_says(refusal(R"({"format_version":1,"steps":[1]})"), {"file", "'steps'", "neither"});
+  check_says(refusal(R"({"format_version":1,"seed":"x"})"), {"file"});
+  check_says(refusal("[section]\nsteps = 1\n"), {"file", "no section"});
+  check_says(refusal("steps = [1, 2]\n"), {"file", "one value"});
+}
+
+}  // namespace
+}  // namespace halfscope

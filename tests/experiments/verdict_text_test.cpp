@@ -1,0 +1,102 @@
+// Verdicts in words: an arm against its baseline in every comparison, diverged, missing, within a difference.
+#include "experiments/runner/verdict_text.hpp"
+
+#include "experiments/ablations/experiments.hpp"
+#include "tests/support/catch.hpp"
+
+namespace halfscope {
+namespace {
+
+ArmSummary arm(std::string name, std::optional<double> mean) {
+  return {.arm = std::move(name), .values = {mean}, .mean = mean};
+}
+
+ArmSummary diverged(std::string name, std::int64_t seeds, std::int64_t all, std::optional<double> mean = {}) {
+  ArmSummary summary = arm(std::move(name), mean);
+  summary.values.resize(static_cast<std::size_t>(all));
+  summary.diverged = seeds;
+  summary.diverged_step = 17;
+  return summary;
+}
+
+const ReportedMetric accuracy{};
+const ReportedMetric ap50{.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3};
+const ReportedMetric perplexity{
+    .name = "perplexity", .unit = "", .comparison = Comparison::ratio, .lower_is_better = true, .digits = 1};
+
+/// "ours" against "theirs".
+std::string compared(const ReportedMetric& metric, std::vector<ArmSummary> arms) {
+  return against_baseline({.metric = metric, .arms = std::move(arms)}, "ours", "theirs");
+}
+
+TEST_CASE("a value has its metric's digits and unit", "[verdict]") {
+  CHECK(with_unit(accuracy, 63.3149) == "63.31 %");
+  CHECK(with_unit(ap50, 0.5251) == "0.525");
+  CHECK(with_unit(perplexity, 120.26) == "120.3");
+}
+
+TEST_CASE("an arm ends above, below or at a multiple of its baseline", "[verdict]") {
+  CHECK(compared(accuracy, {arm("ours", 44.4), arm("theirs", 65.8)}) ==
+        "ours ends 21.40 points below theirs (44.40 against 65.80 %)");
+  CHECK(compared(accuracy, {arm("ours", 66.0), arm("theirs", 65.75)}) ==
+        "ours ends 0.25 points above theirs (66.00 against 65.75 %)");
+  CHECK(compared(accuracy, {arm("ours", 66.0), arm("theirs", 66.0)}) ==
+        "ours ends 0.00 points above theirs (66.00 against 66.00 %)");
+  CHECK(compared(ap50, {arm("ours", 0.25), arm("theirs", 0.631)}) ==
+        "ours ends 0.381 below theirs (0.250 against 0.631)");
+  CHECK(compared(perplexity, {arm("ours", 229.0), arm("theirs", 100.0)}) ==
+        "ours ends at 2.290 times theirs (229.0 against 100.0)");
+}
+
+TEST_CASE("an arm without a baseline says its own value", "[verdict]") {
+  const std::string alone = "ours ends at 44.40 % (no theirs to compare with)";
+  CHECK(compared(accuracy, {arm("ours", 44.4)}) == alone);
+  CHECK(compared(accuracy, {arm("ours", 44.4), diverged("theirs", 1, 1)}) == alone);
+}
+
+TEST_CASE("an arm that diverged or was not run says so", "[verdict]") {
+  CHECK(compared(accuracy, {arm("theirs", 1)}) == "ours was not run");
+  CHECK(compared(accuracy, {diverged("ours", 1, 1), arm("theirs", 1)}) ==
+        "ours diverged in 1 of 1 seed (first at step 17)");
+  CHECK(compared(accuracy, {diverged("ours", 3, 3)}) == "ours diverged in 3 of 3 seeds (first at step 17)");
+  CHECK(compared(accuracy, {diverged("ours", 1, 3, 60.0), arm("theirs", 61.0)}) ==
+        "ours ends 1.00 points below theirs (60.00 against 61.00 %); ours diverged in 1 of 3 seeds (first at "
+        "step 17)");
+  CHECK(compared(accuracy, {diverged("ours", 2, 3, 60.0)}) ==
+        "ours ends at 60.00 % (no theirs to compare with); ours diverged in 2 of 3 seeds (first at step 17)");
+}
+
+TEST_CASE("arms are within a difference, its end included, or they are not", "[verdict]") {
+  const auto close = [](std::vector<ArmSummary> arms) {
+    return within({.metric = accuracy, .arms = std::move(arms)}, "ours", "theirs", 0.5);
+  };
+  CHECK(close({arm("ours", 60.5), arm("theirs", 60.0)}));
+  CHECK(close({arm("ours", 59.5), arm("theirs", 60.0)}));
+  CHECK_FALSE(close({arm("ours", 60.75), arm("theirs", 60.0)}));
+  CHECK_FALSE(close({arm("ours", 59.25), arm("theirs", 60.0)}));
+  CHECK_FALSE(close({diverged("ours", 1, 3, 60.0), arm("theirs", 60.0)}));
+  CHECK_FALSE(close({arm("ours", std::nullopt), arm("theirs", 60.0)}));
+  CHECK_FALSE(close({arm("ours", 60.0), arm("theirs", std::nullopt)}));
+  CHECK_FALSE(close({arm("ours", 60.0)}));
+  CHECK_FALSE(close({arm("theirs", 60.0)}));
+}
+
+TEST_CASE("every experiment has a verdict over any of its arms", "[verdict]") {
+  for (const Experiment& experiment : experiment_table()) {
+    INFO(experiment.name);
+    ExperimentSummary summary{.metric = experiment.metric, .arms = {}};
+    const std::string nothing = experiment.verdict(summary);
+    for (const Arm& each : experiment.arms) summary.arms.push_back(arm(each.name, 1.0));
+    const std::string all = experiment.verdict(summary);
+    for (ArmSummary& each : summary.arms) each = diverged(each.arm, 1, 1);
+    const std::string none = experiment.verdict(summary);
+    for (const std::string& text : {nothing, all, none}) {
+      CHECK(text.ends_with('.'));
+      CHECK(text.find("nan") == std::string::npos);
+    }
+    CHECK(all != none);
+  }
+}
+
+}  // namespace
+}  // namespace halfscope
