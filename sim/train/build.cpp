@@ -1,45 +1,16 @@
 // Trackers, loss scaler, optimizer and learning rate of a config.
 #include "sim/train/build.hpp"
 
-#include <fmt/format.h>
-
-#include <charconv>
 #include <cmath>
-#include <optional>
 
 #include <halfscope/arithmetic/elementary.hpp>
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/format/bits.hpp>
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/optim/optimizers.hpp"
 
 namespace halfscope {
-namespace {
-
-/// The number that a loss_scale is, if it is one. Throws InvalidArgument where it cannot be a scale.
-std::optional<double> static_scale(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end == text.data() || end != text.data() + text.size()) return std::nullopt;
-  const auto as_float = static_cast<float>(value);
-  if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
-    throw InvalidArgument("give a positive number that FP32 holds, or a name of 'list scalers'");
-  }
-  return value;
-}
-
-/// Calls visit(name) for the names between commas; one empty name where there are none.
-template <typename Visit>
-void for_each_name(std::string_view names, Visit&& visit) {
-  for (;;) {
-    const std::size_t comma = names.find(',');
-    visit(names.substr(0, comma));
-    if (comma == std::string_view::npos) return;
-    names = names.substr(comma + 1);
-  }
-}
-
-}  // namespace
 
 DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.data = config.data,
@@ -51,13 +22,9 @@ DatasetSpec dataset_spec(const TrainConfig& config) {
 TrackerList make_trackers(std::string_view names, const TrackerOptions& options) {
   TrackerList trackers;
   if (names == "none") return trackers;
-  if (names == "all") {
-    for (const auto& entry : tracker_table) trackers.push_back(entry.make(options));
-    return trackers;
-  }
-  for_each_name(names, [&](std::string_view name) {
+  for (const std::string_view name : names_in(names, table_names(tracker_table))) {
     trackers.push_back(find_in_table("tracker", name, tracker_table).make(options));
-  });
+  }
   return trackers;
 }
 
@@ -69,29 +36,14 @@ TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps) {
 
 RoleSet parse_roles(std::string_view names) {
   RoleSet roles{};
-  if (names == "all") {
-    for (const std::string_view name : enum_names<Role>) roles.add(parse_enum<Role>("role", name));
-    return roles;
+  for (const std::string_view name : names_in(names, enum_names<Role>)) {
+    roles.add(parse_enum<Role>("role", name));
   }
-  for_each_name(names, [&](std::string_view name) { roles.add(parse_enum<Role>("role", name)); });
   return roles;
 }
 
-const ScalerEntry& find_scaler(const std::string& loss_scale) {
-  return find_in_table("loss scale", static_scale(loss_scale) ? "static" : loss_scale, scaler_table);
-}
-
 ScalerSettings resolved_scaler_options(const TrainConfig& config) {
-  ScalerSettings settings = config.scaler_options;
-  // config.json holds the number twice, so it may come back as both.
-  if (const auto scale = static_scale(config.loss_scale)) {
-    const double initial = settings.emplace("initial_scale", *scale).first->second;
-    if (initial != *scale) {
-      throw InvalidArgument(fmt::format("initial_scale = {:g}: loss_scale = {} is a constant; leave one out",
-                                        initial, config.loss_scale));
-    }
-  }
-  return resolve_options(find_scaler(config.loss_scale), settings);
+  return resolve_options(config.loss_scale, config.scaler_options);
 }
 
 std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {

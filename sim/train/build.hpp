@@ -21,8 +21,6 @@ namespace halfscope {
 /// "all", or names of roles separated by commas.
 [[nodiscard]] RoleSet parse_roles(std::string_view names);
 
-/// The scaler that a loss_scale names: a number is a static one. Throws InvalidArgument.
-[[nodiscard]] const ScalerEntry& find_scaler(const std::string& loss_scale);
 /// Every option of the config's scaler with its value. Throws InvalidArgument where the config sets one that
 /// the scaler does not know.
 [[nodiscard]] ScalerSettings resolved_scaler_options(const TrainConfig& config);

@@ -91,7 +91,7 @@ def test_a_scaler_goes_on_from_its_state() -> None:
         (lambda: LossScaler("dynamic", growth_interval=2.5), ValueError, "give an integer from 1 to"),
         (lambda: LossScaler("dynamic", growth_interval="often"), TypeError, "growth_interval= is no number"),
         (lambda: LossScaler("apex_amp", initial_scale=2.0**30), ValueError, "stays between min_scale"),
-        (lambda: LossScaler(-3), ValueError, "initial_scale = '-3': give a number from"),
+        (lambda: LossScaler(-3), ValueError, "give a positive number that FP32 holds"),
         (lambda: LossScaler(1024, initial_scale=3), ValueError, "is a constant"),
         (lambda: LossScaler(None), TypeError, "give a name or a number"),
         (lambda: LossScaler("dynamic").update(), ValueError, "dynamic looks at finite= of the gradients"),

@@ -206,5 +206,41 @@ TEST_CASE("options are checked against the scaler and the table", "[scaling]") {
   }
 }
 
+TEST_CASE("a number is the name of a constant scale", "[scaling]") {
+  for (const auto& [name, scale] : {std::pair{"1024", 1024.0}, {"0.5", 0.5}, {"1e3", 1000.0}, {"1", 1.0}}) {
+    INFO(name);
+    CHECK(find_scaler(name).name == "static");
+    CHECK(resolve_options(name, {}) == ScalerSettings{{"initial_scale", scale}});
+    CHECK(find_scaler(name).make(resolve_options(name, {}))->scale() == scale);
+  }
+  CHECK(find_scaler("dynamic").name == "dynamic");
+  CHECK(resolve_options("dynamic", {{"growth_interval", 3}}).at("growth_interval") == 3);
+  // config.json holds it twice.
+  CHECK(resolve_options("8", {{"initial_scale", 8}}) == ScalerSettings{{"initial_scale", 8.0}});
+  check_says(message_of<InvalidArgument>([] {
+               (void)resolve_options("8", {{"initial_scale", 4}});
+             }),
+             {"initial_scale = 4", "8 is a constant"});
+  check_says(message_of<InvalidArgument>([] {
+               (void)resolve_options("8", {{"margin", 4}});
+             }),
+             {"margin", "static has no such option"});
+}
+
+TEST_CASE("what is neither a scaler nor a positive FP32 number is refused", "[scaling]") {
+  const auto refusal = [](const std::string& name) {
+    return message_of<InvalidArgument>([&] { (void)find_scaler(name); });
+  };
+  for (const char* number : {"0", "-4", "1e99", "1e-99", "inf", "nan", "1e400"}) {
+    INFO(number);
+    check_says(refusal(number), {"positive number that FP32 holds"});
+  }
+  check_says(refusal("dynamik"), {"dynamik", "did you mean 'dynamic'"});
+  for (const char* name : {"", "12x", " 12", "0x10", "1,024"}) {
+    INFO(name);
+    check_says(refusal(name), {"unknown loss scale"});
+  }
+}
+
 }  // namespace
 }  // namespace halfscope

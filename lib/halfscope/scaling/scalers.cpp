@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+#include <cmath>
+#include <optional>
+
 namespace halfscope {
 namespace {
 
@@ -15,7 +19,23 @@ InvalidArgument unknown_option(const ScalerEntry& scaler, std::string_view optio
                   scaler.name, names.empty() ? "no option" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
+/// The number that a scaler's name is, if it is one. Throws InvalidArgument where it cannot be a scale.
+std::optional<double> static_scale(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end == text.data() || end != text.data() + text.size()) return std::nullopt;
+  const auto as_float = static_cast<float>(value);
+  if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
+    throw InvalidArgument("give a positive number that FP32 holds, or a name of 'list scalers'");
+  }
+  return value;
+}
+
 }  // namespace
+
+const ScalerEntry& find_scaler(const std::string& name) {
+  return find_in_table("loss scale", static_scale(name) ? "static" : name, scaler_table);
+}
 
 ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& settings) {
   ScalerSettings resolved;
@@ -35,6 +55,18 @@ ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& 
                     initial, scaler.name, low, high));
   }
   return resolved;
+}
+
+ScalerSettings resolve_options(const std::string& name, ScalerSettings settings) {
+  // config.json holds the number twice, so it may come back as both.
+  if (const auto scale = static_scale(name)) {
+    const double initial = settings.emplace("initial_scale", *scale).first->second;
+    if (initial != *scale) {
+      throw InvalidArgument(
+          fmt::format("initial_scale = {:g}: loss_scale = {} is a constant; leave one out", initial, name));
+    }
+  }
+  return resolve_options(find_scaler(name), settings);
 }
 
 std::unique_ptr<LossScaler> make_scaler(const ScalerEntry& scaler, const ScalerSettings& settings) {

@@ -192,6 +192,12 @@ inline constexpr std::array scaler_table{
 /// that the scaler does not know, or an initial_scale that is not between min_scale and max_scale.
 [[nodiscard]] ScalerSettings resolve_options(const ScalerEntry& scaler, const ScalerSettings& settings);
 
+/// The scaler called `name`; a number is a static one. Throws InvalidArgument for any other name, and for a
+/// number that FP32 does not hold as a positive one.
+[[nodiscard]] const ScalerEntry& find_scaler(const std::string& name);
+/// The same for `find_scaler(name)`; a number is its initial_scale.
+[[nodiscard]] ScalerSettings resolve_options(const std::string& name, ScalerSettings settings);
+
 /// Throws as resolve_options does.
 [[nodiscard]] std::unique_ptr<LossScaler> make_scaler(const ScalerEntry& scaler,
                                                       const ScalerSettings& settings);

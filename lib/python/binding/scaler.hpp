@@ -15,6 +15,6 @@ struct NamedScaler {
 };
 
 /// `name` is one of the table, or a number, which is a static scale. Throws InvalidArgument.
-[[nodiscard]] NamedScaler make_named_scaler(const std::string& name, ScalerSettings options);
+[[nodiscard]] NamedScaler make_named_scaler(const std::string& name, const ScalerSettings& options);
 
 }  // namespace halfscope::python

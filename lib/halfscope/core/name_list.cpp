@@ -1,0 +1,17 @@
+// Takes lists of names apart.
+#include <halfscope/core/name_list.hpp>
+
+namespace halfscope {
+
+std::vector<std::string_view> names_in(std::string_view list, std::span<const std::string_view> known) {
+  if (list == all_names) return {known.begin(), known.end()};
+  std::vector<std::string_view> names;
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    names.push_back(list.substr(0, comma));
+    if (comma == std::string_view::npos) return names;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace halfscope

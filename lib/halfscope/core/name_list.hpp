@@ -1,0 +1,17 @@
+// Lists of names as the command line takes them: "A,B", or "all".
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace halfscope {
+
+/// What a list says in place of every name that there is.
+inline constexpr std::string_view all_names = "all";
+
+/// The names between the commas of `list`, one empty name where it is empty; `known` where it is "all".
+[[nodiscard]] std::vector<std::string_view> names_in(std::string_view list,
+                                                     std::span<const std::string_view> known);
+
+}  // namespace halfscope
