@@ -29,7 +29,7 @@ ALLOWED = {
     "lib/kernel/reduce": KERNEL | {"lib/kernel/cast"},
     "lib/kernel/update": KERNEL | {"lib/kernel/cast", "lib/kernel/histogram"},
     "lib/stats": KERNEL | {"lib/kernel"},
-    "lib/scaling": KERNEL | {"lib/kernel", "lib/stats"},
+    "lib/scaling": KERNEL | {"lib/kernel", "lib/stats", "lib/io"},
     "lib/io": KERNEL | {"lib/kernel", "lib/stats"},
     "lib/nn": KERNEL | {"lib/kernel"},
     "sim": {"lib"},

@@ -8,12 +8,12 @@
 
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/trace.hpp>
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/runner/settings.hpp"
 #include "experiments/runner/text_table.hpp"
-#include "experiments/runner/trace.hpp"
-#include "sim/train/build.hpp"
 
 namespace halfscope {
 namespace {
@@ -56,31 +56,23 @@ ScalerSettings options_of(const Options& options, const std::vector<std::string>
   return settings;
 }
 
-std::vector<Contestant> contestants(const Options& options) {
-  std::vector<std::string> names = options.scalers;
-  if (names == std::vector<std::string>{"all"}) {
-    names.clear();
-    for (const ScalerEntry& entry : scaler_table) {
-      if (!make_scaler(entry, {})->layerwise()) names.emplace_back(entry.name);
-    }
-  }
+std::vector<Contestant> contestants(const Options& options, const std::vector<std::string>& names) {
   const ScalerSettings settings = options_of(options, names);
   std::vector<Contestant> all;
   for (const std::string& name : names) {
-    TrainConfig config{.loss_scale = name};
+    ScalerSettings own;
     for (const auto& [option, value] : settings) {
-      if (knows(name, option)) config.scaler_options[option] = value;
+      if (knows(name, option)) own[option] = value;
     }
-    std::unique_ptr<LossScaler> scaler = make_loss_scaler(config);
+    std::unique_ptr<LossScaler> scaler = find_scaler(name).make(resolve_options(name, own));
     ScalerReplay replay(*scaler);
     all.push_back({name, std::move(scaler), std::move(replay)});
   }
   return all;
 }
 
-TraceCounts run(const Options& options, std::vector<Contestant>& all) {
+TraceCounts run(const Options& options, bool everybody, std::vector<Contestant>& all) {
   TraceCounts counts;
-  const bool everybody = options.scalers == std::vector<std::string>{"all"};
   read_trace(options.trace, [&](const TraceStep& step) {
     if (everybody && counts.steps == 0 && !step.histogram) {
       std::erase_if(all, [](const Contestant& one) {
@@ -159,8 +151,9 @@ void print(const std::vector<Contestant>& all, const TraceCounts& counts) {
 }
 
 void replay(const Options& options) {
-  std::vector<Contestant> all = contestants(options);
-  const TraceCounts counts = run(options, all);
+  const ScalersToReplay scalers = scalers_to_replay(options.scalers);
+  std::vector<Contestant> all = contestants(options, scalers.names);
+  const TraceCounts counts = run(options, scalers.all, all);
   if (!options.json) return print(all, counts);
   Json list = Json::array();
   for (const Contestant& one : all) list.push_back(to_json(one));

@@ -6,10 +6,8 @@
 #include <fstream>
 #include <map>
 
-#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/io/histogram_record.hpp>
 #include <halfscope/stats/what_if.hpp>
-
-#include "sim/train/records.hpp"
 
 namespace halfscope {
 namespace {

@@ -84,13 +84,6 @@ Json to_json(const GradientRecord& gradients) {
   return json;
 }
 
-const Json& member(const Json& record, const char* key) {
-  const auto found = record.find(key);
-  if (found == record.end())
-    throw InvalidArgument(fmt::format("histogram record: it lacks the key '{}'", key));
-  return *found;
-}
-
 template <typename Record>
 Json list_of(const std::vector<Record>& records) {
   Json::array_t list;
@@ -121,34 +114,6 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
     }
   }
   text.metrics += to_line(json) + "\n";
-}
-
-ExponentHistogram histogram_of(const Json& record) {
-  HistogramCounts counts;
-  const Json& all = member(record, "counts");
-  const std::int64_t first = member(record, "first_exponent").get<std::int64_t>() - lowest_binade;
-  const auto size = static_cast<std::int64_t>(all.size());
-  if (first < 0 || first + size > static_cast<std::int64_t>(counts.binades.size())) {
-    throw InvalidArgument("histogram record: binades outside -149 to 127");
-  }
-  for (const auto& [key, field] :
-       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::at_power_of_two),
-        std::pair("top", &BinadeCounts::rounds_to_overflow),
-        std::pair("subnormal_carry", &BinadeCounts::rounds_to_normal)}) {
-    const Json& list = member(record, key);
-    if (list.size() != all.size()) {
-      throw InvalidArgument(
-          fmt::format("histogram record: {} has {} binades, counts has {}", key, list.size(), all.size()));
-    }
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      counts.binades[static_cast<std::size_t>(first) + i].*field = list[i].get<std::int64_t>();
-    }
-  }
-  counts.zeros = member(record, "zeros").get<std::int64_t>();
-  counts.negative_zeros = member(record, "negative_zeros").get<std::int64_t>();
-  counts.infinities = member(record, "infinities").get<std::int64_t>();
-  counts.nans = member(record, "nans").get<std::int64_t>();
-  return ExponentHistogram(counts);
 }
 
 }  // namespace halfscope

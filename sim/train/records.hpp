@@ -19,9 +19,4 @@ struct RecordText {
 /// Appends a step; `evaluation` is null on steps that were not followed by one.
 void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
 
-/// The histogram of one record of histograms.jsonl, as it was taken: with the loss scale in it. Its max_abs
-/// is not recorded and stays 0. Throws InvalidArgument where a key is missing or the lists do not fit
-/// together.
-[[nodiscard]] ExponentHistogram histogram_of(const Json& record);
-
 }  // namespace halfscope

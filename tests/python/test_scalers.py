@@ -145,15 +145,15 @@ GOOD = {"step": 1, "scale": 2.0, "gradients": {"finite": True, "max_abs": 1.0}}
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({}, "it lacks 'gradients'; record the run with"),
-        (7, "it lacks 'gradients'"),
+        ({}, "it lacks 'step'; record the run with"),
+        (7, "it lacks 'step'"),
+        ({"step": 1, "scale": 2.0}, "it lacks 'gradients'"),
         (GOOD | {"gradients": {}}, "it lacks 'finite'"),
-        (GOOD | {"gradients": {"finite": 1}}, "finite: expected True or False"),
+        (GOOD | {"gradients": {"finite": 1}}, "finite: expected true or false"),
         (GOOD | {"gradients": {"finite": True}}, "it lacks 'max_abs'"),
         (GOOD | {"gradients": {"finite": True, "max_abs": -1}}, "max_abs = -1: expected a number of 0 or more"),
         (GOOD | {"scale": 0}, "scale = 0: expected a number of 1.401e-45 or more"),
-        (GOOD | {"scale": "2"}, "scale = 2: expected a number"),
-        (GOOD | {"scale": math.nan}, "scale = nan: expected a number"),
+        (GOOD | {"scale": "2"}, 'scale = "2": expected a number'),
         (GOOD | {"gradients": {"finite": True, "max_abs": 1, "histogram": {}}}, "histogram record: it lacks 'counts'"),
     ],
 )
@@ -164,6 +164,19 @@ def test_bad_records(record: object, message: str, tmp_path: Path) -> None:
         replay([GOOD, record], "dynamic")
     with pytest.raises(ValueError, match=f"trace.jsonl: line 3: {message}"):
         replay(path, "dynamic")
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, object()])
+def test_scales_that_json_does_not_have(scale: object) -> None:
+    with pytest.raises(ValueError, match="^record 1: scale = .*: expected a number of 1.401e-45 or more"):
+        replay([GOOD | {"scale": scale}], "dynamic")
+
+
+def test_records_may_hold_numpy_values() -> None:
+    gradients = {"finite": np.bool_(True).item(), "max_abs": np.float32(1.5)}
+    expected = replay([{"step": 7, "scale": 2.0, "gradients": gradients | {"max_abs": 1.5}}], "dynamic")
+    found = replay([{"step": np.int64(7), "scale": np.float64(2.0), "gradients": gradients}], "dynamic")
+    assert found == expected
 
 
 @pytest.mark.parametrize(

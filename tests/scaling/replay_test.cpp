@@ -86,5 +86,21 @@ TEST_CASE("a scale that is chosen inside the backward pass is not replayed", "[s
              {"layerwise", "backward pass", "a trace does not hold"});
 }
 
+TEST_CASE("all stands for every scaler that a trace can be replayed through", "[scaling][replay]") {
+  const ScalersToReplay every = scalers_to_replay({"all"});
+  CHECK(every.all);
+  std::vector<std::string> expected;
+  for (const std::string_view name : table_names(scaler_table)) {
+    if (name != "layerwise") expected.emplace_back(name);
+  }
+  CHECK(every.names == expected);
+  const std::vector<std::vector<std::string>> others{{}, {"dynamic"}, {"1024", "none"}, {"all", "dynamic"}};
+  for (const std::vector<std::string>& names : others) {
+    const ScalersToReplay some = scalers_to_replay(names);
+    CHECK(some.names == names);
+    CHECK_FALSE(some.all);
+  }
+}
+
 }  // namespace
 }  // namespace halfscope

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include <halfscope/core/name_list.hpp>
+#include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {
@@ -78,6 +80,15 @@ std::int64_t ScalerReplay::first_at_final_scale() const {
 std::optional<double> ScalerReplay::flushed() const {
   if (flushed_steps_ == 0) return std::nullopt;
   return flushed_sum_ / static_cast<double>(flushed_steps_);
+}
+
+ScalersToReplay scalers_to_replay(std::vector<std::string> names) {
+  if (names.size() != 1 || names[0] != all_names) return {std::move(names), false};
+  ScalersToReplay every{.names = {}, .all = true};
+  for (const ScalerEntry& entry : scaler_table) {
+    if (!make_scaler(entry, {})->layerwise()) every.names.emplace_back(entry.name);
+  }
+  return every;
 }
 
 }  // namespace halfscope

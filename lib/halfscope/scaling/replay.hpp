@@ -57,4 +57,15 @@ class ScalerReplay {
   std::optional<std::string> stopped_;
 };
 
+/// The scalers that somebody asked for, and whether that was for "all": then those that look at histograms
+/// are left out of a trace without.
+struct ScalersToReplay {
+  std::vector<std::string> names;
+  bool all = false;
+};
+
+/// `names` as they are, numbers among them; for the one name "all" every scaler that a trace can be replayed
+/// through.
+[[nodiscard]] ScalersToReplay scalers_to_replay(std::vector<std::string> names);
+
 }  // namespace halfscope

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from halfscope import _core
 from halfscope.results.dataframes import frame
-from halfscope.results.traces import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,17 +94,22 @@ def replay(
     Raises ValueError for an unknown scaler, an option that none of them has, a value out of range, a trace without
     steps, and with file and line for one that is not as above.
     """
-    everybody = isinstance(scalers, str) and scalers == "all"
-    candidates = _candidates(_names(scalers), options)
+    given = [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
+    names, leaves_out = _core.scalers_to_replay([str(name) for name in given])
+    candidates = _candidates(names, options)
     steps: list[int] = []
     not_finite = 0
-    for step in read_trace(trace):
-        if everybody and not steps and step.histogram is None:
+
+    def take(step: _core.TraceStep) -> None:
+        nonlocal candidates, not_finite
+        if leaves_out and not steps and not step.has_histogram:
             candidates = _without_histograms(candidates)
         steps.append(step.step)
         not_finite += not step.finite
         for candidate in candidates:
-            candidate.replay.step(step.step, step.scale, step.finite, step.max_abs, step.histogram)
+            candidate.replay.step(step)
+
+    _read_trace(trace, take)
     if not steps:
         raise ValueError("replay: there is no step in the trace")
     return Replay(tuple(steps), not_finite, tuple(map(_run, candidates)))
@@ -127,13 +131,21 @@ class _Candidate(NamedTuple):
     replay: _core.ScalerReplay
 
 
-def _names(scalers: str | float | Iterable[str | float]) -> list[str | float]:
-    if isinstance(scalers, str) and scalers == "all":
-        return [str(entry["scaler"]) for entry in _core.scaler_table() if entry["replays"]]
-    return [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
+def _read_trace(trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]) -> None:
+    if isinstance(trace, dict):
+        raise TypeError("replay: give a path, or a list of a dictionary per step, not one dictionary")
+    if isinstance(trace, (str, os.PathLike)):
+        _core.read_trace(os.fspath(trace), take)
+        return
+    for number, record in enumerate(trace, start=1):
+        try:
+            step = _core.trace_step(record)
+        except ValueError as error:
+            raise ValueError(f"record {number}: {error}") from None
+        take(step)
 
 
-def _candidates(names: list[str | float], options: dict[str, float]) -> list[_Candidate]:
+def _candidates(names: list[str], options: dict[str, float]) -> list[_Candidate]:
     known = [set(_core.LossScaler(name).options) for name in names]
     for option in options:
         if not any(option in own for own in known):
@@ -148,7 +160,7 @@ def _candidates(names: list[str | float], options: dict[str, float]) -> list[_Ca
 def _without_histograms(candidates: list[_Candidate]) -> list[_Candidate]:
     for scaler, _ in candidates:
         if scaler.needs == "histogram":
-            warnings.warn(f"replay: leaving out {scaler.name}: the trace has no histograms", stacklevel=3)
+            warnings.warn(f"replay: leaving out {scaler.name}: the trace has no histograms", stacklevel=5)
     return [candidate for candidate in candidates if candidate.scaler.needs != "histogram"]
 
 

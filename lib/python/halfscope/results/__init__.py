@@ -1,4 +1,4 @@
-"""Run folders as values: experiments, arms, runs, their records as data frames, recorded histograms and traces.
+"""Run folders as values: experiments, arms, runs, their records as data frames, and recorded histograms.
 
 Each name is loaded where it is first asked for, so that reading a summary needs neither NumPy nor pandas.
 """

@@ -1,14 +1,13 @@
 // Reads traces line by line.
-#include "experiments/runner/trace.hpp"
+#include <halfscope/scaling/trace.hpp>
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/json/json_lines.hpp>
-
-#include "sim/train/records.hpp"
+#include <halfscope/io/histogram_record.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {
 namespace {
@@ -25,12 +24,14 @@ const Json& member(const Json& object, const char* key) {
 
 double number_within(const Json& object, const char* key, double low) {
   const Json& value = member(object, key);
-  if (!value.is_number() || !(value.get<double>() >= low)) {
+  if (!value.is_number() || !(value.get<double>() >= low) || std::isinf(value.get<double>())) {
     throw InvalidArgument(
         fmt::format("{} = {}: expected a number of {:.4g} or more", key, to_line(value), low));
   }
   return value.get<double>();
 }
+
+}  // namespace
 
 TraceStep trace_step(const Json& record) {
   TraceStep step{.step = static_cast<std::int64_t>(number_within(record, "step", 0)),
@@ -40,13 +41,12 @@ TraceStep trace_step(const Json& record) {
   if (!finite.is_boolean()) throw InvalidArgument("finite: expected true or false");
   step.finite = finite.get<bool>();
   if (step.finite) step.max_abs = number_within(gradients, "max_abs", 0);
-  if (const auto histogram = gradients.find("histogram"); histogram != gradients.end()) {
+  const auto histogram = gradients.find("histogram");
+  if (histogram != gradients.end() && !histogram->is_null()) {
     step.histogram = histogram_of(*histogram);
   }
   return step;
 }
-
-}  // namespace
 
 void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take) {
   const std::string text = read_file(path);

@@ -1,0 +1,20 @@
+// Traces that loss scalers are replayed over: metrics.jsonl of a run, or anything else with its keys.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/scaling/replay.hpp>
+
+namespace halfscope {
+
+/// The step of a record with `step`, `scale` and `gradients`: `finite`, `max_abs` (of all weight gradients,
+/// with the scale in them) and, where a run records it, `histogram`. Throws InvalidArgument for any other.
+[[nodiscard]] TraceStep trace_step(const Json& record);
+
+/// Hands over the steps of a file of JSON lines, in order. Throws InvalidArgument with file and line, also
+/// for one that `take` throws.
+void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take);
+
+}  // namespace halfscope

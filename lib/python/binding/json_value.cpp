@@ -1,0 +1,54 @@
+// Copies Python's values into JSON's.
+#include "binding/json_value.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <halfscope/core/error.hpp>
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr int deepest = 64;
+
+Json json_at(nb::handle value, int depth);
+
+Json object_of(nb::handle mapping, int depth) {
+  Json object = Json::object();
+  for (const nb::handle key : nb::object(mapping.attr("keys")())) {
+    object[nb::cast<std::string>(nb::str(key))] = json_at(mapping[key], depth);
+  }
+  return object;
+}
+
+Json array_of(nb::handle sequence, int depth) {
+  Json array = Json::array();
+  for (const nb::handle item : sequence) array.push_back(json_at(item, depth));
+  return array;
+}
+
+/// NumPy's numbers are no Python numbers, but become some.
+Json number_of(nb::handle value) {
+  std::int64_t whole = 0;
+  if (PyIndex_Check(value.ptr()) != 0 && nb::try_cast(nb::object(nb::int_(value)), whole)) return whole;
+  return nb::cast<double>(nb::float_(value));
+}
+
+Json json_at(nb::handle value, int depth) {
+  if (depth > deepest) throw InvalidArgument("a record is nested deeper than 64");
+  if (value.is_none()) return nullptr;
+  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (nb::hasattr(value, "keys")) return object_of(value, depth + 1);
+  if (PySequence_Check(value.ptr()) != 0) return array_of(value, depth + 1);
+  if (PyIndex_Check(value.ptr()) != 0 || nb::hasattr(value, "__float__")) return number_of(value);
+  return nb::cast<std::string>(nb::repr(value));
+}
+
+}  // namespace
+
+Json json_of(nb::handle value) {
+  return json_at(value, 0);
+}
+
+}  // namespace halfscope::python

@@ -1,0 +1,98 @@
+// Traces read from records and from files, and records that are no steps of a trace.
+#include <halfscope/scaling/trace.hpp>
+
+#include <limits>
+#include <stdexcept>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+Json good() {
+  return {{"step", 3}, {"scale", 8.0}, {"gradients", {{"finite", true}, {"max_abs", 2.5}}}};
+}
+
+/// The good record with another member, of itself or of its gradients.
+Json with(const char* key, const Json& value) {
+  Json record = good();
+  record[key] = value;
+  return record;
+}
+Json with_gradient(const char* key, const Json& value) {
+  Json record = good();
+  record["gradients"][key] = value;
+  return record;
+}
+
+TEST_CASE("a record is a step of a trace", "[trace]") {
+  const TraceStep step = trace_step(good());
+  CHECK(step.step == 3);
+  CHECK(step.scale == 8);
+  CHECK(step.finite);
+  CHECK(step.max_abs == 2.5);
+  CHECK_FALSE(step.histogram);
+  const TraceStep overflow = trace_step(with("gradients", {{"finite", false}, {"max_abs", nullptr}}));
+  CHECK_FALSE(overflow.finite);
+  CHECK(overflow.max_abs == 0);
+  CHECK_FALSE(trace_step(with_gradient("histogram", nullptr)).histogram);
+  const Json histogram{{"first_exponent", 2}, {"counts", {5}}, {"pow2", {1}},
+                       {"top", {0}},          {"zeros", 7},    {"negative_zeros", 0},
+                       {"infinities", 0},     {"nans", 0},     {"subnormal_carry", {0}}};
+  const TraceStep counted = trace_step(with_gradient("histogram", histogram));
+  REQUIRE(counted.histogram);
+  CHECK(counted.histogram->count(2) == 5);
+  CHECK(counted.histogram->zeros() == 7);
+}
+
+TEST_CASE("a record that is no step says what is wrong", "[trace]") {
+  const auto refusal = [](const Json& record) {
+    return message_of<InvalidArgument>([&] { (void)trace_step(record); });
+  };
+  check_says(refusal(Json::object()), {"lacks 'step'", "--set record_gradients"});
+  check_says(refusal(7), {"lacks 'step'"});
+  check_says(refusal(with("gradients", 5)), {"lacks 'finite'"});
+  check_says(refusal(with("step", "two")), {"step = \"two\"", "a number of 0 or more"});
+  check_says(refusal(with("step", -1)), {"step = -1"});
+  check_says(refusal(with("scale", 0)), {"scale = 0", "1.401e-45 or more"});
+  check_says(refusal(with("scale", true)), {"scale = true"});
+  for (const double value : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    check_says(refusal(with("scale", value)), {"scale = null: expected a number"});  // as JSON would have it
+  }
+  check_says(refusal(with_gradient("finite", 1)), {"finite: expected true or false"});
+  check_says(refusal(with_gradient("max_abs", -1)), {"max_abs = -1", "0 or more"});
+  check_says(refusal(with_gradient("max_abs", nullptr)), {"max_abs = null"});
+  check_says(refusal(with_gradient("histogram", Json::object())), {"histogram record: it lacks 'counts'"});
+}
+
+TEST_CASE("the steps of a file come in order, without its empty lines", "[trace]") {
+  const TemporaryFolder folder;
+  const auto path = folder.put("trace.jsonl", good().dump() + "\n\n \t\r\n" + with("step", 9).dump());
+  std::vector<std::int64_t> steps;
+  read_trace(path, [&](const TraceStep& step) { steps.push_back(step.step); });
+  CHECK(steps == std::vector<std::int64_t>{3, 9});
+  read_trace(folder.put("empty.jsonl", ""), [](const TraceStep&) { FAIL("there is no step"); });
+}
+
+TEST_CASE("what is wrong in a file is said with its line", "[trace]") {
+  const TemporaryFolder folder;
+  const auto ignore = [](const TraceStep&) {};
+  const auto refusal = [&](const std::string& line) {
+    const auto path = folder.put("trace.jsonl", good().dump() + "\n\n" + line + "\n");
+    return message_of<InvalidArgument>([&] { read_trace(path, ignore); });
+  };
+  check_says(refusal("{\"step\": 2"), {"trace.jsonl: line 3", "JSON"});
+  check_says(refusal(with("scale", 0).dump()), {"trace.jsonl: line 3: scale = 0"});
+  const auto path = folder.put("trace.jsonl", "\n" + good().dump());
+  check_says(message_of<InvalidArgument>(
+                 [&] { read_trace(path, [](const TraceStep&) { throw InvalidArgument("not this one"); }); }),
+             {"trace.jsonl: line 2: not this one"});
+  CHECK_THROWS_AS(read_trace(path, [](const TraceStep&) { throw std::logic_error("of the caller"); }),
+                  std::logic_error);
+  check_says(message_of<InvalidArgument>([&] { read_trace(folder / "missing", ignore); }), {"missing"});
+}
+
+}  // namespace
+}  // namespace halfscope
