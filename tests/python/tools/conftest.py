@@ -1,0 +1,25 @@
+"""Fixtures of the tests of the shell tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from copied_tree import Tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def tested(tree: Tree) -> Tree:
+    """A tree with one Python test, of which ctest and nvcc are stand-ins too."""
+    (tree.folder / "tests/python").mkdir(parents=True)
+    tests = "import pytest\ndef test_one(): pass\n@pytest.mark.slow\ndef test_two(): pass\n"
+    (tree.folder / "tests/python/test_one.py").write_text(tests)
+    tree.command("ctest", 'echo "ctest $*" >>"$asked"')
+    tree.command("nvcc", "")
+    return tree

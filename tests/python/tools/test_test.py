@@ -1,0 +1,58 @@
+"""tools/test: its stages, the presets it builds, and the long tests."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from copied_tree import ROOT, Tree, without
+
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+INSTALL = "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
+
+
+def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> None:
+    good = tested.run("test")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert good.stdout.splitlines()[-1] == "4 passed, 0 failed"
+    assert re.search(r"^== test_release: passed in \d+ s$", good.stdout, re.M)
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert {line.split()[3] for line in tested.log() if line.startswith("cmake --build")} == {"release"}
+    assert f"-m {INSTALL} --editable ." in [f"-m {line}" for line in tested.log()]
+    tested.command("ctest", "exit 8")
+    bad = tested.run("test")
+    assert bad.returncode == 1
+    assert re.fullmatch(r"== \d+ s; failed: test_release", bad.stdout.splitlines()[-2])
+    assert bad.stdout.splitlines()[-1] == "3 passed, 1 failed"
+
+
+def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
+    result = tested.run("test", "--all")
+    assert result.returncode == 0, result.stdout + result.stderr
+    log = tested.log()
+    named = set(re.findall(r"--preset[ =](\w+)", "".join(path.read_text() for path in DOCUMENTS)))
+    built = {line.split()[3] for line in log if re.fullmatch(r"cmake --build --preset \w+", line)}
+    assert named - built == set() and built >= {"release", "dev", "fuzz", "cuda", "portable"}
+    assert "cmake --build --preset release --target all_verify_interface_header_sets" in log
+    for test in ("release -L install", "dev -j 2 -LE exhaustive|slow", "fuzz -j 3", "cuda -L gpu"):
+        assert f"ctest --preset {test}" in log
+    assert result.stdout.splitlines()[-1] == "12 passed, 0 failed"
+
+
+def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> None:
+    path = without(tested, "nvcc")
+    result = tested.run("test", "--all", PATH=path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "== no nvcc: the CUDA kernels are not compiled" in result.stdout
+    assert not any("--preset cuda" in line or "--preset portable" in line for line in tested.log())
+
+
+@pytest.mark.parametrize("option", [(), ("--exhaustive",), ("--slow",)])
+def test_long_tests_run_where_they_are_asked_for(tested: Tree, option: tuple[str, ...]) -> None:
+    result = tested.run("test", *option)
+    assert result.returncode == 0, result.stdout
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert ("ctest --preset release -j 2 -L exhaustive" in tested.log()) == ("--exhaustive" in option)
+    assert ("ctest --preset release -L slow" in tested.log()) == ("--slow" in option)
+    assert ("== test_python_slowly" in result.stdout) == ("--slow" in option)
