@@ -89,7 +89,8 @@ pip_install() {
     "$python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
-# install_package [PIP-OPTION...]: the compiled module of the Python package; its other files are used where they are.
+# install_package [PIP-OPTION...]: the compiled module of the Python package, which figures need for the counts of a cast;
+# its other files are used where they are.
 install_package() {
   "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
     need_packages python3-dev

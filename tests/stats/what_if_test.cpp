@@ -122,6 +122,22 @@ TEST_CASE("absurd scales flush or overflow everything", "[what_if]") {
   CHECK(from_histogram(values, fp16, INT_MAX).scale_log2 == INT_MAX);
 }
 
+TEST_CASE("binades may lie outside of float32's", "[what_if]") {
+  const std::vector<float> values = boundaries_at(fp16, 0);
+  ExponentHistogram histogram;
+  histogram.add(values);
+  for (const int moved : {-1000, -150, 0, 1, 300}) {
+    const BinadeRange range{ExponentHistogram::first_exponent + moved, histogram.counts().binades};
+    WhatIf expected = what_if(histogram, 0);
+    expected.scale_log2 = -moved;
+    expected.elements = expected.nonzero;
+    CHECK(what_if(range, fp16, -moved) == expected);
+    CHECK(what_if(range, fp16, INT_MIN).flushed == expected.nonzero);
+    CHECK(what_if(range, fp16, INT_MAX).overflow == expected.nonzero);
+  }
+  CHECK(what_if(BinadeRange{}, fp16, 0) == WhatIf{});
+}
+
 TEST_CASE("fractions are of the nonzero finite numbers", "[what_if]") {
   const std::vector<float> values{0x1p-30f, 0x1p-20f, 1.0f, 1e6f, 0.0f, -0.0f, INFINITY, NAN};
   const WhatIf result = from_histogram(values, fp16, 0);

@@ -35,6 +35,9 @@ class ExponentHistogram {
   /// The same with the counts at the edges of the binade; all 0 for an exponent that no float has.
   [[nodiscard]] BinadeCounts binade(int exponent) const;
 
+  /// All counters; its binades are those from first_exponent to last_exponent.
+  [[nodiscard]] const HistogramCounts& counts() const { return counts_; }
+
   [[nodiscard]] std::int64_t zeros() const { return counts_.zeros; }  ///< of either sign
   [[nodiscard]] std::int64_t negative_zeros() const { return counts_.negative_zeros; }
   [[nodiscard]] std::int64_t infinities() const { return counts_.infinities; }

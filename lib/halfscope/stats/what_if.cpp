@@ -1,8 +1,6 @@
 // Sums of binades between the boundaries of FP16, corrected by the counts at their edges.
 #include <halfscope/stats/what_if.hpp>
 
-#include <algorithm>
-
 namespace halfscope {
 namespace {
 
@@ -24,19 +22,14 @@ FlushEdge flush_edge(const FloatFormat& format) {
   return {format.lowest_exponent() - 1, true};
 }
 
-WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
-  const FloatFormat& format = histogram.format();
+WhatIf what_if(const BinadeRange& range, const FloatFormat& format, int scale_log2) {
   const FlushEdge flush = flush_edge(format);
   const int below_normal = format.min_exponent() - 1;
   const int largest = format.max_exponent();
 
-  WhatIf result{.scale_log2 = scale_log2, .elements = histogram.elements()};
-  // Beyond this no binade changes sides any more; it also keeps the sums below from overflowing.
-  const int scale = std::clamp(scale_log2, -1000, 1000);
-  for (int exponent = ExponentHistogram::first_exponent; exponent <= ExponentHistogram::last_exponent;
-       ++exponent) {
-    const BinadeCounts counts = histogram.binade(exponent);
-    const int scaled = exponent + scale;
+  WhatIf result{.scale_log2 = scale_log2};
+  std::int64_t scaled = std::int64_t{range.first_exponent} + scale_log2;
+  for (const BinadeCounts& counts : range.binades) {
     const std::int64_t at_edge =
         flush.only_powers ? counts.at_power_of_two : counts.all - counts.rounds_to_normal;
     const std::int64_t flushed = scaled < flush.binade ? counts.all : scaled == flush.binade ? at_edge : 0;
@@ -48,7 +41,16 @@ WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
     result.subnormal += below - flushed;
     if (scaled > largest) result.overflow += counts.all;
     if (scaled == largest) result.overflow += counts.rounds_to_overflow;
+    ++scaled;
   }
+  result.elements = result.nonzero;
+  return result;
+}
+
+WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
+  const BinadeRange range{ExponentHistogram::first_exponent, histogram.counts().binades};
+  WhatIf result = what_if(range, histogram.format(), scale_log2);
+  result.elements = histogram.elements();
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <halfscope/stats/exponent_histogram.hpp>
 
@@ -41,5 +42,15 @@ struct FlushEdge {
 /// The counts in the histogram's format at scale 2^scale_log2, any integer; the scaling itself is taken to be
 /// exact.
 [[nodiscard]] WhatIf what_if(const ExponentHistogram& histogram, int scale_log2);
+
+/// Counters of consecutive binades, which may lie outside of float32's: those of a gradient without its loss
+/// scale do.
+struct BinadeRange {
+  int first_exponent = 0;
+  std::span<const BinadeCounts> binades;  ///< of [2^(first_exponent + i), 2^(first_exponent + i + 1))
+};
+
+/// The same of binades alone, counted at the edges of `format`: their elements are all that there are.
+[[nodiscard]] WhatIf what_if(const BinadeRange& range, const FloatFormat& format, int scale_log2);
 
 }  // namespace halfscope

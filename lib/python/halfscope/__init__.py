@@ -1,7 +1,7 @@
 """halfscope: rounding, histograms, dot products and loss scales of half precision, and the results of training runs.
 
-The names of `__all__` need the compiled module (`pip install .` compiles it) and are loaded at their first use. The
-packages that read results and draw them (`results`, `plotting`, `report`) need no compiled part.
+The names of `__all__` need the compiled module (`pip install .` compiles it) and are loaded at their first use. Results
+are read without it up to their histograms, which need it.
 """
 
 from __future__ import annotations

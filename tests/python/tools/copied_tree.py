@@ -29,6 +29,7 @@ QUICK = (
 TEXT = ("language-model-loss-scale", "averaging-sweep", "softmax-reduction")
 MIXED = ("scaler-comparison", "negative-controls")
 LISTED = (*QUICK, "master-copy-sgd")
+INSTALL = "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
 
 
 def kinds_of(name: str) -> list[str]:

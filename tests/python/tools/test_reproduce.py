@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import experiment_list
-from copied_tree import LISTED, MIXED, QUICK, TEXT, Tree, kinds_of
+from copied_tree import INSTALL, LISTED, MIXED, QUICK, TEXT, Tree, kinds_of
 from recording.source_tree import PROGRAM
 
 
@@ -20,6 +20,7 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
         "cmake --build --preset release",
         *(f"halfscope run {name} --quick --out {out} --resume" for name in QUICK),
         *(f"halfscope report {out}/{name}" for name in QUICK),
+        f"{INSTALL} --editable .",
     ]
     assert result.stdout.splitlines()[-1] == f"== report: {out}/report.html"
     assert (out / "report.html").stat().st_size > 10_000

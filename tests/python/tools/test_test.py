@@ -6,10 +6,9 @@ import re
 
 import pytest
 
-from copied_tree import ROOT, Tree, without
+from copied_tree import INSTALL, ROOT, Tree, without
 
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-INSTALL = "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
 
 
 def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> None:

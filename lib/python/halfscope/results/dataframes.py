@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from halfscope.results.histogram import PER_BINADE
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from halfscope._core import Histogram
-
-PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 
 def frame(*arguments: Any, **options: Any) -> pd.DataFrame:

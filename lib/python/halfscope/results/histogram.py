@@ -1,4 +1,4 @@
-"""Exponent histograms as recorded: counts per binade, and exactly what FP16 would make of them at any scale."""
+"""Exponent histograms as recorded: counts per binade without the loss scale, and shares of a cast to FP16."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import halfscope
+
 if TYPE_CHECKING:
     from halfscope import Histogram
 
-# FP16, round to nearest even: zero iff |x| <= 2^-25, infinite iff |x| >= 65520.
-FLUSH_EXPONENT = -25
-SUBNORMAL_EXPONENTS = (-24, -15)
-OVERFLOW_EXPONENT = 16
-OVERFLOW_VALUE = 65520
+PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")  # the columns of Histogram.binades()
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RecordedHistogram:
-    """As halfscope.Histogram counts them, without the compiled module and at any scale: records need neither.
+    """As halfscope.Histogram counts them, at any scale, so that its binades may lie outside of float32's.
 
     Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
 
@@ -82,33 +80,17 @@ class RecordedHistogram:
 
     def outcome(self, log2_scale: int = 0) -> Outcome:
         """What a cast to FP16 does to the elements multiplied by 2^log2_scale."""
-        exponents = self.exponents + log2_scale
-
-        def total(counts: np.ndarray, where: np.ndarray) -> int:
-            return int(counts[where].sum())
-
-        tie = total(self.pow2, exponents == FLUSH_EXPONENT)
-        carried = total(self.subnormal_carry, exponents == SUBNORMAL_EXPONENTS[1])
-        flushed = total(self.counts, exponents < FLUSH_EXPONENT) + tie
-        small = (exponents >= FLUSH_EXPONENT) & (exponents <= SUBNORMAL_EXPONENTS[1])
-        subnormal = total(self.counts, small) - tie - carried
-        overflow = total(self.counts, exponents >= OVERFLOW_EXPONENT) + total(
-            self.top, exponents == OVERFLOW_EXPONENT - 1
-        )
-        nonfinite = self.infinities + self.nans
-        finite = int(self.counts.sum())
+        binades = np.stack([getattr(self, name) for name in PER_BINADE], axis=1)  # (binades, 4)
+        cast = halfscope.WhatIf.of_binades(self.first_exponent, binades, log2_scale)
         every = max(self.elements, 1)
         return Outcome(
             zeros=self.zeros / every,
-            flushed=flushed / every,
-            subnormal=subnormal / every,
-            normal=(finite - flushed - subnormal - overflow) / every,
-            overflow=overflow / every,
-            nonfinite=nonfinite / every,
+            flushed=cast.flushed / every,
+            subnormal=cast.subnormal / every,
+            normal=(cast.nonzero - cast.flushed - cast.subnormal - cast.overflow) / every,
+            overflow=cast.overflow / every,
+            nonfinite=(self.infinities + self.nans) / every,
         )
-
-
-PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 
 def from_record(record: dict) -> RecordedHistogram:

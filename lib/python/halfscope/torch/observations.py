@@ -14,8 +14,6 @@ from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats
 from halfscope.torch.counting import Waiting, counting_of, is_plain, region, update_counters
 
-HALF_LIMIT = 65520  # from here on FP16 rounds to infinity
-
 
 @dataclass
 class Observations:
@@ -111,7 +109,7 @@ class Observations:
         for found in self.unscaled("weight_gradient").values():
             together.merge(found)
         together = together.scaled(power_of_two(scale))
-        finite = together.infinities + together.nans == 0 and together.max_abs < HALF_LIMIT
+        finite = together.infinities + together.nans + together.what_if(1.0).overflow == 0
         return {"finite": finite, "max_abs": together.max_abs if finite else None, "histogram": _counts(together)}
 
 
