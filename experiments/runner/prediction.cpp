@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include <halfscope/io/histogram_record.hpp>
+#include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {

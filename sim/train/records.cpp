@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <halfscope/io/json/histogram_json.hpp>
 
 #include "sim/train/overflow_record.hpp"
 
@@ -45,29 +45,6 @@ Json to_json(const ReductionRecord& record) {
           {"first_overflow", c.first_overflow},
           {"stagnated", c.stagnated},
           {"largest_partial_sum", shortest(c.largest_partial_sum)}};
-}
-
-/// The members of a histogram's JSON object, without its braces: the binades from the first to the last that
-/// hold anything. Written out by hand, since it is most of what a record takes.
-std::string histogram_members(const ExponentHistogram& histogram) {
-  int first = ExponentHistogram::first_exponent, last = ExponentHistogram::last_exponent;
-  while (first < last && histogram.count(first) == 0) ++first;
-  while (last > first && histogram.count(last) == 0) --last;
-  std::string members = fmt::format(R"("first_exponent":{})", first);
-  for (const auto& [key, field] :
-       {std::pair("counts", &BinadeCounts::all), std::pair("pow2", &BinadeCounts::at_power_of_two),
-        std::pair("top", &BinadeCounts::rounds_to_overflow),
-        std::pair("subnormal_carry", &BinadeCounts::rounds_to_normal)}) {
-    members.append(",\"").append(key).append("\":");
-    for (int exponent = first; exponent <= last; ++exponent) {
-      const fmt::format_int count(histogram.binade(exponent).*field);
-      (members += exponent == first ? '[' : ',').append(count.data(), count.size());
-    }
-    members += ']';
-  }
-  fmt::format_to(std::back_inserter(members), R"(,"zeros":{},"negative_zeros":{},"infinities":{},"nans":{})",
-                 histogram.zeros(), histogram.negative_zeros(), histogram.infinities(), histogram.nans());
-  return members;
 }
 
 std::string histogram_line(std::int64_t step, const HistogramRecord& record) {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope.results.histogram import PER_BINADE, RecordedHistogram
+from halfscope.results.histogram import PER_BINADE, RecordedHistogram, filled, from_record
 
 EDGES = [2.0**-25, 2.0**-24, 2.0**-15, 2.0**-14 * (1 - 2.0**-11), 2.0**-14, 1.0, 65504, 65520, 65536]
 
@@ -59,6 +59,18 @@ def test_binades_outside_of_float32(moved: int) -> None:
     recorded = RecordedHistogram(first, **columns, zeros=3, nans=1)
     assert recorded.shifted(moved).outcome(-moved) == recorded.outcome()
     assert recorded.outcome(-1000).flushed == recorded.outcome(1000).overflow == len(samples()) / recorded.elements
+
+
+def test_a_record_has_the_counts_of_the_table() -> None:
+    histogram = halfscope.Histogram(samples().astype(np.float32))
+    record, (first, binades) = histogram.record(), filled(histogram)
+    assert record["first_exponent"] == first
+    assert [record[name] for name in PER_BINADE] == binades.T.tolist()
+    recorded = from_record({"step": 1, "scale": 1024.0, **record})
+    assert recorded.first_exponent == first - 10 and recorded.elements == histogram.elements
+    assert filled(halfscope.Histogram())[1].shape == (0, 4)
+    with pytest.raises(ValueError, match="it lacks 'zeros'"):
+        from_record({key: value for key, value in record.items() if key != "zeros"})
 
 
 def test_tables_that_are_none() -> None:

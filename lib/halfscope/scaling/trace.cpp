@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/histogram_record.hpp>
+#include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {

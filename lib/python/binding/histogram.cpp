@@ -120,11 +120,9 @@ nb::object to_pandas(nb::handle histogram) {
 
 ExponentHistogram scaled(const ExponentHistogram& histogram, double scale) {
   const int moved = exponent_of(scale, "scaled");
-  HistogramCounts counts{.zeros = histogram.zeros(),
-                         .negative_zeros = histogram.negative_zeros(),
-                         .infinities = histogram.infinities(),
-                         .nans = histogram.nans(),
-                         .max_abs = std::ldexp(histogram.max_abs(), moved)};
+  HistogramCounts counts = histogram.counts();
+  counts.binades = {};
+  counts.max_abs = std::ldexp(histogram.max_abs(), moved);
   for (int exponent = lowest_binade; exponent <= highest_binade; ++exponent) {
     const BinadeCounts from = histogram.binade(exponent);
     const int target = std::clamp(exponent + moved, lowest_binade, highest_binade);

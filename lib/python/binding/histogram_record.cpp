@@ -1,52 +1,60 @@
-// Copies counts into lists and back.
+// Records as dictionaries: finds and adds their members.
 #include "binding/histogram_record.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/io/histogram_record.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
-#include <utility>
-
-#include "binding/json_value.hpp"
+#include <halfscope/stats/histogram_record.hpp>
 
 namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr std::array per_binade{std::pair{"counts", &BinadeCounts::all},
-                                std::pair{"pow2", &BinadeCounts::at_power_of_two},
-                                std::pair{"top", &BinadeCounts::rounds_to_overflow},
-                                std::pair{"subnormal_carry", &BinadeCounts::rounds_to_normal}};
-
-std::pair<int, int> filled(const ExponentHistogram& histogram) {
-  int first = lowest_binade, last = highest_binade;
-  while (first < last && histogram.count(first) == 0) ++first;
-  while (last > first && histogram.count(last) == 0) --last;
-  return histogram.count(first) == 0 ? std::pair{lowest_binade, lowest_binade} : std::pair{first, last};
+/// The member `key` of a record as a `Value`.
+template <typename Value>
+Value member(nb::handle record, const char* key, const char* expected) {
+  Value value{};
+  const nb::str name(key);
+  if (!PyMapping_Check(record.ptr()) || PyMapping_HasKey(record.ptr(), name.ptr()) == 0) {
+    throw InvalidArgument(fmt::format("histogram record: it lacks '{}'", key));
+  }
+  const nb::object found = record[name];
+  if (!nb::try_cast(found, value)) {
+    throw InvalidArgument(fmt::format("histogram record: {} = {}; expected {}", key,
+                                      nb::cast<std::string>(nb::repr(found)), expected));
+  }
+  return value;
 }
 
 }  // namespace
 
 nb::dict record_of(const ExponentHistogram& histogram) {
-  const auto [first, last] = filled(histogram);
   nb::dict record;
-  record["first_exponent"] = first;
-  for (const auto& [key, field] : per_binade) {
-    nb::list counts;
-    for (int exponent = first; exponent <= last; ++exponent) counts.append(histogram.binade(exponent).*field);
-    record[key] = counts;
-  }
-  record["zeros"] = histogram.zeros();
-  record["negative_zeros"] = histogram.negative_zeros();
-  record["infinities"] = histogram.infinities();
-  record["nans"] = histogram.nans();
+  const auto add = [&](const char* key, std::int64_t value) { record[key] = value; };
+  const auto add_list = [&](const char* key, std::span<const std::int64_t> values) {
+    nb::list list;
+    for (const std::int64_t value : values) list.append(value);
+    record[key] = list;
+  };
+  write_record(histogram, {add, add_list});
   record["max_abs"] = histogram.max_abs();
   return record;
 }
 
 ExponentHistogram histogram_of(nb::handle record) {
-  return halfscope::histogram_of(json_of(record));
+  using List = std::vector<std::int64_t>;
+  HistogramCounts counts =
+      read_record({[&](const char* key) { return member<std::int64_t>(record, key, "an integer"); },
+                   [&](const char* key) { return member<List>(record, key, "a list of integers"); }});
+  if (PyMapping_HasKeyString(record.ptr(), "max_abs") != 0) {
+    counts.max_abs = member<float>(record, "max_abs", "a number");
+  }
+  return ExponentHistogram(counts);
 }
 
 ExponentHistogram histogram_of_bins(const Bins& bins) {

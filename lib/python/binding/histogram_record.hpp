@@ -11,7 +11,7 @@ namespace halfscope::python {
 using Bins =
     nanobind::ndarray<const std::int64_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 
-/// The binades from the first to the last that hold anything, and what is in no binade.
+/// The members of stats/histogram_record.hpp, and max_abs.
 [[nodiscard]] nanobind::dict record_of(const ExponentHistogram& histogram);
 
 /// Throws InvalidArgument where a key is missing or is not what `record_of` writes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfscope.results.histogram import PER_BINADE
+from halfscope.results.histogram import PER_BINADE, filled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,6 @@ def frame(*arguments: Any, **options: Any) -> pd.DataFrame:
 
 def of_histogram(histogram: Histogram) -> pd.DataFrame:
     """What `Histogram.to_pandas` returns."""
-    record: dict[str, Any] = histogram.record()
-    rows = len(record["counts"]) if histogram.nonzero else 0
-    first = record["first_exponent"]
-    found = frame({name: record[name][:rows] for name in PER_BINADE}, index=range(first, first + rows), dtype="int64")
-    return found.rename_axis("exponent")
+    first, binades = filled(histogram)
+    index = range(first, first + len(binades))
+    return frame(binades, columns=list(PER_BINADE), index=index).rename_axis("exponent")

@@ -13,7 +13,9 @@ import halfscope
 if TYPE_CHECKING:
     from halfscope import Histogram
 
-PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")  # the columns of Histogram.binades()
+# Rows and columns of Histogram.binades().
+LOWEST_EXPONENT = -149
+PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,14 @@ class RecordedHistogram:
         """The same counts. Raises ValueError where they were not made for FP16."""
         if histogram.format != "fp16":
             raise ValueError(f"a histogram for {histogram.format}; give one for fp16")
-        return from_record({"scale": 1.0, **histogram.record()})
+        first, binades = filled(histogram)
+        return cls(
+            first_exponent=first,
+            **dict(zip(PER_BINADE, binades.T.copy())),
+            zeros=histogram.zeros,
+            infinities=histogram.infinities,
+            nans=histogram.nans,
+        )
 
     @property
     def elements(self) -> int:
@@ -93,19 +102,21 @@ class RecordedHistogram:
         )
 
 
+def filled(histogram: Histogram) -> tuple[int, np.ndarray]:
+    """The exponent of the first binade that holds anything, and Histogram.binades() from there to the last such one."""
+    binades = histogram.binades()
+    rows = np.flatnonzero(binades[:, 0])
+    return (LOWEST_EXPONENT + int(rows[0]), binades[rows[0] : rows[-1] + 1]) if len(rows) else (0, binades[:0])
+
+
 def from_record(record: dict) -> RecordedHistogram:
     """The histogram of one line of histograms.jsonl, with the loss scale taken out of the exponents.
 
-    A scale that is no power of two counts as the nearest one: binades cannot be shifted by a fraction.
+    A scale that is no power of two counts as the nearest one: binades cannot be shifted by a fraction. Raises
+    ValueError where the record is not of a histogram.
     """
-    log2_scale = round(np.log2(record["scale"]))
-    return RecordedHistogram(
-        first_exponent=record["first_exponent"] - log2_scale,
-        **{name: np.asarray(record[name], np.int64) for name in PER_BINADE},
-        zeros=record["zeros"],
-        infinities=record["infinities"],
-        nans=record["nans"],
-    )
+    histogram = halfscope.Histogram.from_record(record)
+    return RecordedHistogram.of(histogram).shifted(-round(np.log2(record["scale"])))
 
 
 def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
