@@ -32,12 +32,9 @@ int first_scale(Predicate&& holds) {
 /// Flushing depends on powers of two alone, and overflow on the largest value: no edge of the histogram's own
 /// format is needed to tell what BF16 would do.
 bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
-  const int edge = flush_edge(bf16).binade;
-  std::int64_t flushed = histogram.binade(edge).at_power_of_two;
-  for (int exponent = ExponentHistogram::first_exponent; exponent < edge; ++exponent) {
-    flushed += histogram.count(exponent);
-  }
-  return static_cast<double>(flushed) <= tolerance * static_cast<double>(histogram.nonzero()) &&
+  const BinadeRange binades{ExponentHistogram::first_exponent, histogram.counts().binades};
+  return static_cast<double>(what_if(binades, bf16, 0).flushed) <=
+             tolerance * static_cast<double>(histogram.nonzero()) &&
          std::isfinite(round(histogram.max_abs(), Quantizer{bf16}));
 }
 
