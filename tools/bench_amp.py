@@ -31,7 +31,7 @@ from torch_networks import NETWORKS, Sizes, Training
 
 WARM_UP, STEPS = 3, 10
 COMMAND_LIMIT = 60  # seconds of one halfscope run
-# Training with real 16-bit numbers. Programs without the setting are timed emulating, and the record says so.
+# Training with real 16-bit numbers, on a GPU.
 NATIVE = ("--set", "execution=native")
 UNWATCHED = ("--set", "trackers=none", "--set", "observe_every=0")
 WATCHED = ("--set", "trackers=all", "--set", "observe_every=1")
@@ -157,21 +157,12 @@ def time_halfscope(program: Path, peer: Peer, data: Path, options: list[str]) ->
     return record
 
 
-def knows_native(program: Path, peer: Peer, data: Path) -> bool:
-    """Whether the program takes the setting: one that does not names it in its refusal."""
-    try:
-        run_halfscope(program, peer, data, ["--set", "steps=1", "--set", "batch=1", *NATIVE])
-    except subprocess.CalledProcessError as refused:
-        return "execution" not in refused.stderr or "unknown key" not in refused.stderr
-    return True
-
-
 def halfscope_side(program: Path, name: str, device: str, quick: bool, data: Path) -> dict:
     peer = peer_of(name, quick)
     options = ["--device", device]
     for key in peer.settings:
         options += ["--set", f"{key}={getattr(peer.sizes, key)}"]
-    native = device == "cuda" and knows_native(program, peer, data)
+    native = device == "cuda"
     if native:
         options += NATIVE
     record: dict = {"arm": peer.arm, "execution": "native" if native else "emulated"}
