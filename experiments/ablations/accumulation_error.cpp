@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "experiments/ablations/accumulation_table.hpp"
+#include "experiments/ablations/sgd_classifier.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -63,14 +65,7 @@ Experiment make_accumulation_error() {
   return {.name = "accumulation-error",
           .summary = "a classifier under every model of how matrix products add up",
           .paper = paper_statement,
-          .settings = {{"model", "cnn_bn"},
-                       {"dataset", "fashion_mnist"},
-                       {"steps", "200"},
-                       {"batch", "64"},
-                       {"optimizer", "sgd"},
-                       {"momentum", "0.9"},
-                       {"learning_rate", "0.05"},
-                       {"schedule", "cosine"}},
+          .settings = with(sgd_classifier_settings(), {{"schedule", "cosine"}}),
           .full_settings = {{"batch", "512"}},
           .varied = "accumulate",
           .arms = make_arms(),

@@ -2,6 +2,8 @@
 // positions.
 #include "experiments/ablations/experiments.hpp"
 
+#include "experiments/ablations/sgd_classifier.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -36,15 +38,7 @@ Experiment make_batchnorm_reduction() {
       .name = "batchnorm-reduction",
       .summary = "batch norm statistics summed in FP32, FP16 sequentially, FP16 pairwise",
       .paper = paper_statement,
-      .settings = {{"model", "cnn_bn"},
-                   {"dataset", "fashion_mnist"},
-                   {"steps", "200"},
-                   {"batch", "64"},
-                   {"optimizer", "sgd"},
-                   {"momentum", "0.9"},
-                   {"learning_rate", "0.05"},
-                   {"schedule", "constant"},
-                   {"batch_norm_epsilon", "1e-4"}},
+      .settings = with(sgd_classifier_settings(), {{"batch_norm_epsilon", "1e-4"}}),
       .full_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
       .varied = "reduce",
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},

@@ -5,6 +5,10 @@
 
 #include <array>
 
+#include "experiments/ablations/detection_loss_scale.hpp"
+#include "experiments/ablations/language_model.hpp"
+#include "experiments/ablations/segmentation_loss_scale.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -18,55 +22,33 @@ constexpr const char* paper_statement =
 struct Task {
   std::string_view name;
   std::string_view summary;
-  std::array<std::pair<std::string_view, std::string_view>, 7> settings;
+  Settings (*settings)();
 };
 
 constexpr std::array tasks{
-    Task{"classifier",
-         "convolutional classifier, loss averaged over 64 images",
-         {{{"model", "cnn_bn"},
-           {"dataset", "fashion_mnist"},
-           {"steps", "200"},
-           {"batch", "64"},
-           {"learning_rate", "1e-3"},
-           {"warmup_steps", "0"},
-           {"clip_norm", "0"}}}},
-    Task{"detector",
-         "single-shot detector, loss averaged over 15,360 anchors",
-         {{{"model", "ssd"},
-           {"dataset", "detection_scenes"},
-           {"steps", "200"},
-           {"batch", "16"},
-           {"learning_rate", "2e-3"},
-           {"warmup_steps", "20"},
-           {"clip_norm", "0"}}}},
-    Task{"language_model",
-         "GRU language model, loss averaged over 2,048 words",
-         {{{"model", "gru_lm"},
-           {"dataset", "kjv_text"},
-           {"steps", "150"},
-           {"batch", "64"},
-           {"learning_rate", "3e-3"},
-           {"warmup_steps", "20"},
-           {"clip_norm", "1"}}}},
-    Task{"segmentation",
-         "segmentation, loss averaged over 65,536 pixels",
-         {{{"model", "unet"},
-           {"dataset", "segmentation_scenes"},
-           {"steps", "200"},
-           {"batch", "16"},
-           {"learning_rate", "2e-3"},
-           {"warmup_steps", "20"},
-           {"clip_norm", "0"}}}},
+    Task{"classifier", "convolutional classifier, loss averaged over 64 images",
+         [] {
+           return Settings{{"model", "cnn_bn"},
+                           {"dataset", "fashion_mnist"},
+                           {"steps", "200"},
+                           {"batch", "64"},
+                           {"learning_rate", "1e-3"}};
+         }},
+    Task{"detector", "single-shot detector, loss averaged over 15,360 anchors",
+         [] {
+           return with(detection_settings(),
+                       {{"steps", "200"}, {"loss_weight", "1"}, {"evaluate_every", "0"}});
+         }},
+    Task{"language_model", "GRU language model, loss averaged over 2,048 words", language_model_settings},
+    Task{"segmentation", "segmentation, loss averaged over 65,536 pixels", segmentation_settings},
 };
 
 /// No harm: the training loss stays within 3 %.
 constexpr double harmless = 0.03;
 
 Arm make_arm(const Task& task, std::string_view suffix, std::string_view precision, Settings settings) {
-  for (const auto& [key, value] : task.settings) settings.emplace_back(key, value);
   return {fmt::format("{}_{}", task.name, suffix), fmt::format("{}; {}", task.summary, precision),
-          std::move(settings)};
+          with(std::move(settings), task.settings())};
 }
 
 std::string verdict(const ExperimentSummary& summary) {

@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "experiments/ablations/loss_scale_arms.hpp"
+#include "experiments/ablations/sgd_classifier.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -77,15 +79,7 @@ Experiment make_scale_sweep() {
   return {.name = "scale-sweep",
           .summary = "constant loss scales from 2^-4 to 2^24 beside dynamic scaling, on a classifier",
           .paper = paper_statement,
-          .settings = {{"model", "cnn_bn"},
-                       {"dataset", "fashion_mnist"},
-                       {"steps", "100"},
-                       {"batch", "64"},
-                       {"optimizer", "sgd"},
-                       {"momentum", "0.9"},
-                       {"learning_rate", "0.05"},
-                       {"schedule", "constant"},
-                       {"observe_every", "5"}},
+          .settings = with(sgd_classifier_settings(), {{"steps", "100"}, {"observe_every", "5"}}),
           .full_settings = {{"model", "resnet18"}, {"batch", "256"}},
           .varied = "loss_scale",
           .arms = std::move(arms),

@@ -1,7 +1,9 @@
 // The loss-scaling ablation on a segmentation (section 3.2 of the paper; the network is none of the paper's).
-#include "experiments/ablations/experiments.hpp"
+#include "experiments/ablations/segmentation_loss_scale.hpp"
 
+#include "experiments/ablations/experiments.hpp"
 #include "experiments/ablations/loss_scale_arms.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -25,6 +27,13 @@ std::string verdict(const ExperimentSummary& summary) {
 
 }  // namespace
 
+Settings segmentation_settings() {
+  return {{"model", "unet"},      {"dataset", "segmentation_scenes"},
+          {"steps", "200"},       {"batch", "16"},
+          {"optimizer", "adam"},  {"learning_rate", "2e-3"},
+          {"schedule", "cosine"}, {"warmup_steps", "20"}};
+}
+
 Experiment make_segmentation_loss_scale() {
   return {.name = "segmentation-loss-scale",
           .summary = "loss scales for a U-Net: train loss per pixel over scenes of Fashion-MNIST items",
@@ -35,15 +44,7 @@ Experiment make_segmentation_loss_scale() {
                      .comparison = Comparison::ratio,
                      .lower_is_better = true,
                      .digits = 3},
-          .settings = {{"model", "unet"},
-                       {"dataset", "segmentation_scenes"},
-                       {"steps", "200"},
-                       {"batch", "16"},
-                       {"optimizer", "adam"},
-                       {"learning_rate", "2e-3"},
-                       {"schedule", "cosine"},
-                       {"warmup_steps", "20"},
-                       {"loss_weight", "0.00390625"}},
+          .settings = with(segmentation_settings(), {{"loss_weight", "0.00390625"}}),
           // 64 images of 262,144 pixels: the 16.8 million that 1/256 of 65,536 stands for.
           .full_settings = {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}},
           .varied = "loss_scale",

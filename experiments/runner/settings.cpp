@@ -1,4 +1,4 @@
-// Takes settings apart.
+// Takes settings apart, and joins them.
 #include "experiments/runner/settings.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +15,11 @@ Settings parse_assignments(const std::vector<std::string>& assignments) {
     settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
   }
   return settings;
+}
+
+Settings with(Settings base, const Settings& changes) {
+  base.insert(base.end(), changes.begin(), changes.end());
+  return base;
 }
 
 }  // namespace halfscope

@@ -1,4 +1,4 @@
-// Settings as the command line gives them.
+// Settings as the command line gives them, and joined.
 #pragma once
 
 #include "experiments/runner/experiment.hpp"
@@ -7,5 +7,8 @@ namespace halfscope {
 
 /// "KEY=VALUE" texts, in order. Throws InvalidArgument for any other.
 [[nodiscard]] Settings parse_assignments(const std::vector<std::string>& assignments);
+
+/// `base` and then `changes`, which win where both have a key.
+[[nodiscard]] Settings with(Settings base, const Settings& changes);
 
 }  // namespace halfscope
