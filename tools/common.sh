@@ -7,7 +7,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root" || exit
 
 build_packages=(g++ cmake ninja-build libboost-dev libeigen3-dev libfmt-dev libcli11-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
-test_packages=(catch2 libmpfr-dev libbenchmark-dev clang-format ccache)
+test_packages=(catch2 libmpfr-dev clang-format ccache)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
@@ -125,6 +125,6 @@ build() {
 }
 
 # The program alone: its users need no test framework.
-build_program() { build release -DHALFSCOPE_TESTS=OFF -DHALFSCOPE_BENCHMARKS=OFF; }
+build_program() { build release -DHALFSCOPE_TESTS=OFF; }
 
 draw_report() { "$python" -m halfscope.report "$1"; }

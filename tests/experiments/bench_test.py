@@ -26,6 +26,20 @@ class Bench(unittest.TestCase):
         self.assertEqual(cases[1]["unit"], "GFLOP/s")
         self.assertRegex(cases[1]["against"], r"^Eigen \d+\.\d+\.\d+, ")
 
+    def test_every_rounding_and_kind_of_product_has_a_case(self):
+        listed = json.loads(subprocess.run([PROGRAM, "list", "roundings", "--json"], capture_output=True, text=True).stdout)
+        roundings = [entry["name"] for entry in listed["roundings"] if entry["name"] != "nearest_even"]
+        names = [f"round_fp16_{name}" for name in [*roundings, "saturate"]]
+        names += ["round_tf32", "round_fp8_e5m2", "gemm_fp32_chunked", "gemm_fp16_chunked", "gemm_bf16_sequential",
+                  "gemm_hopper_bf16"]
+        result = bench(*names, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = json.loads(result.stdout)["cases"]
+        self.assertEqual([case["name"] for case in cases], names)
+        for case in cases:
+            self.assertGreater(case["value"], 0, case)
+            self.assertGreater(case["ratio"], 0, case)
+
     def test_table(self):
         result = bench("exp")
         self.assertEqual(result.returncode, 0, result.stderr)

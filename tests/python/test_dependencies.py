@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("lib", "lib/python", "sim", "experiments", "tests", "tests/benchmark", "tests/fuzz")
+FOLDERS = ("lib", "lib/python", "sim", "experiments", "tests", "tests/fuzz")
 CMAKE_FILES = [ROOT / "cmake/Dependencies.cmake", *(ROOT / folder / "CMakeLists.txt" for folder in FOLDERS)]
 PACKAGES = {
     "fmt": "libfmt-dev",
@@ -20,7 +20,6 @@ PACKAGES = {
     "CLI11": "libcli11-dev",
     "Eigen3": "libeigen3-dev",
     "Catch2": "catch2",
-    "benchmark": "libbenchmark-dev",
 }
 
 
