@@ -3,6 +3,7 @@
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/ablations/loss_scale_arms.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -40,9 +41,7 @@ Settings language_model_settings() {
 }
 
 Settings large_batch_language_model_settings() {
-  Settings settings = language_model_settings();
-  settings.insert(settings.end(), {{"loss_weight", "0.00390625"}, {"evaluate_every", "50"}});
-  return settings;
+  return with(language_model_settings(), {{"loss_weight", "0.00390625"}, {"evaluate_every", "50"}});
 }
 
 Settings language_model_full_settings(std::int64_t batch) {

@@ -2,6 +2,7 @@
 #include "experiments/ablations/experiments.hpp"
 
 #include "experiments/ablations/language_model.hpp"
+#include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
@@ -29,18 +30,16 @@ Settings half(std::string sums, std::string scale = "1024") {
 }  // namespace
 
 Experiment make_softmax_reduction() {
-  Settings settings = language_model_settings();
-  settings.insert(settings.end(), {{"steps", "200"},
-                                   {"optimizer", "sgd"},
-                                   {"momentum", "0.9"},
-                                   {"learning_rate", "1"},
-                                   {"evaluate_every", "100"}});
   return {
       .name = "softmax-reduction",
       .summary = "the softmax over 4,096 words summed in FP32, FP16 sequentially",
       .paper = paper_statement,
       .metric = test_perplexity(),
-      .settings = std::move(settings),
+      .settings = with(language_model_settings(), {{"steps", "200"},
+                                                   {"optimizer", "sgd"},
+                                                   {"momentum", "0.9"},
+                                                   {"learning_rate", "1"},
+                                                   {"evaluate_every", "100"}}),
       .full_settings = language_model_full_settings(512),
       .varied = "reduce",
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
