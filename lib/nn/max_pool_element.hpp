@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <halfscope/core/host_device.hpp>
+#include <halfscope/format/bits.hpp>
 
 namespace halfscope {
 
@@ -18,12 +18,15 @@ struct WindowMaximum {
   const bool right = b > a, bottom_right = d > c;
   const float upper = right ? b : a, lower = bottom_right ? d : c;
   const bool below = lower > upper;
-  return {below ? lower : upper, static_cast<std::uint8_t>(below ? (bottom_right ? 3 : 2) : (right ? 1 : 0))};
+  const int column = below ? bottom_right : right;  // a number: GCC does not vectorise a choice of bools
+  return {below ? lower : upper, static_cast<std::uint8_t>(2 * below + column)};
 }
 
-/// The gradient of a corner from that of the window.
+/// The gradient of a corner from that of the window, by a mask: GCC makes branches of four choices in a row,
+/// and of those stores that it reads again.
 [[nodiscard]] HALFSCOPE_HD float corner_gradient(float gradient, std::uint8_t winner, int corner) {
-  return winner == corner ? gradient : 0.0f;
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(winner == corner);
+  return from_bits(to_bits(gradient) & mask);
 }
 
 }  // namespace halfscope
