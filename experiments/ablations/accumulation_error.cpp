@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <halfscope/arithmetic/accumulate.hpp>
+
 #include "experiments/ablations/accumulation_table.hpp"
 #include "experiments/ablations/sgd_classifier.hpp"
 #include "experiments/runner/settings.hpp"

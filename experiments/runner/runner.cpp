@@ -20,7 +20,7 @@ namespace halfscope {
 namespace {
 
 struct PlannedRun {
-  TrainConfig config;
+  RunSettings settings;
   RunFolder folder;
 };
 
@@ -90,7 +90,7 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
   return settled;
 }
 
-TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t seed) {
+RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t seed) {
   TrainConfig config;
   const Settings of_size = size_settings(request.experiment, arm, request.size);
   for (const Settings& settings : {request.experiment.settings, arm.settings, of_size}) {
@@ -102,13 +102,12 @@ TrainConfig make_config(const Request& request, const Arm& arm, std::int64_t see
     set_field(config, key, value);
   }
   const std::string& varied = request.experiment.varied;
-  if (get_field(config, varied) != fixed && get_field(resolved(config), varied) != fixed) {
+  if (get_field(config, varied) != fixed && get_field(parsed(config).config, varied) != fixed) {
     throw InvalidArgument(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
                                       request.experiment.name));
   }
   config.seed = seed;
-  (void)resolved(config);  // throws where the settings do not fit together
-  return config;
+  return parsed(config);
 }
 
 std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) {
@@ -117,7 +116,7 @@ std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) 
     for (const std::string& name : request.arms) {
       const Arm& arm = find_in_table("arm of " + request.experiment.name, name, request.experiment.arms);
       runs.push_back(
-          {make_config(request, arm, seed), RunFolder(options.out, {request.experiment.name, name, seed})});
+          {make_settings(request, arm, seed), RunFolder(options.out, {request.experiment.name, name, seed})});
     }
   }
   for (const PlannedRun& run : runs) {
@@ -127,14 +126,14 @@ std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) 
           fmt::format("{} holds a run already; add --resume to keep or continue it, or give another --out",
                       printable(run.folder.path())));
     }
-    run.folder.check_same(run.config);
+    run.folder.check_same(run.settings);
   }
   return runs;
 }
 
 /// What the formats of an arm do to its constants.
 void print_notes(const PlannedRun& run) {
-  for (const Finding& finding : lint(run.config)) {
+  for (const Finding& finding : lint(run.settings)) {
     fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
   }
 }
@@ -157,14 +156,15 @@ void run_experiment(const Experiment& experiment, const RunRequest& request) {
   std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
   StatusLine status;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const TrainConfig& config = runs[i].config;
+    const TrainConfig& config = runs[i].settings.config;
     const DatasetSpec spec = dataset_spec(config);
     auto& dataset = opened[{config.dataset, spec}];
     if (!dataset) dataset = open_dataset(config.dataset, spec);
-    if (config.seed == runs.front().config.seed) print_notes(runs[i]);  // seeds do not differ in that
+    if (config.seed == runs.front().settings.config.seed)
+      print_notes(runs[i]);  // seeds do not differ in that
     const std::string position = fmt::format("[{}/{}] ", i + 1, runs.size());
     std::string last = runs[i].folder.path().string() + ": done before";
-    run_training(config, *dataset, runs[i].folder, [&](const RunProgress& progress) {
+    run_training(runs[i].settings, *dataset, runs[i].folder, [&](const RunProgress& progress) {
       const double rate = static_cast<double>(progress.record.step) / std::max(progress.seconds, 1e-9);
       last = progress_text(progress);
       const double left = static_cast<double>(progress.steps - progress.record.step) / rate;

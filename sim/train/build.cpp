@@ -1,14 +1,10 @@
-// Trackers, loss scaler, optimizer and learning rate of a config.
+// Model, trackers, loss scaler, optimizer and learning rate of a run.
 #include "sim/train/build.hpp"
 
 #include <cmath>
 
 #include <halfscope/arithmetic/elementary.hpp>
-#include <halfscope/core/name_list.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/stats/trackers.hpp>
-
-#include "sim/optim/optimizers.hpp"
 
 namespace halfscope {
 
@@ -19,35 +15,28 @@ DatasetSpec dataset_spec(const TrainConfig& config) {
           .sequence_length = config.sequence_length};
 }
 
-TrackerList make_trackers(std::string_view names, const TrackerOptions& options) {
+Model make_model(const RunSettings& settings, const Dataset& dataset) {
+  const TrainConfig& config = settings.config;
+  return settings.model->make({.example_shape = dataset.example_shape(),
+                               .class_count = dataset.class_count(),
+                               .seed = static_cast<std::uint64_t>(config.seed),
+                               .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
+                               .embedding_size = config.embedding_size,
+                               .hidden_size = config.hidden_size,
+                               .dropout = static_cast<float>(config.dropout)});
+}
+
+TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {
   TrackerList trackers;
-  if (names == "none") return trackers;
-  for (const std::string_view name : names_in(names, table_names(tracker_table))) {
-    trackers.push_back(find_in_table("tracker", name, tracker_table).make(options));
+  for (const TrackerEntry* entry : settings.trackers) {
+    auto tracker = entry->make({settings.observed_roles});
+    if (tracker->watched_steps() == steps) trackers.push_back(std::move(tracker));
   }
   return trackers;
 }
 
-TrackerList make_trackers(const TrainConfig& config, WatchedSteps steps) {
-  TrackerList trackers = make_trackers(config.trackers, {parse_roles(config.observe_roles)});
-  std::erase_if(trackers, [&](const auto& tracker) { return tracker->watched_steps() != steps; });
-  return trackers;
-}
-
-RoleSet parse_roles(std::string_view names) {
-  RoleSet roles{};
-  for (const std::string_view name : names_in(names, enum_names<Role>)) {
-    roles.add(parse_enum<Role>("role", name));
-  }
-  return roles;
-}
-
-ScalerSettings resolved_scaler_options(const TrainConfig& config) {
-  return resolve_options(config.loss_scale, config.scaler_options);
-}
-
-std::unique_ptr<LossScaler> make_loss_scaler(const TrainConfig& config) {
-  return find_scaler(config.loss_scale).make(resolved_scaler_options(config));
+std::unique_ptr<LossScaler> make_loss_scaler(const RunSettings& settings) {
+  return settings.scaler->make(settings.config.scaler_options);
 }
 
 std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const PrecisionPolicy& policy) {
@@ -59,21 +48,22 @@ std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const Pre
   return options;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config, const ParameterStore& parameters) {
-  const OptimizerOptions options{.momentum = config.momentum,
-                                 .beta1 = config.beta1,
-                                 .beta2 = config.beta2,
-                                 .epsilon = config.epsilon,
-                                 .state = resolve_policy(config).quantizer(Role::optimizer_state)};
-  return find_in_table("optimizer", config.optimizer, optimizer_table).make(parameters, options);
+std::unique_ptr<Optimizer> make_optimizer(const RunSettings& settings, const ParameterStore& parameters) {
+  const TrainConfig& config = settings.config;
+  return settings.optimizer->make(parameters, {.momentum = config.momentum,
+                                               .beta1 = config.beta1,
+                                               .beta2 = config.beta2,
+                                               .epsilon = config.epsilon,
+                                               .state = settings.policy.quantizer(Role::optimizer_state)});
 }
 
-double learning_rate(const TrainConfig& config, std::int64_t step) {
+double learning_rate(const RunSettings& settings, std::int64_t step) {
+  const TrainConfig& config = settings.config;
   double rate = config.learning_rate;
   if (step < config.warmup_steps) {
     rate *= static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
   }
-  if (parse_enum<Schedule>("schedule", config.schedule) == Schedule::constant) return rate;
+  if (settings.schedule == Schedule::constant) return rate;
   constexpr double pi = 3.14159265358979323846;
   const double progress = static_cast<double>(step) / static_cast<double>(config.steps);
   return rate * 0.5 * (1 + cos(pi * progress));

@@ -1,4 +1,4 @@
-// The fields of a training run: their ranges, their texts, and the policy that they make.
+// The fields of a training run: their ranges and their texts.
 #include "sim/train/config.hpp"
 
 #include <fmt/format.h>
@@ -10,10 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <halfscope/scaling/scalers.hpp>
-#include <halfscope/stats/trackers.hpp>
-
-#include "sim/train/build.hpp"
 #include "sim/train/field_checks.hpp"
 #include "sim/train/renamed.hpp"
 
@@ -132,12 +128,6 @@ std::string_view field_called(std::string_view key) {
   return key == "scaler" ? "loss_scale" : current_name(NameKind::setting, key);
 }
 
-/// The role settings of a config, in the order of the enum.
-std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
-  return {&TrainConfig::weight,          &TrainConfig::activation,    &TrainConfig::activation_gradient,
-          &TrainConfig::weight_gradient, &TrainConfig::master_weight, &TrainConfig::optimizer_state};
-}
-
 }  // namespace
 
 void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
@@ -182,48 +172,6 @@ std::vector<FieldDescription> describe_fields() {
   });
   for (const ScalerOptionEntry& option : scaler_option_table) fields.push_back({option.name, option.summary});
   return fields;
-}
-
-PrecisionPolicy resolve_policy(const TrainConfig& config) {
-  PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
-  const auto fields = role_fields();
-  for (std::size_t role = 0; role < fields.size(); ++role) {
-    const std::string& text = config.*fields[role];
-    if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
-  }
-  policy.products =
-      config.accumulate.empty() ? default_products(policy) : parse_accumulate_model(config.accumulate);
-  if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
-  return policy;
-}
-
-Execution execution_of(const TrainConfig& config) {
-  const auto execution = parse_enum<Execution>("execution", config.execution);
-  const PrecisionPolicy policy = resolve_policy(config);
-  if (execution == Execution::emulated && policy.products.order == AccumulateOrder::cublas) {
-    throw InvalidArgument("accumulate = " + to_string(policy.products) +
-                          " has no order that could be emulated; give execution = native, or another model");
-  }
-  if (execution == Execution::emulated) return execution;
-  if (config.device != name_of(Device::cuda)) {
-    throw InvalidArgument("execution = native: device = " + config.device +
-                          " has no memory of 16 bits; give device = cuda, or execution = emulated");
-  }
-  check_native(policy);
-  return execution;
-}
-
-TrainConfig resolved(TrainConfig config) {
-  (void)execution_of(config);
-  const PrecisionPolicy policy = resolve_policy(config);
-  const auto fields = role_fields();
-  for (std::size_t role = 0; role < fields.size(); ++role) {
-    config.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
-  }
-  config.accumulate = to_string(policy.products);
-  config.reduce = to_string(policy.reductions);
-  config.scaler_options = resolved_scaler_options(config);
-  return config;
 }
 
 }  // namespace halfscope

@@ -6,10 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include <halfscope/core/names.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
-
-#include "sim/policy.hpp"
 
 namespace halfscope {
 
@@ -82,16 +81,5 @@ struct FieldDescription {
 };
 /// Every key, in order.
 [[nodiscard]] std::vector<FieldDescription> describe_fields();
-
-/// The policy that the config names, with the roles and accumulation models that it overrides.
-[[nodiscard]] PrecisionPolicy resolve_policy(const TrainConfig& config);
-
-/// Throws InvalidArgument where the config asks for native execution but not for a device and formats that
-/// have it.
-[[nodiscard]] Execution execution_of(const TrainConfig& config);
-
-/// The same config with every policy setting and every option of its loss scaler written out: what
-/// config.json holds.
-[[nodiscard]] TrainConfig resolved(TrainConfig config);
 
 }  // namespace halfscope

@@ -5,9 +5,7 @@
 #include <halfscope/kernel/gemm/gemm.hpp>
 
 #include "sim/data/datasets.hpp"
-#include "sim/models/models.hpp"
-#include "sim/optim/optimizers.hpp"
-#include "sim/train/build.hpp"
+#include "sim/train/run_settings.hpp"
 
 namespace halfscope {
 
@@ -42,7 +40,7 @@ void check_policy(const std::string& text) {
 }
 
 void check_trackers(const std::string& text) {
-  (void)make_trackers(text);
+  (void)parse_trackers(text);
 }
 
 void check_roles(const std::string& text) {

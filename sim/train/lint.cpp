@@ -74,14 +74,15 @@ void lint_sgd(const TrainConfig& config, const Precision& state, std::vector<Fin
   }
 }
 
-void lint_learning_rate(const TrainConfig& config, const Precision& state, std::vector<Finding>& found) {
+void lint_learning_rate(const RunSettings& settings, const Precision& state, std::vector<Finding>& found) {
+  const TrainConfig& config = settings.config;
   if (config.learning_rate > 0 && state(config.learning_rate) == 0) {
     found.push_back(state.finding("learning_rate", config.learning_rate));
     found.back().consequence = "every update is 0";
     found.back().remedy = keep_state;
     return;
   }
-  const double first = learning_rate(config, 0);
+  const double first = learning_rate(settings, 0);
   if (config.warmup_steps > 0 && first > 0 && state(first) == 0) {
     found.push_back(state.finding("learning_rate / warmup_steps", first));
     found.back().consequence = "the first updates of the warm-up are 0";
@@ -99,8 +100,9 @@ void lint_update(const TrainConfig& config, const Precision& master, std::vector
 }
 
 /// The largest gradient next to a loss that is a mean over the batch.
-void lint_loss_scale(const TrainConfig& config, const Precision& gradient, std::vector<Finding>& found) {
-  const auto scaler = make_loss_scaler(config);
+void lint_loss_scale(const RunSettings& settings, const Precision& gradient, std::vector<Finding>& found) {
+  const TrainConfig& config = settings.config;
+  const auto scaler = make_loss_scaler(settings);
   const double largest = scaler->scale() * config.loss_weight / static_cast<double>(config.batch);
   const double rounded = gradient(largest);
   if (rounded != 0 && std::isfinite(rounded)) return;
@@ -118,19 +120,20 @@ void lint_loss_scale(const TrainConfig& config, const Precision& gradient, std::
 
 }  // namespace
 
-std::vector<Finding> lint(const TrainConfig& config) {
-  const PrecisionPolicy policy = resolve_policy(config);
+std::vector<Finding> lint(const RunSettings& settings) {
+  const TrainConfig& config = settings.config;
+  const PrecisionPolicy& policy = settings.policy;
   const Precision state(policy.quantizer(Role::optimizer_state));
   const Precision master(policy.quantizer(Role::master_weight));
   const Precision gradient(policy.quantizer(Role::activation_gradient));
   std::vector<Finding> found;
   if (!state.quantizer.is_identity()) {
-    lint_learning_rate(config, state, found);
+    lint_learning_rate(settings, state, found);
     if (config.optimizer == "adam") lint_adam(config, state, found);
     if (config.optimizer == "sgd") lint_sgd(config, state, found);
   }
   if (!master.quantizer.is_identity()) lint_update(config, master, found);
-  if (!gradient.quantizer.is_identity()) lint_loss_scale(config, gradient, found);
+  if (!gradient.quantizer.is_identity()) lint_loss_scale(settings, gradient, found);
   return found;
 }
 

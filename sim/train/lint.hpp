@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/train/config.hpp"
+#include "sim/train/run_settings.hpp"
 
 namespace halfscope {
 
-/// A number of the config that its format does not hold, and what comes of it.
+/// A number of the settings that its format does not hold, and what comes of it.
 struct Finding {
   std::string what;  ///< the setting, or an expression of settings
   double value = 0;
@@ -20,11 +20,11 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// What the config's formats do to its constants: the optimizer's in the precision of its state, the loss
+/// What the run's formats do to its constants: the optimizer's in the precision of its state, the loss
 /// scale in that of activation gradients, and an update beside a weight where no master copy keeps it. Empty
 /// where all of them survive, as in FP32. Constants whose arithmetic is FP32 in every policy (batch norm's
 /// epsilon, clipping) are none of its business.
-[[nodiscard]] std::vector<Finding> lint(const TrainConfig& config);
+[[nodiscard]] std::vector<Finding> lint(const RunSettings& settings);
 
 /// "epsilon = 1e-08 is 0 in fp16: CONSEQUENCE; REMEDY".
 [[nodiscard]] std::string to_string(const Finding& finding);

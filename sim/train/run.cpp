@@ -93,8 +93,8 @@ class Summary {
 /// One run in progress.
 class Run {
  public:
-  Run(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder)
-      : config_(config), folder_(folder), trainer_(config, dataset) {}
+  Run(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder)
+      : settings_(settings), config_(settings.config), folder_(folder), trainer_(settings, dataset) {}
 
   void resume() {
     auto saved = folder_.load();
@@ -110,7 +110,7 @@ class Run {
       const auto begin = Clock::now();
       reset_peak_device_bytes();
       const StepRecord record = trainer_.step();
-      if (config_.device == name_of(Device::cuda)) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
+      if (settings_.device == Device::cuda) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
       seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
       finish_step(record);
       progress({folder_.identity(), record, config_.steps, seconds_});
@@ -133,9 +133,9 @@ class Run {
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     Summary(records_.metrics).write_to(json);
     json["lint"] = Json::array();
-    for (const Finding& finding : lint(config_)) json["lint"].push_back(to_json(finding));
+    for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
     // A library's sums have an order of their own, which changes with its version and the GPU.
-    json["deterministic"] = resolve_policy(config_).products.order != AccumulateOrder::cublas;
+    json["deterministic"] = settings_.policy.products.order != AccumulateOrder::cublas;
     json["peak_device_bytes"] = peak_bytes_ == 0 ? Json() : Json(peak_bytes_);
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
@@ -153,7 +153,8 @@ class Run {
     if (last || diverged_ || saves) folder_.save(records_, trainer_.checkpoint());
   }
 
-  const TrainConfig& config_;
+  const RunSettings& settings_;
+  const TrainConfig& config_;  ///< the settings' numbers
   const RunFolder& folder_;
   Trainer trainer_;
   RecordText records_;
@@ -166,14 +167,14 @@ class Run {
 
 }  // namespace
 
-void run_training(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
+void run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
                   const ProgressFunction& progress) {
-  if (folder.exists()) folder.check_same(config);
+  if (folder.exists()) folder.check_same(settings);
   if (folder.is_done()) return;
   try {
-    Run run(config, dataset, folder);
+    Run run(settings, dataset, folder);
     run.resume();
-    folder.begin(config);
+    folder.begin(settings);
     run.train(progress);
     folder.finish(run.summary());
   } catch (const std::exception& error) {

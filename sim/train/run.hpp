@@ -17,10 +17,10 @@ struct RunProgress {
 };
 using ProgressFunction = std::function<void(const RunProgress&)>;
 
-/// Trains as `config` says and fills `folder`. A folder with a checkpoint is continued from there and ends
+/// Trains as `settings` say and fills `folder`. A folder with a checkpoint is continued from there and ends
 /// with the same bytes as an unbroken run; one that is done is left as it is. A run that diverges ends early
 /// and is recorded as diverged. Throws InvalidArgument or RuntimeFailure, with the folder's status FAILED.
-void run_training(const TrainConfig& config, const Dataset& dataset, const RunFolder& folder,
+void run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
                   const ProgressFunction& progress);
 
 }  // namespace halfscope

@@ -56,27 +56,27 @@ bool RunFolder::is_done() const {
   return std::filesystem::exists(path_ / "status") && read_file(path_ / "status").starts_with("DONE");
 }
 
-Json RunFolder::config_json(const TrainConfig& config) const {
+Json RunFolder::config_json(const RunSettings& settings) const {
   Json json{{"format_version", results_format_version},
             {"experiment", identity_.experiment},
             {"arm", identity_.arm}};
-  json.update(to_json(resolved(config)));
+  json.update(to_json(settings.config));
   return json;
 }
 
-void RunFolder::begin(const TrainConfig& config) const {
+void RunFolder::begin(const RunSettings& settings) const {
   create_folder(path_ / "checkpoint");
   remove_unfinished_files(path_);
   remove_unfinished_files(path_ / "checkpoint");
   write_file(path_ / "environment.json", to_text(environment()));
   write_file(path_ / "status", "RUNNING\n");
-  write_file(path_ / "config.json", to_text(config_json(config)));
+  write_file(path_ / "config.json", to_text(config_json(settings)));
 }
 
-void RunFolder::check_same(const TrainConfig& config) const {
+void RunFolder::check_same(const RunSettings& settings) const {
   const Json file = read_json(path_ / "config.json");
   check_format_version(file, path_ / "config.json");
-  const Json stored = with_current_names(file), wanted = config_json(config);
+  const Json stored = with_current_names(file), wanted = config_json(settings);
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
     if (found != stored.end() && *found == value) continue;

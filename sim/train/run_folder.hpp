@@ -8,8 +8,8 @@
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
-#include "sim/train/config.hpp"
 #include "sim/train/records.hpp"
+#include "sim/train/run_settings.hpp"
 
 namespace halfscope {
 
@@ -38,9 +38,9 @@ class RunFolder {
   [[nodiscard]] bool is_done() const;
 
   /// Makes the folder and writes config, environment and the status RUNNING.
-  void begin(const TrainConfig& config) const;
+  void begin(const RunSettings& settings) const;
   /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
-  void check_same(const TrainConfig& config) const;
+  void check_same(const RunSettings& settings) const;
 
   /// Records and checkpoint of the same step. The checkpoint is written last and holds the records' lengths,
   /// so that a run killed in between resumes from the older one.
@@ -58,7 +58,7 @@ class RunFolder {
   void fail(const std::string& reason) const noexcept;
 
  private:
-  [[nodiscard]] Json config_json(const TrainConfig& config) const;
+  [[nodiscard]] Json config_json(const RunSettings& settings) const;
 
   RunIdentity identity_;
   std::filesystem::path path_;

@@ -9,7 +9,6 @@
 #include <halfscope/format/bits.hpp>
 
 #include "lib/nn/elementwise.hpp"
-#include "sim/models/models.hpp"
 
 namespace halfscope {
 namespace {
@@ -24,17 +23,6 @@ std::int64_t evaluation_batch(const Dataset& dataset) {
 
 bool is_due(std::int64_t every, std::int64_t step) {
   return every > 0 && (step == 1 || step % every == 0);
-}
-
-Model make_model(const TrainConfig& config, const Dataset& dataset) {
-  return find_in_table("model", config.model, model_table)
-      .make({.example_shape = dataset.example_shape(),
-             .class_count = dataset.class_count(),
-             .seed = static_cast<std::uint64_t>(config.seed),
-             .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
-             .embedding_size = config.embedding_size,
-             .hidden_size = config.hidden_size,
-             .dropout = static_cast<float>(config.dropout)});
 }
 
 template <typename Value>
@@ -52,6 +40,10 @@ bool wants_graph(Device device) {
   return value == "on" && device == Device::cuda;
 }
 
+std::uint64_t seed_of(const RunSettings& settings) {
+  return static_cast<std::uint64_t>(settings.config.seed);
+}
+
 StepGradients as_seen(const GradientRecord& record) {
   return {.finite = record.finite,
           .max_abs = record.max_abs.value_or(0),
@@ -60,24 +52,23 @@ StepGradients as_seen(const GradientRecord& record) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const Dataset& dataset)
-    : config_(config),
-      device_(parse_enum<Device>("device", config.device)),
-      execution_(execution_of(config)),
+Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
+    : settings_(settings),
       dataset_(dataset),
-      trackers_(make_trackers(config, WatchedSteps::observed)),
-      overflow_trackers_(make_trackers(config, WatchedSteps::overflowed)),
-      caster_(resolve_policy(config), static_cast<std::uint64_t>(config.seed), trackers_),
-      model_(make_model(config, dataset)),
-      scaler_(make_loss_scaler(config)),
-      detail_(std::max({scaler_->needs(), parse_enum<GradientDetail>("detail", config.record_gradients),
+      trackers_(make_trackers(settings, WatchedSteps::observed)),
+      overflow_trackers_(make_trackers(settings, WatchedSteps::overflowed)),
+      caster_(settings.policy, seed_of(settings), trackers_),
+      model_(make_model(settings, dataset)),
+      scaler_(make_loss_scaler(settings)),
+      detail_(std::max({scaler_->needs(), settings.recorded_gradients,
                         overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
-      sampler_(dataset.size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed)) {
-  const DeviceScope scope(device_);
-  if (wants_graph(device_)) graph_.emplace();
-  for (Parameter& parameter : model_.store->parameters) parameter.master = parameter.master.to(device_);
-  for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(device_);
-  optimizer_ = make_optimizer(config, *model_.store);
+      sampler_(dataset.size(Split::train), settings.config.batch, seed_of(settings)) {
+  const DeviceScope scope(settings_.device);
+  if (wants_graph(settings_.device)) graph_.emplace();
+  for (Parameter& parameter : model_.store->parameters)
+    parameter.master = parameter.master.to(settings_.device);
+  for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(settings_.device);
+  optimizer_ = make_optimizer(settings, *model_.store);
   for (Parameter& parameter : model_.store->parameters) {
     caster_.cast(parameter.master, parameter.name, Role::master_weight);
   }
@@ -89,10 +80,10 @@ Batch Trainer::read_batch(Split split, std::span<const std::int64_t> indices) co
 }
 
 StepRecord Trainer::step() {
-  const DeviceScope scope(device_);
+  const DeviceScope scope(settings_.device);
   StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
-  record.learning_rate = learning_rate(config_, steps_done_);
-  if (is_due(config_.observe_every, record.step)) record.observations.emplace();
+  record.learning_rate = learning_rate(settings_, steps_done_);
+  if (is_due(settings_.config.observe_every, record.step)) record.observations.emplace();
   if (detail_ > GradientDetail::none) record.gradients.emplace();
   if (detail_ == GradientDetail::histogram) record.gradients->histogram.emplace();
   const StepContext context{
@@ -101,12 +92,12 @@ StepRecord Trainer::step() {
       .observations = pointer_to(record.observations),
       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
       .layerwise = layerwise_of(*scaler_, caster_.policy()),
-      .execution = execution_};
+      .execution = settings_.execution};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
   const StepScalars numbers = run_passes(context, batch, record);
-  if (is_due(config_.fp32_reference_every, record.step)) {
+  if (is_due(settings_.config.fp32_reference_every, record.step)) {
     record.fp32_reference =
-        compare_with_fp32(caster_.policy(), static_cast<std::uint64_t>(config_.seed), context,
+        compare_with_fp32(caster_.policy(), seed_of(settings_), context,
                           [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
   }
   record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
@@ -122,13 +113,13 @@ StepRecord Trainer::step() {
 
 StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
-  if (config_.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
+  if (settings_.config.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
   QueuedNumbers queued;
   const auto queue = [&] {
     caster_.begin_step(context);
     Tape tape(caster_, Phase::training);
     const TensorRef loss = model_.forward(tape, batch).loss;
-    tape.backward(loss, static_cast<float>(record.scale * config_.loss_weight));
+    tape.backward(loss, static_cast<float>(record.scale * settings_.config.loss_weight));
     queued = queue_numbers(caster_, tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
@@ -145,7 +136,7 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
   for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
   Tape tape(caster, Phase::training);
   const TensorRef loss = model_.forward(tape, batch).loss;
-  tape.backward(loss, static_cast<float>(loss_scale * config_.loss_weight));
+  tape.backward(loss, static_cast<float>(loss_scale * settings_.config.loss_weight));
   caster.collect();
   for (std::size_t i = 0; i < running_statistics.size(); ++i) {
     model_.store->buffers[i].value = std::move(running_statistics[i]);
@@ -154,7 +145,7 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
 
 StepObservations Trainer::look_at_step(const StepContext& context, const Batch& batch) {
   StepObservations seen;
-  Caster caster(caster_.policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  Caster caster(caster_.policy(), seed_of(settings_), overflow_trackers_);
   caster.begin_step({.step = context.step,
                      .loss_scale = context.loss_scale,
                      .observations = &seen,
@@ -166,7 +157,7 @@ StepObservations Trainer::look_at_step(const StepContext& context, const Batch& 
 
 StepObservations Trainer::look_at_update(const StepContext& context) {
   StepObservations seen;
-  Caster caster(fp32_policy(), static_cast<std::uint64_t>(config_.seed), overflow_trackers_);
+  Caster caster(fp32_policy(), seed_of(settings_), overflow_trackers_);
   caster.begin_step({context.step, 1, &seen, TrainingPass::update});
   for (Parameter& parameter : model_.store->parameters) {
     for (const float factor : {factors_.unscale, factors_.clip}) {
@@ -182,8 +173,8 @@ StepObservations Trainer::look_at_update(const StepContext& context) {
 }
 
 Evaluation Trainer::evaluate() {
-  const DeviceScope scope(device_);
-  caster_.begin_step({.step = steps_done_, .execution = execution_});
+  const DeviceScope scope(settings_.device);
+  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t size = dataset_.size(Split::test);

@@ -10,7 +10,6 @@
 #include "sim/data/sampler.hpp"
 #include "sim/models/model.hpp"
 #include "sim/train/build.hpp"
-#include "sim/train/config.hpp"
 #include "sim/train/fp32_reference.hpp"
 #include "sim/train/step_scalars.hpp"
 
@@ -51,9 +50,10 @@ struct GradientFactors {
 
 class Trainer {
  public:
-  /// Throws InvalidArgument where the config asks for something that is not there. `dataset` outlives the
+  /// Throws InvalidArgument where the settings ask for something that is not there. `dataset` outlives the
   /// trainer.
-  Trainer(const TrainConfig& config, const Dataset& dataset);
+  Trainer(const RunSettings& settings, const Dataset& dataset);
+  Trainer(const TrainConfig& config, const Dataset& dataset) : Trainer(parsed(config), dataset) {}
 
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   StepRecord step();
@@ -93,9 +93,7 @@ class Trainer {
   /// The examples at `indices`, in host memory wherever training runs.
   [[nodiscard]] Batch read_batch(Split split, std::span<const std::int64_t> indices) const;
 
-  TrainConfig config_;
-  Device device_;
-  Execution execution_;
+  RunSettings settings_;
   const Dataset& dataset_;
   TrackerList trackers_;           // of observed steps
   TrackerList overflow_trackers_;  // of steps that overflow

@@ -56,7 +56,7 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
       throw InvalidArgument(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
                                         to_string(stored->array.shape()), to_string(entry.array->shape())));
     }
-    *entry.array = stored->array.to(device_);
+    *entry.array = stored->array.to(settings_.device);
   }
   steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
   optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));

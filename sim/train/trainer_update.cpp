@@ -25,8 +25,9 @@ bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, doub
     parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
   const auto unscale = static_cast<float>(1 / loss_scale);
   if (caster_.tells_later()) {
-    return update_in_one_pass(
-        {unscale, config_.clip_norm > 0 ? clip_factor(numbers.norm, config_.clip_norm) : 1});
+    return update_in_one_pass({unscale, settings_.config.clip_norm > 0
+                                            ? clip_factor(numbers.norm, settings_.config.clip_norm)
+                                            : 1});
   }
   update_in_passes(unscale);
   return weights_finite();
@@ -37,7 +38,7 @@ void Trainer::update_in_passes(float unscale) {
   for (Parameter& parameter : model_.store->parameters) {
     if (unscale != 1.0f) scale(parameter.gradient.values(), unscale, parameter.gradient.values());
   }
-  if (config_.clip_norm > 0) clip_gradients(*model_.store, config_.clip_norm);
+  if (settings_.config.clip_norm > 0) clip_gradients(*model_.store, settings_.config.clip_norm);
   for (std::size_t i = 0; i < model_.store->parameters.size(); ++i) {
     Parameter& parameter = model_.store->parameters[i];
     Array update(parameter.master.shape());
@@ -70,9 +71,9 @@ bool Trainer::update_in_one_pass(const GradientFactors& factors) {
 }
 
 bool Trainer::weights_finite() const {
-  const DeviceScope scope(device_);
+  const DeviceScope scope(settings_.device);
   const auto& parameters = model_.store->parameters;
-  if (device_ == Device::cpu) {
+  if (settings_.device == Device::cpu) {
     return std::all_of(parameters.begin(), parameters.end(),
                        [](const Parameter& parameter) { return all_finite(parameter.master.values()); });
   }

@@ -50,15 +50,15 @@ TEST_CASE("a norm that is no number reaches the gradients", "[clip]") {
 
 TEST_CASE("the learning rate grows linearly over the warm-up and follows its schedule", "[warmup]") {
   TrainConfig config{.steps = 100, .learning_rate = 0.5, .schedule = "constant", .warmup_steps = 4};
-  CHECK(learning_rate(config, 0) == 0.125);
-  CHECK(learning_rate(config, 2) == 0.375);
-  CHECK(learning_rate(config, 3) == 0.5);
-  CHECK(learning_rate(config, 99) == 0.5);
+  CHECK(learning_rate(parsed(config), 0) == 0.125);
+  CHECK(learning_rate(parsed(config), 2) == 0.375);
+  CHECK(learning_rate(parsed(config), 3) == 0.5);
+  CHECK(learning_rate(parsed(config), 99) == 0.5);
   config.schedule = "cosine";
-  const double warm = learning_rate(config, 1);
+  const double warm = learning_rate(parsed(config), 1);
   config.warmup_steps = 0;
-  CHECK(warm == 0.5 * learning_rate(config, 1));
-  CHECK(learning_rate(config, 0) == 0.5);
+  CHECK(warm == 0.5 * learning_rate(parsed(config), 1));
+  CHECK(learning_rate(parsed(config), 0) == 0.5);
 }
 
 /// The loss over the test set after a few steps.

@@ -9,7 +9,7 @@ namespace halfscope {
 namespace {
 
 TEST_CASE("every field of a resolved config can be set to what it prints", "[config]") {
-  const TrainConfig config = resolved({.policy = "fp16_no_master"});
+  const TrainConfig config = parsed({.policy = "fp16_no_master"}).config;
   TrainConfig copy;
   const Json fields = to_json(config);
   for (const auto& [key, value] : fields.items()) set_field(copy, key, get_field(config, key));
@@ -54,16 +54,16 @@ TEST_CASE("a config holds the options of its own loss scaler, all of them once r
   CHECK(config.loss_scale == "megatron");
   CHECK(to_json(config)["hysteresis"] == 3);
   CHECK_FALSE(to_json(config).contains("min_scale"));
-  const Json json = to_json(resolved(config));
+  const Json json = to_json(parsed(config).config);
   CHECK(json["hysteresis"].dump() == "3");
   CHECK(json["initial_scale"] == 0x1p32);
   CHECK(json["min_scale"] == 1);
   CHECK_FALSE(json.contains("tolerance"));
   CHECK(get_field(config, "tolerance").empty());
   CHECK(get_field(config, "scaler") == "megatron");
-  CHECK(to_json(resolved({.loss_scale = "64"}))["initial_scale"] == 64);
+  CHECK(to_json(parsed({.loss_scale = "64"}).config)["initial_scale"] == 64);
   const auto refusal = [](const TrainConfig& wrong) {
-    return message_of<InvalidArgument>([&] { (void)resolved(wrong); });
+    return message_of<InvalidArgument>([&] { (void)parsed(wrong); });
   };
   check_says(refusal({.loss_scale = "none", .scaler_options = {{"hysteresis", 3}}}), {"hysteresis", "none"});
   check_says(refusal({.loss_scale = "64", .scaler_options = {{"initial_scale", 3}}}),
@@ -74,7 +74,7 @@ TEST_CASE("a config holds the options of its own loss scaler, all of them once r
 
 TEST_CASE("roles and sums override the policy", "[config]") {
   const PrecisionPolicy policy =
-      resolve_policy({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"});
+      parsed({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"}).policy;
   CHECK(to_string(policy.quantizer(Role::activation)) == "bf16");
   CHECK(to_string(policy.quantizer(Role::weight)) == "fp16");
   CHECK(to_string(policy.reductions_in("bn1")) == "fp16_pairwise");
@@ -82,7 +82,9 @@ TEST_CASE("roles and sums override the policy", "[config]") {
 }
 
 TEST_CASE("products add up as an H100 does where what is multiplied has one 16-bit format", "[config]") {
-  const auto products = [](const TrainConfig& config) { return get_field(resolved(config), "accumulate"); };
+  const auto products = [](const TrainConfig& config) {
+    return get_field(parsed(config).config, "accumulate");
+  };
   for (const char* policy : {"fp16_mixed", "fp16_no_master", "fp16_pure"}) {
     CHECK(products({.policy = policy}) == "tensor_core(hopper)");
   }
@@ -93,15 +95,15 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
   CHECK(products({.policy = "fp16_mixed", .accumulate = "fp32_sequential"}) == "fp32_sequential");
   TrainConfig bfloat{.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"};
   CHECK(products(bfloat) == "bf16_tensor_core(hopper)");
-  CHECK(fp16_mixed_policy().products == resolve_policy({.policy = "fp16_mixed"}).products);
+  CHECK(fp16_mixed_policy().products == parsed({.policy = "fp16_mixed"}).policy.products);
 }
 
 TEST_CASE("the cosine schedule starts at the full rate and passes half of it in the middle", "[config]") {
   const TrainConfig cosine{.steps = 100, .learning_rate = 2, .schedule = "cosine"};
-  CHECK(learning_rate(cosine, 0) == 2.0);
-  CHECK(learning_rate(cosine, 50) == Approx(1.0));
-  CHECK(learning_rate(cosine, 99) == Approx(0.0005).epsilon(0.02));
-  CHECK(learning_rate({.learning_rate = 2, .schedule = "constant"}, 99) == 2.0);
+  CHECK(learning_rate(parsed(cosine), 0) == 2.0);
+  CHECK(learning_rate(parsed(cosine), 50) == Approx(1.0));
+  CHECK(learning_rate(parsed(cosine), 99) == Approx(0.0005).epsilon(0.02));
+  CHECK(learning_rate(parsed({.learning_rate = 2, .schedule = "constant"}), 99) == 2.0);
 }
 
 }  // namespace

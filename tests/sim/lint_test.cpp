@@ -81,7 +81,7 @@ TEST_CASE("the lint finds the constants that die, and no others", "[lint]") {
   for (const LintCase& entry : cases()) {
     INFO(entry.name);
     std::vector<std::string> found;
-    for (const Finding& finding : lint(entry.config)) {
+    for (const Finding& finding : lint(parsed(entry.config))) {
       found.push_back(finding.what);
       CHECK_FALSE(finding.consequence.empty());
       CHECK_FALSE(finding.remedy.empty());
@@ -92,7 +92,7 @@ TEST_CASE("the lint finds the constants that die, and no others", "[lint]") {
 }
 
 TEST_CASE("a finding says what, where, what comes of it and what to do", "[lint]") {
-  const std::vector<Finding> found = lint({.policy = "fp16_pure"});
+  const std::vector<Finding> found = lint(parsed({.policy = "fp16_pure"}));
   REQUIRE_FALSE(found.empty());
   CHECK(found[0].value == 1e-8);
   CHECK(found[0].rounded == 0);
@@ -101,7 +101,7 @@ TEST_CASE("a finding says what, where, what comes of it and what to do", "[lint]
         "epsilon = 1e-08 is 0 in fp16: an element without a gradient is updated by 0 / 0, which is NaN; give "
         "epsilon=6e-08 or more, or give optimizer_state=fp32");
   CHECK(to_json(found[0])["rounded"] == 0);
-  const std::vector<Finding> beyond = lint({.policy = "fp16_mixed", .loss_scale = "1e9"});
+  const std::vector<Finding> beyond = lint(parsed({.policy = "fp16_mixed", .loss_scale = "1e9"}));
   REQUIRE(beyond.size() == 1);
   CHECK(to_json(beyond[0])["rounded"].is_null());
   CHECK(to_string(beyond[0]).find("is infinite in fp16: a wrong prediction") != std::string::npos);

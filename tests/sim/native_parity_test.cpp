@@ -95,7 +95,7 @@ TEST_CASE("native execution holds its tensors in 16 bits", "[native][cuda]") {
 
 TEST_CASE("native execution says what it cannot do", "[native][config]") {
   const auto refusal = [](const TrainConfig& config) {
-    return message_of<InvalidArgument>([&] { (void)resolved(config); });
+    return message_of<InvalidArgument>([&] { (void)parsed(config); });
   };
   check_says(refusal({.execution = "native"}), {"device = cpu", "give device = cuda"});
   TrainConfig config{.device = "cuda", .execution = "native", .activation = "fp8_e5m2"};

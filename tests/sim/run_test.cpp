@@ -45,7 +45,7 @@ Records records_of(const RunFolder& folder) {
 
 Records run_in(const std::filesystem::path& root, const TrainConfig& config) {
   const RunFolder folder(root, {"experiment", "arm", config.seed});
-  run_training(config, dataset, folder, ignore);
+  run_training(parsed(config), dataset, folder, ignore);
   return records_of(folder);
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken
     const auto kill = [&](const RunProgress& progress) {
       if (progress.record.step == stop) throw Killed();
     };
-    CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+    CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
     CHECK_FALSE(folder.is_done());
-    run_training(config, dataset, folder, ignore);
+    run_training(parsed(config), dataset, folder, ignore);
     CHECK(folder.is_done());
     CHECK(records_of(folder) == expected);
   }
@@ -115,11 +115,11 @@ TEST_CASE("records newer than the checkpoint are cut off on resuming", "[run]") 
   const auto kill = [](const RunProgress& progress) {
     if (progress.record.step == 15) throw Killed();
   };
-  CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+  CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
   // As if the records of step 21 had been written, but not yet their checkpoint.
   const std::string metrics = read_file(folder.path() / "metrics.jsonl");
   write_file(folder.path() / "metrics.jsonl", metrics + "{\"step\":15}\n");
-  run_training(config, dataset, folder, ignore);
+  run_training(parsed(config), dataset, folder, ignore);
   CHECK(records_of(folder) == expected);
 }
 
@@ -127,14 +127,14 @@ TEST_CASE("a resumed summary says what an unbroken one says", "[run]") {
   const TemporaryFolder temporary;
   const TrainConfig config = small_config();
   const RunFolder whole(temporary.path() / "whole", {"experiment", "arm", 0});
-  run_training(config, dataset, whole, ignore);
+  run_training(parsed(config), dataset, whole, ignore);
   const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
-  CHECK_THROWS_AS(run_training(config, dataset, broken,
+  CHECK_THROWS_AS(run_training(parsed(config), dataset, broken,
                                [](const RunProgress& progress) {
                                  if (progress.record.step == 30) throw Killed();
                                }),
                   Killed);
-  run_training(config, dataset, broken, ignore);
+  run_training(parsed(config), dataset, broken, ignore);
   Json first = read_json(whole.path() / "summary.json"), second = read_json(broken.path() / "summary.json");
   for (const char* timing : {"seconds", "seconds_per_step"}) {
     first.erase(timing);
@@ -150,14 +150,14 @@ TEST_CASE("divergence is recorded, not thrown, and survives resuming", "[run]") 
   config.policy = "fp16_pure";
   config.loss_scale = "1024";
   const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
-  run_training(config, dataset, folder, ignore);
+  run_training(parsed(config), dataset, folder, ignore);
   const Json summary = read_json(folder.path() / "summary.json");
   CHECK(summary["diverged"] == true);
   CHECK(summary["metric"].is_null());
   CHECK(summary["diverged_step"].get<int>() <= 2);
   std::filesystem::remove(folder.path() / "summary.json");
   write_file(folder.path() / "status", "RUNNING\n");
-  run_training(config, dataset, folder, ignore);
+  run_training(parsed(config), dataset, folder, ignore);
   CHECK(read_json(folder.path() / "summary.json")["diverged_step"] == summary["diverged_step"]);
 }
 
@@ -168,20 +168,20 @@ TEST_CASE("another config, another version or a torn file is not continued", "[r
   const auto kill = [](const RunProgress& progress) {
     if (progress.record.step == 8) throw Killed();
   };
-  CHECK_THROWS_AS(run_training(config, dataset, folder, kill), Killed);
+  CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
   config.steps = 31;
-  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(parsed(config), dataset, folder, ignore); }),
              {"config.json", "steps = 30", "31"});
   config.steps = 30;
   const std::string config_text = read_file(folder.path() / "config.json");
   Json stored = read_json(folder.path() / "config.json");
   stored["format_version"] = 99;
   write_file(folder.path() / "config.json", to_text(stored));
-  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(parsed(config), dataset, folder, ignore); }),
              {"results format 99", "reads format 1"});
   write_file(folder.path() / "config.json", config_text);
   write_file(folder.path() / "metrics.jsonl", "");
-  check_says(message_of<InvalidArgument>([&] { run_training(config, dataset, folder, ignore); }),
+  check_says(message_of<InvalidArgument>([&] { run_training(parsed(config), dataset, folder, ignore); }),
              {"metrics.jsonl", "shorter"});
 }
 

@@ -1,0 +1,90 @@
+// Texts to values, each once, and what two of them together rule out.
+#include "sim/train/run_settings.hpp"
+
+#include <halfscope/core/name_list.hpp>
+
+namespace halfscope {
+namespace {
+
+/// The role settings of a config, in the order of the enum.
+std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
+  return {&TrainConfig::weight,          &TrainConfig::activation,    &TrainConfig::activation_gradient,
+          &TrainConfig::weight_gradient, &TrainConfig::master_weight, &TrainConfig::optimizer_state};
+}
+
+/// The policy that the config names, with the roles and accumulation models that it overrides.
+PrecisionPolicy parse_policy(const TrainConfig& config) {
+  PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
+  const auto fields = role_fields();
+  for (std::size_t role = 0; role < fields.size(); ++role) {
+    const std::string& text = config.*fields[role];
+    if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
+  }
+  policy.products =
+      config.accumulate.empty() ? default_products(policy) : parse_accumulate_model(config.accumulate);
+  if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
+  return policy;
+}
+
+void check_execution_fits(const RunSettings& settings) {
+  const PrecisionPolicy& policy = settings.policy;
+  if (settings.execution == Execution::emulated) {
+    if (policy.products.order != AccumulateOrder::cublas) return;
+    throw InvalidArgument("accumulate = " + to_string(policy.products) +
+                          " has no order that could be emulated; give execution = native, or another model");
+  }
+  if (settings.device != Device::cuda) {
+    throw InvalidArgument("execution = native: device = " + settings.config.device +
+                          " has no memory of 16 bits; give device = cuda, or execution = emulated");
+  }
+  check_native(policy);
+}
+
+/// Writes out what the config leaves to its policy.
+void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
+  const auto fields = role_fields();
+  for (std::size_t role = 0; role < fields.size(); ++role) {
+    config.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
+  }
+  config.accumulate = to_string(policy.products);
+  config.reduce = to_string(policy.reductions);
+}
+
+}  // namespace
+
+RunSettings parsed(const TrainConfig& config) {
+  RunSettings settings{.config = config,
+                       .device = parse_enum<Device>("device", config.device),
+                       .execution = parse_enum<Execution>("execution", config.execution),
+                       .policy = parse_policy(config)};
+  check_execution_fits(settings);
+  write_policy(settings.policy, settings.config);
+  settings.scaler = &find_scaler(config.loss_scale);
+  settings.config.scaler_options = resolve_options(config.loss_scale, config.scaler_options);
+  settings.trackers = parse_trackers(config.trackers);
+  settings.observed_roles = parse_roles(config.observe_roles);
+  settings.model = &find_in_table("model", config.model, model_table);
+  settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
+  settings.schedule = parse_enum<Schedule>("schedule", config.schedule);
+  settings.recorded_gradients = parse_enum<GradientDetail>("detail", config.record_gradients);
+  return settings;
+}
+
+std::vector<const TrackerEntry*> parse_trackers(std::string_view names) {
+  std::vector<const TrackerEntry*> trackers;
+  if (names == "none") return trackers;
+  for (const std::string_view name : names_in(names, table_names(tracker_table))) {
+    trackers.push_back(&find_in_table("tracker", name, tracker_table));
+  }
+  return trackers;
+}
+
+RoleSet parse_roles(std::string_view names) {
+  RoleSet roles{};
+  for (const std::string_view name : names_in(names, enum_names<Role>)) {
+    roles.add(parse_enum<Role>("role", name));
+  }
+  return roles;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,43 @@
+// A run's settings: the texts of its config as the values that they name.
+#pragma once
+
+#include <vector>
+
+#include <halfscope/device/device.hpp>
+#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/stats/trackers.hpp>
+
+#include "sim/models/models.hpp"
+#include "sim/optim/optimizers.hpp"
+#include "sim/train/config.hpp"
+
+namespace halfscope {
+
+/// Made by `parsed`, once for each run.
+struct RunSettings {
+  /// With every policy setting and every option of its loss scaler written out: what config.json holds. Its
+  /// numbers are used as they are.
+  TrainConfig config{};
+  Device device{};
+  Execution execution{};
+  PrecisionPolicy policy{};
+  Schedule schedule{};
+  GradientDetail recorded_gradients{};
+  const ModelEntry* model = nullptr;
+  const OptimizerEntry* optimizer = nullptr;
+  const ScalerEntry* scaler = nullptr;  ///< config.scaler_options has a value for each of its options
+  std::vector<const TrackerEntry*> trackers{};
+  RoleSet observed_roles{};
+};
+
+/// Throws InvalidArgument where a text names nothing, or where two settings do not fit together: native
+/// execution without a device and formats that have it, an option that the loss scaler does not know.
+[[nodiscard]] RunSettings parsed(const TrainConfig& config);
+
+/// "all", "none", or names from the tracker table separated by commas.
+[[nodiscard]] std::vector<const TrackerEntry*> parse_trackers(std::string_view names);
+
+/// "all", or names of roles separated by commas.
+[[nodiscard]] RoleSet parse_roles(std::string_view names);
+
+}  // namespace halfscope
