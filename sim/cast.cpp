@@ -119,19 +119,17 @@ bool Caster::watches_reductions() const {
                                    [](const auto& tracker) { return tracker->watches_reductions(); });
 }
 
+bool Caster::watches_updates() const {
+  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
+                                   [](const auto& tracker) { return tracker->watches_updates(); });
+}
+
 Quantizer Caster::weight_format() const {
   // With an FP32 master copy the question is what a copy in the forward weights' format would have lost; an
   // FP32 run is asked what FP16 would have.
   Quantizer stored = policy_.quantizer(Role::master_weight);
   if (stored.is_identity()) stored = policy_.quantizer(Role::weight);
   return stored.is_identity() ? Quantizer{.format = fp16} : stored;
-}
-
-void Caster::observe_update(std::string_view tensor, const Array& before, const Array& update) {
-  if (!observed()) return;
-  const UpdateEvent event{site(tensor, Role::master_weight), weight_format(), before.values(),
-                          update.values()};
-  for (const auto& tracker : *trackers_) tracker->on_update(event, *context_.observations);
 }
 
 void Caster::sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,

@@ -1,6 +1,7 @@
 // The one place where precision changes: round a tensor to its role's format, and let the trackers see it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +14,7 @@
 #include <halfscope/scaling/layerwise_scale.hpp>
 #include <halfscope/stats/tracker.hpp>
 
-#include "lib/nn/apply_update.hpp"
+#include "lib/nn/optimizer_step.hpp"
 #include "sim/pending_event.hpp"
 #include "sim/policy.hpp"
 
@@ -31,6 +32,8 @@ struct StepContext {
   std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
   Execution execution = Execution::emulated;
 };
+
+using MakeUpdate = std::function<void(const WeightUpdate&)>;
 
 class Caster {
  public:
@@ -62,18 +65,15 @@ class Caster {
   void cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part = whole_tensor);
   /// Random bits of this step for the purpose called `name`.
   [[nodiscard]] RandomStream random_stream(std::string_view name) const;
-  /// Tells the trackers of an update that is about to be added to the stored weights `before`.
-  void observe_update(std::string_view tensor, const Array& before, const Array& update);
+  /// Calls make(update), which is to make it; where trackers watch updates, with where to count it.
+  void update(std::string_view tensor, WeightUpdate update, const MakeUpdate& make);
   /// `column_sums`, of which the trackers hear where they watch reductions.
   void sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
                    std::span<float> sums);
 
   /// Whether the trackers are told at `collect` of what is counted on the active device.
   [[nodiscard]] bool tells_later() const;
-  /// Where the update of `elements` weights is to be counted as it is made; none where nobody watches it. For
-  /// a device whose trackers are told later.
-  [[nodiscard]] std::optional<cuda::UpdateWatch> watch_update(std::string_view tensor, std::size_t elements);
-  /// What the device has counted in this step, and what others let it leave there.
+  /// Where the device counts until `collect`, and where others let it leave what they want to know.
   [[nodiscard]] Readback& readback() { return readback_; }
   /// Waits for the device once, reads back what it has counted since the last time and tells the trackers.
   void collect();
@@ -86,6 +86,7 @@ class Caster {
   [[nodiscard]] CastDetail watched(Role role) const;
   [[nodiscard]] EventDelivery delivery() const;
   [[nodiscard]] bool watches_reductions() const;
+  [[nodiscard]] bool watches_updates() const;
   /// Whether the casts of `role` are added to the step's weight gradients.
   [[nodiscard]] bool adds_up(Role role) const {
     return role == Role::weight_gradient && context_.weight_gradients != nullptr;
@@ -95,7 +96,8 @@ class Caster {
   [[nodiscard]] Quantizer weight_format() const;
   /// The cast of values on the device, counted there.
   void cast_later(std::span<float> values, const Site& where, CastDetail detail);
-  void tell(const PendingEvent& event) const;
+  /// Of counts that `readback` has read.
+  void tell(const PendingEvent& event, const Readback& readback) const;
   void tell_cast(const CastEvent& event) const;
   /// Adds them as the backward pass will hand them out, without what they carry.
   void count_weight_gradients(std::span<const float> values);
@@ -107,6 +109,7 @@ class Caster {
   StepContext context_;
   double carried_scale_ = 1;
   Readback readback_{};
+  Readback at_once_{};                   ///< of events that the trackers are told of immediately
   std::vector<PendingEvent> pending_{};  ///< in the order in which they happened
 };
 

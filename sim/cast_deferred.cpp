@@ -58,43 +58,45 @@ void Caster::cast_later(std::span<float> values, const Site& where, CastDetail d
   queue(values, quantizer, {observed(), adds_up(where.role) && !carries});
 }
 
-std::optional<cuda::UpdateWatch> Caster::watch_update(std::string_view tensor, std::size_t elements) {
-  const bool watched =
-      observed() && std::any_of(trackers_->begin(), trackers_->end(),
-                                [](const auto& tracker) { return tracker->watches_updates(); });
-  if (!watched) return std::nullopt;
+void Caster::update(std::string_view tensor, WeightUpdate update, const MakeUpdate& make) {
+  if (!watches_updates()) return make(update);
+  Readback& readback = tells_later() ? readback_ : at_once_;
   const Site where = site(tensor, Role::master_weight);
-  const PendingUpdate update{readback_.take<std::int64_t>(cuda::watch_counters),
-                             readback_.take<cuda::UpdateSums>(cuda::watch_tiles(elements)),
-                             static_cast<std::int64_t>(elements)};
-  pending_.push_back({std::string(tensor), where, weight_format(), update});
-  return cuda::UpdateWatch{weight_storage(where, weight_format()), readback_.device_values(update.counters),
-                           readback_.device_values(update.sums)};
+  const std::size_t elements = update.weights.size();
+  const PendingUpdate counted{readback.take<std::int64_t>(watch_counters),
+                              readback.take<UpdateSums>(watch_tiles(elements)),
+                              static_cast<std::int64_t>(elements)};
+  update.watch = {weight_storage(where, weight_format()), readback.device_values(counted.counters),
+                  readback.device_values(counted.sums)};
+  make(update);
+  PendingEvent event{std::string(tensor), where, weight_format(), counted};
+  if (tells_later()) return pending_.push_back(std::move(event));
+  at_once_.read();
+  tell(event, at_once_);
 }
 
 void Caster::collect() {
   readback_.read();
-  for (const PendingEvent& event : std::exchange(pending_, {})) tell(event);
+  for (const PendingEvent& event : std::exchange(pending_, {})) tell(event, readback_);
 }
 
-void Caster::tell(const PendingEvent& event) const {
+void Caster::tell(const PendingEvent& event, const Readback& readback) const {
   Site where = event.site;
   where.tensor = event.tensor;
   if (const auto* pending = std::get_if<PendingCast>(&event.what)) {
-    const CastCounts counts = pending->cast.counts(readback_);
+    const CastCounts counts = pending->cast.counts(readback);
     if (pending->subscribers.weight_gradients) context_.weight_gradients->merge(*counts.before);
     if (pending->subscribers.trackers) tell_cast({where, event.quantizer, counts, {}});
   } else if (const auto* reduction = std::get_if<PendingReduction>(&event.what)) {
     const ReductionEvent seen{where,
-                              counters_of(readback_.values(reduction->column_counters), reduction->terms)};
+                              counters_of(readback.values(reduction->column_counters), reduction->terms)};
     for (const auto& tracker : *trackers_) tracker->on_reduction(seen, *context_.observations);
   } else {
     const auto& update = std::get<PendingUpdate>(event.what);
-    const auto counters = readback_.values(update.counters);
+    const auto counters = readback.values(update.counters);
     HistogramCounts ratios;
     add_bins_to(ratios, counters.first(binned::size), binade_edges(fp16));
-    const CountedUpdate counted{update.elements,
-                                cuda::watched_effect(counters, readback_.values(update.sums)),
+    const CountedUpdate counted{update.elements, watched_effect(counters, readback.values(update.sums)),
                                 ExponentHistogram(ratios)};
     for (const auto& tracker : *trackers_)
       tracker->on_update({where, event.quantizer, {}, {}, &counted}, *context_.observations);

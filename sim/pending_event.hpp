@@ -9,7 +9,7 @@
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/site.hpp>
 
-#include "lib/nn/apply_update.hpp"
+#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope {
 
@@ -33,7 +33,7 @@ struct PendingReduction {
 
 struct PendingUpdate {
   ReadbackSlot<std::int64_t> counters;
-  ReadbackSlot<cuda::UpdateSums> sums;
+  ReadbackSlot<UpdateSums> sums;
   std::int64_t elements = 0;
 };
 

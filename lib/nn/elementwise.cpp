@@ -86,17 +86,6 @@ void scale(const ConstArrayView& x, float factor, std::span<float> y) {
   });
 }
 
-bool all_finite(std::span<const float> x) {
-  if (active_device() == Device::cuda) return std::isfinite(cuda::largest_magnitude(x));
-  std::atomic<bool> finite{true};
-  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
-    const bool piece =
-        dispatch_isa([&]<Isa isa>() { return ElementwiseLoops<isa>::all_finite(x.data() + first, count); });
-    if (!piece) finite.store(false, std::memory_order_relaxed);
-  });
-  return finite;
-}
-
 float largest_magnitude(const ConstArrayView& x) {
   if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
   const float* values = x.floats().data();

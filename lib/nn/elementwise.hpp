@@ -21,7 +21,6 @@ void add_to_rows(const ConstArrayView& bias, std::span<float> y);
 void add(const ConstArrayView& addend, std::span<float> sum);
 /// y = x * factor; x and y may be the same.
 void scale(const ConstArrayView& x, float factor, std::span<float> y);
-[[nodiscard]] bool all_finite(std::span<const float> x);
 /// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
 [[nodiscard]] float largest_magnitude(const ConstArrayView& x);
 
@@ -59,7 +58,6 @@ struct ElementwiseLoops {
   static void add_to_rows(const float* bias, float* y, std::int64_t rows, std::int64_t columns);
   static void add(const float* addend, float* sum, std::int64_t count);
   static void scale(const float* x, float factor, float* y, std::int64_t count);
-  static bool all_finite(const float* x, std::int64_t count);
   static std::uint32_t largest_magnitude_bits(const float* x, std::int64_t count);
 };
 

@@ -33,13 +33,6 @@ void ElementwiseLoops<isa>::scale(const float* x, float factor, float* y, std::i
 }
 
 template <Isa isa>
-bool ElementwiseLoops<isa>::all_finite(const float* x, std::int64_t count) {
-  int broken = 0;
-  for (std::int64_t i = 0; i < count; ++i) broken |= x[i] - x[i] == 0.0f ? 0 : 1;
-  return broken == 0;
-}
-
-template <Isa isa>
 std::uint32_t ElementwiseLoops<isa>::largest_magnitude_bits(const float* x, std::int64_t count) {
   std::int32_t largest = 0;
 #pragma omp simd reduction(max : largest)

@@ -1,51 +1,125 @@
-// Checks sizes and splits an optimizer's update over the threads.
-#include <halfscope/core/parallel.hpp>
-
+// Checks sizes and splits an optimizer's step over the threads, each of which takes its weights block by
+// block: what is written of a block is still in the cache when it is read.
 #include "lib/nn/optimizer_step.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/update/update_lanes.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Elements of one task.
-constexpr std::int64_t grain = 16384;
+constexpr std::size_t grain = 16384;  // elements worth a thread
+constexpr std::size_t block_elements = 4096;
+constexpr std::size_t watched_block_elements = ratio_block;
+static_assert(watched_block_elements % update_effect_tile == 0);
 
-void check(bool equal_sizes, const Quantizer& state) {
-  if (!equal_sizes) throw InvalidArgument("optimizer update: gradient, state and update differ in size");
+/// Counts of the weights that one thread takes.
+struct PartCounts {
+  std::uint32_t largest = 0;
+  std::int64_t nonzero = 0, lost = 0;
+  HistogramCounts ratios{};
+};
+
+void check(const WeightUpdate& update, bool equal_states, const Quantizer& state) {
+  if (!equal_states || update.gradient.size() != update.weights.size()) {
+    throw InvalidArgument("optimizer update: gradient, state and weights differ in size");
+  }
   if (state.rounding == Rounding::stochastic) {
     throw InvalidArgument("optimizer_state cannot be rounded stochastically; choose another rounding");
   }
 }
 
-}  // namespace
-
-void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity, std::span<float> update) {
-  check(gradient.size() == velocity.size() && gradient.size() == update.size(), state);
-  if (active_device() == Device::cuda) return cuda::sgd_update(gradient, step, state, velocity, update);
-  parallel_for_ranges(static_cast<std::int64_t>(gradient.size()), grain,
-                      [&](std::int64_t first, std::int64_t count) {
-                        dispatch_isa([&]<Isa isa>() {
-                          UpdateLoops<isa>::sgd(gradient.data() + first, step, state, velocity.data() + first,
-                                                update.data() + first, count);
-                        });
-                      });
+/// Counts the `updates` of `weights`, which are those from element `start` on.
+void count_block(const UpdateWatch& watch, std::size_t start, std::span<const float> weights,
+                 std::span<const float> updates, PartCounts& counts) {
+  std::array<UpdateEffect, watched_block_elements / update_effect_tile> buffer;
+  const std::size_t first = start / update_effect_tile;
+  const std::span tiles = std::span(buffer).first(watch_tiles(updates.size()));
+  update_effects(weights, updates, watch.storage, first, tiles);
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    counts.nonzero += tiles[i].nonzero;
+    counts.lost += tiles[i].lost;
+    watch.sums[first + i] = {tiles[i].applied, tiles[i].intended};
+  }
+  add_update_ratios(weights, updates, counts.ratios);
 }
 
-void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first_moment, std::span<float> second_moment, std::span<float> update) {
-  check(gradient.size() == first_moment.size() && gradient.size() == second_moment.size() &&
-            gradient.size() == update.size(),
-        state);
-  if (active_device() == Device::cuda) {
-    return cuda::adam_update(gradient, step, state, first_moment, second_moment, update);
+/// Adds them and returns the largest magnitude of the new weights, as bits.
+std::uint32_t add_block(std::span<const float> updates, std::span<float> weights) {
+  return dispatch_isa([&]<Isa isa>() {
+    const auto count = static_cast<std::int64_t>(weights.size());
+    ElementwiseLoops<isa>::add(updates.data(), weights.data(), count);
+    return ElementwiseLoops<isa>::largest_magnitude_bits(weights.data(), count);
+  });
+}
+
+void add_to_watch(const PartCounts& part, const UpdateWatch& watch) {
+  watch.counters[first_effect_bin] += part.nonzero;
+  watch.counters[first_effect_bin + 1] += part.lost;
+  add_to_bins(watch.counters.first(binned::size), part.ratios, binade_edges(fp16));
+}
+
+/// Calls compute(start, updates) for the updates of each block, from element `start` on.
+template <typename Compute>
+void update_blocks(const WeightUpdate& update, const Compute& compute) {
+  const std::size_t size = update.weights.size();
+  const std::size_t block = update.watch ? watched_block_elements : block_elements;
+  const std::size_t blocks = (size + block - 1) / block;
+  std::vector<PartCounts> parts(
+      std::clamp<std::size_t>(size / grain, 1, static_cast<std::size_t>(thread_count())));
+  parallel_for(std::ssize(parts), [&](std::int64_t index) noexcept {
+    const auto part = static_cast<std::size_t>(index);
+    std::array<float, watched_block_elements> buffer;
+    for (std::size_t b = blocks * part / parts.size(); b < blocks * (part + 1) / parts.size(); ++b) {
+      const std::size_t start = b * block;
+      const std::span weights = update.weights.subspan(start, std::min(block, size - start));
+      const std::span updates = std::span(buffer).first(weights.size());
+      compute(start, updates);
+      if (update.watch) count_block(*update.watch, start, weights, updates, parts[part]);
+      parts[part].largest = std::max(parts[part].largest, add_block(updates, weights));
+    }
+  });
+  for (const PartCounts& part : parts) {
+    update.largest[0] = std::max(update.largest[0], part.largest);
+    if (update.watch) add_to_watch(part, *update.watch);
   }
-  parallel_for_ranges(
-      static_cast<std::int64_t>(gradient.size()), grain, [&](std::int64_t first, std::int64_t count) {
-        float* const moments[2] = {first_moment.data() + first, second_moment.data() + first};
-        dispatch_isa([&]<Isa isa>() {
-          UpdateLoops<isa>::adam(gradient.data() + first, step, state, moments, update.data() + first, count);
-        });
-      });
+}
+
+UpdateRun run_of(const WeightUpdate& update, std::size_t start, std::span<float> updates) {
+  return {update.gradient.data() + start, update.unscale, update.clip, updates.data(), std::ssize(updates)};
+}
+
+}  // namespace
+
+void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
+                std::span<float> velocity) {
+  check(update, velocity.size() == update.weights.size(), state);
+  if (active_device() == Device::cuda) return cuda::sgd_update(update, step, state, velocity);
+  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
+    dispatch_isa([&]<Isa isa>() {
+      UpdateLoops<isa>::sgd(run_of(update, start, updates), step, state, velocity.data() + start);
+    });
+  });
+}
+
+void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
+                 std::span<float> first_moment, std::span<float> second_moment) {
+  const std::size_t size = update.weights.size();
+  check(update, first_moment.size() == size && second_moment.size() == size, state);
+  if (active_device() == Device::cuda)
+    return cuda::adam_update(update, step, state, first_moment, second_moment);
+  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
+    dispatch_isa([&]<Isa isa>() {
+      UpdateLoops<isa>::adam(run_of(update, start, updates), step, state, first_moment.data() + start,
+                             second_moment.data() + start);
+    });
+  });
 }
 
 }  // namespace halfscope

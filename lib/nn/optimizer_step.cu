@@ -1,53 +1,134 @@
-// Optimizer updates on the device, one thread per weight.
-#include <halfscope/kernel/detail/launch.cuh>
+// An optimizer's step on the device: a thread takes a run of elements, or where the update is counted
+// those of a lane, in whose order its sums are added.
+#include <halfscope/device/memory.hpp>
+#include <halfscope/kernel/cast/detail/counters.cuh>
+#include <halfscope/kernel/update/detail/update_effect.cuh>
 
 #include "lib/nn/optimizer_step_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
 
-template <typename Round>
-struct Sgd {
-  SgdElement<Round> element;
-  const float* gradient;
-  float* velocity;
-  float* update;
-  HALFSCOPE_HD void operator()(std::int64_t i) const { update[i] = element(gradient[i], velocity[i]); }
-};
+constexpr std::int64_t run = 16;  // elements of a thread that counts nothing
 
 template <typename Round>
-struct Adam {
-  AdamElement<Round> element;
-  const float* gradient;
-  float* first;
-  float* second;
-  float* update;
-  HALFSCOPE_HD void operator()(std::int64_t i) const {
-    update[i] = element(gradient[i], first[i], second[i]);
+struct SgdRule {
+  SgdElement<Round> element;
+  float* velocity;
+  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
+    return element(gradient, velocity[i]);
   }
 };
 
+template <typename Round>
+struct AdamRule {
+  AdamElement<Round> element;
+  float* first;
+  float* second;
+  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
+    return element(gradient, first[i], second[i]);
+  }
+};
+
+/// Updates weight after weight.
+template <typename Rule>
+struct UpdateWeights {
+  Rule rule;
+  const float* gradient;
+  float unscale, clip;
+  float* weights;
+  std::uint32_t* largest;
+  std::int64_t count;
+
+  [[nodiscard]] HALFSCOPE_HD float update(std::int64_t i) const {
+    return rule(gradient[i] * unscale * clip, i);
+  }
+  /// Stores the weight `before` plus its update; `largest_here` is this thread's.
+  HALFSCOPE_HD void store(std::int64_t i, float before, float update, std::uint32_t& largest_here) const {
+    const float after = before + update;
+    weights[i] = after;
+    const std::uint32_t magnitude = magnitude_bits(after);
+    largest_here = largest_here > magnitude ? largest_here : magnitude;
+  }
+
+  HALFSCOPE_HD void operator()(std::int64_t thread) const {
+    std::uint32_t largest_here = 0;
+    const std::int64_t threads = (count + run - 1) / run;
+    for (std::int64_t i = thread; i < count; i += threads) store(i, weights[i], update(i), largest_here);
+    atomic_max(largest, largest_here);
+  }
+};
+
+/// The same with what becomes of the updates.
+template <typename Rule>
+struct WatchWeights {
+  UpdateWeights<Rule> all;
+  WeightStorage storage;
+  HistogramCounter ratios;
+  UpdateSums* sums;  // (tiles, lanes)
+  std::uint32_t* largest_ratio;
+
+  HALFSCOPE_HD void operator()(std::int64_t lane, BlockBins bins) const {
+    const LaneRange range(lane, all.count);
+    LaneEffect effect(storage, range);
+    std::uint32_t largest_here = 0, ratio_here = 0;
+    for (std::int64_t i = range.first; i < range.last; i += update_effect_lanes) {
+      const float update = all.update(i), before = all.weights[i];
+      effect.add(i, before, update);
+      if (before != 0 && update != 0) {
+        const std::uint32_t ratio = magnitude_bits(update / before);
+        ratios(from_bits(ratio), 0, bins);
+        if (ratio < infinity_bits && ratio > ratio_here) ratio_here = ratio;
+      }
+      all.store(i, before, update, largest_here);
+    }
+    effect.finish(sums[lane], bins, first_effect_bin);
+    atomic_max(all.largest, largest_here);
+    if (ratio_here != 0) atomic_max(largest_ratio, ratio_here);
+  }
+};
+
+template <typename Rule>
+void watch(const UpdateWeights<Rule>& all, const UpdateWatch& to) {
+  const auto tiles = static_cast<std::int64_t>(to.sums.size()), lanes = tiles * update_effect_lanes;
+  Memory<UpdateSums> lane_sums(static_cast<std::size_t>(lanes));
+  auto* const largest_ratio = reinterpret_cast<std::uint32_t*>(on_device(to.counters) + binned::max_abs);
+  count_each(lanes, to.counters,
+             WatchWeights<Rule>{all, to.storage, HistogramCounter{OrderedEdges(binade_edges(fp16))},
+                                on_device(lane_sums.values()), largest_ratio},
+             "optimizer_step");
+  for_each(tiles, AddTile{on_device(std::span<const UpdateSums>(lane_sums.values())), on_device(to.sums)},
+           "optimizer_step");
+}
+
+template <typename Rule>
+void apply(const WeightUpdate& update, const Rule& rule) {
+  const UpdateWeights<Rule> all{.rule = rule,
+                                .gradient = on_device(update.gradient),
+                                .unscale = update.unscale,
+                                .clip = update.clip,
+                                .weights = on_device(update.weights),
+                                .largest = on_device(update.largest),
+                                .count = std::ssize(update.weights)};
+  if (update.watch) return watch(all, *update.watch);
+  for_each((all.count + run - 1) / run, all, "optimizer_step");
+}
+
 }  // namespace
 
-void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity, std::span<float> update) {
+void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
+                std::span<float> velocity) {
   const auto launch = [&](auto round) {
-    const SgdElement<decltype(round)> element(step, round);
-    for_each(static_cast<std::int64_t>(gradient.size()),
-             Sgd<decltype(round)>{element, on_device(gradient), on_device(velocity), on_device(update)},
-             "sgd_update");
+    apply(update, SgdRule<decltype(round)>{SgdElement<decltype(round)>(step, round), on_device(velocity)});
   };
   state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }
 
-void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first, std::span<float> second, std::span<float> update) {
+void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
+                 std::span<float> first_moment, std::span<float> second_moment) {
   const auto launch = [&](auto round) {
-    const AdamElement<decltype(round)> element(step, round);
-    for_each(static_cast<std::int64_t>(gradient.size()),
-             Adam<decltype(round)>{element, on_device(gradient), on_device(first), on_device(second),
-                                   on_device(update)},
-             "adam_update");
+    apply(update, AdamRule<decltype(round)>{AdamElement<decltype(round)>(step, round),
+                                            on_device(first_moment), on_device(second_moment)});
   };
   state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }

@@ -1,12 +1,14 @@
-// Optimizer arithmetic: from a gradient and the optimizer's state to the update that is added to a weight.
+// An optimizer's step: from a gradient and the optimizer's state to new weights, in one pass over the arrays.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <halfscope/device/device.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
+#include <halfscope/kernel/update/update_watch.hpp>
 
 namespace halfscope {
 
@@ -26,27 +28,45 @@ struct AdamStep {
   float epsilon = 0;
 };
 
+/// weights += the optimizer's update from gradient * unscale * clip.
+struct WeightUpdate {
+  std::span<const float> gradient;
+  float unscale = 1, clip = 1;  ///< multiplied one after the other, each product rounded
+  std::span<float> weights;
+  /// One magnitude's bits, to be raised to the largest of the new weights: a NaN's are above infinity's.
+  std::span<std::uint32_t> largest;
+  std::optional<UpdateWatch> watch{};  ///< where the update is counted while it is made
+};
+
 /// All arrays have one size. `state` rounds the constants and every operation's result: with FP16 optimizer
-/// state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0).
-void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity, std::span<float> update);
-void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first, std::span<float> second, std::span<float> update);
+/// state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0). What is watched is counted as
+/// `update_effect` and `update_ratios` count it.
+void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
+                std::span<float> velocity);
+void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
+                 std::span<float> first_moment, std::span<float> second_moment);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
-void sgd_update(std::span<const float> gradient, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity, std::span<float> update);
-void adam_update(std::span<const float> gradient, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first, std::span<float> second, std::span<float> update);
+void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
+                std::span<float> velocity);
+void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
+                 std::span<float> first_moment, std::span<float> second_moment);
 }  // namespace cuda
+
+/// Gradients and where the updates from them go, before they are added to the weights.
+struct UpdateRun {
+  const float* gradient;
+  float unscale, clip;
+  float* update;
+  std::int64_t count;
+};
 
 template <Isa isa>
 struct UpdateLoops {
-  static void sgd(const float* gradient, const SgdStep& step, const Quantizer& state, float* velocity,
-                  float* update, std::int64_t count);
-  static void adam(const float* gradient, const AdamStep& step, const Quantizer& state,
-                   float* const moments[2], float* update, std::int64_t count);
+  static void sgd(const UpdateRun& run, const SgdStep& step, const Quantizer& state, float* velocity);
+  static void adam(const UpdateRun& run, const AdamStep& step, const Quantizer& state, float* first,
+                   float* second);
 };
 
 }  // namespace halfscope

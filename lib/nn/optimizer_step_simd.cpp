@@ -7,37 +7,38 @@ namespace halfscope {
 namespace {
 
 template <typename Round>
-HALFSCOPE_HD void sgd_loop(const float* gradient, const SgdStep& step, Round to, float* velocity,
-                           float* update, std::int64_t count) {
+HALFSCOPE_HD void sgd_loop(const UpdateRun& run, const SgdStep& step, Round to, float* velocity) {
   const SgdElement<Round> element(step, to);
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) update[i] = element(gradient[i], velocity[i]);
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, velocity[i]);
+  }
 }
 
 template <typename Round>
-HALFSCOPE_HD void adam_loop(const float* gradient, const AdamStep& step, Round to, float* const moments[2],
-                            float* update, std::int64_t count) {
+HALFSCOPE_HD void adam_loop(const UpdateRun& run, const AdamStep& step, Round to, float* first,
+                            float* second) {
   const AdamElement<Round> element(step, to);
-  float* first = moments[0];
-  float* second = moments[1];
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) update[i] = element(gradient[i], first[i], second[i]);
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, first[i], second[i]);
+  }
 }
 
 }  // namespace
 
 template <Isa isa>
-void UpdateLoops<isa>::sgd(const float* gradient, const SgdStep& step, const Quantizer& state,
-                           float* velocity, float* update, std::int64_t count) {
-  if (state.is_identity()) return sgd_loop(gradient, step, Identity{}, velocity, update, count);
-  sgd_loop(gradient, step, RoundTo{state}, velocity, update, count);
+void UpdateLoops<isa>::sgd(const UpdateRun& run, const SgdStep& step, const Quantizer& state,
+                           float* velocity) {
+  if (state.is_identity()) return sgd_loop(run, step, Identity{}, velocity);
+  sgd_loop(run, step, RoundTo{state}, velocity);
 }
 
 template <Isa isa>
-void UpdateLoops<isa>::adam(const float* gradient, const AdamStep& step, const Quantizer& state,
-                            float* const moments[2], float* update, std::int64_t count) {
-  if (state.is_identity()) return adam_loop(gradient, step, Identity{}, moments, update, count);
-  adam_loop(gradient, step, RoundTo{state}, moments, update, count);
+void UpdateLoops<isa>::adam(const UpdateRun& run, const AdamStep& step, const Quantizer& state, float* first,
+                            float* second) {
+  if (state.is_identity()) return adam_loop(run, step, Identity{}, first, second);
+  adam_loop(run, step, RoundTo{state}, first, second);
 }
 
 template struct UpdateLoops<target_isa>;

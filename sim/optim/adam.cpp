@@ -1,8 +1,6 @@
 // Adam: two moments per weight, bias correction from the number of steps taken.
 #include "sim/optim/optimizers.hpp"
 
-#include "lib/nn/optimizer_step.hpp"
-
 namespace halfscope {
 namespace {
 
@@ -20,12 +18,8 @@ class Adam final : public Optimizer {
   Adam(const ParameterStore& store, const OptimizerOptions& options)
       : Optimizer(store, {"first_moment", "second_moment"}), options_(options) {}
 
-  void compute(std::size_t index, const Array& gradient, Array& update) override {
-    adam_update(gradient.values(), step_, options_.state, slot(0, index).values(), slot(1, index).values(),
-                update.values());
-  }
-  void apply(std::size_t index, const cuda::AppliedUpdate& update) override {
-    cuda::apply_adam(update, step_, options_.state, slot(0, index).values(), slot(1, index).values());
+  void update(std::size_t index, const WeightUpdate& update) override {
+    adam_update(update, step_, options_.state, slot(0, index).values(), slot(1, index).values());
   }
 
  private:

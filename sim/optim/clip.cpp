@@ -1,30 +1,46 @@
-// The norm, and scaling by it.
+// The norm, and the factor that it makes.
 #include "sim/optim/clip.hpp"
 
 #include <cmath>
+#include <deque>
+#include <vector>
 
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 
 #include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 
-double gradient_norm(const ParameterStore& store) {
-  double sum = 0;
-  for (const Parameter& parameter : store.parameters) sum += sum_of_squares(parameter.gradient.values());
-  return std::sqrt(sum);
+std::size_t square_sums(const ParameterStore& store) {
+  return sum_of_squares_lanes * store.parameters.size();
+}
+
+void sum_gradient_squares(const ParameterStore& store, float factor, std::span<double> sums) {
+  std::deque<FloatsOf> floats;
+  std::vector<std::span<const float>> gradients;
+  for (const Parameter& parameter : store.parameters)
+    gradients.push_back(floats.emplace_back(parameter.gradient).values());
+  if (active_device() == Device::cuda) return cuda::queue_sums_of_squares(gradients, factor, sums);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    Array scaled({std::ssize(gradients[i])});
+    scale(gradients[i], factor, scaled.values());
+    sums[sum_of_squares_lanes * i] = sum_of_squares(scaled.values());  // all eight, added in their order
+  }
+}
+
+double gradient_norm(std::span<const double> sums) {
+  double all = 0;
+  for (std::size_t first = 0; first < sums.size(); first += sum_of_squares_lanes) {
+    double parameter = 0;
+    for (const double lane : sums.subspan(first, sum_of_squares_lanes)) parameter += lane;
+    all += parameter;
+  }
+  return std::sqrt(all);
 }
 
 float clip_factor(double norm, double largest_norm) {
   return norm <= largest_norm ? 1.0f : static_cast<float>(largest_norm / norm);
-}
-
-void clip_gradients(ParameterStore& store, double largest_norm) {
-  const float factor = clip_factor(gradient_norm(store), largest_norm);
-  if (factor == 1) return;
-  for (Parameter& parameter : store.parameters) {
-    scale(parameter.gradient.values(), factor, parameter.gradient.values());
-  }
 }
 
 }  // namespace halfscope

@@ -1,4 +1,4 @@
-// Optimizers: turn a parameter's unscaled gradient into the update that is added to its master copy.
+// Optimizers: update a parameter's master copy from its gradient, and keep what they remember of it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <halfscope/device/array.hpp>
 #include <halfscope/format/quantizer.hpp>
 
-#include "lib/nn/apply_update.hpp"
+#include "lib/nn/optimizer_step.hpp"
 #include "sim/parameter.hpp"
 
 namespace halfscope {
@@ -34,11 +34,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   /// Called once before the parameters of a step that is not skipped.
   void begin_step(double learning_rate);
-  /// The update of the parameter at `index` from its unscaled `gradient`; to be added to the weights.
-  virtual void compute(std::size_t index, const Array& gradient, Array& update) = 0;
-
-  /// The same on the device, where the update is added at once: see AppliedUpdate.
-  virtual void apply(std::size_t index, const cuda::AppliedUpdate& update) = 0;
+  /// Updates the weights of the parameter at `index`, whose arrays `update` holds.
+  virtual void update(std::size_t index, const WeightUpdate& update) = 0;
 
   /// Every array of state, "SLOT.PARAMETER".
   [[nodiscard]] std::vector<ArrayReference> state();

@@ -1,8 +1,6 @@
 // Stochastic gradient descent: one velocity per weight.
 #include "sim/optim/optimizers.hpp"
 
-#include "lib/nn/optimizer_step.hpp"
-
 namespace halfscope {
 namespace {
 
@@ -11,11 +9,8 @@ class Sgd final : public Optimizer {
   Sgd(const ParameterStore& store, const OptimizerOptions& options)
       : Optimizer(store, {"velocity"}), options_(options) {}
 
-  void compute(std::size_t index, const Array& gradient, Array& update) override {
-    sgd_update(gradient.values(), step_, options_.state, slot(0, index).values(), update.values());
-  }
-  void apply(std::size_t index, const cuda::AppliedUpdate& update) override {
-    cuda::apply_sgd(update, step_, options_.state, slot(0, index).values());
+  void update(std::size_t index, const WeightUpdate& update) override {
+    sgd_update(update, step_, options_.state, slot(0, index).values());
   }
 
  private:

@@ -15,21 +15,24 @@ struct GradientMeasure {
 struct StepScalars {
   float loss = 0;
   float largest = 0;  ///< magnitude of any gradient; where any is infinite or NaN it is one of those
-  double norm = 0;    ///< as `gradient_norm`; on the CPU 0, which finds it where it clips
+  double norm = 0;    ///< where it is wanted
 };
 
-/// Numbers that are known on the CPU, and on the device are on their way.
+/// Where the scalars are until they are read.
 struct QueuedNumbers {
-  StepScalars known{};
   ReadbackSlot<float> loss{};
   ReadbackSlot<std::uint32_t> largest{};
   ReadbackSlot<double> squares{};
 };
 
 /// Measures; on the device nothing is waited for.
-[[nodiscard]] QueuedNumbers queue_numbers(Caster& caster, const Array& loss, const ParameterStore& store,
+[[nodiscard]] QueuedNumbers queue_numbers(Readback& readback, const Array& loss, const ParameterStore& store,
                                           const GradientMeasure& measure);
 /// Tells the trackers what has happened so far and reads the numbers: on the device all with one wait.
 [[nodiscard]] StepScalars collect_numbers(Caster& caster, const QueuedNumbers& queued);
+
+/// Raises the one magnitude, as bits, in `largest` to the largest of `array`; on the device nothing is waited
+/// for.
+void raise_to_largest(const Array& array, std::span<std::uint32_t> largest);
 
 }  // namespace halfscope

@@ -120,7 +120,7 @@ StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, 
     Tape tape(caster_, Phase::training);
     const TensorRef loss = model_.forward(tape, batch).loss;
     tape.backward(loss, static_cast<float>(record.scale * settings_.config.loss_weight));
-    queued = queue_numbers(caster_, tape.value(loss), *model_.store, measure);
+    queued = queue_numbers(caster_.readback(), tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
   const StepScalars numbers = collect_numbers(caster_, queued);

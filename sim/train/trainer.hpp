@@ -75,10 +75,6 @@ class Trainer {
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
   /// whether the weights are finite after it.
   bool update_weights(const StepScalars& numbers, double scale, double rate);
-  /// The same with a kernel for each operation, on either device.
-  void update_in_passes(float unscale);
-  /// The same on the device, a kernel for each parameter; nothing is waited for but the trackers' counts.
-  bool update_in_one_pass(const GradientFactors& factors);
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batch.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.

@@ -1,5 +1,6 @@
 // Optimizer arithmetic against its formulas in double precision, and its death in FP16.
 #include <halfscope/core/isa.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 
@@ -31,10 +32,12 @@ TEST_CASE("sgd and adam follow their formulas on every instruction set", "[updat
   const AdamStep step = adam_step(1e-3f, 2);
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
-    std::vector<float> velocity = first0, update(count);
-    sgd_update(gradient, {.learning_rate = 0.1f, .momentum = 0.9f}, {}, velocity, update);
+    std::vector<float> velocity = first0, update(count);  // weights that were 0
+    std::vector<std::uint32_t> largest(1);
+    sgd_update({.gradient = gradient, .weights = update, .largest = largest},
+               {.learning_rate = 0.1f, .momentum = 0.9f}, {}, velocity);
     std::vector<float> first = first0, second = second0, adam(count);
-    adam_update(gradient, step, {}, first, second, adam);
+    adam_update({.gradient = gradient, .weights = adam, .largest = largest}, step, {}, first, second);
     for (std::size_t i = 0; i < count; ++i) {
       const double g = gradient[i];
       CHECK(velocity[i] == Approx(0.9 * first0[i] + g).margin(1e-6));
@@ -49,13 +52,17 @@ TEST_CASE("sgd and adam follow their formulas on every instruction set", "[updat
 TEST_CASE("with FP16 state an epsilon of 1e-8 and a small square are zero, and 0 / 0 is NaN",
           "[update][known]") {
   const std::vector<float> gradient(4, 1e-4f);
-  std::vector<float> first(4), second(4), update(4);
+  std::vector<float> first(4), second(4), weights(4);
+  std::vector<std::uint32_t> largest(1);
+  const WeightUpdate update{.gradient = gradient, .weights = weights, .largest = largest};
   const AdamStep step = adam_step(1e-5f, 1);
-  adam_update(gradient, step, {.format = fp16}, first, second, update);
+  adam_update(update, step, {.format = fp16}, first, second);
   CHECK(second[0] == 0.0f);
-  CHECK_FALSE(std::isfinite(update[0]));
-  CHECK_THROWS_AS(adam_update(gradient, step, parse_quantizer("fp16/stochastic"), first, second, update),
+  CHECK_FALSE(std::isfinite(weights[0]));
+  CHECK(largest[0] == magnitude_bits(weights[0]));
+  CHECK_THROWS_AS(adam_update(update, step, parse_quantizer("fp16/stochastic"), first, second),
                   InvalidArgument);
+  CHECK_THROWS_AS(sgd_update(update, {}, {}, std::span(first).first(3)), InvalidArgument);
 }
 
 }  // namespace

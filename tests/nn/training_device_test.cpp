@@ -1,4 +1,4 @@
-// Device parity of training kernels between the sums: updates, counts, and the loops of layers.
+// Device parity of training kernels between the sums: the loops of layers.
 #include <halfscope/device/array.hpp>
 
 #include "lib/nn/batch_norm.hpp"
@@ -8,7 +8,6 @@
 #include "lib/nn/layer_norm.hpp"
 #include "lib/nn/losses.hpp"
 #include "lib/nn/max_pool.hpp"
-#include "lib/nn/optimizer_step.hpp"
 #include "lib/nn/strided_elementwise.hpp"
 #include "lib/nn/upsample.hpp"
 #include "tests/support/device_parity.hpp"
@@ -21,24 +20,6 @@ namespace {
 
 std::vector<float> small(std::size_t size, std::uint64_t seed) {
   return uniform_floats(size, -2, 2, seed);
-}
-
-TEST_CASE("device parity of the optimizers", "[kernel][update][cuda]") {
-  const SgdStep sgd{.learning_rate = 0.01f, .momentum = 0.9f};
-  const AdamStep adam{.learning_rate = 0.001f,
-                      .beta1 = 0.9f,
-                      .beta2 = 0.999f,
-                      .correction1 = 0.271f,
-                      .correction2 = 0.002997f,
-                      .epsilon = 1e-8f};
-  for (const Quantizer& state : {Quantizer{}, Quantizer{fp16}, Quantizer{bf16, Rounding::toward_zero}}) {
-    for (const std::size_t size : parity_sizes) {
-      check_device_parity({mixed_floats(size), small(size, 1), small(size, 2)},
-                          [&](const Spans& s) { sgd_update(s[0], sgd, state, s[1], s[2]); });
-      check_device_parity({mixed_floats(size), small(size, 1), uniform_floats(size, 0, 2, 2), small(size, 3)},
-                          [&](const Spans& s) { adam_update(s[0], adam, state, s[1], s[2], s[3]); });
-    }
-  }
 }
 
 TEST_CASE("device parity of max pooling", "[kernel][max_pool][cuda]") {

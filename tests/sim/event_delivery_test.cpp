@@ -26,7 +26,7 @@ class Listener final : public Tracker {
                      " sums");
   }
   void on_update(const UpdateEvent& event, StepObservations&) override {
-    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.before.size()) +
+    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counts->elements) +
                      " weights");
   }
 
@@ -97,7 +97,10 @@ TEST_CASE("where one tracker hears at once all do", "[trackers][cuda]") {
   CHECK_FALSE(caster.tells_later());
   Array a = Array::from({2}, {1, 2});
   caster.cast(a, "whole", Role::activation);
-  caster.observe_update("w", a, a);
+  bool counted = false;
+  caster.update("w", {.gradient = a.values(), .weights = a.values(), .largest = {}},
+                [&](const WeightUpdate& update) { counted = update.watch.has_value(); });
+  CHECK(counted);
   CHECK(one == other);
   CHECK(one == Lines{"whole -1: 2 elements, 0 flushed, 2 values", "w: 2 weights"});
 }

@@ -85,6 +85,15 @@ TEST_CASE("planted underflow is found in its layer, with its fraction", "[plante
   }
 }
 
+/// Adds `update` to `weights`, as a step against its gradient.
+void update_by(Caster& caster, std::string_view tensor, Array& weights, const Array& update) {
+  Array velocity = Array::zeros(weights.shape());
+  std::vector<std::uint32_t> largest(1);
+  caster.update(
+      tensor, {.gradient = update.values(), .unscale = -1, .weights = weights.values(), .largest = largest},
+      [&](const WeightUpdate& counted) { sgd_update(counted, {.learning_rate = 1}, {}, velocity.values()); });
+}
+
 TEST_CASE("planted lost updates are found in their parameter, with their fraction", "[planted][known]") {
   for (const std::size_t planted : {0u, 1u, 8u, 32u}) {
     TrackerList trackers;
@@ -98,9 +107,8 @@ TEST_CASE("planted lost updates are found in their parameter, with their fractio
       weights[i] = i < planted ? 1.0f : 0x1p-3f;
       update[i] = 0x1p-13f;
     }
-    const Array still = Array::zeros({size});
-    caster.observe_update("healthy.weight", weights, still);
-    caster.observe_update("planted.weight", weights, update);
+    update_by(caster, "healthy.weight", weights, Array::zeros({size}));
+    update_by(caster, "planted.weight", weights, update);
     const Json line = line_of(std::move(observations));
     CHECK(line.at("step") == step);
     const Json healthy = record_of(line, "updates", "healthy.weight", "");

@@ -19,7 +19,7 @@
 #include <halfscope/stats/cast_counts.hpp>
 
 #include "experiments/cli/bench/bench_cuda.hpp"
-#include "lib/nn/apply_update.hpp"
+#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope {
 namespace {
@@ -165,15 +165,15 @@ BenchResult bench_adam(std::optional<WeightStorage> watched) {
                 second = Memory<float>::zeros(pass_elements);
   Readback readback;
   const auto largest = readback.take<std::uint32_t>(1);
-  const auto counters = readback.take<std::int64_t>(cuda::watch_counters);
-  const auto sums = readback.take<cuda::UpdateSums>(cuda::watch_tiles(pass_elements));
-  cuda::AppliedUpdate update{.gradient = gradient.values(),
-                             .unscale = 0.5f,
-                             .weights = weights.values(),
-                             .largest = readback.device_values(largest)};
+  const auto counters = readback.take<std::int64_t>(watch_counters);
+  const auto sums = readback.take<UpdateSums>(watch_tiles(pass_elements));
+  WeightUpdate update{.gradient = gradient.values(),
+                      .unscale = 0.5f,
+                      .weights = weights.values(),
+                      .largest = readback.device_values(largest)};
   if (watched) update.watch = {*watched, readback.device_values(counters), readback.device_values(sums)};
   const AdamStep step{.learning_rate = 1e-4f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
-  return against_copy({[&] { cuda::apply_adam(update, step, {}, first.values(), second.values()); }, 28});
+  return against_copy({[&] { adam_update(update, step, {}, first.values(), second.values()); }, 28});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <halfscope/stats/lost_updates.hpp>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
@@ -14,27 +13,12 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t ratio_tile = std::size_t{1}
-                                   << 15;  // a call of the histogram's kernel clears its tables
-
 void require_same_size(const UpdateEvent& event) {
   if (event.before.size() == event.update.size()) return;
   throw InvalidArgument("lost_updates: " + std::string(event.site.tensor) + " has " +
                         std::to_string(event.before.size()) + " weights and " +
                         std::to_string(event.update.size()) +
                         " updates; give as many of one as of the other");
-}
-
-/// Of one thread.
-void add_ratios(std::span<const float> weights, std::span<const float> updates, HistogramCounts& counts) {
-  std::array<float, ratio_tile> buffer;
-  for (std::size_t start = 0; start < weights.size(); start += ratio_tile) {
-    const std::span ratios = std::span(buffer).first(std::min(ratio_tile, weights.size() - start));
-    const std::size_t without =
-        update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
-    histogram(ratios, counts);
-    counts.zeros -= static_cast<std::int64_t>(without);
-  }
 }
 
 class UpdateLoss final : public Tracker {
@@ -85,14 +69,14 @@ ExponentHistogram update_ratios(std::span<const float> weights, std::span<const 
     cuda::ratio_histogram(weights, updates, binade_edges(fp16), counts);
     return ExponentHistogram(counts);
   }
-  const std::size_t parts =
-      std::clamp<std::size_t>(weights.size() / (2 * ratio_tile), 1, static_cast<std::size_t>(thread_count()));
+  const std::size_t parts = std::clamp<std::size_t>(weights.size() / (2 * ratio_block), 1,
+                                                    static_cast<std::size_t>(thread_count()));
   std::vector<HistogramCounts> counts(parts);
   parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
     const auto part = static_cast<std::size_t>(index);
     const std::size_t first = weights.size() * part / parts;
     const std::size_t count = weights.size() * (part + 1) / parts - first;
-    add_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part]);
+    add_update_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part]);
   });
   ExponentHistogram total;
   for (const HistogramCounts& part : counts) total.merge(ExponentHistogram(part));

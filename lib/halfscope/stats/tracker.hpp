@@ -139,8 +139,8 @@ struct TrackerOptions {
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
 /// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
-/// casts and reductions are counted, and told of, only where a tracker watches them, and so are updates where
-/// it is told later.
+/// casts, reductions and updates are counted, and told of, only where a tracker watches them; of updates
+/// training tells the counts, not the arrays.
 class Tracker {
  public:
   virtual ~Tracker() = default;

@@ -1,6 +1,6 @@
 // The histogram kernel on every instruction set, against counting with frexp.
 #include <halfscope/core/isa.hpp>
-#include <halfscope/kernel/histogram/histogram.hpp>
+#include <halfscope/kernel/histogram/binned_histogram.hpp>
 
 #include <cmath>
 
@@ -130,6 +130,25 @@ TEST_CASE("histograms count at the edges of any format, whichever comes first", 
       histogram(values, counts, edges);
       CHECK(counts == count_one_by_one(values, edges));
     }
+  }
+}
+
+TEST_CASE("counts go into bins and come back, and bins add up", "[kernel][histogram]") {
+  const std::vector<float> values = values_of_every_class(20'000);
+  for (const BinadeEdges& edges : {binade_edges(fp16), binade_edges(fp8_e4m3), binade_edges(fp32)}) {
+    HistogramCounts counts, twice;
+    histogram(values, counts, edges);
+    histogram(values, twice, edges);
+    histogram(values, twice, edges);
+    std::vector<std::int64_t> bins(binned::size);
+    HistogramCounts found;
+    add_to_bins(bins, counts, edges);
+    add_bins_to(found, bins, edges);
+    CHECK(found == counts);
+    add_to_bins(bins, counts, edges);
+    found = {};
+    add_bins_to(found, bins, edges);
+    CHECK(found == twice);
   }
 }
 

@@ -26,6 +26,9 @@ inline constexpr std::size_t size = max_abs + 1;
 /// another size.
 void add_bins_to(HistogramCounts& counts, std::span<const std::int64_t> bins, const BinadeEdges& edges);
 
+/// Adds `counts`, which were made with these edges, to such bins: what add_bins_to reads from them.
+void add_to_bins(std::span<std::int64_t> bins, const HistogramCounts& counts, const BinadeEdges& edges);
+
 namespace cuda {
 
 /// Queues: adds `values` to `bins`, binned::size numbers; both on the device.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/kernel/histogram/histogram.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 
 namespace halfscope {
@@ -40,5 +41,13 @@ void count_updates(const UpdateArrays& arrays, UpdateLanes& counters);
 /// out[i] = |updates[i] / weights[i]|, and 0 where one of them is zero. Returns how many those are.
 [[nodiscard]] std::size_t update_ratios(std::span<const float> weights, std::span<const float> updates,
                                         std::span<float> out);
+
+/// Elements that are worth a call of the histogram's kernel, which clears its tables.
+inline constexpr std::size_t ratio_block = std::size_t{1} << 15;
+
+/// Adds |updates[i] / weights[i]| of the elements in which neither is zero to `counts`, in CPU memory and on
+/// this thread.
+void add_update_ratios(std::span<const float> weights, std::span<const float> updates,
+                       HistogramCounts& counts);
 
 }  // namespace halfscope

@@ -1,7 +1,7 @@
 // Reading of an update's counts once they have come to the host.
 #include <halfscope/kernel/update/update_watch.hpp>
 
-namespace halfscope::cuda {
+namespace halfscope {
 
 UpdateEffect watched_effect(std::span<const std::int64_t> counters, std::span<const UpdateSums> sums) {
   UpdateEffect total{.nonzero = counters[first_effect_bin], .lost = counters[first_effect_bin + 1]};
@@ -12,4 +12,4 @@ UpdateEffect watched_effect(std::span<const std::int64_t> counters, std::span<co
   return total;
 }
 
-}  // namespace halfscope::cuda
+}  // namespace halfscope

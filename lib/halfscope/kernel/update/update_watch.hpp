@@ -1,4 +1,4 @@
-// Counts of an update on the device while it is applied: ratios, updates that are lost, and sums per tile.
+// Counts of an update while it is made: ratios, updates that are lost, and sums per tile.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 
-namespace halfscope::cuda {
+namespace halfscope {
 
 /// What an update applied and intended, added up over a tile.
 struct UpdateSums {
@@ -17,7 +17,7 @@ struct UpdateSums {
 inline constexpr std::uint32_t first_effect_bin = binned::size;
 inline constexpr std::size_t watch_counters = first_effect_bin + 2;
 
-/// Where an update is counted, on the device: zero before.
+/// Where an update is counted, in memory of the active device: zero before.
 struct UpdateWatch {
   WeightStorage storage;             ///< in which updates get lost
   std::span<std::int64_t> counters;  ///< watch_counters
@@ -33,4 +33,4 @@ struct UpdateWatch {
 [[nodiscard]] UpdateEffect watched_effect(std::span<const std::int64_t> counters,
                                           std::span<const UpdateSums> sums);
 
-}  // namespace halfscope::cuda
+}  // namespace halfscope

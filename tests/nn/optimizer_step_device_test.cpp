@@ -1,5 +1,5 @@
-// A weight update in one pass on the device makes the bits and the counts of the CPU's passes.
-#include "lib/nn/apply_update.hpp"
+// An optimizer's step makes the bits and the counts of one operation after the other, on either device.
+#include "lib/nn/optimizer_step.hpp"
 
 #include <cmath>
 
@@ -45,15 +45,21 @@ Told told(float largest) {
   return {.finite = std::isfinite(largest), .largest = std::isfinite(largest) ? largest : 0};
 }
 
-/// Gradient, weights, two moments.
+/// The optimizer's step as `making` says, without what it says of watching.
+void step(const Making& making, const WeightUpdate& update, const Spans& s) {
+  if (making.with_adam) {
+    adam_update(update, adam, making.state, s[2], s[3]);
+  } else {
+    sgd_update(update, sgd, making.state, s[2]);
+  }
+}
+
+/// Gradient, weights, two moments. On the CPU.
 Told in_passes(const Making& making, const Spans& s) {
   std::vector<float> gradient(s[0].begin(), s[0].end()), update(gradient.size());
   for (const float factor : {making.unscale, making.clip}) scale(gradient, factor, gradient);
-  if (making.with_adam) {
-    adam_update(gradient, adam, making.state, s[2], s[3], update);
-  } else {
-    sgd_update(gradient, sgd, making.state, s[2], update);
-  }
+  std::vector<std::uint32_t> unused(1);
+  step(making, {.gradient = gradient, .weights = update, .largest = unused}, s);  // added to 0
   UpdateEffect effect;
   ExponentHistogram ratios;
   if (making.watched) {
@@ -70,44 +76,53 @@ Told in_passes(const Making& making, const Spans& s) {
 Told in_one_pass(const Making& making, const Spans& s) {
   Readback readback;
   const auto largest = readback.take<std::uint32_t>(1);
-  const auto counters = readback.take<std::int64_t>(cuda::watch_counters);
-  const auto sums = readback.take<cuda::UpdateSums>(cuda::watch_tiles(s[1].size()));
-  cuda::AppliedUpdate update{.gradient = s[0],
-                             .unscale = making.unscale,
-                             .clip = making.clip,
-                             .weights = s[1],
-                             .largest = readback.device_values(largest)};
+  const auto counters = readback.take<std::int64_t>(watch_counters);
+  const auto sums = readback.take<UpdateSums>(watch_tiles(s[1].size()));
+  WeightUpdate update{.gradient = s[0],
+                      .unscale = making.unscale,
+                      .clip = making.clip,
+                      .weights = s[1],
+                      .largest = readback.device_values(largest)};
   if (making.watched) {
     update.watch = {making.storage, readback.device_values(counters), readback.device_values(sums)};
   }
-  if (making.with_adam) {
-    cuda::apply_adam(update, adam, making.state, s[2], s[3]);
-  } else {
-    cuda::apply_sgd(update, sgd, making.state, s[2]);
-  }
+  step(making, update, s);
   readback.read();
   Told all = told(from_bits(readback.values(largest)[0]));
-  all.effect = cuda::watched_effect(readback.values(counters), readback.values(sums));
+  all.effect = watched_effect(readback.values(counters), readback.values(sums));
   HistogramCounts ratios;
   add_bins_to(ratios, readback.values(counters).first(binned::size), binade_edges(fp16));
   all.ratios = ExponentHistogram(ratios);
   return all;
 }
 
-void check(const Making& making, const std::vector<std::vector<float>>& arrays) {
-  if (!can_use_device()) return;
-  std::vector<Told> results;
-  check_device_parity(arrays, [&](const Spans& s) {
-    results.push_back(active_device() == Device::cuda ? in_one_pass(making, s) : in_passes(making, s));
-  });
-  REQUIRE(results.size() == 2);
-  CHECK(results[0].finite == results[1].finite);
-  CHECK(results[0].largest == results[1].largest);
-  CHECK((results[0].effect == results[1].effect));
-  CHECK((results[0].ratios == results[1].ratios));
+void check_same(const Told& one, const Told& other) {
+  CHECK(one.finite == other.finite);
+  CHECK(one.largest == other.largest);
+  CHECK((one.effect == other.effect));
+  CHECK((one.ratios == other.ratios));
 }
 
-TEST_CASE("an update in one pass is the update in passes", "[kernel][update][cuda]") {
+/// The same bits, any NaN being equal to any other.
+bool same_numbers(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return same_bits(x, y) || (std::isnan(x) && std::isnan(y)); });
+}
+
+void check(const Making& making, const std::vector<std::vector<float>>& arrays) {
+  auto expected = arrays, found = arrays;
+  const auto spans_of = [](std::vector<std::vector<float>>& all) { return Spans(all.begin(), all.end()); };
+  const Told passes = in_passes(making, spans_of(expected)), pass = in_one_pass(making, spans_of(found));
+  check_same(pass, passes);
+  for (std::size_t i = 1; i < arrays.size(); ++i) CHECK(same_numbers(found[i], expected[i]));
+  if (!can_use_device()) return;
+  std::vector<Told> results;
+  check_device_parity(arrays, [&](const Spans& s) { results.push_back(in_one_pass(making, s)); });
+  REQUIRE(results.size() == 2);
+  check_same(results[0], results[1]);
+}
+
+TEST_CASE("an optimizer's step is its operations one after the other", "[kernel][update][cuda]") {
   const Quantizer stochastic{bf16, Rounding::stochastic};
   const WeightStorage nearest{{fp16}, {fp16}, {}};
   const WeightStorage random{{bf16}, stochastic, {.seed = 0, .step = 17, .site = 4}};
