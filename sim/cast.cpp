@@ -1,4 +1,4 @@
-// Casting, and delivery the trackers.
+// Casting: scales, random bits and rounding.
 #include "sim/cast.hpp"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ DType Caster::storage(Role role) const {
 void Caster::cast(Array& array, std::string_view tensor, Role role) {
   array = to_dtype(std::move(array), DType::f32);
   const DType native = storage(role);
-  if (native == DType::f32 || wanted(role) != CastDetail::none) {
+  if (native == DType::f32 || events_.watched(role) != CastDetail::none) {
     cast(array.values(), tensor, role);
     array = to_dtype(std::move(array), native);
     return;
@@ -77,51 +77,21 @@ void Caster::cast(Array& array, std::string_view tensor, Role role) {
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
   const Site where = site(tensor, role, part);
-  const CastDetail detail = wanted(role);
+  const RandomStream stream = cast_stream(where);
+  const CastDetail detail = events_.watched(role);
   if (detail == CastDetail::none) {
-    if (!quantizer.is_identity()) round_in_place(values, quantizer, cast_stream(where));
+    if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
     return;
   }
-  if (tells_later()) return cast_later(values, where, detail);
-  const bool carries = adds_up(role) && carried_scale_ != 1;
-  if (carries) count_weight_gradients(values);
-  const CastCounts counts = round_and_count(values, quantizer, detail, cast_stream(where));
-  if (adds_up(role) && !carries) context_.weight_gradients->merge(*counts.before);
-  if (observed()) tell_cast({where, quantizer, counts, values});
-}
-
-void Caster::tell_cast(const CastEvent& event) const {
-  for (const auto& tracker : *trackers_) {
-    if (tracker->watches_casts(event.site.role) != CastDetail::none)
-      tracker->on_cast(event, *context_.observations);
+  CastSubscribers subscribers = events_.subscribers(role);
+  if (subscribers.weight_gradients && carried_scale_ != 1) {
+    // They are added up as the backward pass will hand them out, without what they carry.
+    Array unscaled({std::ssize(values)});
+    scale(values, static_cast<float>(1 / carried_scale_), unscaled.values());
+    events_.cast(unscaled.values(), {where, {}, detail, {}, {.weight_gradients = true}});
+    subscribers.weight_gradients = false;
   }
-}
-
-void Caster::count_weight_gradients(std::span<const float> values) {
-  Array unscaled({std::ssize(values)});
-  scale(values, static_cast<float>(1 / carried_scale_), unscaled.values());
-  context_.weight_gradients->add(unscaled.values());
-}
-
-CastDetail Caster::wanted(Role role) const {
-  return adds_up(role) ? CastDetail::histogram : watched(role);
-}
-
-CastDetail Caster::watched(Role role) const {
-  CastDetail most = CastDetail::none;
-  if (!observed()) return most;
-  for (const auto& tracker : *trackers_) most = std::max(most, tracker->watches_casts(role));
-  return most;
-}
-
-bool Caster::watches_reductions() const {
-  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
-                                   [](const auto& tracker) { return tracker->watches_reductions(); });
-}
-
-bool Caster::watches_updates() const {
-  return observed() && std::any_of(trackers_->begin(), trackers_->end(),
-                                   [](const auto& tracker) { return tracker->watches_updates(); });
+  events_.cast(values, {where, quantizer, detail, stream, subscribers});
 }
 
 Quantizer Caster::weight_format() const {
@@ -130,20 +100,6 @@ Quantizer Caster::weight_format() const {
   Quantizer stored = policy_.quantizer(Role::master_weight);
   if (stored.is_identity()) stored = policy_.quantizer(Role::weight);
   return stored.is_identity() ? Quantizer{.format = fp16} : stored;
-}
-
-void Caster::sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
-                         std::span<float> sums) {
-  if (!watches_reductions()) return column_sums(terms, model, sums);
-  const Site where = site(tensor, Role::activation);
-  if (tells_later()) {
-    const auto column_counters = readback_.take<ColumnCounters>(sums.size());
-    cuda::counted_column_sums(terms, model, sums, readback_.device_values(column_counters));
-    pending_.push_back({std::string(tensor), where, {}, PendingReduction{column_counters, terms.rows}});
-    return;
-  }
-  const ReductionEvent event{where, counted_column_sums(terms, model, sums)};
-  for (const auto& tracker : *trackers_) tracker->on_reduction(event, *context_.observations);
 }
 
 }  // namespace halfscope

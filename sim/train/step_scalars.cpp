@@ -25,9 +25,9 @@ QueuedNumbers queue_numbers(Readback& readback, const Array& loss, const Paramet
   return queued;
 }
 
-StepScalars collect_numbers(Caster& caster, const QueuedNumbers& queued) {
-  caster.collect();
-  const Readback& readback = caster.readback();
+StepScalars collect_numbers(EventQueue& events, const QueuedNumbers& queued) {
+  events.collect();
+  const Readback& readback = events.readback();
   return {.loss = readback.values(queued.loss)[0],
           .largest = from_bits(readback.values(queued.largest)[0]),
           .norm = gradient_norm(readback.values(queued.squares))};

@@ -1,7 +1,7 @@
 // Scalars of a step that decide how it goes on: its loss, and magnitudes of its gradients.
 #pragma once
 
-#include "sim/cast.hpp"
+#include "sim/event_queue.hpp"
 #include "sim/parameter.hpp"
 
 namespace halfscope {
@@ -29,7 +29,7 @@ struct QueuedNumbers {
 [[nodiscard]] QueuedNumbers queue_numbers(Readback& readback, const Array& loss, const ParameterStore& store,
                                           const GradientMeasure& measure);
 /// Tells the trackers what has happened so far and reads the numbers: on the device all with one wait.
-[[nodiscard]] StepScalars collect_numbers(Caster& caster, const QueuedNumbers& queued);
+[[nodiscard]] StepScalars collect_numbers(EventQueue& events, const QueuedNumbers& queued);
 
 /// Raises the one magnitude, as bits, in `largest` to the largest of `array`; on the device nothing is waited
 /// for.

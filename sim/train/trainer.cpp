@@ -120,10 +120,10 @@ StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, 
     Tape tape(caster_, Phase::training);
     const TensorRef loss = model_.forward(tape, batch).loss;
     tape.backward(loss, static_cast<float>(record.scale * settings_.config.loss_weight));
-    queued = queue_numbers(caster_.readback(), tape.value(loss), *model_.store, measure);
+    queued = queue_numbers(caster_.events().readback(), tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
-  const StepScalars numbers = collect_numbers(caster_, queued);
+  const StepScalars numbers = collect_numbers(caster_.events(), queued);
   record.loss = numbers.loss;
   if (!record.gradients) return numbers;
   record.gradients->finite = std::isfinite(numbers.largest);
@@ -137,7 +137,7 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
   Tape tape(caster, Phase::training);
   const TensorRef loss = model_.forward(tape, batch).loss;
   tape.backward(loss, static_cast<float>(loss_scale * settings_.config.loss_weight));
-  caster.collect();
+  caster.events().collect();
   for (std::size_t i = 0; i < running_statistics.size(); ++i) {
     model_.store->buffers[i].value = std::move(running_statistics[i]);
   }
@@ -168,7 +168,7 @@ StepObservations Trainer::look_at_update(const StepContext& context) {
   for (Parameter& parameter : model_.store->parameters) {
     caster.cast(parameter.master, parameter.name, Role::master_weight);
   }
-  caster.collect();
+  caster.events().collect();
   return seen;
 }
 

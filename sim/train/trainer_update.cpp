@@ -19,7 +19,7 @@ bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, doub
   factors_ = {.unscale = static_cast<float>(1 / loss_scale),
               .clip = clip_norm > 0 ? clip_factor(numbers.norm, clip_norm) : 1};
   optimizer_->begin_step(rate);
-  Readback& readback = caster_.readback();
+  Readback& readback = caster_.events().readback();
   // Before the cast a weight may be infinite that is not after it.
   const bool casts = !caster_.policy().quantizer(Role::master_weight).is_identity();
   const auto uncast = readback.take<std::uint32_t>(1), largest = readback.take<std::uint32_t>(1);
@@ -36,7 +36,7 @@ bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, doub
     caster_.cast(parameter.master, parameter.name, Role::master_weight);
     if (casts) raise_to_largest(parameter.master, readback.device_values(largest));
   }
-  caster_.collect();
+  caster_.events().collect();
   return is_finite(readback.values(largest)[0]);
 }
 

@@ -54,7 +54,7 @@ Heard listen(Device device, EventDelivery delivery) {
   caster.cast(a.values().last(2), "parts", Role::activation, 1);
   caster.cast(a, "whole", Role::activation);
   heard.before = heard.all;
-  caster.collect();
+  caster.events().collect();
   return heard;
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("where one tracker hears at once all do", "[trackers][cuda]") {
   Caster caster(fp16_mixed_policy(), 0, trackers);
   StepObservations unused;
   caster.begin_step({.step = 1, .observations = &unused});
-  CHECK_FALSE(caster.tells_later());
+  CHECK_FALSE(caster.events().is_deferred());
   Array a = Array::from({2}, {1, 2});
   caster.cast(a, "whole", Role::activation);
   bool counted = false;

@@ -1,0 +1,143 @@
+// Counts at once or on the device, and tells the trackers of them.
+#include "sim/event_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <halfscope/stats/lost_updates.hpp>
+
+namespace halfscope {
+
+void EventQueue::begin_step(StepObservations* observations, ExponentHistogram* weight_gradients) {
+  observations_ = observations;
+  weight_gradients_ = weight_gradients;
+  pending_.clear();
+  readback_.forget();
+}
+
+CastSubscribers EventQueue::subscribers(Role role) const {
+  return {.trackers = observations_ != nullptr,
+          .weight_gradients = role == Role::weight_gradient && weight_gradients_ != nullptr};
+}
+
+CastDetail EventQueue::watched(Role role) const {
+  if (subscribers(role).weight_gradients) return CastDetail::histogram;
+  CastDetail most = CastDetail::none;
+  if (observations_ == nullptr) return most;
+  for (const auto& tracker : *trackers_) most = std::max(most, tracker->watches_casts(role));
+  return most;
+}
+
+EventDelivery EventQueue::delivery() const {
+  EventDelivery soonest = EventDelivery::merged;
+  if (observations_ == nullptr) return soonest;
+  for (const auto& tracker : *trackers_) soonest = std::min(soonest, tracker->delivery());
+  return soonest;
+}
+
+bool EventQueue::is_deferred() const {
+  return active_device() == Device::cuda && delivery() != EventDelivery::immediate;
+}
+
+bool EventQueue::any_tracker(bool (Tracker::*watches)() const) const {
+  return observations_ != nullptr && std::any_of(trackers_->begin(), trackers_->end(),
+                                                 [&](const auto& tracker) { return (*tracker.*watches)(); });
+}
+
+void EventQueue::cast(std::span<float> values, const CountedCast& cast) {
+  if (is_deferred()) return queue_cast(values, cast);
+  const CastCounts counts = round_and_count(values, cast.quantizer, cast.detail, cast.stream);
+  tell_cast({cast.site, cast.quantizer, counts, values}, cast.subscribers);
+}
+
+void EventQueue::queue_cast(std::span<float> values, const CountedCast& cast) {
+  const bool merges = cast.site.part != whole_tensor && delivery() == EventDelivery::merged;
+  PendingCast* pending = merges ? other_part(cast) : nullptr;
+  if (pending == nullptr) {
+    pending_.push_back({std::string(cast.site.tensor), cast.site, cast.quantizer,
+                        PendingCast{QueuedCast(cast.quantizer, cast.detail, readback_), cast.subscribers}});
+    pending = &std::get<PendingCast>(pending_.back().what);
+  }
+  pending->cast.round_and_count(values, cast.stream, readback_);
+}
+
+EventQueue::PendingCast* EventQueue::other_part(const CountedCast& cast) {
+  for (PendingEvent& event : pending_) {
+    auto* const pending = std::get_if<PendingCast>(&event.what);
+    if (pending != nullptr && pending->subscribers == cast.subscribers && event.site.role == cast.site.role &&
+        event.tensor == cast.site.tensor) {
+      return pending;
+    }
+  }
+  return nullptr;
+}
+
+void EventQueue::sum_columns(const Site& site, const ColumnTerms& terms, const AccumulateModel& model,
+                             std::span<float> sums) {
+  if (!any_tracker(&Tracker::watches_reductions)) return column_sums(terms, model, sums);
+  if (!is_deferred()) return tell_reduction({site, counted_column_sums(terms, model, sums)});
+  const auto column_counters = readback_.take<ColumnCounters>(sums.size());
+  cuda::counted_column_sums(terms, model, sums, readback_.device_values(column_counters));
+  pending_.push_back({std::string(site.tensor), site, {}, PendingReduction{column_counters, terms.rows}});
+}
+
+void EventQueue::update(const Site& site, const Quantizer& quantizer, WeightUpdate update,
+                        const MakeUpdate& make) {
+  if (!any_tracker(&Tracker::watches_updates)) return make(update);
+  Readback& readback = is_deferred() ? readback_ : at_once_;
+  const std::size_t elements = update.weights.size();
+  const PendingUpdate counted{readback.take<std::int64_t>(watch_counters),
+                              readback.take<UpdateSums>(watch_tiles(elements)),
+                              static_cast<std::int64_t>(elements)};
+  update.watch = {weight_storage(site, quantizer), readback.device_values(counted.counters),
+                  readback.device_values(counted.sums)};
+  make(update);
+  PendingEvent event{std::string(site.tensor), site, quantizer, counted};
+  if (is_deferred()) return pending_.push_back(std::move(event));
+  at_once_.read();
+  tell(event, at_once_);
+}
+
+void EventQueue::collect() {
+  readback_.read();
+  for (const PendingEvent& event : std::exchange(pending_, {})) tell(event, readback_);
+}
+
+void EventQueue::tell(const PendingEvent& event, const Readback& readback) const {
+  Site site = event.site;
+  site.tensor = event.tensor;
+  if (const auto* cast = std::get_if<PendingCast>(&event.what)) {
+    tell_cast({site, event.quantizer, cast->cast.counts(readback), {}}, cast->subscribers);
+  } else if (const auto* reduction = std::get_if<PendingReduction>(&event.what)) {
+    tell_reduction({site, counters_of(readback.values(reduction->column_counters), reduction->terms)});
+  } else {
+    tell_update(event, std::get<PendingUpdate>(event.what), readback);
+  }
+}
+
+void EventQueue::tell_cast(const CastEvent& event, const CastSubscribers& subscribers) const {
+  if (subscribers.weight_gradients) weight_gradients_->merge(*event.counts.before);
+  if (!subscribers.trackers) return;
+  for (const auto& tracker : *trackers_) {
+    if (tracker->watches_casts(event.site.role) != CastDetail::none) tracker->on_cast(event, *observations_);
+  }
+}
+
+void EventQueue::tell_reduction(const ReductionEvent& event) const {
+  for (const auto& tracker : *trackers_) tracker->on_reduction(event, *observations_);
+}
+
+void EventQueue::tell_update(const PendingEvent& event, const PendingUpdate& update,
+                             const Readback& readback) const {
+  const auto counters = readback.values(update.counters);
+  HistogramCounts ratios;
+  add_bins_to(ratios, counters.first(binned::size), binade_edges(fp16));
+  const CountedUpdate counted{update.elements, watched_effect(counters, readback.values(update.sums)),
+                              ExponentHistogram(ratios)};
+  Site site = event.site;
+  site.tensor = event.tensor;
+  for (const auto& tracker : *trackers_)
+    tracker->on_update({site, event.quantizer, {}, {}, &counted}, *observations_);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,115 @@
+// Events of a step, counted as they happen and told to the trackers when they want to hear of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <halfscope/kernel/reduce/reduce.hpp>
+#include <halfscope/stats/tracker.hpp>
+
+#include "lib/nn/optimizer_step.hpp"
+
+namespace halfscope {
+
+using TrackerList = std::vector<std::unique_ptr<Tracker>>;
+using MakeUpdate = std::function<void(const WeightUpdate&)>;
+
+/// Who hears of a cast.
+struct CastSubscribers {
+  bool trackers = false;
+  bool weight_gradients = false;  ///< the step's histogram of all of them
+
+  friend bool operator==(const CastSubscribers&, const CastSubscribers&) = default;
+};
+
+/// A cast that is counted.
+struct CountedCast {
+  Site site;
+  Quantizer quantizer;
+  CastDetail detail{};  ///< not none
+  RandomStream stream;
+  CastSubscribers subscribers;
+};
+
+/// Knows when trackers are told. On the CPU, and where a tracker's delivery is immediate, all are told at
+/// once; else the counts stay on the device until `collect`, which tells of them in the order in which they
+/// were made; and where all trackers' delivery is merged, parts of a tensor are told as one.
+class EventQueue {
+ public:
+  /// `trackers` outlives the queue.
+  explicit EventQueue(TrackerList& trackers) : trackers_(&trackers) {}
+
+  /// Who listens from here on: the trackers, unless `observations` is null, and `weight_gradients`, which
+  /// takes in all of a step before they are rounded, or null. Events that were not collected are dropped.
+  void begin_step(StepObservations* observations, ExponentHistogram* weight_gradients);
+
+  /// Who hears of casts of `role`.
+  [[nodiscard]] CastSubscribers subscribers(Role role) const;
+  /// How closely they look.
+  [[nodiscard]] CastDetail watched(Role role) const;
+  /// Whether the trackers are told at `collect` of what is counted on the active device.
+  [[nodiscard]] bool is_deferred() const;
+
+  /// Rounds `values` and counts what that does.
+  void cast(std::span<float> values, const CountedCast& cast);
+  /// `column_sums`, counted where trackers watch reductions.
+  void sum_columns(const Site& site, const ColumnTerms& terms, const AccumulateModel& model,
+                   std::span<float> sums);
+  /// Calls make(update), which is to make it; where trackers watch updates, with where to count it.
+  /// `quantizer` says which updates get lost.
+  void update(const Site& site, const Quantizer& quantizer, WeightUpdate update, const MakeUpdate& make);
+
+  /// Where the device counts until `collect`, and where others let it leave what they want to know.
+  [[nodiscard]] Readback& readback() { return readback_; }
+  /// Waits for the device once, reads back what it has counted since the last time and tells the trackers.
+  void collect();
+
+ private:
+  struct PendingCast {
+    QueuedCast cast;
+    CastSubscribers subscribers;
+  };
+  struct PendingReduction {
+    ReadbackSlot<ColumnCounters> column_counters;
+    std::int64_t terms = 0;  ///< of each sum
+  };
+  struct PendingUpdate {
+    ReadbackSlot<std::int64_t> counters;
+    ReadbackSlot<UpdateSums> sums;
+    std::int64_t elements = 0;
+  };
+  /// One whose counts are not known yet.
+  struct PendingEvent {
+    std::string tensor;
+    Site site;  ///< but for its tensor
+    Quantizer quantizer;
+    std::variant<PendingCast, PendingReduction, PendingUpdate> what;
+  };
+
+  [[nodiscard]] EventDelivery delivery() const;
+  [[nodiscard]] bool any_tracker(bool (Tracker::*watches)() const) const;
+  void queue_cast(std::span<float> values, const CountedCast& cast);
+  /// The pending cast of another part of the tensor of `cast`, of which the same are to hear; null where
+  /// there is none.
+  [[nodiscard]] PendingCast* other_part(const CountedCast& cast);
+
+  /// Of counts that `readback` has read.
+  void tell(const PendingEvent& event, const Readback& readback) const;
+  void tell_cast(const CastEvent& event, const CastSubscribers& subscribers) const;
+  void tell_reduction(const ReductionEvent& event) const;
+  void tell_update(const PendingEvent& event, const PendingUpdate& update, const Readback& readback) const;
+
+  TrackerList* trackers_;
+  StepObservations* observations_ = nullptr;
+  ExponentHistogram* weight_gradients_ = nullptr;
+  Readback readback_{};
+  Readback at_once_{};                   ///< of updates that the trackers are told of at once
+  std::vector<PendingEvent> pending_{};  ///< in the order in which they happened
+};
+
+}  // namespace halfscope
