@@ -66,7 +66,7 @@ void bind_replay(nb::module_& module) {
   module.def("trace_step", step_of, nb::arg("record").none(),
              nb::sig("def trace_step(record: object) -> TraceStep"), trace_step_documentation);
   module.def("read_trace", read_steps, nb::arg("path"), nb::arg("take"),
-             nb::sig("def read_trace(path: str, take: Callable[[TraceStep], None]) -> None"),
+             nb::sig("def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None]) -> None"),
              read_trace_documentation);
   module.def("scalers_to_replay", scalers_of, nb::arg("names"),
              nb::sig("def scalers_to_replay(names: Sequence[str]) -> tuple[list[str], bool]"),
