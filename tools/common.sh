@@ -106,15 +106,16 @@ need_torch_venv() {
   mapfile -t needed < <(grep -vE '^(#|numpy=)' tools/requirements.txt)
   numpy="$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__.split(".")[0])')"
   pip_install "${needed[@]}" "numpy~=$numpy.0"
-  install_package --config-settings=build-dir=build/torch/package
+  install_package --config-settings=build-dir=build/torch-package
 }
 
 # The builds that follow use ccache where it is installed: the library in the Python package and in the program, and the
-# sources that the presets compile alike, are compiled once.
+# sources that the presets, and copies of this tree below it, compile alike, are compiled once.
 use_cache() {
   command -v ccache >/dev/null || return 0
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
   export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
+  export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=yes
 }
 
 # build PRESET [CONFIGURE-OPTION...]

@@ -1,0 +1,213 @@
+"""A new entry of each table is one file, and its declaration and line in the table's header.
+
+    additions_test.py SOURCE WORK [CMAKE-OPTION...]
+
+Copies the tree SOURCE into the folder WORK, adds a sample of each kind, builds the program and the tests, and looks for the
+samples in `halfscope list` and in the tests that loop over the tables.
+"""
+
+import dataclasses
+import json
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@dataclasses.dataclass(frozen=True)
+class Addition:
+    """One sample. `declared_before` and the table's closing line say where its two lines go in `header`."""
+
+    header: str
+    name: str
+    line: str  # of the table; empty where the table has declarations alone
+    file: str = ""
+    declaration: str = ""
+    declared_before: str = ""
+    table: str = ""  # how the table begins
+    listed: str = ""  # by `halfscope list`
+    tests: tuple[str, ...] = ()  # (program, test case): it loops over the table and names the entry
+
+
+ADDITIONS = {
+    "format": Addition(
+        header="lib/halfscope/format/catalogue.hpp",
+        name="sample_format",
+        line='NamedFormat{"sample_format", FloatFormat{3, 4}, "a sample"},',
+        table="inline constexpr std::array format_catalogue{",
+        listed="formats",
+        tests=("halfscope_tests", "names are the catalogue's where it has one"),
+    ),
+    "scaler": Addition(
+        header="lib/halfscope/scaling/scalers.hpp",
+        name="sample_scaler",
+        file="lib/halfscope/scaling/scalers/sample.cpp",
+        declaration="[[nodiscard]] std::unique_ptr<LossScaler> make_sample_scaler(const ScalerSettings& options);",
+        declared_before="/// `options` are the rule's",
+        line='ScalerEntry{"sample_scaler", "a sample", make_sample_scaler, {{"initial_scale", 1024}}},',
+        table="inline constexpr std::array scaler_table{",
+        listed="scalers",
+        tests=("halfscope_tests", "a scaler restored half-way goes on as one that never stopped"),
+    ),
+    "tracker": Addition(
+        header="lib/halfscope/stats/trackers.hpp",
+        name="sample_tracker",
+        file="lib/halfscope/stats/sample_tracker.cpp",
+        declaration="[[nodiscard]] std::unique_ptr<Tracker> make_sample_tracker(const TrackerOptions& options = {});",
+        declared_before="struct TrackerEntry {",
+        line='TrackerEntry{"sample_tracker", "a sample", make_sample_tracker},',
+        table="inline constexpr std::array tracker_table{",
+        listed="trackers",
+        tests=("halfscope_tests", "every tracker of the table can be made and ignores what is not its business"),
+    ),
+    "optimizer": Addition(
+        header="sim/optim/optimizers.hpp",
+        name="sample_optimizer",
+        file="sim/optim/sample_optimizer.cpp",
+        declaration="[[nodiscard]] std::unique_ptr<Optimizer> make_sample_optimizer(const ParameterStore& parameters, "
+        "const OptimizerOptions& options);",
+        declared_before="struct OptimizerEntry {",
+        line='OptimizerEntry{"sample_optimizer", "a sample", make_sample_optimizer},',
+        table="inline constexpr std::array optimizer_table{",
+        listed="optimizers",
+        tests=("sim_tests", "every optimizer lowers the loss, alike on the CPU and on the device"),
+    ),
+    "layer": Addition(
+        header="sim/layers/layers.hpp",
+        name="sample_layer",
+        file="sim/layers/sample_layer.cpp",
+        line="",
+        declaration="TensorRef sample_layer(Tape& tape, const std::string& name, TensorRef x);",
+        declared_before="}  // namespace halfscope",
+        tests=("sim_tests", "every layer's forward equals the naive double loop"),
+    ),
+    "model": Addition(
+        header="sim/models/models.hpp",
+        name="sample_model",
+        file="sim/models/sample_model.cpp",
+        declaration="[[nodiscard]] Model make_sample_model(const ModelSpec& spec);",
+        declared_before="struct ModelEntry {",
+        line='ModelEntry{"sample_model", "a sample", make_sample_model},',
+        table="inline constexpr std::array model_table{",
+        listed="models",
+        tests=("sim_tests", "every model trains on a data set of the table, and each data set has a model"),
+    ),
+    "data set": Addition(
+        header="sim/data/datasets.hpp",
+        name="sample_dataset",
+        file="sim/data/sample_dataset.cpp",
+        declaration="[[nodiscard]] std::unique_ptr<Dataset> open_sample_dataset(const DatasetSpec& spec);",
+        declared_before="struct DatasetEntry {",
+        line='DatasetEntry{"sample_dataset", "a sample", DataKind::images, "", open_sample_dataset},',
+        table="inline constexpr std::array datasets{",
+        listed="datasets",
+        tests=("sim_tests", "every model trains on a data set of the table, and each data set has a model"),
+    ),
+    "experiment": Addition(
+        header="experiments/ablations/experiments.hpp",
+        name="sample-experiment",
+        file="experiments/ablations/sample_experiment.cpp",
+        declaration="[[nodiscard]] Experiment make_sample_experiment();",
+        declared_before="/// In the order of the paper's sections",
+        line="make_sample_experiment(),",
+        table="  static const std::vector<Experiment> table{",
+        listed="experiments",
+    ),
+}
+# A layer is tested by a case of its own.
+TEST_FILES = ("tests/sim/sample_layer_cases.cpp",)
+
+
+def insert_before(text, begin, marker, line):
+    """`line` before the first line that begins with `marker`, at or behind the place where `begin` stands."""
+    start = text.index(begin)
+    at = re.compile(rf"^\s*{re.escape(marker)}", re.MULTILINE).search(text, start).start()
+    return text[:at] + line + "\n" + text[at:]
+
+
+def add(tree, addition):
+    """Puts the sample into the tree: its file, and at most two lines of its table's header."""
+    if addition.file:
+        shutil.copy(SAMPLES / addition.file, tree / addition.file)
+    header = tree / addition.header
+    before = text = header.read_text()
+    if addition.declaration:
+        text = insert_before(text, addition.declared_before, addition.declared_before, addition.declaration)
+    if addition.line:
+        text = insert_before(text, addition.table, "};", addition.line)
+    assert text.count("\n") - before.count("\n") <= 2
+    header.write_text(text)
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}\n{done.stdout[-6000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+class Additions(unittest.TestCase):
+    """The tree with every sample in it, built once."""
+
+    source: Path
+    work: Path
+    options: list[str]
+
+    @classmethod
+    def setUpClass(cls):
+        tree = cls.work / "tree"
+        shutil.rmtree(tree, ignore_errors=True)
+        left_out = shutil.ignore_patterns("build", ".git", ".venv", "results", "__pycache__", "*.pyc")
+        shutil.copytree(cls.source, tree, ignore=left_out)
+        for addition in ADDITIONS.values():
+            add(tree, addition)
+        for file in TEST_FILES:
+            shutil.copy(SAMPLES / file, tree / file)
+        cls.build = tree / "build/release"
+        run("cmake", "-S", tree, "-B", cls.build, "-G", "Ninja", "-D", "CMAKE_BUILD_TYPE=Release", "-D", "HALFSCOPE_CUDA=OFF",
+            "-D", "HALFSCOPE_TESTS=ON", *cls.options)
+        run("cmake", "--build", cls.build, "--target", "halfscope_program", "halfscope_tests", "sim_tests")
+        cls.program = cls.build / "experiments/halfscope"
+
+    def test_the_program_lists_every_sample(self):
+        listed = json.loads(run(self.program, "list", "--json"))
+        for kind, addition in ADDITIONS.items():
+            if addition.listed:
+                with self.subTest(kind):
+                    self.assertIn(addition.name, [entry["name"] for entry in listed[addition.listed]])
+
+    def test_the_looping_tests_come_by_every_sample(self):
+        for kind, addition in ADDITIONS.items():
+            if addition.tests:
+                with self.subTest(kind):
+                    program, case = addition.tests
+                    # -s also prints the checks that hold, with the entry that they are of.
+                    seen = run(self.build / "tests" / program, "-s", case.replace(",", "\\,"))
+                    self.assertRegex(seen, rf"\b{addition.name}\b")
+
+    def test_the_experiment_runs(self):
+        out = self.work / "results"
+        shutil.rmtree(out, ignore_errors=True)
+        report = run(self.program, "run", "sample-experiment", "--size", "smoke", "--seeds", 1, "--out", out)
+        self.assertIn("fp16_s1024", report)
+
+    def test_the_program_trains_with_the_samples(self):
+        out = self.work / "results"
+        shutil.rmtree(out, ignore_errors=True)
+        settings = {"model": "sample_model", "dataset": "sample_dataset", "optimizer": "sample_optimizer", "steps": 4, "batch": 8,
+                    "trackers": "sample_tracker", "activation": "sample_format"}
+        chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        run(self.program, "run", "sample-experiment", "--arms", "fp16_s1", "--arm", "mine:loss_scale=sample_scaler,policy=fp16_mixed",
+            "--seeds", 1, "--out", out, *chosen)
+        for summary in (out / "sample-experiment").rglob("seed*/summary.json"):
+            self.assertTrue(json.loads(summary.read_text()))
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    Additions.source, Additions.work, Additions.options = Path(arguments[0]), Path(arguments[1]), arguments[2:]
+    unittest.main(argv=sys.argv[:1])
