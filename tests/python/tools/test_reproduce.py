@@ -12,7 +12,7 @@ from recording.source_tree import PROGRAM
 
 
 def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
-    result = tree.run("reproduce", "--out", "out")
+    result = tree.run("reproduce", "--out", "out", draws="yes")
     assert result.returncode == 0, result.stderr
     out = tree.out
     assert tree.log() == [
