@@ -94,7 +94,8 @@ pip_install() {
 install_package() {
   "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
     need_packages python3-dev
-  pip_install --no-build-isolation --no-deps "$@" --editable .
+  # By the name that CMake takes for the presets: to a compiler cache another name is another compiler.
+  CXX="${CXX:-c++}" pip_install --no-build-isolation --no-deps "$@" --editable .
 }
 
 # A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package. Its

@@ -201,10 +201,12 @@ class Additions(unittest.TestCase):
         settings = {"model": "sample_model", "dataset": "sample_dataset", "optimizer": "sample_optimizer", "steps": 4, "batch": 8,
                     "trackers": "sample_tracker", "activation": "sample_format"}
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        run(self.program, "run", "sample-experiment", "--arms", "fp16_s1", "--arm", "mine:loss_scale=sample_scaler,policy=fp16_mixed",
-            "--seeds", 1, "--out", out, *chosen)
-        for summary in (out / "sample-experiment").rglob("seed*/summary.json"):
-            self.assertTrue(json.loads(summary.read_text()))
+        run(self.program, "run", "sample-experiment", "--arms", "fp16_sample_scaler", "--seeds", 1, "--out", out, *chosen)
+        (config,) = (json.loads(path.read_text()) for path in out.rglob("config.json"))
+        self.assertLessEqual(settings.items(), config.items())
+        self.assertEqual(config["loss_scale"], "sample_scaler")
+        (metrics,) = (path.read_text() for path in out.rglob("metrics.jsonl"))
+        self.assertIn('"fc.weight"', metrics)  # what the tracker has seen
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> 
     assert good.returncode == 0, good.stdout + good.stderr
     assert good.stdout.splitlines()[-1] == "4 passed, 0 failed"
     assert re.search(r"^== test_release: passed in \d+ s$", good.stdout, re.M)
-    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install|additions" in tested.log()
     assert {line.split()[3] for line in tested.log() if line.startswith("cmake --build")} == {"release"}
     assert f"-m {INSTALL} --editable ." in [f"-m {line}" for line in tested.log()]
     tested.command("ctest", "exit 8")
@@ -51,7 +51,7 @@ def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> Non
 def test_long_tests_run_where_they_are_asked_for(tested: Tree, option: tuple[str, ...]) -> None:
     result = tested.run("test", *option)
     assert result.returncode == 0, result.stdout
-    assert "ctest --preset release -j 2 -LE exhaustive|slow|install" in tested.log()
+    assert "ctest --preset release -j 2 -LE exhaustive|slow|install|additions" in tested.log()
     assert ("ctest --preset release -j 2 -L exhaustive" in tested.log()) == ("--exhaustive" in option)
     assert ("ctest --preset release -L slow" in tested.log()) == ("--slow" in option)
     assert ("== test_python_slowly" in result.stdout) == ("--slow" in option)

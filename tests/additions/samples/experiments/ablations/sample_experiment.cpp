@@ -28,7 +28,8 @@ Experiment make_sample_experiment() {
           .varied = "loss_scale",
           .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                    {"fp16_s1", "FP16 tensors, no loss scaling", half("1")},
-                   {"fp16_s1024", "FP16 tensors, loss scale 1024", half("1024")}},
+                   {"fp16_s1024", "FP16 tensors, loss scale 1024", half("1024")},
+                   {"fp16_sample_scaler", "FP16 tensors, the sample scaler", half("sample_scaler")}},
           .verdict = verdict};
 }
 
