@@ -138,6 +138,7 @@ TEST_CASE("an optimizer's step is its operations one after the other", "[kernel]
       INFO(size << (with_adam ? ", adam" : ", sgd"));
       check({with_adam, true, 1.0f / 3, 0.7f, {}, nearest}, ordinary);
       check({with_adam, true, 0.5f, 1, {fp16}, random}, ordinary);
+      check({with_adam, true, 0.5f, 1, {fp16, Rounding::toward_zero}, random}, ordinary);
       check({with_adam, false, 1.0f / 1024, 1, {}, {}}, ordinary);
       check({with_adam, true, 1, 1, {}, nearest}, any);
       check({with_adam, false, 1, 1, {}, {}}, any);
