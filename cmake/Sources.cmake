@@ -26,20 +26,6 @@ if(HALFSCOPE_SANITIZE OR HALFSCOPE_FUZZ)
   set(halfscope_simulation_optimisation -O1)
 endif()
 
-# halfscope_precompile(TARGET HEADERS...): reads large headers of others once per target, which takes a third off the build.
-# Sources with an optimisation of their own, which precompiled headers must share, are left out.
-function(halfscope_precompile target)
-  list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>" OUTPUT_VARIABLE headers)
-  target_precompile_headers(${target} PRIVATE ${headers})
-  get_target_property(sources ${target} SOURCES)
-  foreach(source IN LISTS sources)
-    get_source_file_property(options ${source} COMPILE_OPTIONS)
-    if(options MATCHES "-O")
-      set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-    endif()
-  endforeach()
-endfunction()
-
 # halfscope_collect(VARIABLE PATTERN): the files of this folder, and below it, that match and belong to this build.
 function(halfscope_collect variable pattern)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${pattern})
