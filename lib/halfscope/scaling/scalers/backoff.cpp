@@ -1,38 +1,33 @@
 // Back off on overflow, grow after a run of steps without: the rule of PyTorch's GradScaler, Apex,
 // TensorFlow, OpenSeq2Seq's Backoff and, with hysteresis, Megatron-LM. They differ in their options.
 #include <halfscope/scaling/scalers.hpp>
-#include <halfscope/scaling/scalers/detail/backoff_state.hpp>
+#include <halfscope/scaling/scalers/detail/hysteresis_scaler.hpp>
 
 namespace halfscope {
 namespace {
 
-class BackoffScaler final : public LossScaler {
+class BackoffScaler final : public HysteresisScaler {
  public:
-  explicit BackoffScaler(const ScalerSettings& options)
-      : LossScaler(options.at("initial_scale")), state_(options) {}
-  [[nodiscard]] GradientDetail needs() const override { return GradientDetail::finite; }
+  using HysteresisScaler::HysteresisScaler;
 
  private:
   void on_finite(const StepGradients& gradients) override;
   void on_overflow() override;
-  std::vector<ScalerNumber> counters() override { return state_.counters(); }
-
-  BackoffState state_;
 };
 
 void BackoffScaler::on_finite(const StepGradients& /*gradients*/) {
-  const bool grows = ++state_.good_steps == state_.growth_interval;
+  const bool grows = ++good_steps_ == growth_interval_;
   if (grows) {
-    scale_ = state_.steps.up(scale_);
-    state_.good_steps = 0;
+    scale_ = steps_.up(scale_);
+    good_steps_ = 0;
   }
-  if (grows || state_.refills_each_step) state_.hysteresis = state_.full_hysteresis;
+  if (grows || refills_each_step_) hysteresis_ = full_hysteresis_;
 }
 
 void BackoffScaler::on_overflow() {
-  state_.good_steps = 0;
-  if (state_.hysteresis > 0) --state_.hysteresis;
-  if (state_.hysteresis == 0) scale_ = state_.steps.down(scale_);
+  good_steps_ = 0;
+  if (hysteresis_ > 0) --hysteresis_;
+  if (hysteresis_ == 0) scale_ = steps_.down(scale_);
 }
 
 }  // namespace
