@@ -128,12 +128,12 @@ def test_records() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pow2": None}, "pow2 = None; expected a list of integers"),
+        ({"pow2": None}, "pow2 = null; expected a list of integers"),
         ({"counts": [1, 2]}, "pow2 has 1 binades, counts has 2"),
         ({"pow2": [5]}, "pow2: 5 of 1"),
         ({"first_exponent": 128}, "binades outside -149 to 127"),
         ({"nans": -1}, "nans = -1 is negative"),
-        ({"zeros": "many"}, "zeros = 'many'; expected an integer"),
+        ({"zeros": "many"}, "zeros = \"many\"; expected an integer"),
     ],
 )
 def test_records_that_are_none(change: dict, message: str) -> None:

@@ -1,60 +1,28 @@
-// Records as dictionaries: finds and adds their members.
+// Dictionaries from histograms and back, by way of their JSON.
 #include "binding/histogram_record.hpp"
 
-#include <fmt/format.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
+#include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
-#include <halfscope/stats/histogram_record.hpp>
+
+#include "binding/json_value.hpp"
 
 namespace halfscope::python {
 namespace nb = nanobind;
-namespace {
-
-/// The member `key` of a record as a `Value`.
-template <typename Value>
-Value member(nb::handle record, const char* key, const char* expected) {
-  Value value{};
-  const nb::str name(key);
-  if (!PyMapping_Check(record.ptr()) || PyMapping_HasKey(record.ptr(), name.ptr()) == 0) {
-    throw InvalidArgument(fmt::format("histogram record: it lacks '{}'", key));
-  }
-  const nb::object found = record[name];
-  if (!nb::try_cast(found, value)) {
-    throw InvalidArgument(fmt::format("histogram record: {} = {}; expected {}", key,
-                                      nb::cast<std::string>(nb::repr(found)), expected));
-  }
-  return value;
-}
-
-}  // namespace
 
 nb::dict record_of(const ExponentHistogram& histogram) {
-  nb::dict record;
-  const auto add = [&](const char* key, std::int64_t value) { record[key] = value; };
-  const auto add_list = [&](const char* key, std::span<const std::int64_t> values) {
-    nb::list list;
-    for (const std::int64_t value : values) list.append(value);
-    record[key] = list;
-  };
-  write_record(histogram, {add, add_list});
+  const nb::object loads = nb::module_::import_("json").attr("loads");
+  auto record = nb::cast<nb::dict>(loads("{" + histogram_members(histogram) + "}"));
   record["max_abs"] = histogram.max_abs();
   return record;
 }
 
 ExponentHistogram histogram_of(nb::handle record) {
-  using List = std::vector<std::int64_t>;
-  HistogramCounts counts =
-      read_record({[&](const char* key) { return member<std::int64_t>(record, key, "an integer"); },
-                   [&](const char* key) { return member<List>(record, key, "a list of integers"); }});
-  if (PyMapping_HasKeyString(record.ptr(), "max_abs") != 0) {
-    counts.max_abs = member<float>(record, "max_abs", "a number");
-  }
-  return ExponentHistogram(counts);
+  return halfscope::histogram_of(json_of(record));
 }
 
 ExponentHistogram histogram_of_bins(const Bins& bins) {

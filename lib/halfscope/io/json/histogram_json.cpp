@@ -4,14 +4,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/stats/histogram_record.hpp>
+#include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {
 namespace {
+
+constexpr std::array per_binade{std::pair{"counts", &BinadeCounts::all},
+                                std::pair{"pow2", &BinadeCounts::at_power_of_two},
+                                std::pair{"top", &BinadeCounts::rounds_to_overflow},
+                                std::pair{"subnormal_carry", &BinadeCounts::rounds_to_normal}};
+constexpr std::array beside_binades{std::pair{"zeros", &HistogramCounts::zeros},
+                                    std::pair{"negative_zeros", &HistogramCounts::negative_zeros},
+                                    std::pair{"infinities", &HistogramCounts::infinities},
+                                    std::pair{"nans", &HistogramCounts::nans}};
+
+/// The binades from the first to the last that hold anything; the last of all where none does.
+BinadeRange filled(const ExponentHistogram& histogram) {
+  std::span<const BinadeCounts> binades = histogram.counts().binades;
+  int first = ExponentHistogram::first_exponent;
+  for (; binades.size() > 1 && binades.front().all == 0; ++first) binades = binades.subspan(1);
+  while (binades.size() > 1 && binades.back().all == 0) binades = binades.first(binades.size() - 1);
+  return {first, binades};
+}
+
+void append(std::string& text, std::int64_t value) {
+  const fmt::format_int digits(value);
+  text.append(digits.data(), digits.size());
+}
 
 const Json& member(const Json& record, const char* key) {
   const auto found = record.is_object() ? record.find(key) : record.end();
@@ -42,36 +68,61 @@ std::vector<std::int64_t> list(const Json& record, const char* key) {
   return found.get<std::vector<std::int64_t>>();
 }
 
+/// Reads one list into the counters of `binades`. The first list has all elements of each binade.
+void read_list(const Json& record, std::pair<const char*, std::int64_t BinadeCounts::*> counter,
+               std::span<BinadeCounts> binades) {
+  const auto [key, field] = counter;
+  const std::vector<std::int64_t> values = list(record, key);
+  if (values.size() != binades.size()) {
+    throw InvalidArgument(fmt::format("histogram record: {} has {} binades, counts has {}", key,
+                                      values.size(), binades.size()));
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    binades[i].*field = values[i];
+    if (values[i] < 0 || values[i] > binades[i].all)
+      throw InvalidArgument(fmt::format("histogram record: {}: {} of {}", key, values[i], binades[i].all));
+  }
+}
+
+/// The binades of `counts` that the record's lists count.
+std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) {
+  const std::size_t size = list(record, "counts").size();
+  const std::int64_t first = integer(record, "first_exponent");
+  if (first < lowest_binade || first > highest_binade + 1 - static_cast<std::int64_t>(size))
+    throw InvalidArgument("histogram record: binades outside -149 to 127");
+  return std::span(counts.binades).subspan(static_cast<std::size_t>(first - lowest_binade), size);
+}
+
 }  // namespace
 
 std::string histogram_members(const ExponentHistogram& histogram) {
-  std::string members;
-  const auto add = [&](std::int64_t value) {
-    const fmt::format_int digits(value);
-    members.append(digits.data(), digits.size());
-  };
-  const auto open = [&](const char* key) {
-    members.append(members.empty() ? "\"" : ",\"").append(key).append("\":");
-  };
-  const auto add_list = [&](const char* key, std::span<const std::int64_t> values) {
-    open(key);
-    for (char separator = '['; const std::int64_t value : values) {
-      members += std::exchange(separator, ',');
-      add(value);
+  const auto [first, binades] = filled(histogram);
+  std::string text = "\"first_exponent\":";
+  append(text, first);
+  for (const auto& [key, field] : per_binade) {
+    text.append(",\"").append(key).append("\":");
+    for (char separator = '['; const BinadeCounts& binade : binades) {
+      text += std::exchange(separator, ',');
+      append(text, binade.*field);
     }
-    members += ']';
-  };
-  const auto add_integer = [&](const char* key, std::int64_t value) {
-    open(key);
-    add(value);
-  };
-  write_record(histogram, {add_integer, add_list});
-  return members;
+    text += ']';
+  }
+  for (const auto& [key, field] : beside_binades) {
+    text.append(",\"").append(key).append("\":");
+    append(text, histogram.counts().*field);
+  }
+  return text;
 }
 
 ExponentHistogram histogram_of(const Json& record) {
-  HistogramCounts counts = read_record({[&](const char* key) { return integer(record, key); },
-                                        [&](const char* key) { return list(record, key); }});
+  HistogramCounts counts;
+  const std::span<BinadeCounts> binades = binades_of(record, counts);
+  for (const auto& counter : per_binade) read_list(record, counter, binades);
+  for (const auto& [key, field] : beside_binades) {
+    counts.*field = integer(record, key);
+    if (counts.*field < 0)
+      throw InvalidArgument(fmt::format("histogram record: {} = {} is negative", key, counts.*field));
+  }
   if (const auto max_abs = record.find("max_abs"); max_abs != record.end()) {
     if (!max_abs->is_number()) refuse("max_abs", *max_abs, "a number");
     counts.max_abs = max_abs->get<float>();
