@@ -36,9 +36,9 @@ struct CountedCast {
   CastSubscribers subscribers;
 };
 
-/// Knows when trackers are told. On the CPU, and where a tracker's delivery is immediate, all are told at
-/// once; else the counts stay on the device until `collect`, which tells of them in the order in which they
-/// were made; and where all trackers' delivery is merged, parts of a tensor are told as one.
+/// Counts events and delivers them to the trackers. Delivery is immediate on the CPU, or if any tracker asks
+/// for it. Otherwise counts stay on the device until `collect`, which delivers them in order. If every
+/// tracker accepts merged delivery, the parts of a tensor arrive as one.
 class EventQueue {
  public:
   /// `trackers` outlives the queue.
@@ -60,8 +60,8 @@ class EventQueue {
   /// `column_sums`, counted where trackers watch reductions.
   void sum_columns(const Site& site, const ColumnTerms& terms, const AccumulateModel& model,
                    std::span<float> sums);
-  /// Calls make(update), which is to make it; where trackers watch updates, with where to count it.
-  /// `quantizer` says which updates get lost.
+  /// Calls `make(update)`. If a tracker watches updates, `update.watch` is set and the counts are delivered;
+  /// `quantizer` decides which updates are lost.
   void update(const Site& site, const Quantizer& quantizer, WeightUpdate update, const MakeUpdate& make);
 
   /// Where the device counts until `collect`, and where others let it leave what they want to know.

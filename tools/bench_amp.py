@@ -146,7 +146,7 @@ def run_halfscope(program: Path, peer: Peer, data: Path, options: list[str]) -> 
 
 
 def time_halfscope(program: Path, peer: Peer, data: Path, options: list[str]) -> dict:
-    """What STEPS more steps take: the first ones, which both sides leave out, find memory and choose kernels."""
+    """Time of STEPS more steps: the first ones, which both sides leave out, find memory and choose kernels."""
     spent = {}
     for steps in (WARM_UP, WARM_UP + STEPS):
         summary = run_halfscope(program, peer, data, [*options, "--set", f"steps={steps}"])

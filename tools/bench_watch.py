@@ -39,7 +39,7 @@ TASKS = (Task((1024, 2048, 2048, 1792, 10), 256), Task((32,) * 61, 32))
 
 
 class Histc:
-    """What people do without halfscope: torch.histc of the log2 of every output, its gradient and weight gradient."""
+    """The usual way without halfscope: torch.histc of the log2 of every output, its gradient and weight gradient."""
 
     def __init__(self, model: nn.Module) -> None:
         layers = [module for module in model.modules() if not any(module.children())]

@@ -1,4 +1,4 @@
-# What the tools share: package lists, installing what is missing, the Python environment, the build. Sourced, not run.
+# Common parts of the tools: package lists, installation of missing ones, the Python environment, the build. Sourced.
 # shellcheck shell=bash disable=SC2034
 
 tool="$(realpath "$0")"

@@ -47,7 +47,7 @@ def first_different_value(one: object, other: object, where: str = "") -> str:
 
 
 def describe_records(one: bytes, other: bytes) -> str:
-    """What differs between two lines that are not the same bytes."""
+    """Difference between two lines that are not the same bytes."""
     try:
         first, second = json.loads(one), json.loads(other)
     except ValueError:

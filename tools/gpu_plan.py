@@ -15,7 +15,7 @@ NATIVE, LIBRARY = "execution=native", "accumulate=cublas"
 
 @dataclass(frozen=True)
 class Request:
-    """What a call of --results was asked for."""
+    """Request of a call with --results."""
 
     program: Path
     device: str  # cuda or cpu

@@ -112,7 +112,7 @@ def words_of(line: dict) -> str:
 
 
 def write_summary(results: Results, about: dict) -> dict:
-    """What there is and what is left, in OUT/gpu-check.json; a plan is left while a run of it is."""
+    """Finished and open runs, in OUT/gpu-check.json; a plan is open while one of its runs is."""
     request = results.request
     experiments = [
         {

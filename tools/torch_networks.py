@@ -13,7 +13,7 @@ CLASSES = 11  # of the detector, with the background
 
 @dataclass(frozen=True)
 class Sizes:
-    """What halfscope's settings of the same names say."""
+    """Settings with halfscope's names."""
 
     batch: int = 64
     image_size: int = 64

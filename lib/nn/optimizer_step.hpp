@@ -39,8 +39,8 @@ struct WeightUpdate {
 };
 
 /// All arrays have one size. `state` rounds the constants and every operation's result: with FP16 optimizer
-/// state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0). What is watched is counted as
-/// `update_effect` and `update_ratios` count it.
+/// state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0). Watched updates are counted as
+/// by `update_effect` and `update_ratios`.
 void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
                 std::span<float> velocity);
 void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,

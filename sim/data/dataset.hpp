@@ -25,7 +25,7 @@ struct Batch {
   std::vector<Box> boxes{};            // detection: those of the first image first
 };
 
-/// What a data set is made from; each takes what it knows.
+/// Options of all data sets; each reads its own.
 struct DatasetSpec {
   std::filesystem::path data{};       ///< file or folder; empty: where its package puts it
   std::int64_t image_size = 64;       ///< height and width of composed scenes, pixels

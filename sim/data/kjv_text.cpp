@@ -19,7 +19,7 @@ namespace {
 constexpr const char* program = "bible -f ge1:1-re22:21";
 constexpr std::int64_t test_percent = 5;
 
-/// What the program prints; nothing where it is not installed or fails.
+/// Output of the program; empty when it is not installed or fails.
 std::string printed_text() {
   std::string text;
   FILE* pipe = ::popen((std::string(program) + " 2>/dev/null </dev/null").c_str(), "r");

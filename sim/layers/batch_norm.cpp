@@ -39,7 +39,8 @@ Array inverse_deviation(const Array& variance, float epsilon) {
   return result;
 }
 
-/// What backward needs of forward. Where x has 16 bits, the normalised numbers, which do not, are made anew.
+/// Results of forward that backward needs. For an x of 16 bits the normalised numbers, of 32, are computed
+/// anew.
 struct Saved {
   Array normalised;         // the shape of x, or empty
   Array mean;               // (channels)

@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-/// What backward needs of forward.
+/// Results of forward that backward needs.
 struct Saved {
   RecurrentExtents extents;
   Array hidden;      // (time, batch, 3 hidden): h V + c
@@ -27,7 +27,7 @@ Saved make_saved(const RecurrentExtents& e, DType storage) {
   return {e, make(3), make(2), make(1), make(1), make(1)};
 }
 
-/// What a step computes.
+/// Results of one time step.
 struct Steps {
   RecurrentExtents extents;
   TimeSteps hidden, gates, candidate, difference, states;

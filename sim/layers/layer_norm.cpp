@@ -13,7 +13,7 @@
 namespace halfscope {
 namespace {
 
-/// What backward needs of forward.
+/// Results of forward that backward needs.
 struct Saved {
   Array normalised;         // (rows, features)
   Array inverse_deviation;  // (rows)

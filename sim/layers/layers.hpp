@@ -125,11 +125,11 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
 /// (sigmoid(x) - t) / elements times the loss's own. Throws InvalidArgument where the shapes differ.
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets);
 
-/// What some rows of x (rows, columns) should be.
+/// Targets for some rows of x (rows, columns).
 struct RowTargets {
   std::vector<std::int64_t> rows;  ///< which, each once; none is allowed
   Array values;                    // (rows.size(), columns), on the active device
-  float denominator = 1;           ///< what the sum is divided by, above 0
+  float denominator = 1;           ///< of the sum, above 0
 };
 
 /// A scalar: the sum over the rows that have a target and over their columns, divided by the denominator, of

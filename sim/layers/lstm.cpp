@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-/// What backward needs of forward.
+/// Results of forward that backward needs.
 struct Saved {
   RecurrentExtents extents;
   Array gates;      // (time, batch, 4 hidden): i, f, g, o
@@ -26,7 +26,7 @@ Saved make_saved(const RecurrentExtents& e, DType storage) {
   return {e, make(4), make(1), make(1), make(1)};
 }
 
-/// What a step computes.
+/// Results of one time step.
 struct Steps {
   RecurrentExtents extents;
   TimeSteps gates, cell, cell_tanh, states;

@@ -12,7 +12,7 @@ struct Convolution {
   Conv2dParameters parameters;
 };
 
-/// What `add_convolution` makes: He initialisation times `gain`, a bias of 0.
+/// Parameters of a convolution: He initialisation times `gain`, a bias of 0.
 struct ConvolutionSpec {
   std::string name;
   std::int64_t size = 3;  ///< of the kernel

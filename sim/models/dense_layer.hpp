@@ -6,7 +6,7 @@
 
 namespace halfscope {
 
-/// What `add_dense_layer` makes: He initialisation times `gain`, a bias of 0.
+/// Parameters of a dense layer: He initialisation times `gain`, a bias of 0.
 struct DenseSpec {
   std::string name;
   std::int64_t in = 0, out = 0;

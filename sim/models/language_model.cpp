@@ -15,7 +15,7 @@ constexpr float embedding_deviation = 0.1f, output_deviation = 0.05f;
 
 using RecurrentLayer = TensorRef (*)(Tape&, const std::string&, TensorRef, const RecurrentParameters&);
 
-/// What tells one language model from another.
+/// Recurrent layer of a language model; all else is the same.
 struct Cell {
   std::string name;
   RecurrentLayer layer;

@@ -11,7 +11,7 @@
 
 namespace halfscope {
 
-/// What one batch gives.
+/// Results of one batch.
 struct BatchOutcome {
   TensorRef loss;                           ///< a scalar: the mean over the batch's predictions
   std::vector<TensorRef> predictions = {};  ///< what the model's metric looks at
@@ -33,7 +33,7 @@ struct Model {
   std::function<std::unique_ptr<Metric>()> make_metric;
 };
 
-/// What a model is built for.
+/// Data and options that a model is built for.
 struct ModelSpec {
   Shape example_shape;  // as the data set's
   std::int64_t class_count = 0;

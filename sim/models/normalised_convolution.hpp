@@ -13,7 +13,7 @@ struct NormalisedConvolution {
   BatchNormParameters norm;
 };
 
-/// What `add_normalised_convolution` makes: He initialisation, gamma 1 and beta 0.
+/// Parameters of a normalised convolution: He initialisation, gamma 1 and beta 0.
 struct NormalisedConvolutionSpec {
   std::string convolution_name, norm_name;
   std::int64_t size = 3;  ///< of the kernel

@@ -22,7 +22,7 @@ struct BasicBlock {
   std::optional<NormalisedConvolution> projection;  ///< none: the shortcut is the input itself
 };
 
-/// What differs between the blocks.
+/// Sizes that differ between the blocks.
 struct BlockShape {
   std::int64_t in = 0, out = 0, stride = 1;
 };

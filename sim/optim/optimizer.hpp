@@ -15,7 +15,7 @@
 
 namespace halfscope {
 
-/// What an optimizer may be told; each takes what it knows.
+/// Options of all optimizers; each reads its own.
 struct OptimizerOptions {
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999;

@@ -16,7 +16,7 @@
 namespace halfscope {
 namespace {
 
-/// What a numeric field may hold, both ends included.
+/// Valid values of a numeric field, both ends included.
 struct FieldRange {
   double low = 0;
   double high = 0;

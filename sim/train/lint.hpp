@@ -20,7 +20,7 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// What the run's formats do to its constants: the optimizer's in the precision of its state, the loss
+/// Effects of the run's formats on its constants: the optimizer's in the precision of its state, the loss
 /// scale in that of activation gradients, and an update beside a weight where no master copy keeps it. Empty
 /// where all of them survive, as in FP32. Constants whose arithmetic is FP32 in every policy (batch norm's
 /// epsilon, clipping) are none of its business.

@@ -30,8 +30,8 @@ struct RunSettings {
   RoleSet observed_roles{};
 };
 
-/// Throws InvalidArgument where a text names nothing, or where two settings do not fit together: native
-/// execution without a device and formats that have it, an option that the loss scaler does not know.
+/// Throws InvalidArgument for an unknown name and for settings that contradict each other: native execution
+/// without a device or with formats that it lacks, an option that the loss scaler does not know.
 [[nodiscard]] RunSettings parsed(const TrainConfig& config);
 
 /// "all", "none", or names from the tracker table separated by commas.

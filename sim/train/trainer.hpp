@@ -15,15 +15,15 @@
 
 namespace halfscope {
 
-/// What was looked at of all weight gradients together, while they carried the step's scale.
+/// All weight gradients together, while they carried the step's scale.
 struct GradientRecord {
   bool finite = true;
   std::optional<float> max_abs{};  ///< after rounding; infinite or NaN where they are not finite
   std::optional<ExponentHistogram> histogram{};  ///< before rounding
 };
 
-/// What a step did. `observations` is there on every observe_every-th step and on the first, `overflow` where
-/// the gradients or the weights were not finite any more and the tracker first_overflow is on.
+/// Record of a step. `observations` is there on every observe_every-th step and on the first, `overflow`
+/// where the gradients or the weights were not finite any more and the tracker first_overflow is on.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1
   float loss = 0;         ///< before the step's update, not scaled
@@ -42,7 +42,7 @@ struct Evaluation {
   double metric = 0;  ///< the model's own
 };
 
-/// What gradients are multiplied by before they make an update, one after the other.
+/// Factors of the gradients before an update, multiplied one after the other.
 struct GradientFactors {
   float unscale = 1;
   float clip = 1;

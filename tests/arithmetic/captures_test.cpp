@@ -43,7 +43,7 @@ const CaptureSet& set_named(std::string_view name) {
   return find_in_table("set", name, capture_sets);
 }
 
-/// What a Hopper that is its model would have captured.
+/// Capture of a Hopper that equals its model.
 Capture synthetic(std::string_view name) {
   return make_capture(name, made_up, modelled_results(set_named(name), {TensorCoreGeneration::hopper}));
 }

@@ -60,7 +60,7 @@ std::vector<std::vector<float>> read_lines(const fs::path& path, int base) {
   return lines;
 }
 
-/// What the instruction that the set was made with computes: FP8 went through mma.sync, except that of
+/// Result of the instruction that the set was made with: FP8 went through mma.sync, except that of
 /// Hopper's FP32 results, which is wgmma with c = 0.
 float model(const VectorSet& set, std::span<const float> a, std::span<const float> b, float c) {
   const bool fp8 = set.input.folder[0] == 'E';

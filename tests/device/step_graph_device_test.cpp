@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-/// What is queued in a run.
+/// Work that a run queues.
 enum class Work : std::uint8_t { sums, waits, grows, fails };
 
 /// Adds 1 to `total` twice, by way of memory that is taken and released.

@@ -20,7 +20,7 @@ namespace {
 
 const std::vector<float> numbers{1.5f, -2, 0, -0.0f, 6e-8f, 65504};
 
-/// What opening `contents` under the file name `name` is refused with; the message names the file.
+/// Message of the error from opening `contents` under the file name `name`; it names the file.
 std::string refusal(std::string_view name, std::string_view contents, std::optional<DType> raw = {}) {
   const TemporaryFolder folder;
   const auto path = folder.put(name, contents);

@@ -31,7 +31,7 @@ struct Making {
   WeightStorage storage{};
 };
 
-/// What is told of an update.
+/// Reports of an update.
 struct Told {
   bool finite = true;
   float largest = 0;  ///< of the new weights, where they are finite

@@ -59,7 +59,7 @@ def records(folder: Path, name: str) -> list[dict]:
 
 
 class Scaler:
-    """What `watch` needs of a GradScaler, which the CPU lacks in older versions: a step that is skipped is one."""
+    """A GradScaler as `watch` needs it, for CPUs in older versions: a step that is skipped is one."""
 
     def __init__(self, scale: float, skips: set[int] = frozenset()) -> None:
         self._scale, self._skips, self._steps = scale, skips, 0
@@ -94,7 +94,7 @@ class Fused(torch.optim.SGD):
 
 
 class FusedScaler(Scaler):
-    """What GradScaler does with such a one: it steps always, and hands over what it found."""
+    """GradScaler's treatment of such a one: it steps always, and passes its finding on."""
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1

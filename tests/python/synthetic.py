@@ -13,7 +13,7 @@ FIRST_EXPONENT = -50
 
 @dataclass(frozen=True)
 class ArmPlan:
-    """What an arm of the synthetic experiment does: `final` is its metric in percent, None where it diverges."""
+    """Outcome of an arm of the synthetic experiment: `final` is its metric in percent, None where it diverges."""
 
     name: str
     final: float | None = 70.0

@@ -30,7 +30,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment in which the source tree is installed."""
     folder = tmp_path_factory.mktemp("installed") / "fresh"
     venv.create(folder, with_pip=True)
-    # What the package is built with and needs comes from this environment: a test downloads nothing.
+    # This environment has all that the package is built with and needs: a test downloads nothing.
     subprocess.run([folder / "bin/python", *INSTALL, str(ROOT)], env=environment(), check=True)
     return folder
 

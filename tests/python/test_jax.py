@@ -48,6 +48,6 @@ def test_a_clear_error(dtype) -> None:
 
 
 def test_under_a_trace() -> None:
-    """What jit hands out has no elements yet."""
+    """An array inside jit has no elements yet."""
     with pytest.raises(TypeError, match="cannot read"):
         jax.jit(halfscope.Histogram)(jnp.zeros(3))

@@ -25,7 +25,7 @@ inline Limits limits(const FloatFormat& f) {
   return {min_normal, std::ldexp(significand, ieee_max_exponent + 1)};
 }
 
-/// What an infinity, or an overflow away from zero, becomes.
+/// Result for an infinity, or for an overflow away from zero.
 inline double beyond(const Quantizer& q) {
   if (q.overflow == Overflow::saturate || q.format.specials == Specials::finite_only) {
     return limits(q.format).max_finite;

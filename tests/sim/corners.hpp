@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-/// What a test's images show.
+/// Content of a test's images.
 enum class Show : std::uint8_t { boxes, nothing, far_boxes };
 
 /// Images of 32x32 with one bright square of 20 in a corner, whose class is the corner's.

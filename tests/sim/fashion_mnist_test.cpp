@@ -31,7 +31,7 @@ void put_all(const TemporaryFolder& folder, const Files& files) {
   for (const auto& [name, contents] : files) folder.put(name, contents);
 }
 
-/// What opening says when `name` holds `contents` instead.
+/// Message of opening when `name` holds `contents` instead.
 std::string refusal(const std::string& name, const std::string& contents) {
   const TemporaryFolder folder;
   Files files = small_files();

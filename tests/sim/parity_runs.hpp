@@ -49,7 +49,7 @@ inline std::string first_difference(const std::string& a, const std::string& b) 
 
 using Marks = std::vector<std::string>;
 
-/// What the records of a watched run hold.
+/// Members in the records of a watched run.
 inline const Marks watched_run{R"("tensors":[{)", R"("updates":[{)", R"("fp32_reference":[{)",
                                R"("histogram":{)", R"("test_loss":)"};
 

@@ -16,7 +16,7 @@
 namespace halfscope {
 namespace {
 
-/// What `tracker` makes of the cast of `before`.
+/// Observations by `tracker` of the cast of `before`.
 StepObservations observe_cast(Tracker& tracker, Role role, const Quantizer& q,
                               std::span<const float> before) {
   std::vector<float> values(before.begin(), before.end());

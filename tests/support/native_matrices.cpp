@@ -36,7 +36,7 @@ NativeMatrix stored(const NativeCase& c, const Extents& extents, MatrixLayout la
   matrix.lines = plain ? extents.rows : extents.columns;
   matrix.width = plain ? extents.columns : extents.rows;
   matrix.stride = (matrix.width + 7) / 8 * 8 + c.gap;
-  // What lies between the rows is NaN: a kernel that reads it gives itself away.
+  // NaN lies between the rows: a kernel that reads it gives itself away.
   matrix.codes.assign(static_cast<std::size_t>(matrix.lines * matrix.stride + 8), 0x7FFF);
   for (std::int64_t i = 0; i < matrix.lines; ++i) {
     for (std::int64_t j = 0; j < matrix.width; ++j) {

@@ -1,4 +1,4 @@
-// What a test changes of the process is put back, after a failure too.
+// Changes of a test to the process are undone, after a failure too.
 #include "tests/support/restored.hpp"
 
 #include <cstdlib>

@@ -7,7 +7,7 @@ namespace halfscope {
 
 /// Answers every line of standard input on standard output. A malformed line is answered with "error", and
 /// its number and what is wrong with it go to stderr; once all lines are answered, InvalidArgument says how
-/// many there were. What has been read is answered before more is waited for, so a program may converse with
+/// many there were. Answers every line before it waits for the next, so a program may converse with
 /// it.
 void answer_standard_input(const CalcRequest& request);
 

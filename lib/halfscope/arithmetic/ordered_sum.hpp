@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// Every add rounded to the nearest number of a format, ties to even. What stands in for it has the same two
+/// Every add rounded to the nearest number of a format, ties to even. A replacement has the same two
 /// functions: it may be faster for its format, or watch the sums.
 struct RoundedAdds {
   RoundingGrid grid;

@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// What a list says in place of every name that there is.
+/// Stands for every known name.
 inline constexpr std::string_view all_names = "all";
 
 /// The names between the commas of `list`, one empty name where it is empty; `known` where it is "all".

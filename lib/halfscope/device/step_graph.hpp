@@ -8,10 +8,10 @@
 namespace halfscope {
 
 /// Records what is queued on the device and launches it as one CUDA graph: the one of the run before,
-/// updated, where it has the same shape, else a new one. What cannot be recorded ends the recording early:
-/// where the host waits for the device, or memory is wanted that was not released before, what has been
-/// recorded is launched and the rest queued as usual. The numbers are the same either way. While a thread has
-/// such an object, it keeps the device memory that it releases for itself.
+/// updated, where it has the same shape, else a new one. Work that cannot be recorded ends the recording
+/// early: where the host waits for the device, or memory is wanted that was not released before, what has
+/// been recorded is launched and the rest queued as usual. The numbers are the same either way. While a
+/// thread has such an object, it keeps the device memory that it releases for itself.
 class StepGraph {
  public:
   StepGraph();

@@ -15,7 +15,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* report_documentation = R"doc(What a cast does to one array at scale 1.
+constexpr const char* report_documentation = R"doc(Effects of a cast on one array at scale 1.
 
 array: any shape, in CPU memory; types and errors as Histogram.update. `name` opens the messages.
 format: of the cast. tolerance: share of the nonzero elements that a fitting scale may flush.)doc";
@@ -49,7 +49,7 @@ Advice advise_all(const std::vector<TensorFit>& tensors, const std::string& form
 }
 
 void bind_fit(nb::module_& module) {
-  nb::class_<TensorFit>(module, "TensorFit", "What a tensor asks of a loss scale.")
+  nb::class_<TensorFit>(module, "TensorFit", "Loss scales that fit one tensor.")
       .def_ro("name", &TensorFit::name)
       .def_ro("any_scale", &TensorFit::any_scale, "nothing in it is nonzero and finite")
       .def_ro("nonfinite", &TensorFit::nonfinite, "infinities and NaNs, before any scale")
@@ -63,7 +63,7 @@ void bind_fit(nb::module_& module) {
 }
 
 void bind_report(nb::module_& module) {
-  nb::class_<TensorReport>(module, "TensorReport", "What a cast does to one tensor at scale 1: counts.")
+  nb::class_<TensorReport>(module, "TensorReport", "Counts of a cast of one tensor at scale 1.")
       .def_ro("name", &TensorReport::name)
       .def_prop_ro("elements", [](const TensorReport& t) { return t.counts.elements; })
       .def_ro("zeros", &TensorReport::zeros, "before the cast, of either sign")

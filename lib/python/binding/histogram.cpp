@@ -33,7 +33,7 @@ smallest number, not as infinite or zero. Raises TypeError for other types and w
 array in a GPU's memory that is out of reach.)doc";
 
 constexpr const char* what_if_documentation =
-    R"doc(What a cast to the histogram's format would do to the elements times `scale`: exact counts.
+    R"doc(Exact counts of a cast of the elements times `scale` to the histogram's format.
 
 scale: a power of two, 2.0**-200 to 2.0**200. Raises ValueError for another one.)doc";
 
@@ -50,7 +50,7 @@ constexpr const char* merge_documentation =
 constexpr const char* scaled_documentation =
     R"doc(The histogram of the elements times `scale`, a power of two.
 
-What falls out of float32's binades is filed under the first or the last of them. Raises ValueError as `what_if`
+Elements outside float32's binades count in the first or the last of them. Raises ValueError as `what_if`
 does.)doc";
 
 constexpr const char* record_documentation =
@@ -68,7 +68,7 @@ together.)doc";
 constexpr const char* from_bins_documentation =
     R"doc(A histogram of FP16 from bins that were counted elsewhere, such as on a GPU: int64, one axis, in CPU memory.
 
-What each bin counts says kernel/binned_histogram.hpp. Raises ValueError for another number of bins, and for negative
+kernel/histogram/binned_histogram.hpp defines the bins. Raises ValueError for another number of bins, and for negative
 ones.)doc";
 
 constexpr const char* pandas_documentation =

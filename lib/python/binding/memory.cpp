@@ -108,7 +108,7 @@ void bind_memory(nb::module_& module) {
   module.def("count_floats", count_floats, nb::arg("arrays"),
              nb::sig("def count_floats(arrays: Sequence[tuple[int, int]]) -> list[Histogram]"),
              floats_documentation);
-  nb::class_<WeightDelta>(module, "WeightDelta", "What a step did to the weights of one array.")
+  nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
       .def_ro("counters", &WeightDelta::counters, "what FP16 would lose, as lost_updates")
       .def_ro("ratios", &WeightDelta::ratios, "as update_ratios");
   nb::class_<KeptWeights>(module, "KeptWeights", kept_documentation)
@@ -116,7 +116,7 @@ void bind_memory(nb::module_& module) {
       .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
       .def("moved", &KeptWeights::moved, nb::arg("arrays"),
            nb::sig("def moved(self, arrays: Sequence[tuple[int, int]]) -> list[WeightDelta]"),
-           "What became of each since, in the same order; the arrays are as long as they were.");
+           "The delta of each array since `keep`, in the same order and of the same lengths.");
 }
 
 }  // namespace halfscope::python

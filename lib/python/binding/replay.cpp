@@ -59,7 +59,7 @@ nb::tuple scalers_of(std::vector<std::string> names) {
 }  // namespace
 
 void bind_replay(nb::module_& module) {
-  nb::class_<TraceStep>(module, "TraceStep", "What a run recorded of a step's weight gradients.")
+  nb::class_<TraceStep>(module, "TraceStep", "Record of a step's weight gradients.")
       .def_ro("step", &TraceStep::step)
       .def_ro("finite", &TraceStep::finite)
       .def_prop_ro("has_histogram", [](const TraceStep& self) { return self.histogram.has_value(); });

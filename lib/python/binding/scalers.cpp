@@ -31,9 +31,9 @@ Raises ValueError for an unknown name, an option that the scaler does not have, 
 constexpr const char* update_documentation =
     R"doc(Takes note of a step; True where its weight update must be skipped.
 
-What is said of the weight gradients, all of them together and times the scale: `finite`, whether every element is
+Describes the weight gradients, all of them together and times the scale: `finite`, whether every element is
 after rounding to FP16; `max_abs`, the largest magnitude after rounding; `histogram`, of the elements before rounding,
-which alone is enough. max_abs and finite are taken from what is given, where they are not.
+which alone is enough. Without max_abs or finite, each follows from the others.
 
 Raises ValueError where what the scaler looks at (see `needs`) is not given; RuntimeError where its rule is to end the
 run.)doc";
@@ -162,7 +162,7 @@ void bind_scalers(nb::module_& module) {
           "The factor for the next step.")
       .def_prop_ro(
           "needs", [](const NamedScaler& self) { return name_of(self.scaler->needs()); },
-          "What `update` looks at: none, finite, max_abs or histogram.")
+          "The part of the gradients that `update` reads: none, finite, max_abs or histogram.")
       .def_prop_ro(
           "options", [](const NamedScaler& self) { return to_dict(self.options); },
           nb::for_getter(nb::sig("def options(self, /) -> dict[str, float]")), "Every option with its value.")

@@ -59,7 +59,8 @@ ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
 }  // namespace
 
 void bind_updates(nb::module_& module) {
-  nb::class_<UpdateCounters>(module, "UpdateCounters", "What became of the updates of one parameter.")
+  nb::class_<UpdateCounters>(module, "UpdateCounters",
+                             "Counts of the lost and moved updates of one parameter.")
       .def(
           "__init__",
           [](UpdateCounters* self, std::int64_t elements, std::int64_t nonzero, std::int64_t lost,

@@ -18,7 +18,7 @@ namespace {
 using BinadeTable = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 constexpr const char* of_binades_documentation =
-    R"doc(What a cast to `format` would do to the elements of these binades times 2^scale_log2: exact counts.
+    R"doc(Exact counts of a cast to `format` of the elements of these binades times 2^scale_log2.
 
 binades: counts per binade as Histogram.binades has them, (binades, 4) int64, made at the edges of `format`; row i is
 the binade of 2^(first_exponent + i), which may lie outside of float32's. Raises ValueError for an array of another
@@ -54,8 +54,7 @@ std::string describe(const WhatIf& w) {
 }  // namespace
 
 void bind_what_if(nb::module_& module) {
-  nb::class_<WhatIf>(module, "WhatIf",
-                     "What a cast does to the elements of a histogram at one scale: counts.")
+  nb::class_<WhatIf>(module, "WhatIf", "Counts of a cast of the elements of a histogram at one scale.")
       .def_static(
           "of_binades", of_binades, nb::arg("first_exponent"), nb::arg("binades"), nb::arg("scale_log2") = 0,
           nb::kw_only(), nb::arg("format") = "fp16",

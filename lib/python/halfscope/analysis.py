@@ -19,7 +19,7 @@ SHARES = ("max_abs", "lost_energy", "cosine")
 
 @dataclass(frozen=True, repr=False)
 class Analysis(ScaleAdvice):
-    """What `halfscope analyze` finds: counts per tensor of a cast at scale 1, and the advice about a scale."""
+    """Result of `halfscope analyze`: counts per tensor of a cast at scale 1, and the advice about a scale."""
 
     tensors: tuple[_core.TensorReport, ...]
 
@@ -37,7 +37,7 @@ class Analysis(ScaleAdvice):
         return counts.assign(**{name: advice[name].array for name in advice})
 
     def to_dict(self) -> dict:
-        """What `halfscope analyze --json` prints of the same tensors in a file."""
+        """The object that `halfscope analyze --json` prints of the same tensors in a file."""
         outliers = [{"name": o.name, "remedy": o.remedy, "scale_log2": o.scale_log2} for o in self.outliers]
         return {
             "format": self.format, "tensors": [_tensor(tensor) for tensor in self.tensors],

@@ -21,7 +21,7 @@ COLUMNS = ("skipped", "overflowed", "flushed", "final_scale_log2", "first_at_fin
 
 @dataclass(frozen=True)
 class ScalerRun:
-    """What one scaler would have done."""
+    """Replay of one scaler."""
 
     scaler: str
     skipped: int  # steps: those that overflow, where the scaler looks at overflow
@@ -36,7 +36,7 @@ class ScalerRun:
 
 @dataclass(frozen=True, repr=False)
 class Replay:
-    """What several loss scalers would have done over one recorded run.
+    """Replays of several loss scalers over one recorded run.
 
     The gradients are taken to be the recorded ones but for their scale; a step overflows where max|g| S is 65520 or
     more.
@@ -60,7 +60,7 @@ class Replay:
         return frame(columns, index=self.steps).rename_axis("step")
 
     def to_dict(self) -> dict:
-        """What `halfscope replay --json` prints of the same trace."""
+        """The object that `halfscope replay --json` prints of the same trace."""
         scalers = [
             {
                 **vars(run), "overflow_steps": list(run.overflow_steps), "scale_log2": list(run.scale_log2),

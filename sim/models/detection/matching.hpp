@@ -16,7 +16,7 @@ inline constexpr std::int32_t unmatched = -1;
 [[nodiscard]] std::vector<std::int32_t> match_anchors(std::span<const Box> anchors,
                                                       std::span<const Box> boxes);
 
-/// What the predictions of a batch should be.
+/// Targets for the predictions of a batch.
 struct AnchorTargets {
   std::vector<std::int32_t> labels;   // (batch * anchors): 0 is the background, else 1 + the box's class
   std::vector<std::int64_t> matched;  // the rows with a box

@@ -107,7 +107,7 @@ TEST_CASE("a deflated array is read in any ranges and by several readers at once
   CHECK(wrong == 0);
 }
 
-/// What opening the archive, or reading all of it, is refused with.
+/// Message of the error from opening the archive, or from reading all of it.
 std::string refusal(const std::string& bytes) {
   const TemporaryFolder folder;
   const auto path = folder.put("a.npz", bytes);

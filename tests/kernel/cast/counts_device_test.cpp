@@ -21,7 +21,7 @@ std::vector<float> any_floats(const FloatFormat& format, std::size_t size) {
   return values;
 }
 
-/// What `count` returns on the CPU and on the device, and the arrays that it leaves behind.
+/// Compares the results of `count` on the CPU and on the device, and the arrays that it leaves behind.
 template <typename Count>
 void check_counts(const std::vector<std::vector<float>>& arrays, Count&& count) {
   if (!can_use_device()) return;

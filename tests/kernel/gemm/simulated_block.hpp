@@ -20,7 +20,7 @@ namespace halfscope {
 /// When an asynchronous copy takes place: a right kernel does not notice.
 enum class CopyTime : std::uint8_t { when_issued, when_waited_for };
 
-/// What the threads of a block share.
+/// State that the threads of a block share.
 struct SimulatedBlock {
   TensorCoreStep step;
   CopyTime copy_time = CopyTime::when_issued;

@@ -71,7 +71,7 @@ def test_float64_models_are_counted_exactly() -> None:
 
 
 class Events:
-    """What `watch` needs of a SummaryWriter."""
+    """A SummaryWriter as `watch` needs it."""
 
     def __init__(self) -> None:
         self.histograms, self.scalars = {}, {}

@@ -38,7 +38,7 @@ def kinds_of(name: str) -> list[str]:
 
 
 def listing() -> dict:
-    """What the stand-in program lists, as `halfscope list experiments --json`."""
+    """Experiments that the stand-in program lists, as `halfscope list experiments --json`."""
     return {
         "experiments": [
             {

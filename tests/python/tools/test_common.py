@@ -1,4 +1,4 @@
-"""What the shell tools share: help, unknown options, missing packages, an old cmake."""
+"""Common parts of the shell tools: help, unknown options, missing packages, an old cmake."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _label(experiment: Experiment, arm: str, label: str) -> str | None:
 
 
 def _explain(figure: Figure, axes: Axes, experiment: Experiment) -> None:
-    """What the colours mean: a legend, and a colour bar where there are many static scales."""
+    """Meaning of the colours: a legend, and a colour bar where there are many static scales."""
     scales = scale_colours(list(experiment.runs))
     if scales:
         figure.colorbar(scales, ax=axes, pad=0.02, label="log2 of the static loss scale").outline.set_visible(False)

@@ -29,7 +29,7 @@ def dot_errors_by_length(errors: pd.DataFrame) -> Figure:
     tidy(axes)
     legend_beside(figure)
     note = "Random positive FP16 factors. At 0 nothing of the sum is right: it has stopped growing, or overflowed."
-    headline(figure, "What is lost when many terms of one sign are added up", note)
+    headline(figure, "Loss of precision when many terms of one sign are added up", note)
     return figure
 
 

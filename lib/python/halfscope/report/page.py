@@ -53,8 +53,8 @@ def report_page(drawn: list[tuple[Experiment, list[Drawing]]]) -> str:
 </head>
 <body>
 <h1>halfscope report</h1>
-<p class="note">What half precision does to training, beside what the paper &ldquo;Mixed Precision Training&rdquo;
-(Micikevicius et al., ICLR 2018) reports. Every number comes from the records of the runs.</p>
+<p class="note">Effects of half precision on training, beside the figures of the paper &ldquo;Mixed Precision Training&rdquo;
+(Micikevicius et al., ICLR 2018). Every number comes from the records of the runs.</p>
 <nav>{links}</nav>
 {sections}
 </body>
@@ -97,7 +97,7 @@ def _figure(drawing: Drawing) -> str:
 
 
 def _command(experiment: Experiment) -> str:
-    """What the arms share is set on the command line; what sets them apart is the experiment's own."""
+    """Settings that the arms share come from the command line; the others are the experiment's own."""
     arms = ",".join(arm.name for arm in experiment.arms)
     seeds = max((arm.seeds for arm in experiment.arms), default=1)
     words = [f"halfscope run {experiment.name} --arms {arms} --seeds {seeds}"]

@@ -18,7 +18,7 @@ EXTRA_COLUMNS = {"flushed": "gradients flushed", "overflow": "gradients overflow
 
 GRADIENT_NOTE = (
     "Gradients: share of the non-zero elements, both of activations and of weights, over all observed steps. "
-    "What computes in FP32 flushes nothing: there it is what a cast to FP16 would."
+    "FP32 arms flush nothing: theirs is the share that a cast to FP16 would flush."
 )
 
 
@@ -88,7 +88,7 @@ def environment_table(experiment: Experiment) -> str:
 
 
 def reduction_table(experiment: Experiment) -> str:
-    """What the reductions of every arm went through, all observed steps and seeds; empty where none was recorded."""
+    """Counters of every arm's reductions, over all observed steps and seeds; empty where none was recorded."""
     counters = {arm: _reductions(runs) for arm, runs in experiment.runs.items()}
     rows = [_reduction_row(arm, frame) for arm, frame in counters.items() if not frame.empty]
     if not rows:

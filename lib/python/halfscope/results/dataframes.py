@@ -22,7 +22,7 @@ def frame(*arguments: Any, **options: Any) -> pd.DataFrame:
 
 
 def of_histogram(histogram: Histogram) -> pd.DataFrame:
-    """What `Histogram.to_pandas` returns."""
+    """The data frame that `Histogram.to_pandas` returns."""
     first, binades = filled(histogram)
     index = range(first, first + len(binades))
     return frame(binades, columns=list(PER_BINADE), index=index).rename_axis("exponent")

@@ -20,7 +20,7 @@ PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What FP16 makes of the elements of a histogram, as shares of all of them (zeros, infinities, NaN included)."""
+    """Effects of FP16 on a histogram, as shares of all elements (zeros, infinities, NaN included)."""
 
     zeros: float
     flushed: float
@@ -88,7 +88,7 @@ class RecordedHistogram:
         return shares
 
     def outcome(self, log2_scale: int = 0) -> Outcome:
-        """What a cast to FP16 does to the elements multiplied by 2^log2_scale."""
+        """Effects of a cast to FP16 of the elements times 2^log2_scale."""
         binades = np.stack([getattr(self, name) for name in PER_BINADE], axis=1)  # (binades, 4)
         cast = halfscope.WhatIf.of_binades(self.first_exponent, binades, log2_scale)
         every = max(self.elements, 1)

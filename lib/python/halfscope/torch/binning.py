@@ -45,7 +45,7 @@ def ratio_bins(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
 
 
 def update_effect(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    """What becomes of `updates` to weights in FP16, as `halfscope.lost_updates` counts it: (4,) int64.
+    """Counts of lost and moved `updates` to weights in FP16, as `halfscope.lost_updates` counts it: (4,) int64.
 
     How many are not zero; how many of them are lost; and the bits of two doubles, the sums of what is applied and of
     what was intended, whose last places depend on the order in which the device adds.

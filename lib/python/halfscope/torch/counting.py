@@ -15,7 +15,7 @@ from halfscope.torch.tensors import dense, on_host
 
 
 class Counting(NamedTuple):
-    """What counts a tensor; weights and their updates; and the ratios of the two.
+    """Functions that count a tensor; weights and their updates; and the ratios of the two.
 
     Each returns its result, or int64 numbers of one axis on the tensor's device, of which `Waiting` makes it later.
     """

@@ -59,7 +59,7 @@ class Sinks(NamedTuple):
 
 
 class Watch:
-    """What `watch` returns; a context manager that closes itself."""
+    """Result of `watch`; a context manager that closes itself."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Watch:
         print(self.verdict())
 
     def verdict(self) -> str:
-        """What `report` prints."""
+        """The text that `report` prints."""
         return self._totals.verdict()
 
     def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// Goes through `text` from its start, skipping blanks before every token. What does not fit throws
+/// Goes through `text` from its start, skipping blanks before every token. Other text throws
 /// InvalidArgument with `where` and the byte, `begin` being that of the text's start.
 class PythonLiteral {
  public:

@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// Counts of the numbers on one side of each limit. What lies below one limit lies below the next too, so
+/// Counts of the numbers on one side of each limit. A number below one limit is below the next too, so
 /// that a class of the cast is a difference.
 struct CountsByLimit {
   std::uint32_t zeros = 0;          ///< are zero

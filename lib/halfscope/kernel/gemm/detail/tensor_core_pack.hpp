@@ -29,7 +29,7 @@ HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
 /// exponents: the least of a step's sums tells by which power of two its numbers become integers.
 ///
 /// Of FP16, whose products lie between 2^-48 and 2^32. A zero's sum with any other is beyond every product's,
-/// and below 256. What is scaled to integers is 2^-60 of the numbers.
+/// and below 256. Numbers are multiplied by 2^-60 before they are scaled to integers.
 struct Fp16Parts {
   using Part = std::uint8_t;
   static constexpr std::int32_t bias = 0, log2_scale = 60;
