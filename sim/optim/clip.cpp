@@ -8,8 +8,6 @@
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 
-#include "lib/nn/elementwise.hpp"
-
 namespace halfscope {
 
 std::size_t square_sums(const ParameterStore& store) {
@@ -21,12 +19,7 @@ void sum_gradient_squares(const ParameterStore& store, float factor, std::span<d
   std::vector<std::span<const float>> gradients;
   for (const Parameter& parameter : store.parameters)
     gradients.push_back(floats.emplace_back(parameter.gradient).values());
-  if (active_device() == Device::cuda) return cuda::queue_sums_of_squares(gradients, factor, sums);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    Array scaled({std::ssize(gradients[i])});
-    scale(gradients[i], factor, scaled.values());
-    sums[sum_of_squares_lanes * i] = sum_of_squares(scaled.values());  // all eight, added in their order
-  }
+  sums_of_squares(gradients, factor, sums);
 }
 
 double gradient_norm(std::span<const double> sums) {

@@ -10,8 +10,8 @@ namespace halfscope {
 /// How many sums of squares the gradients of `store` have.
 [[nodiscard]] std::size_t square_sums(const ParameterStore& store);
 
-/// Sums of squares of every gradient times `factor`, each product rounded, into `sums`: zeros before, and in
-/// memory of the active device. On the device nothing is waited for.
+/// Sums of squares of every gradient times `factor`, each product rounded, into `sums`, in
+/// memory of the active device, which is not waited for.
 void sum_gradient_squares(const ParameterStore& store, float factor, std::span<double> sums);
 
 /// Euclidean norm over every element of every gradient of which `sums` are: added up in double, in eight

@@ -1,5 +1,6 @@
 // Device parity of counts: casts, histograms, updates and norms equal the CPU's exactly.
 #include <halfscope/device/array.hpp>
+#include <halfscope/device/readback.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>
@@ -86,7 +87,7 @@ TEST_CASE("lost updates and update ratios are counted alike on the device", "[st
                                        Quantizer{fp8_e4m3, Rounding::nearest_even, Overflow::saturate}}) {
       INFO(to_string(quantizer) << ", " << size);
       check_counts({weights, updates}, [&](const Spans& s) {
-        const UpdateCounters c = count_lost_updates({{.step = 3, .tensor = "w"}, quantizer, s[0], s[1]});
+        const UpdateCounters c = count_lost_updates({.step = 3, .tensor = "w"}, quantizer, s[0], s[1]);
         return std::tuple(c.elements, c.nonzero, c.lost, c.applied_over_intended);
       });
     }
@@ -119,10 +120,17 @@ TEST_CASE("the effect of updates is added up in lanes and tiles", "[stats]") {
   CHECK(update_effect(weights, updates, {}) == expected);
 }
 
-TEST_CASE("the sum of squares is the same on the device", "[kernel][cuda]") {
+TEST_CASE("sums of squares are the same on the device", "[kernel][cuda]") {
   for (const std::size_t size : std::array<std::size_t, 8>{0, 1, 7, 8, 31, 128, 1000, 257 * 259}) {
-    check_counts({uniform_floats(static_cast<std::size_t>(size), -3, 3, 1)},
-                 [](const Spans& s) { return sum_of_squares(s[0]); });
+    check_counts({uniform_floats(size, -3, 3, 1), uniform_floats(40, -3, 3, 2)}, [](const Spans& s) {
+      const std::array<std::span<const float>, 2> arrays{s[0], s[1]};
+      Readback readback;
+      const auto sums = readback.take<double>(arrays.size() * sum_of_squares_lanes);
+      sums_of_squares(arrays, 0.7f, readback.device_values(sums));
+      readback.read();
+      const std::span<const double> read = readback.values(sums);
+      return std::vector<double>(read.begin(), read.end());
+    });
   }
 }
 

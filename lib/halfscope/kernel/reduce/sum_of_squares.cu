@@ -51,8 +51,7 @@ struct SumSquares {
 
 }  // namespace
 
-void queue_sums_of_squares(std::span<const std::span<const float>> arrays, float factor,
-                           std::span<double> sums) {
+void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums) {
   std::vector<Terms> terms;
   std::int64_t longest = 0;
   for (const std::span<const float> array : arrays) {
@@ -62,15 +61,7 @@ void queue_sums_of_squares(std::span<const std::span<const float>> arrays, float
   const auto there = Memory<Terms>::from(terms);
   const std::int64_t pass = lanes * lane_chunk;
   for_each_block(std::ssize(arrays), (longest + pass - 1) / pass,
-                 SumSquares{there.data(), factor, on_device(sums)}, "sum_of_squares");
-}
-
-double sum_of_squares(std::span<const float> values) {
-  Memory<double> sums(lanes);
-  queue_sums_of_squares(std::span(&values, 1), 1, sums.values());
-  double sum = 0;
-  for (const double lane : sums.to_host()) sum += lane;
-  return sum;
+                 SumSquares{there.data(), factor, on_device(sums)}, "sums_of_squares");
 }
 
 }  // namespace halfscope::cuda

@@ -1,4 +1,4 @@
-// The sum of an array's squares, in double and in a fixed order.
+// Sums of squares of arrays, in double and in a fixed order.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,14 @@ namespace halfscope {
 
 inline constexpr std::size_t sum_of_squares_lanes = 8;
 
-/// Element i is added to sum i % 8; the eight are added in ascending order.
-[[nodiscard]] double sum_of_squares(std::span<const float> values);
+/// Into sums (arrays, lanes), of the arrays' values times `factor`, each product rounded: element i of an
+/// array is in its sum i % 8, in ascending order. All lie in memory of the active device, which is not waited
+/// for.
+void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums);
 
-/// `sum_of_squares` of an array on the device, which it calls where that is the active one.
+/// The same of arrays on the device, which the above calls where that is the active one.
 namespace cuda {
-[[nodiscard]] double sum_of_squares(std::span<const float> values);
-/// Without waiting, of all arrays at a time: sums (arrays, lanes) of the values times `factor`, each product
-/// rounded.
-void queue_sums_of_squares(std::span<const std::span<const float>> arrays, float factor,
-                           std::span<double> sums);
+void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums);
 }  // namespace cuda
 
 }  // namespace halfscope
