@@ -13,6 +13,7 @@ void EventQueue::begin_step(StepObservations* observations, ExponentHistogram* w
   weight_gradients_ = weight_gradients;
   pending_.clear();
   readback_.forget();
+  at_once_.forget();
 }
 
 CastSubscribers EventQueue::subscribers(Role role) const {
@@ -84,18 +85,18 @@ void EventQueue::sum_columns(const Site& site, const ColumnTerms& terms, const A
 void EventQueue::update(const Site& site, const Quantizer& quantizer, WeightUpdate update,
                         const MakeUpdate& make) {
   if (!any_tracker(&Tracker::watches_updates)) return make(update);
-  Readback& readback = is_deferred() ? readback_ : at_once_;
+  const bool deferred = is_deferred();
+  Readback& readback = deferred ? readback_ : at_once_;
   const std::size_t elements = update.weights.size();
   const PendingUpdate counted{readback.take<std::int64_t>(watch_counters),
-                              readback.take<UpdateSums>(watch_tiles(elements)),
+                              readback.take<UpdateSums>(update_tiles(elements)),
                               static_cast<std::int64_t>(elements)};
   update.watch = {weight_storage(site, quantizer), readback.device_values(counted.counters),
                   readback.device_values(counted.sums)};
   make(update);
-  PendingEvent event{std::string(site.tensor), site, quantizer, counted};
-  if (is_deferred()) return pending_.push_back(std::move(event));
+  if (deferred) return pending_.push_back({std::string(site.tensor), site, quantizer, counted});
   at_once_.read();
-  tell(event, at_once_);
+  tell_update(site, quantizer, counted, at_once_);
 }
 
 void EventQueue::collect() {
@@ -111,7 +112,7 @@ void EventQueue::tell(const PendingEvent& event, const Readback& readback) const
   } else if (const auto* reduction = std::get_if<PendingReduction>(&event.what)) {
     tell_reduction({site, counters_of(readback.values(reduction->column_counters), reduction->terms)});
   } else {
-    tell_update(event, std::get<PendingUpdate>(event.what), readback);
+    tell_update(site, event.quantizer, std::get<PendingUpdate>(event.what), readback);
   }
 }
 
@@ -127,17 +128,14 @@ void EventQueue::tell_reduction(const ReductionEvent& event) const {
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *observations_);
 }
 
-void EventQueue::tell_update(const PendingEvent& event, const PendingUpdate& update,
+void EventQueue::tell_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
                              const Readback& readback) const {
   const auto counters = readback.values(update.counters);
   HistogramCounts ratios;
   add_bins_to(ratios, counters.first(binned::size), binade_edges(fp16));
   const CountedUpdate counted{update.elements, watched_effect(counters, readback.values(update.sums)),
                               ExponentHistogram(ratios)};
-  Site site = event.site;
-  site.tensor = event.tensor;
-  for (const auto& tracker : *trackers_)
-    tracker->on_update({site, event.quantizer, {}, {}, &counted}, *observations_);
+  for (const auto& tracker : *trackers_) tracker->on_update({site, quantizer, counted}, *observations_);
 }
 
 }  // namespace halfscope

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -102,7 +101,8 @@ class EventQueue {
   void tell(const PendingEvent& event, const Readback& readback) const;
   void tell_cast(const CastEvent& event, const CastSubscribers& subscribers) const;
   void tell_reduction(const ReductionEvent& event) const;
-  void tell_update(const PendingEvent& event, const PendingUpdate& update, const Readback& readback) const;
+  void tell_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
+                   const Readback& readback) const;
 
   TrackerList* trackers_;
   StepObservations* observations_ = nullptr;

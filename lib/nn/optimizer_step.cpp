@@ -40,7 +40,7 @@ void count_block(const UpdateWatch& watch, std::size_t start, std::span<const fl
                  std::span<const float> updates, PartCounts& counts) {
   std::array<UpdateEffect, watched_block_elements / update_effect_tile> buffer;
   const std::size_t first = start / update_effect_tile;
-  const std::span tiles = std::span(buffer).first(watch_tiles(updates.size()));
+  const std::span tiles = std::span(buffer).first(update_tiles(updates.size()));
   update_effects(weights, updates, watch.storage, first, tiles);
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     counts.nonzero += tiles[i].nonzero;

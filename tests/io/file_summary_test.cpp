@@ -2,7 +2,6 @@
 // all.
 #include <halfscope/io/file_summary.hpp>
 
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
@@ -143,7 +142,7 @@ TEST_CASE("lost updates of files are those of the arrays", "[summarise_file]") {
     weights[i] = RandomStream{.seed = 4}.uniform(i) - 0.5f;
     updates[i] = i % 3 == 0 ? 0 : std::ldexp(weights[i], -static_cast<int>(i % 19));
   }
-  const UpdateCounters expected = count_lost_updates({{.tensor = "w"}, {fp16}, weights, updates});
+  const UpdateCounters expected = count_lost_updates({.tensor = "w"}, {fp16}, weights, updates);
   CHECK(expected.lost > 0);
   CHECK(expected.lost < expected.nonzero);
   for (const Access access : {Access::random, Access::sequential}) {

@@ -37,8 +37,6 @@ struct Told {
   float largest = 0;  ///< of the new weights, where they are finite
   UpdateEffect effect{};
   ExponentHistogram ratios{};
-
-  friend bool operator==(const Told&, const Told&) = default;
 };
 
 Told told(float largest) {
@@ -77,7 +75,7 @@ Told in_one_pass(const Making& making, const Spans& s) {
   Readback readback;
   const auto largest = readback.take<std::uint32_t>(1);
   const auto counters = readback.take<std::int64_t>(watch_counters);
-  const auto sums = readback.take<UpdateSums>(watch_tiles(s[1].size()));
+  const auto sums = readback.take<UpdateSums>(update_tiles(s[1].size()));
   WeightUpdate update{.gradient = s[0],
                       .unscale = making.unscale,
                       .clip = making.clip,

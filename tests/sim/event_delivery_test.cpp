@@ -26,7 +26,7 @@ class Listener final : public Tracker {
                      " sums");
   }
   void on_update(const UpdateEvent& event, StepObservations&) override {
-    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counts->elements) +
+    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counts.elements) +
                      " weights");
   }
 

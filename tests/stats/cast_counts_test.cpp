@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/cast/round.hpp>

@@ -1,7 +1,6 @@
 // Moved weights and large histograms are counted in threads: as in one, and as by the functions for either.
 #include <halfscope/stats/weight_delta.hpp>
 
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
 #include "tests/support/device_parity.hpp"
@@ -33,8 +32,7 @@ TEST_CASE("moved weights are counted as updates are", "[stats]") {
       INFO(size << " weights, " << threads << " threads");
       const Step step = step_of(size);
       const WeightDelta found = count_weight_delta(step.before, step.after);
-      const UpdateCounters expected =
-          count_lost_updates({.site = {}, .quantizer = {fp16}, .before = step.before, .update = step.update});
+      const UpdateCounters expected = count_lost_updates({}, {fp16}, step.before, step.update);
       CHECK(found.counters.elements == expected.elements);
       CHECK(found.counters.nonzero == expected.nonzero);
       CHECK(found.counters.lost == expected.lost);
@@ -47,11 +45,10 @@ TEST_CASE("moved weights are counted as updates are", "[stats]") {
 
 TEST_CASE("threads change no count of updates", "[stats]") {
   const Step step = step_of(257 * 2590);
-  const UpdateEvent event{.site = {}, .quantizer = {fp16}, .before = step.before, .update = step.update};
-  const UpdateCounters one = count_lost_updates(event);
+  const UpdateCounters one = count_lost_updates({}, {fp16}, step.before, step.update);
   const ExponentHistogram ratios = update_ratios(step.before, step.update);
   const Threads in_use(3);
-  const UpdateCounters several = count_lost_updates(event);
+  const UpdateCounters several = count_lost_updates({}, {fp16}, step.before, step.update);
   CHECK(several.lost == one.lost);
   CHECK(several.applied_over_intended == one.applied_over_intended);
   CHECK(update_ratios(step.before, step.update) == ratios);

@@ -27,7 +27,7 @@ LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates,
     read_range(weights, part.first + done, count, before);
     read_range(updates, part.first + done, count, update);
     const UpdateCounters counters =
-        count_lost_updates({{.tensor = updates.tensor().name}, {format}, before, update});
+        count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
     found.elements += counters.elements;
     found.nonzero += counters.nonzero;
     found.lost += counters.lost;

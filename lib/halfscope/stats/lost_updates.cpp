@@ -1,6 +1,8 @@
 // Lost updates of parameters, as the tracker records them.
 #include <halfscope/stats/lost_updates.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -13,36 +15,25 @@
 namespace halfscope {
 namespace {
 
-void require_same_size(const UpdateEvent& event) {
-  if (event.before.size() == event.update.size()) return;
-  throw InvalidArgument("lost_updates: " + std::string(event.site.tensor) + " has " +
-                        std::to_string(event.before.size()) + " weights and " +
-                        std::to_string(event.update.size()) +
-                        " updates; give as many of one as of the other");
-}
-
-class UpdateLoss final : public Tracker {
- public:
-  [[nodiscard]] bool watches_updates() const override { return true; }
-  [[nodiscard]] EventDelivery delivery() const override { return EventDelivery::merged; }
-
-  void on_update(const UpdateEvent& event, StepObservations& step) override {
-    step.updates.push_back(count_lost_updates(event));
-    step.histograms.push_back({.tensor = std::string(event.site.tensor),
-                               .what = "update_ratio",
-                               .scale = 1,
-                               .histogram = event.counts != nullptr
-                                                ? event.counts->ratios
-                                                : update_ratios(event.before, event.update)});
-  }
-};
-
 UpdateCounters counters_of(std::string_view tensor, std::int64_t elements, const UpdateEffect& seen) {
   UpdateCounters counters{
       .tensor = std::string(tensor), .elements = elements, .nonzero = seen.nonzero, .lost = seen.lost};
   if (seen.intended > 0) counters.applied_over_intended = seen.applied / seen.intended;
   return counters;
 }
+
+class LostUpdatesTracker final : public Tracker {
+ public:
+  [[nodiscard]] bool watches_updates() const override { return true; }
+  [[nodiscard]] EventDelivery delivery() const override { return EventDelivery::merged; }
+
+  void on_update(const UpdateEvent& event, StepObservations& step) override {
+    const auto& [site, quantizer, counts] = event;
+    step.updates.push_back(counters_of(site.tensor, counts.elements, counts.effect));
+    step.histograms.push_back(
+        {.tensor = std::string(site.tensor), .what = "update_ratio", .scale = 1, .histogram = counts.ratios});
+  }
+};
 
 }  // namespace
 
@@ -55,12 +46,15 @@ WeightStorage weight_storage(const Site& site, const Quantizer& quantizer) {
   return storage;
 }
 
-UpdateCounters count_lost_updates(const UpdateEvent& event) {
-  if (event.counts != nullptr)
-    return counters_of(event.site.tensor, event.counts->elements, event.counts->effect);
-  require_same_size(event);
-  return counters_of(event.site.tensor, static_cast<std::int64_t>(event.before.size()),
-                     update_effect(event.before, event.update, weight_storage(event.site, event.quantizer)));
+UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
+                                  std::span<const float> weights, std::span<const float> updates) {
+  if (weights.size() != updates.size()) {
+    throw InvalidArgument(
+        fmt::format("lost_updates: {} has {} weights and {} updates; give as many of one as of the other",
+                    site.tensor, weights.size(), updates.size()));
+  }
+  return counters_of(site.tensor, static_cast<std::int64_t>(weights.size()),
+                     update_effect(weights, updates, weight_storage(site, quantizer)));
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
@@ -84,7 +78,7 @@ ExponentHistogram update_ratios(std::span<const float> weights, std::span<const 
 }
 
 std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& /*options*/) {
-  return std::make_unique<UpdateLoss>();
+  return std::make_unique<LostUpdatesTracker>();
 }
 
 }  // namespace halfscope

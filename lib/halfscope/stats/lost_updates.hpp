@@ -7,12 +7,14 @@
 
 namespace halfscope {
 
-/// Counts the updates dw that a weight w stored as `event.quantizer` says would not feel:
-/// dw != 0 and round(round(w) + dw) == round(w), the sum taken exactly and rounded once. A stochastic
-/// quantizer is sampled, with random bits that depend on the step and the tensor's name. Updates that make a
-/// weight infinite or NaN are left out of `applied_over_intended`. Throws InvalidArgument where the two spans
-/// differ in size. Source: Micikevicius et al., section 3.1.
-[[nodiscard]] UpdateCounters count_lost_updates(const UpdateEvent& event);
+/// Counts the updates dw that a weight w stored as `quantizer` says would not feel: dw != 0 and
+/// round(round(w) + dw) == round(w), the sum taken exactly and rounded once. A stochastic quantizer is
+/// sampled, with random bits that depend on the step and the tensor's name. Updates that make a weight
+/// infinite or NaN are left out of `applied_over_intended`. Throws InvalidArgument if the spans differ in
+/// size. Source: Micikevicius et al., section 3.1.
+[[nodiscard]] UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
+                                                std::span<const float> weights,
+                                                std::span<const float> updates);
 
 /// How a weight that is stored as `quantizer` says is taken to be stored, before and after an update at
 /// `site`.

@@ -33,15 +33,13 @@ struct CountedUpdate {
   ExponentHistogram ratios;  ///< |dw| / |w| of the elements in which neither is zero
 };
 
-/// An optimizer adds `update` (unscaled, signed) to the stored weights `before`, which gives `after`.
-/// `quantizer` is the format that an unprotected weight would be stored in: with an FP32 master copy the
-/// tracker says what would have been lost without it. Either the arrays are there or the counts.
+/// An optimizer has added its updates (unscaled, signed) to stored weights. `quantizer` is the format that an
+/// unprotected weight would be stored in: with an FP32 master copy the counts are of the updates that would
+/// have been lost without it.
 struct UpdateEvent {
   Site site;
   Quantizer quantizer;
-  std::span<const float> before;
-  std::span<const float> update;
-  const CountedUpdate* counts = nullptr;
+  const CountedUpdate& counts;
 };
 
 /// A reduction has been computed.
@@ -127,8 +125,8 @@ enum class WatchedSteps : std::uint8_t {
 
 /// When a tracker is told of what happens on a device; on the CPU it always is at once.
 enum class EventDelivery : std::uint8_t {
-  immediate,  ///< with the arrays; the host waits for the counts of each event
-  deferred,   ///< in the same order, before the step ends, with the counts but without the arrays
+  immediate,  ///< casts with their values; the host waits for the counts of each event
+  deferred,   ///< in the same order, before the step ends, without the values
   merged,     ///< the same, and all parts of a tensor as one
 };
 

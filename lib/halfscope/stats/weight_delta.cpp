@@ -12,13 +12,8 @@
 namespace halfscope {
 namespace {
 
-/// Its updates and ratios fit the second cache; a call of the histogram's kernel clears its tables.
-constexpr std::size_t block = std::size_t{1} << 15;
-constexpr std::size_t tiles_per_block = block / update_effect_tile;
-
-constexpr std::size_t parts_of(std::size_t count, std::size_t size) {
-  return (count + size - 1) / size;
-}
+constexpr std::size_t block = ratio_block;
+constexpr std::size_t tiles_per_block = update_tiles(block);
 
 struct Part {
   std::span<const float> before, after;
@@ -27,15 +22,12 @@ struct Part {
 };
 
 void count_block(const Part& part, HistogramCounts& ratios) {
-  std::array<float, block> update_buffer, ratio_buffer;
-  const std::size_t size = part.before.size();
-  const std::span updates(update_buffer.data(), size), quotients(ratio_buffer.data(), size);
-  for (std::size_t i = 0; i < size; ++i) updates[i] = part.after[i] - part.before[i];
+  std::array<float, block> buffer;
+  const std::span updates = std::span(buffer).first(part.before.size());
+  for (std::size_t i = 0; i < updates.size(); ++i) updates[i] = part.after[i] - part.before[i];
   update_effects(part.before, updates, {.before = {fp16}, .after = {fp16}, .stream = {}}, part.first_tile,
                  part.tiles);
-  const std::size_t without = update_ratios(part.before, updates, quotients);
-  histogram(quotients, ratios);
-  ratios.zeros -= static_cast<std::int64_t>(without);
+  add_update_ratios(part.before, updates, ratios);
 }
 
 /// Block `index` of the whole.
@@ -43,7 +35,7 @@ Part take_block(const Part& whole, std::size_t index) {
   const std::size_t start = index * block, size = std::min(block, whole.before.size() - start);
   const std::size_t first = index * tiles_per_block;
   return {whole.before.subspan(start, size), whole.after.subspan(start, size), first,
-          whole.tiles.subspan(first, parts_of(size, update_effect_tile))};
+          whole.tiles.subspan(first, update_tiles(size))};
 }
 
 }  // namespace
@@ -51,8 +43,8 @@ Part take_block(const Part& whole, std::size_t index) {
 WeightDelta count_weight_delta(std::span<const float> before, std::span<const float> after) {
   if (before.size() != after.size())
     throw InvalidArgument("count_weight_delta: give as many weights after the step as before it");
-  std::vector<UpdateEffect> tiles(parts_of(before.size(), update_effect_tile));
-  const std::size_t blocks = parts_of(before.size(), block);
+  std::vector<UpdateEffect> tiles(update_tiles(before.size()));
+  const std::size_t blocks = (before.size() + block - 1) / block;
   const std::size_t threads = std::clamp<std::size_t>(blocks, 1, static_cast<std::size_t>(thread_count()));
   std::vector<HistogramCounts> ratios(threads);
   const Part whole{before, after, 0, tiles};

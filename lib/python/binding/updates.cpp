@@ -32,19 +32,13 @@ struct Pair {
         updates(second, "updates", Float64::rounded_to_odd, Where::anywhere) {
     require_same_device(weights, updates, "updates");
   }
-  [[nodiscard]] UpdateEvent event(const Quantizer& quantizer) const {
-    return {.site = {.tensor = "weights"},
-            .quantizer = quantizer,
-            .before = weights.values(),
-            .update = updates.values()};
-  }
 };
 
 UpdateCounters lost_updates(nb::handle weights, nb::handle updates, const std::string& quantizer) {
   const Quantizer parsed = parse_quantizer(quantizer);
   const Pair pair(weights, updates);
   const nb::gil_scoped_release release;
-  return count_lost_updates(pair.event(parsed));
+  return count_lost_updates({.tensor = "weights"}, parsed, pair.weights.values(), pair.updates.values());
 }
 
 ExponentHistogram ratios(nb::handle weights, nb::handle updates) {

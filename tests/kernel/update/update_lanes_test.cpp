@@ -60,7 +60,7 @@ UpdateLanes count_slowly(const UpdateArrays& arrays) {
 
 }  // namespace
 
-TEST_CASE("sums are rounded to odd", "[update_tally]") {
+TEST_CASE("sums are rounded to odd", "[update]") {
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     for (const std::size_t size : sizes) {
@@ -81,7 +81,7 @@ TEST_CASE("sums are rounded to odd", "[update_tally]") {
   }
 }
 
-TEST_CASE("updates are tallied lane by lane", "[update_tally]") {
+TEST_CASE("updates are counted lane by lane", "[update]") {
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     for (const std::size_t size : sizes) {
@@ -99,7 +99,7 @@ TEST_CASE("updates are tallied lane by lane", "[update_tally]") {
   }
 }
 
-TEST_CASE("ratios are those of elements without a zero", "[update_tally]") {
+TEST_CASE("ratios are those of elements without a zero", "[update]") {
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     for (const std::size_t size : sizes) {

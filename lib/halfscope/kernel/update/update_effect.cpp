@@ -36,10 +36,6 @@ UpdateEffect tile_effect(std::span<const float> weights, std::span<const float> 
   return effect_of({stored.data(), updated.data(), update.data(), update.size()});
 }
 
-std::size_t tile_count(std::size_t elements) {
-  return (elements + tile - 1) / tile;
-}
-
 }  // namespace
 
 UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
@@ -47,7 +43,7 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
   if (weights.size() != updates.size())
     throw InvalidArgument("update_effect: weights and updates differ in size");
   if (active_device() == Device::cuda) return cuda::update_effect(weights, updates, storage);
-  std::vector<UpdateEffect> tiles(tile_count(weights.size()));
+  std::vector<UpdateEffect> tiles(update_tiles(weights.size()));
   constexpr std::int64_t grain = 64;  // tiles worth a thread
   parallel_for_ranges(static_cast<std::int64_t>(tiles.size()), grain,
                       [&](std::int64_t first_tile, std::int64_t count) noexcept {
@@ -56,7 +52,7 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
                         const std::size_t size =
                             std::min(static_cast<std::size_t>(count) * tile, weights.size() - start);
                         update_effects(weights.subspan(start, size), updates.subspan(start, size), storage,
-                                       first, std::span(tiles).subspan(first, tile_count(size)));
+                                       first, std::span(tiles).subspan(first, update_tiles(size)));
                       });
   UpdateEffect total;
   for (const UpdateEffect& one : tiles) total += one;
@@ -65,7 +61,7 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
 
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles) {
-  if (weights.size() != updates.size() || tiles.size() != tile_count(weights.size()))
+  if (weights.size() != updates.size() || tiles.size() != update_tiles(weights.size()))
     throw InvalidArgument("update_effects: weights, updates and tiles differ in size");
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const std::size_t count = std::min(tile, weights.size() - i * tile);

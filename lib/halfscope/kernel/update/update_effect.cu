@@ -43,7 +43,7 @@ struct AddAll {
 
 void queue_update_effect(std::span<const float> weights, std::span<const float> updates,
                          const WeightStorage& storage, std::span<std::int64_t> numbers) {
-  const std::size_t tiles = watch_tiles(weights.size());
+  const std::size_t tiles = update_tiles(weights.size());
   const auto tile_count = static_cast<std::int64_t>(tiles), lanes = tile_count * update_effect_lanes;
   Memory<UpdateSums> lane_sums(static_cast<std::size_t>(lanes)), tile_sums(tiles);
   const std::span<const UpdateSums> of_lanes = lane_sums.values(), of_tiles = tile_sums.values();

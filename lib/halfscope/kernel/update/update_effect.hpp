@@ -30,6 +30,11 @@ struct WeightStorage {
 /// Sums of `update_effect`: element i goes to lane i % 32 of tile i / 1024; a tile's lanes are added in
 /// ascending order, then the tiles, from zero: an order in which many threads can add.
 inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 32;
+/// How many tiles the updates of `elements` weights have.
+[[nodiscard]] constexpr std::size_t update_tiles(std::size_t elements) {
+  constexpr auto tile = static_cast<std::size_t>(update_effect_tile);
+  return (elements + tile - 1) / tile;
+}
 
 /// Of `weights` to which `updates`, as many, are added: the sums are exact before they are rounded.
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,

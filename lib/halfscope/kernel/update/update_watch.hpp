@@ -23,11 +23,6 @@ struct UpdateWatch {
   std::span<std::int64_t> counters;  ///< watch_counters
   std::span<UpdateSums> sums;        ///< one per tile
 };
-/// How many tiles the updates of `elements` weights have.
-[[nodiscard]] constexpr std::size_t watch_tiles(std::size_t elements) {
-  constexpr auto tile = static_cast<std::size_t>(update_effect_tile);
-  return (elements + tile - 1) / tile;
-}
 
 /// What the counters and sums of a watch say once they have come to the host.
 [[nodiscard]] UpdateEffect watched_effect(std::span<const std::int64_t> counters,
