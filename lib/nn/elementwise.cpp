@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #include <halfscope/core/parallel.hpp>
@@ -86,8 +85,9 @@ void scale(const ConstArrayView& x, float factor, std::span<float> y) {
   });
 }
 
-float largest_magnitude(const ConstArrayView& x) {
-  if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
+namespace {
+
+std::uint32_t largest_magnitude_bits(const ConstArrayView& x) {
   const float* values = x.floats().data();
   std::atomic<std::uint32_t> largest{0};  // as bits, which order as the magnitudes do, NaNs above infinity
   for_pieces(x, [&](std::int64_t first, std::int64_t count) {
@@ -97,7 +97,19 @@ float largest_magnitude(const ConstArrayView& x) {
     while (piece > seen && !largest.compare_exchange_weak(seen, piece, std::memory_order_relaxed)) {
     }
   });
-  return from_bits(largest);
+  return largest;
+}
+
+}  // namespace
+
+float largest_magnitude(const ConstArrayView& x) {
+  if (active_device() == Device::cuda) return cuda::largest_magnitude(x);
+  return from_bits(largest_magnitude_bits(x));
+}
+
+void raise_to_largest(const ConstArrayView& x, std::span<std::uint32_t> largest) {
+  if (active_device() == Device::cuda) return cuda::raise_to_largest(x, largest);
+  largest[0] = std::max(largest[0], largest_magnitude_bits(x));
 }
 
 void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y) {

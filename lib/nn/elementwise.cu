@@ -106,14 +106,14 @@ void scale(const ConstArrayView& x, float factor, std::span<float> y) {
   for_each(count_of(x), Scale{on_device(x), factor, on_device(y)}, "scale");
 }
 
-void queue_largest_magnitude(const ConstArrayView& x, std::span<std::uint32_t> largest) {
+void raise_to_largest(const ConstArrayView& x, std::span<std::uint32_t> largest) {
   const std::int64_t threads = (count_of(x) + LargestMagnitude::run - 1) / LargestMagnitude::run;
   for_each(threads, LargestMagnitude{on_device(x), count_of(x), on_device(largest)}, "largest_magnitude");
 }
 
 float largest_magnitude(const ConstArrayView& x) {
   Memory<std::uint32_t> largest = Memory<std::uint32_t>::zeros(1);
-  queue_largest_magnitude(x, largest.values());
+  cuda::raise_to_largest(x, largest.values());
   return from_bits(largest.to_host()[0]);
 }
 

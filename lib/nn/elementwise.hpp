@@ -23,6 +23,8 @@ void add(const ConstArrayView& addend, std::span<float> sum);
 void scale(const ConstArrayView& x, float factor, std::span<float> y);
 /// The largest magnitude, 0 of nothing; where any element is infinite or NaN it is one of those.
 [[nodiscard]] float largest_magnitude(const ConstArrayView& x);
+/// Raises the one magnitude, as bits, in `largest` to that of x; the device is not waited for.
+void raise_to_largest(const ConstArrayView& x, std::span<std::uint32_t> largest);
 
 /// y (columns, rows) = the transpose of x (rows, columns).
 void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y);
@@ -43,8 +45,7 @@ void add_to_rows(const ConstArrayView& bias, std::span<float> y);
 void add(const ConstArrayView& addend, std::span<float> sum);
 void scale(const ConstArrayView& x, float factor, std::span<float> y);
 [[nodiscard]] float largest_magnitude(const ConstArrayView& x);
-/// Without waiting: raises the one magnitude, as bits, in `largest` to the largest of x.
-void queue_largest_magnitude(const ConstArrayView& x, std::span<std::uint32_t> largest);
+void raise_to_largest(const ConstArrayView& x, std::span<std::uint32_t> largest);
 void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y);
 void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
                 const ArrayView& padded);

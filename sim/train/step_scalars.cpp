@@ -1,8 +1,6 @@
 // Measures into memory of the active device, which is read back once.
 #include "sim/train/step_scalars.hpp"
 
-#include <algorithm>
-
 #include <halfscope/format/bits.hpp>
 
 #include "lib/nn/elementwise.hpp"
@@ -10,32 +8,27 @@
 
 namespace halfscope {
 
-QueuedNumbers queue_numbers(Readback& readback, const Array& loss, const ParameterStore& store,
+QueuedScalars queue_scalars(Readback& readback, const Array& loss, const ParameterStore& store,
                             const GradientMeasure& measure) {
-  const QueuedNumbers queued{.loss = readback.take<float>(1),
+  const QueuedScalars queued{.loss = readback.take<float>(1),
                              .largest = readback.take<std::uint32_t>(1),
                              .squares = readback.take<double>(measure.norm_after ? square_sums(store) : 0)};
   copy_values(loss.values(), readback.device_values(queued.loss));
   if (measure.largest) {
     for (const Parameter& parameter : store.parameters)
-      raise_to_largest(parameter.gradient, readback.device_values(queued.largest));
+      raise_to_largest(parameter.gradient.view(), readback.device_values(queued.largest));
   }
   if (measure.norm_after)
     sum_gradient_squares(store, *measure.norm_after, readback.device_values(queued.squares));
   return queued;
 }
 
-StepScalars collect_numbers(EventQueue& events, const QueuedNumbers& queued) {
+StepScalars collect_scalars(EventQueue& events, const QueuedScalars& queued) {
   events.collect();
   const Readback& readback = events.readback();
   return {.loss = readback.values(queued.loss)[0],
           .largest = from_bits(readback.values(queued.largest)[0]),
           .norm = gradient_norm(readback.values(queued.squares))};
-}
-
-void raise_to_largest(const Array& array, std::span<std::uint32_t> largest) {
-  if (active_device() == Device::cuda) return cuda::queue_largest_magnitude(array.view(), largest);
-  largest[0] = std::max(largest[0], magnitude_bits(largest_magnitude(array.view())));
 }
 
 }  // namespace halfscope

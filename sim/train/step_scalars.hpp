@@ -19,20 +19,16 @@ struct StepScalars {
 };
 
 /// Where the scalars are until they are read.
-struct QueuedNumbers {
+struct QueuedScalars {
   ReadbackSlot<float> loss{};
   ReadbackSlot<std::uint32_t> largest{};
   ReadbackSlot<double> squares{};
 };
 
 /// Measures; on the device nothing is waited for.
-[[nodiscard]] QueuedNumbers queue_numbers(Readback& readback, const Array& loss, const ParameterStore& store,
+[[nodiscard]] QueuedScalars queue_scalars(Readback& readback, const Array& loss, const ParameterStore& store,
                                           const GradientMeasure& measure);
-/// Tells the trackers what has happened so far and reads the numbers: on the device all with one wait.
-[[nodiscard]] StepScalars collect_numbers(EventQueue& events, const QueuedNumbers& queued);
-
-/// Raises the one magnitude, as bits, in `largest` to the largest of `array`; on the device nothing is waited
-/// for.
-void raise_to_largest(const Array& array, std::span<std::uint32_t> largest);
+/// Tells the trackers what has happened so far and reads the scalars: on the device all with one wait.
+[[nodiscard]] StepScalars collect_scalars(EventQueue& events, const QueuedScalars& queued);
 
 }  // namespace halfscope

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <numeric>
 
-#include <halfscope/format/bits.hpp>
-
 #include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
@@ -94,7 +92,7 @@ StepRecord Trainer::step() {
       .layerwise = layerwise_of(*scaler_, caster_.policy()),
       .execution = settings_.execution};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
-  const StepScalars numbers = run_passes(context, batch, record);
+  const StepScalars scalars = run_passes(context, batch, record);
   if (is_due(settings_.config.fp32_reference_every, record.step)) {
     record.fp32_reference =
         compare_with_fp32(caster_.policy(), seed_of(settings_), context,
@@ -104,7 +102,7 @@ StepRecord Trainer::step() {
   const bool finite = !record.gradients || record.gradients->finite;
   if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batch);
   const bool holds =
-      record.skipped ? weights_finite() : update_weights(numbers, record.scale, record.learning_rate);
+      record.skipped ? weights_finite() : update_weights(scalars, record.scale, record.learning_rate);
   record.diverged = !holds;
   if (finite && record.diverged && !overflow_trackers_.empty()) record.overflow = look_at_update(context);
   ++steps_done_;
@@ -114,21 +112,21 @@ StepRecord Trainer::step() {
 StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
   if (settings_.config.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
-  QueuedNumbers queued;
+  QueuedScalars queued;
   const auto queue = [&] {
     caster_.begin_step(context);
     Tape tape(caster_, Phase::training);
     const TensorRef loss = model_.forward(tape, batch).loss;
     tape.backward(loss, static_cast<float>(record.scale * settings_.config.loss_weight));
-    queued = queue_numbers(caster_.events().readback(), tape.value(loss), *model_.store, measure);
+    queued = queue_scalars(caster_.events().readback(), tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
-  const StepScalars numbers = collect_numbers(caster_.events(), queued);
-  record.loss = numbers.loss;
-  if (!record.gradients) return numbers;
-  record.gradients->finite = std::isfinite(numbers.largest);
-  if (detail_ >= GradientDetail::max_abs) record.gradients->max_abs = numbers.largest;
-  return numbers;
+  const StepScalars scalars = collect_scalars(caster_.events(), queued);
+  record.loss = scalars.loss;
+  if (!record.gradients) return scalars;
+  record.gradients->finite = std::isfinite(scalars.largest);
+  if (detail_ >= GradientDetail::max_abs) record.gradients->max_abs = scalars.largest;
+  return scalars;
 }
 
 void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {

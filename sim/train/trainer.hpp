@@ -74,7 +74,7 @@ class Trainer {
   StepScalars run_passes(const StepContext& context, const Batch& batch, StepRecord& record);
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
   /// whether the weights are finite after it.
-  bool update_weights(const StepScalars& numbers, double scale, double rate);
+  bool update_weights(const StepScalars& scalars, double scale, double rate);
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batch.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.

@@ -2,6 +2,7 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 
+#include "lib/nn/elementwise.hpp"
 #include "sim/optim/clip.hpp"
 #include "sim/train/trainer.hpp"
 
@@ -14,10 +15,10 @@ bool is_finite(std::uint32_t magnitude) {
 
 }  // namespace
 
-bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, double rate) {
+bool Trainer::update_weights(const StepScalars& scalars, double loss_scale, double rate) {
   const double clip_norm = settings_.config.clip_norm;
   factors_ = {.unscale = static_cast<float>(1 / loss_scale),
-              .clip = clip_norm > 0 ? clip_factor(numbers.norm, clip_norm) : 1};
+              .clip = clip_norm > 0 ? clip_factor(scalars.norm, clip_norm) : 1};
   optimizer_->begin_step(rate);
   Readback& readback = caster_.events().readback();
   // Before the cast a weight may be infinite that is not after it.
@@ -34,7 +35,7 @@ bool Trainer::update_weights(const StepScalars& numbers, double loss_scale, doub
                     .largest = readback.device_values(casts ? uncast : largest)},
                    [&](const WeightUpdate& update) { optimizer_->update(i, update); });
     caster_.cast(parameter.master, parameter.name, Role::master_weight);
-    if (casts) raise_to_largest(parameter.master, readback.device_values(largest));
+    if (casts) raise_to_largest(parameter.master.view(), readback.device_values(largest));
   }
   caster_.events().collect();
   return is_finite(readback.values(largest)[0]);
@@ -45,7 +46,7 @@ bool Trainer::weights_finite() const {
   Readback readback;
   const auto largest = readback.take<std::uint32_t>(1);
   for (const Parameter& parameter : model_.store->parameters)
-    raise_to_largest(parameter.master, readback.device_values(largest));
+    raise_to_largest(parameter.master.view(), readback.device_values(largest));
   readback.read();
   return is_finite(readback.values(largest)[0]);
 }
