@@ -117,6 +117,10 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
   }
   (void)a.data.floats();
   (void)b.data.floats();
+  if (depth == 0 || c.empty()) {  // the loops point into a, b and c
+    std::ranges::fill(c, 0.0f);
+    return;
+  }
   const TensorCoreStep* step = model.order == AccumulateOrder::tensor_core
                                    ? &tensor_core_step(model.core, model.format, fp32)
                                    : nullptr;
