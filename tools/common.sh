@@ -11,7 +11,7 @@ test_packages=(catch2 libmpfr-dev clang-format ccache)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
-fuzz_packages=(clang libclang-rt-dev libomp-dev)
+clang_packages=(clang libclang-rt-dev libomp-dev)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
 

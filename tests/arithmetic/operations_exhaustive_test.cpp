@@ -130,7 +130,7 @@ void check_conversion(const Quantizer& q) {
       const float x = input(i);
       const Flagged actual = convert(x, q);
       const bool special = !std::isfinite(x);
-      const bool as_expected = same_bits(actual.value, expected[i]) & (actual.flags == flags[i]);
+      const bool as_expected = same_bits(actual.value, expected[i]) && actual.flags == flags[i];
       right &= special ? agree(actual, reference::convert(x, q)) : as_expected;
       right &= same_bits(actual.value, round(x, q));
     }

@@ -204,7 +204,6 @@ TEST_CASE("training under the layer-wise scale flushes fewer gradients than with
     config.trackers = "cast_statistics";
     config.record_gradients = "histogram";
     const StepRecord record = Trainer(config, dataset).step();
-    ExponentHistogram all;
     std::int64_t flushed = 0;
     for (const TensorCounters& tensor : record.observations->tensors) flushed += tensor.counters.flushed;
     // The record's histogram is of the gradients as the optimizer gets them.
