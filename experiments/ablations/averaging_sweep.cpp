@@ -53,18 +53,18 @@ std::vector<Arm> arms() {
   for (const int factor : averaging_factors) {
     const std::string weight = fmt::format("{}", 1.0 / factor);
     const int sequences = std::min(factor, largest_real_factor);
-    const Settings on_gpu{{"batch", fmt::format("{}", 64 * sequences)},
-                          {"loss_weight", fmt::format("{}", 1.0 * sequences / factor)}};
+    const Settings at_full_size{{"batch", fmt::format("{}", 64 * sequences)},
+                                {"loss_weight", fmt::format("{}", 1.0 * sequences / factor)}};
     const std::string positions =
         fmt::format("loss averaged over {} positions", factor * positions_of_a_batch);
     arms.push_back({arm_name("fp32", factor),
                     "everything in FP32, " + positions,
                     {{"policy", "fp32"}, {"loss_weight", weight}},
-                    on_gpu});
+                    at_full_size});
     arms.push_back({arm_name("fp16_s1", factor),
                     "FP16 tensors, FP32 master weights, no loss scaling, " + positions,
                     {{"policy", "fp16_mixed"}, {"loss_scale", "1"}, {"loss_weight", weight}},
-                    on_gpu});
+                    at_full_size});
   }
   return arms;
 }

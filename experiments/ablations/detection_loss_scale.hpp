@@ -7,7 +7,7 @@ namespace halfscope {
 
 /// What its arms have in common.
 [[nodiscard]] Settings detection_settings();
-/// What differs on a GPU: 64 images of 61,440 anchors are the 3.9 million positions that a weight of 1/256
+/// Changes at full size: 64 images of 61,440 anchors are the 3.9 million positions that a weight of 1/256
 /// stands for in the loss over 15,360.
 [[nodiscard]] Settings detection_full_settings();
 

@@ -9,7 +9,7 @@ namespace halfscope {
 [[nodiscard]] Settings language_model_settings();
 /// The same with the loss averaged over 256 times as many positions, as large batches have.
 [[nodiscard]] Settings large_batch_language_model_settings();
-/// What differs on a GPU: all words of the text, 1024 hidden units, and a loss over 64 positions of each of
+/// Changes at full size: all words of the text, 1024 hidden units, and a loss over 64 positions of each of
 /// `batch` sequences.
 [[nodiscard]] Settings language_model_full_settings(std::int64_t batch);
 /// What they are judged by.

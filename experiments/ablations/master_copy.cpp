@@ -35,18 +35,17 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 Experiment make(std::string name, std::string summary, Settings settings) {
-  settings.insert(settings.end(), {{"model", "cnn_bn"},
-                                   {"dataset", "fashion_mnist"},
-                                   {"steps", "600"},
-                                   {"batch", "64"},
-                                   {"schedule", "cosine"}});
   const auto scaled = [](std::string policy) {
     return Settings{{"policy", std::move(policy)}, {"loss_scale", "1024"}};
   };
   return {.name = std::move(name),
           .summary = std::move(summary),
           .paper = paper_statement,
-          .settings = std::move(settings),
+          .settings = with(std::move(settings), {{"model", "cnn_bn"},
+                                                 {"dataset", "fashion_mnist"},
+                                                 {"steps", "600"},
+                                                 {"batch", "64"},
+                                                 {"schedule", "cosine"}}),
           // Three epochs of 60,000 images.
           .full_settings = {{"model", "resnet18"}, {"batch", "128"}, {"steps", "1407"}},
           .varied = "policy",

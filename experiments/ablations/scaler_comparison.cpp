@@ -135,12 +135,10 @@ Experiment make_scaler_comparison() {
   for (const Task& task : tasks) {
     const auto add = [&](std::string_view name, std::string_view words, std::string_view policy,
                          std::string_view scaler) {
-      Settings settings = task.settings();
-      settings.insert(
-          settings.end(),
-          {{"policy", std::string(policy)}, {"loss_scale", std::string(scaler)}, {"evaluate_every", "0"}});
+      const Settings own{
+          {"policy", std::string(policy)}, {"loss_scale", std::string(scaler)}, {"evaluate_every", "0"}};
       experiment.arms.push_back({arm_name(task, name), fmt::format("{}; {}", task.summary, words),
-                                 std::move(settings), task.full_settings()});
+                                 with(task.settings(), own), task.full_settings()});
     };
     add("fp32", "FP32", "fp32", "none");
     for (const ScalerEntry& scaler : scaler_table) {

@@ -28,9 +28,7 @@ Settings settings_of(const Options& options) {
   Settings settings;
   if (!options.device.empty()) settings.emplace_back("device", options.device);
   if (!options.data.empty()) settings.emplace_back("data", options.data);
-  const Settings set = parse_assignments(options.assignments);
-  settings.insert(settings.end(), set.begin(), set.end());
-  return settings;
+  return with(std::move(settings), parse_assignments(options.assignments));
 }
 
 void run(Options& options) {

@@ -5,15 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "experiments/runner/settings.hpp"
 #include "sim/train/config.hpp"
 
 namespace halfscope {
-
-/// Keys and values as `--set` takes them.
-using Settings = std::vector<std::pair<std::string, std::string>>;
 
 struct Arm {
   std::string name;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <halfscope/core/error.hpp>
+
 namespace halfscope {
 
 Settings parse_assignments(const std::vector<std::string>& assignments) {

@@ -1,9 +1,14 @@
-// Settings as the command line gives them, and joined.
+// Settings of experiments, arms and runs: lists of keys and values.
 #pragma once
 
-#include "experiments/runner/experiment.hpp"
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace halfscope {
+
+/// Keys and values as `--set` takes them; of two values for a key the later one counts.
+using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// "KEY=VALUE" texts, in order. Throws InvalidArgument for any other.
 [[nodiscard]] Settings parse_assignments(const std::vector<std::string>& assignments);
