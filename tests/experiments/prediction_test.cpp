@@ -1,6 +1,8 @@
 // Predicted beside counted underflow, from records made by hand: which steps, seeds, casts and arms count.
 #include "experiments/runner/prediction.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -54,14 +56,13 @@ constexpr const char* weight = "weight_gradient";
 
 TEST_CASE("a prediction is the baseline's first histogram at the arm's scale", "[prediction]") {
   const TemporaryFolder folder;
-  put_text(folder / "fp32/seed0/histograms.jsonl", histogram(1, "logits", activation) +
-                                                       histogram(1, "fc", weight) +
-                                                       histogram(2, "logits", activation, 9));
-  put_text(folder / "s1/seed0/metrics.jsonl",
-           step_line(1, {counters("logits", activation, 1, 10), counters("fc", weight, 1, 2)}) +
-               step_line(2, {counters("logits", activation, 1, 20)}));
-  put_text(folder / "s32/seed0/metrics.jsonl",
-           step_line(1, {counters("fc", weight, 32, 5), counters("unknown", weight, 32, 5)}));
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "logits", activation) + histogram(1, "fc", weight) +
+                                                histogram(2, "logits", activation, 9));
+  folder.put("s1/seed0/metrics.jsonl",
+             step_line(1, {counters("logits", activation, 1, 10), counters("fc", weight, 1, 2)}) +
+                 step_line(2, {counters("logits", activation, 1, 20)}));
+  folder.put("s32/seed0/metrics.jsonl",
+             step_line(1, {counters("fc", weight, 32, 5), counters("unknown", weight, 32, 5)}));
   const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
   REQUIRE(found.size() == 3);
   CHECK(found[0].arm == "s1");
@@ -82,15 +83,13 @@ TEST_CASE("a prediction is the baseline's first histogram at the arm's scale", "
 
 TEST_CASE("seeds and casts of one tensor are counted together, each with its own histogram", "[prediction]") {
   const TemporaryFolder folder;
-  put_text(folder / "fp32/seed0/histograms.jsonl",
-           histogram(1, "x", activation) + histogram(1, "x", activation, 3));
-  put_text(folder / "fp32/seed1/histograms.jsonl", histogram(1, "x", activation, 2));
-  put_text(folder / "s1/seed0/metrics.jsonl",
-           step_line(1, {counters("x", activation, 1, 4), counters("x", activation, 1, 6, 60),
-                         counters("x", activation, 1, 60, 60)}));  // a third cast, which FP32 did not have
-  put_text(folder / "s1/seed1/metrics.jsonl", step_line(1, {counters("x", activation, 1, 9, 40)}));
-  put_text(folder / "s1/seed2/metrics.jsonl",
-           step_line(1, {counters("x", activation, 1, 20)}));  // not in FP32
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation) + histogram(1, "x", activation, 3));
+  folder.put("fp32/seed1/histograms.jsonl", histogram(1, "x", activation, 2));
+  folder.put("s1/seed0/metrics.jsonl",
+             step_line(1, {counters("x", activation, 1, 4), counters("x", activation, 1, 6, 60),
+                           counters("x", activation, 1, 60, 60)}));  // a third cast, which FP32 did not have
+  folder.put("s1/seed1/metrics.jsonl", step_line(1, {counters("x", activation, 1, 9, 40)}));
+  folder.put("s1/seed2/metrics.jsonl", step_line(1, {counters("x", activation, 1, 20)}));  // not in FP32
   const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
   REQUIRE(found.size() == 1);
   CHECK(found[0].elements == 20 + 60 + 40);
@@ -101,18 +100,18 @@ TEST_CASE("seeds and casts of one tensor are counted together, each with its own
 TEST_CASE("without records, or at a scale that is no power of two, nothing is predicted", "[prediction]") {
   const TemporaryFolder folder;
   CHECK(predict_underflow(experiment(), folder.path()).empty());
-  put_text(folder / "fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
-  put_text(folder / "s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 3, 4)}));
-  put_text(folder / "s32/seed0/metrics.jsonl", R"({"step":1,"loss":2})");
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
+  folder.put("s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 3, 4)}));
+  folder.put("s32/seed0/metrics.jsonl", R"({"step":1,"loss":2})");
   CHECK(predict_underflow(experiment(), folder.path()).empty());
-  put_text(folder / "s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 0, 4)}));
+  folder.put("s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 0, 4)}));
   CHECK(predict_underflow(experiment(), folder.path()).empty());
 }
 
 TEST_CASE("a record that is no JSON is refused with its file", "[prediction]") {
   const TemporaryFolder folder;
-  put_text(folder / "fp32/seed0/histograms.jsonl", "{");
-  put_text(folder / "s1/seed0/metrics.jsonl", "");
+  folder.put("fp32/seed0/histograms.jsonl", "{");
+  folder.put("s1/seed0/metrics.jsonl", "");
   check_says(message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); }),
              {"histograms.jsonl"});
 }

@@ -1,6 +1,8 @@
 // Summaries as JSON and as the table of the terminal, each from a summary made by hand.
 #include "experiments/runner/present.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/catch.hpp"
 
 namespace halfscope {

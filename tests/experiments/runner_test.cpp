@@ -1,6 +1,8 @@
 // Runs of a small experiment: what is planned, what is written, what is resumed, and what is refused.
 #include "experiments/runner/runner.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/core/random.hpp>
 #include <halfscope/io/file.hpp>
 
@@ -18,18 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Four idx files of 8x8 images in `folder`: noise, with labels in turn.
-void put_images(const fs::path& folder) {
+/// Four idx files of 8x8 images in `folder`/data: noise, with labels in turn.
+void put_images(const TemporaryFolder& folder) {
   for (const auto& [split, count] : {std::pair{"train", 24}, {"t10k", 8}}) {
     std::string pixels, labels;
     for (int i = 0; i < count; ++i) {
       const RandomStream noise{static_cast<std::uint64_t>(i), 0, 0};
       labels += static_cast<char>(i % 4);
-      for (std::uint64_t p = 0; p < 64; ++p) pixels += static_cast<char>(256 * noise.uniform(p));
+      for (std::uint64_t p = 0; p < 64; ++p) pixels += static_cast<char>(noise.bits(p) >> 24);
     }
     const auto images = static_cast<std::uint32_t>(count);
-    put_text(folder / fmt::format("{}-images-idx3-ubyte", split), idx_bytes({images, 8, 8}, pixels));
-    put_text(folder / fmt::format("{}-labels-idx1-ubyte", split), idx_bytes({images}, labels));
+    folder.put(fmt::format("data/{}-images-idx3-ubyte", split), idx_bytes({images, 8, 8}, pixels));
+    folder.put(fmt::format("data/{}-labels-idx1-ubyte", split), idx_bytes({images}, labels));
   }
 }
 
@@ -59,7 +61,7 @@ struct Place {
   TemporaryFolder folder;
   fs::path out = folder / "out";
 
-  Place() { put_images(folder / "data"); }
+  Place() { put_images(folder); }
 
   [[nodiscard]] RunRequest request(std::vector<std::string> arms = {}, std::int64_t seeds = 1) const {
     return {.arms = std::move(arms),
@@ -166,8 +168,8 @@ TEST_CASE("a run that was stopped is continued from its checkpoint", "[runner]")
   const std::string metrics = read_file(run / "metrics.jsonl");
   // As a kill after the last checkpoint leaves it, with a record more than the checkpoint knows of.
   fs::remove(run / "summary.json");
-  put_text(run / "status", "RUNNING\n");
-  put_text(run / "metrics.jsonl", metrics + "{\"step\":7}\n");
+  write_file(run / "status", "RUNNING\n");
+  write_file(run / "metrics.jsonl", metrics + "{\"step\":7}\n");
   RunRequest again = place.request({"fp32"});
   again.resume = true;
   run_experiment(tiny(), again);

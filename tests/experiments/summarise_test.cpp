@@ -2,6 +2,8 @@
 // runs.
 #include "experiments/runner/summarise.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "tests/experiments/synthetic_runs.hpp"
@@ -59,9 +61,9 @@ TEST_CASE("an interval is as wide as its values scatter", "[summarise]") {
 
 TEST_CASE("an arm has the mean and the interval of its seeds, in the order of the seeds", "[summarise]") {
   const TemporaryFolder folder;
-  put_run(folder.path(), "one", 10, {{"metric", 70.0}});
-  put_run(folder.path(), "one", 2, {{"metric", 61.0}});
-  put_run(folder.path(), "one", 0, {{"metric", 64.0}});
+  put_run(folder, "one", 10, {{"metric", 70.0}});
+  put_run(folder, "one", 2, {{"metric", 61.0}});
+  put_run(folder, "one", 0, {{"metric", 64.0}});
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.values == std::vector<std::optional<double>>{64.0, 61.0, 70.0});
   CHECK(arm.mean == 65.0);
@@ -75,9 +77,9 @@ TEST_CASE("an arm has the mean and the interval of its seeds, in the order of th
 
 TEST_CASE("seeds that diverge count, but not into the mean", "[summarise]") {
   const TemporaryFolder folder;
-  put_run(folder.path(), "one", 0, diverged_at(40));
-  put_run(folder.path(), "one", 1, {{"metric", 62.0}});
-  put_run(folder.path(), "one", 2, diverged_at(17));
+  put_run(folder, "one", 0, diverged_at(40));
+  put_run(folder, "one", 1, {{"metric", 62.0}});
+  put_run(folder, "one", 2, diverged_at(17));
   const ArmSummary mixed = only_arm(folder);
   CHECK(mixed.values == std::vector<std::optional<double>>{std::nullopt, 62.0, std::nullopt});
   CHECK(mixed.mean == 62.0);
@@ -86,7 +88,7 @@ TEST_CASE("seeds that diverge count, but not into the mean", "[summarise]") {
   CHECK(mixed.diverged == 2);
   CHECK(mixed.diverged_step == 17);
 
-  put_run(folder.path(), "one", 1, diverged_at(90));
+  put_run(folder, "one", 1, diverged_at(90));
   const ArmSummary all = only_arm(folder);
   CHECK(all.diverged == 3);
   CHECK_FALSE(all.mean);
@@ -94,8 +96,8 @@ TEST_CASE("seeds that diverge count, but not into the mean", "[summarise]") {
 
 TEST_CASE("an arm is judged by the experiment's own metric", "[summarise]") {
   const TemporaryFolder folder;
-  put_run(folder.path(), "one", 0, {{"train_loss", 0.25}});
-  put_run(folder.path(), "one", 1, {{"train_loss", nullptr}});  // a loss that was never finite
+  put_run(folder, "one", 0, {{"train_loss", 0.25}});
+  put_run(folder, "one", 1, {{"train_loss", nullptr}});  // a loss that was never finite
   Experiment experiment = two_arms();
   experiment.metric.key = "train_loss";
   const ArmSummary arm = only_arm(folder, experiment);
@@ -110,7 +112,7 @@ Json gradients(int nonzero, int flushed, int subnormal, int overflow) {
 
 TEST_CASE("the other columns are means, the latest, the median or the most", "[summarise]") {
   const TemporaryFolder folder;
-  put_run(folder.path(), "one", 0,
+  put_run(folder, "one", 0,
           {{"lost_updates", 0.5},
            {"gradients", gradients(100, 40, 20, 1)},
            {"skipped", 3},
@@ -120,7 +122,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"seconds_per_step", 0.4},
            {"peak_device_bytes", nullptr},
            {"overflows", Json::array()}});
-  put_run(folder.path(), "one", 1,
+  put_run(folder, "one", 1,
           {{"lost_updates", 0.25},
            {"gradients", gradients(10, 2, 0, 0)},
            {"skipped", 0},
@@ -130,7 +132,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"seconds_per_step", 0.1},
            {"peak_device_bytes", 700},
            {"overflows", {"step 3: first"}}});
-  put_run(folder.path(), "one", 2,
+  put_run(folder, "one", 2,
           {{"gradients", gradients(0, 0, 0, 0)},
            {"last_skipped_step", 30},
            {"seconds_per_step", 0.2},
@@ -153,7 +155,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
 
 TEST_CASE("what no run says stays empty", "[summarise]") {
   const TemporaryFolder folder;
-  put_run(folder.path(), "one", 0);
+  put_run(folder, "one", 0);
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.mean == 50.0);
   for (const auto& column : {arm.low, arm.high, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
@@ -166,11 +168,11 @@ TEST_CASE("what no run says stays empty", "[summarise]") {
 TEST_CASE("arms come in the experiment's order, those without a finished run not at all", "[summarise]") {
   const TemporaryFolder folder;
   CHECK(summarise(two_arms(), folder.path()).arms.empty());
-  put_run(folder.path(), "two", 0);
-  put_text(folder / "one/seed0/status", "RUNNING\n");
-  put_run(folder.path(), "stranger", 0);
+  put_run(folder, "two", 0);
+  folder.put("one/seed0/status", "RUNNING\n");
+  put_run(folder, "stranger", 0);
   CHECK(summarise(two_arms(), folder.path()).find("one") == nullptr);
-  put_run(folder.path(), "one", 0);
+  put_run(folder, "one", 0);
   const ExperimentSummary summary = summarise(two_arms(), folder.path());
   REQUIRE(summary.arms.size() == 2);
   CHECK(summary.arms[0].arm == "one");
@@ -181,7 +183,7 @@ TEST_CASE("arms come in the experiment's order, those without a finished run not
 TEST_CASE("a summary that is none is refused with its file", "[summarise]") {
   const auto refusal = [](const std::string& text) {
     const TemporaryFolder folder;
-    put_text(folder / "one/seed0/summary.json", text);
+    folder.put("one/seed0/summary.json", text);
     return message_of<InvalidArgument>([&] { (void)summarise(two_arms(), folder.path()); });
   };
   check_says(refusal("{"), {"one/seed0/summary.json"});

@@ -41,6 +41,23 @@ class SmallData {
   TemporaryFolder folder_;
 };
 
+/// A data set with few test examples: to evaluate all takes longer than a step.
+class FewTested final : public Dataset {
+ public:
+  explicit FewTested(std::unique_ptr<Dataset> all) : all_(std::move(all)) {}
+  [[nodiscard]] std::int64_t size(Split split) const override {
+    return split == Split::train ? all_->size(split) : std::min<std::int64_t>(all_->size(split), 4);
+  }
+  [[nodiscard]] Shape example_shape() const override { return all_->example_shape(); }
+  [[nodiscard]] std::int64_t class_count() const override { return all_->class_count(); }
+  [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
+    return all_->batch(split, indices);
+  }
+
+ private:
+  std::unique_ptr<Dataset> all_;
+};
+
 /// One step in FP16; the largest model has 11 million weights.
 TrainConfig one_step(std::string_view model) {
   TrainConfig config{.policy = "fp16_mixed"};
@@ -60,7 +77,7 @@ TEST_CASE("every model trains on a data set of the table, and each data set has 
     for (const DatasetEntry& entry : datasets) {
       INFO("model " << model.name << ", data set " << entry.name);
       try {
-        check_parity(one_step(model.name), *data.open(entry), {R"("loss":)"});
+        check_parity(one_step(model.name), FewTested(data.open(entry)), {R"("loss":)"});
         ++fits[model.name];
         ++fits[entry.name];
       } catch (const InvalidArgument& error) {

@@ -28,9 +28,11 @@ class TemporaryFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
 
-  /// Puts `contents` into the file `name` without the code under test, and says where it is.
-  std::filesystem::path put(std::string_view name, std::string_view contents) const {
+  /// Puts `contents` into the file `name`, whose folders are made, without the code under test. Returns its
+  /// path.
+  std::filesystem::path put(const std::filesystem::path& name, std::string_view contents) const {
     const auto path = path_ / name;
+    std::filesystem::create_directories(path.parent_path());
     std::ofstream stream(path, std::ios::binary);
     stream.write(contents.data(), static_cast<std::streamsize>(contents.size()));
     stream.close();
