@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>

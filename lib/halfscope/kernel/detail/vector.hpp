@@ -1,4 +1,4 @@
-// Vectors as wide as the instruction set has them; only for kernel/*.cpp, which are compiled once for each.
+// Vectors as wide as the instruction set has them; only for *_simd.cpp, which are compiled once for each.
 #pragma once
 
 #include <cstddef>

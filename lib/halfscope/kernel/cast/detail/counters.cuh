@@ -12,7 +12,7 @@
 namespace halfscope::cuda {
 namespace {
 
-/// Fills the bins of kernel/binned_histogram.hpp.
+/// Fills the bins of kernel/histogram/binned_histogram.hpp.
 struct HistogramCounter {
   OrderedEdges edges;
 

@@ -1,4 +1,4 @@
-// Rounding of a vector between two operations; only for kernel/*.cpp, which are compiled once per instruction
+// Rounding of a vector between two operations; only for *_simd.cpp, which are compiled once per instruction
 // set.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Stochastic rounding of arrays; only for kernel/*.cpp, which are compiled once per instruction set.
+// Stochastic rounding of arrays; only for *_simd.cpp, which are compiled once per instruction set.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Sums of products rounded to FP16 by the rounding of FP32 operations, in fast ways that are not valid for
-// all numbers, and tell where they were not; only for kernel/*.cpp, which are compiled once per instruction
+// all numbers, and tell where they were not; only for *_simd.cpp, which are compiled once per instruction
 // set.
 //
 // Nearest even to 11 significand bits: 8191 x lies 13 binades above x, so that FP32 rounds it to where x has

@@ -1,4 +1,4 @@
-// Fused multiply-adds of vectors, rounded once to any format; only for kernel/*.cpp, which are compiled once
+// Fused multiply-adds of vectors, rounded once to any format; only for *_simd.cpp, which are compiled once
 // per instruction set.
 #pragma once
 

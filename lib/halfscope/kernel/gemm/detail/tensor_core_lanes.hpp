@@ -1,4 +1,4 @@
-// One step of a tensor core for a strip of rows, a lane per column, in integers; only for kernel/*.cpp, which
+// One step of a tensor core for a strip of rows, a lane per column, in integers; only for *_simd.cpp, which
 // are compiled once per instruction set.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Operands of a tensor-core product, rounded and decoded; only for kernel/*.cpp, which are compiled once per
+// Operands of a tensor-core product, rounded and decoded; only for *_simd.cpp, which are compiled once per
 // instruction set.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which bin of a histogram a float belongs to; only for kernel/*.cpp, which are compiled once for each
+// Which bin of a histogram a float belongs to; only for *_simd.cpp, which are compiled once for each
 // instruction set, and for the kernels of the device.
 #pragma once
 

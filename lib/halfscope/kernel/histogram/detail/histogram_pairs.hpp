@@ -1,4 +1,4 @@
-// Counts the exponents of two floats with one increment; only for kernel/*.cpp, which are compiled once for
+// Counts the exponents of two floats with one increment; only for *_simd.cpp, which are compiled once for
 // each instruction set.
 #pragma once
 

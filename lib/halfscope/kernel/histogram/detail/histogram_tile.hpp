@@ -1,4 +1,4 @@
-// The bins of a tile of floats; only for kernel/*.cpp, which are compiled once for each instruction set.
+// The bins of a tile of floats; only for *_simd.cpp, which are compiled once for each instruction set.
 #pragma once
 
 #include <halfscope/kernel/histogram/detail/histogram_bins.hpp>

@@ -1,4 +1,4 @@
-// An experiment as a newcomer would add it: the detector's loss scale, none against 1024.
+// An experiment as a newcomer would add it: a classifier's loss scale: none, 1024 and the sample scaler.
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
