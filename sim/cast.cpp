@@ -1,7 +1,6 @@
 // Casting: scales, random bits and rounding.
 #include "sim/cast.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
@@ -76,13 +75,11 @@ void Caster::cast(Array& array, std::string_view tensor, Role role) {
 
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
   const Quantizer& quantizer = policy_.quantizer(role);
+  const CastDetail detail = events_.watched(role);
+  if (detail == CastDetail::none && quantizer.is_identity()) return;
   const Site where = site(tensor, role, part);
   const RandomStream stream = cast_stream(where);
-  const CastDetail detail = events_.watched(role);
-  if (detail == CastDetail::none) {
-    if (!quantizer.is_identity()) round_in_place(values, quantizer, stream);
-    return;
-  }
+  if (detail == CastDetail::none) return round_in_place(values, quantizer, stream);
   CastSubscribers subscribers = events_.subscribers(role);
   if (subscribers.weight_gradients && carried_scale_ != 1) {
     // They are added up as the backward pass will hand them out, without what they carry.

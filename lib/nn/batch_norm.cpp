@@ -34,7 +34,10 @@ void check_channels(std::size_t a, std::size_t b) {
 }  // namespace
 
 void inverse_deviations(std::span<const float> variance, float epsilon, std::span<float> result) {
-  check_channels(variance.size(), result.size());
+  if (variance.size() != result.size()) {
+    throw InvalidArgument(
+        fmt::format("inverse_deviations: sizes {} and {} differ", variance.size(), result.size()));
+  }
   if (active_device() == Device::cuda) return cuda::inverse_deviations(variance, epsilon, result);
   for (std::size_t c = 0; c < result.size(); ++c)
     result[c] = norm_element::inverse_deviation(variance[c], epsilon);

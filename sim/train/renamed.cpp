@@ -2,9 +2,14 @@
 #include "sim/train/renamed.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <vector>
+
+#include <halfscope/core/name_list.hpp>
 
 namespace halfscope {
 
@@ -27,14 +32,9 @@ void note_renamed(std::string_view earlier, std::string_view current) {
 std::string current_value(std::string_view key, std::string_view value) {
   if (key == "accumulate") return std::string(current_name(NameKind::accumulate, value));
   if (key != "trackers") return std::string(value);
-  std::string names;
-  while (true) {
-    const std::size_t comma = value.find(',');
-    names += current_name(NameKind::tracker, value.substr(0, comma));
-    if (comma == std::string_view::npos) return names;
-    names += ',';
-    value.remove_prefix(comma + 1);
-  }
+  std::vector<std::string_view> names = names_in(value, std::array{all_names});
+  for (std::string_view& name : names) name = current_name(NameKind::tracker, name);
+  return fmt::format("{}", fmt::join(names, ","));
 }
 
 Json with_current_names(const Json& config) {

@@ -18,7 +18,7 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> 
     assert re.search(r"^== test_release: passed in \d+ s$", good.stdout, re.M)
     assert "ctest --preset release -j 2 -LE exhaustive|slow|install|additions" in tested.log()
     assert {line.split()[3] for line in tested.log() if line.startswith("cmake --build")} == {"release"}
-    assert f"-m {INSTALL} --editable ." in [f"-m {line}" for line in tested.log()]
+    assert f"{INSTALL} --editable ." in tested.log()
     tested.command("ctest", "exit 8")
     bad = tested.run("test")
     assert bad.returncode == 1

@@ -122,11 +122,11 @@ def from_record(record: dict) -> RecordedHistogram:
 def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
     """The histogram of all elements together."""
     parts = list(histograms)
-    filled = [part for part in parts if len(part.counts)]
-    first = min((part.first_exponent for part in filled), default=0)
-    end = max((part.first_exponent + len(part.counts) for part in filled), default=0)
+    with_binades = [part for part in parts if len(part.counts)]
+    first = min((part.first_exponent for part in with_binades), default=0)
+    end = max((part.first_exponent + len(part.counts) for part in with_binades), default=0)
     merged = {name: np.zeros(end - first, np.int64) for name in PER_BINADE}
-    for part in filled:
+    for part in with_binades:
         start = part.first_exponent - first
         for name, counts in merged.items():
             counts[start : start + len(part.counts)] += getattr(part, name)
