@@ -1,5 +1,6 @@
 // halfscope list: what there is to choose from, read off the tables.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>

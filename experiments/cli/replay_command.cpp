@@ -1,5 +1,6 @@
 // halfscope replay: what other loss scalers would have done over a recorded run.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

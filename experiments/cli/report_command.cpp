@@ -1,5 +1,6 @@
 // halfscope report: the arms of finished experiments side by side.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>

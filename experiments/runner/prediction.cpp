@@ -1,6 +1,8 @@
 // Reads the first step's records of a baseline and of an arm, and lays them side by side.
 #include "experiments/runner/prediction.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>

@@ -2,6 +2,7 @@
 #include "experiments/runner/present.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

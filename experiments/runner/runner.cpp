@@ -2,6 +2,7 @@
 #include "experiments/runner/runner.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -43,9 +44,7 @@ const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},         
 Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {
   if (size == RunSize::small) return {};
   if (size == RunSize::smoke) return smoke_settings;
-  Settings settings = experiment.full_settings;
-  settings.insert(settings.end(), arm.full_settings.begin(), arm.full_settings.end());
-  return settings;
+  return with(experiment.full_settings, arm.full_settings);
 }
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
@@ -86,7 +85,7 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
     if (file.seed && request.seeds == 0) settled.seeds = {*file.seed};
     settled.settings = std::move(file.settings);
   }
-  settled.settings.insert(settled.settings.end(), request.settings.begin(), request.settings.end());
+  settled.settings = with(std::move(settled.settings), request.settings);
   return settled;
 }
 

@@ -2,6 +2,7 @@
 #include "experiments/runner/summarise.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>

@@ -2,6 +2,7 @@
 #include "sim/train/environment.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <string>

@@ -1,6 +1,8 @@
 // Keeps the FP32 tensors of a step and sums differences over them, in a fixed order.
 #include "sim/train/fp32_reference.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <map>
 #include <utility>

@@ -2,6 +2,7 @@
 #include "sim/train/lint.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "sim/train/overflow_record.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 #include "sim/train/records.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <halfscope/io/json/histogram_json.hpp>
 

@@ -1,6 +1,8 @@
 // The training loop with its records, checkpoints and summary.
 #include "sim/train/run.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

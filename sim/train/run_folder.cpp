@@ -2,6 +2,7 @@
 #include "sim/train/run_folder.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <charconv>
 

@@ -1,6 +1,7 @@
 // Prints a tensor file for foreign_files_test.py: dump_tensors FILE, one line of JSON per tensor or skipped
 // member.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 

@@ -1,6 +1,5 @@
 // Elementary functions of arrays give the bits of the scalar ones on every instruction set.
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 
 #include "lib/nn/elementary.hpp"
 #include "tests/support/catch.hpp"

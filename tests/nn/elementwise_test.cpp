@@ -1,6 +1,5 @@
 // Element-wise kernels against plain loops, at sizes that fill no vector and with two threads.
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 
 #include "lib/nn/elementwise.hpp"
 

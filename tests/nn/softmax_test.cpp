@@ -6,7 +6,6 @@
 
 #include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/format/bits.hpp>
 
 #include "tests/support/catch.hpp"

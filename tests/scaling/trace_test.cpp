@@ -1,6 +1,8 @@
 // Traces read from records and from files, and records that are no steps of a trace.
 #include <halfscope/scaling/trace.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <limits>
 #include <stdexcept>
 

@@ -1,6 +1,8 @@
 // The config: every field can be set, printed and refused; the policy that it resolves to.
 #include "sim/train/config.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "sim/train/build.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

@@ -1,5 +1,8 @@
 // The first overflow of a step: named where it was planted, at no cost to any number.
 #include <algorithm>
+
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "sim/train/overflow_record.hpp"

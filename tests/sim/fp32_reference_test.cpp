@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include <halfscope/core/parallel.hpp>
-
 #include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include <halfscope/core/parallel.hpp>
-
 #include "sim/data/datasets.hpp"
 #include "sim/models/perplexity.hpp"
 #include "sim/train/trainer.hpp"

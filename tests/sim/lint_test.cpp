@@ -1,6 +1,8 @@
 // Constants that die: configs beside the findings that they must, and must not, give.
 #include "sim/train/lint.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "tests/support/catch.hpp"

@@ -1,6 +1,8 @@
 // Networks with planted underflow and planted lost updates: the records name layer, step and fraction.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/layers/layers.hpp"

@@ -1,6 +1,8 @@
 // Records read back as what was written.
 #include "sim/train/records.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <limits>
 #include <vector>
 

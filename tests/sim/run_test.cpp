@@ -1,8 +1,9 @@
 // Runs and their folders: the same bytes for any number of threads, after any interruption.
 #include "sim/train/run.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file.hpp>
 
 #include <map>

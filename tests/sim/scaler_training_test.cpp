@@ -1,5 +1,4 @@
 // Loss scalers in training: what they see, what is recorded of it, and runs that they end.
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/scaling/scalers.hpp>
 

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include <halfscope/core/parallel.hpp>
-
 #include "sim/data/datasets.hpp"
 #include "tests/sim/idx_files.hpp"
 #include "tests/support/catch.hpp"

@@ -1,5 +1,6 @@
 // Renders what `halfscope analyze` found.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <halfscope/io/json/json_lines.hpp>
 

@@ -1,6 +1,7 @@
 // halfscope bench: how fast this build is on this machine, each case beside a yardstick timed in the same
 // run.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>

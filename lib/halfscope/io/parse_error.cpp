@@ -2,6 +2,7 @@
 #include <halfscope/io/detail/parse_error.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/json/json_lines.hpp>

@@ -2,6 +2,7 @@
 #include <halfscope/scaling/trace.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 

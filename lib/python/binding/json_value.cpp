@@ -1,6 +1,8 @@
 // Copies Python's values into JSON's.
 #include "binding/json_value.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <nanobind/stl/string.h>
 
 #include <halfscope/core/error.hpp>

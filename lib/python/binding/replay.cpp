@@ -1,5 +1,8 @@
 // Binding of a loss scaler's replay, for halfscope.replay.
 #include <nanobind/stl/optional.h>
+
+#include <nlohmann/json.hpp>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

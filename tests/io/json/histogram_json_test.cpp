@@ -1,6 +1,8 @@
 // Members of a histogram's record: their text, and records that are refused.
 #include <halfscope/io/json/histogram_json.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // JSON that is read back exactly, and errors that name file, line and byte.
 #include <halfscope/io/json/json_lines.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -1,6 +1,8 @@
 // A JSON object member by member: the values of the whole parser, the rules of the strict one, and a bound.
 #include <halfscope/io/json/json_members.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "tests/support/catch.hpp"

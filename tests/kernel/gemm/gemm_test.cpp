@@ -1,5 +1,4 @@
 // The matrix product equals its definition, element by element and bit for bit, for every model that it has.
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
 

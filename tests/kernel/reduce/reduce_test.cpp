@@ -1,6 +1,5 @@
 // Column sums equal the scalar definition of every accumulation model, and their counters a plain count.
 #include <halfscope/core/isa.hpp>
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 

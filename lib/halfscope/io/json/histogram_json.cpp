@@ -2,6 +2,7 @@
 #include <halfscope/io/json/histogram_json.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

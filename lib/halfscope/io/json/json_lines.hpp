@@ -2,14 +2,15 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace halfscope {
 
-/// Keys stay in the order in which they were added, so a file reads as it was written.
+/// Keys stay in the order in which they were added, so a file reads as it was written. <nlohmann/json.hpp>
+/// defines the type, for sources that do more than pass it on.
 using Json = nlohmann::ordered_json;
 
 /// The JSON value `text`; `where` (a file, a line) opens the message of the InvalidArgument that is thrown

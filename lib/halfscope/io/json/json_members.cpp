@@ -1,6 +1,8 @@
 // Events of nlohmann's parser, put together to one member's value at a time.
 #include <halfscope/io/json/json_members.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <vector>
 
 #include <halfscope/io/detail/parse_error.hpp>

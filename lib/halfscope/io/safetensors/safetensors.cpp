@@ -2,6 +2,7 @@
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -2,6 +2,7 @@
 #include <halfscope/io/safetensors/detail/safetensors_header.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
