@@ -65,7 +65,7 @@ std::vector<Contestant> contestants(const Options& options, const std::vector<st
     for (const auto& [option, value] : settings) {
       if (knows(name, option)) own[option] = value;
     }
-    std::unique_ptr<LossScaler> scaler = find_scaler(name).make(resolve_options(name, own));
+    std::unique_ptr<LossScaler> scaler = make_scaler(name, own);
     ScalerReplay replay(*scaler);
     all.push_back({name, std::move(scaler), std::move(replay)});
   }

@@ -12,7 +12,7 @@ namespace halfscope {
 namespace {
 
 std::unique_ptr<LossScaler> headroom(const ScalerSettings& settings) {
-  return make_scaler(find_in_table("scaler", "headroom", scaler_table), settings);
+  return make_scaler("headroom", settings);
 }
 
 /// The largest k with round(2^k max_abs) finite in FP16, by trying.

@@ -14,10 +14,6 @@ ScalerReplay replay(LossScaler& scaler, const std::vector<TraceStep>& trace) {
   return replay;
 }
 
-std::unique_ptr<LossScaler> scaler_called(std::string_view name, const ScalerSettings& settings) {
-  return make_scaler(find_in_table("scaler", name, scaler_table), settings);
-}
-
 using Steps = std::vector<std::int64_t>;
 using Scales = std::vector<double>;
 
@@ -29,13 +25,13 @@ TEST_CASE("a replay predicts overflow from the largest gradient, whatever scale 
                                      {.step = 30, .scale = 2, .max_abs = 16},
                                      {.step = 40, .scale = 1, .max_abs = 1},
                                      {.step = 50, .scale = 1, .max_abs = 1}};
-  const auto scaler = scaler_called("dynamic", {{"initial_scale", 65536}, {"growth_interval", 2}});
+  const auto scaler = make_scaler("dynamic", {{"initial_scale", 65536}, {"growth_interval", 2}});
   const ScalerReplay result = replay(*scaler, trace);
   CHECK(result.scales() == Scales{65536, 32768, 32768, 16384, 16384});
   CHECK(result.overflows() == Steps{10, 30});
   CHECK(result.first_at_final_scale() == 40);
   CHECK_FALSE(result.flushed());
-  const auto constant = scaler_called("static", {{"initial_scale", 65536}});
+  const auto constant = make_scaler("static", {{"initial_scale", 65536}});
   const ScalerReplay unscathed = replay(*constant, trace);
   CHECK(unscathed.overflows().size() == 5);
   CHECK_FALSE(unscathed.skips());
@@ -43,20 +39,20 @@ TEST_CASE("a replay predicts overflow from the largest gradient, whatever scale 
 
 TEST_CASE("a recorded overflow is one at its scale and above", "[scaling][replay]") {
   const std::vector<TraceStep> trace(3, {.step = 1, .scale = 1024, .finite = false});
-  const auto above = scaler_called("dynamic", {{"initial_scale", 4096}});
+  const auto above = make_scaler("dynamic", {{"initial_scale", 4096}});
   CHECK(replay(*above, trace).scales() == Scales{4096, 2048, 1024});
   CHECK(above->scale() == 512);
-  const auto below = scaler_called("dynamic", {{"initial_scale", 512}});
+  const auto below = make_scaler("dynamic", {{"initial_scale", 512}});
   CHECK(replay(*below, trace).overflows().empty());
   // At a scale of 1 it is none of the scale's doing.
   const std::vector<TraceStep> hopeless(3, {.step = 1, .scale = 1, .finite = false});
-  const auto any = scaler_called("dynamic", {{"initial_scale", 0.25}});
+  const auto any = make_scaler("dynamic", {{"initial_scale", 0.25}});
   CHECK(replay(*any, hopeless).overflows().size() == 3);
 }
 
 TEST_CASE("a replay says why a scaler would have ended the run", "[scaling][replay]") {
   const std::vector<TraceStep> trace(20, {.step = 7, .scale = 1, .finite = false});
-  const auto scaler = scaler_called("deepspeed", {{"initial_scale", 4}});
+  const auto scaler = make_scaler("deepspeed", {{"initial_scale", 4}});
   const ScalerReplay result = replay(*scaler, trace);
   REQUIRE(result.stopped());
   check_says(*result.stopped(), {"step 7", "minimum of 1"});
@@ -70,18 +66,18 @@ TEST_CASE("a replay flushes what the histogram says", "[scaling][replay]") {
   const TraceStep step{.step = 1, .scale = 4, .max_abs = 4, .histogram = histogram};
   for (const auto& [scale, flushed] :
        {std::pair(0.5, 2.0 / 3), {1.0, 2.0 / 3}, {2.0, 1.0 / 3}, {3.0, 1.0 / 3}, {4.0, 0.0}}) {
-    const auto scaler = scaler_called("static", {{"initial_scale", scale}});
+    const auto scaler = make_scaler("static", {{"initial_scale", scale}});
     const ScalerReplay result = replay(*scaler, {step, step});
     REQUIRE(result.flushed());
     CHECK(*result.flushed() == Approx(flushed));
   }
-  const auto popart = scaler_called("popart", {});
+  const auto popart = make_scaler("popart");
   check_says(message_of<InvalidArgument>([&] { (void)replay(*popart, {{.step = 3, .max_abs = 1}}); }),
              {"step 3", "record_gradients=histogram"});
 }
 
 TEST_CASE("a scale that is chosen inside the backward pass is not replayed", "[scaling][replay]") {
-  const auto scaler = scaler_called("layerwise", {});
+  const auto scaler = make_scaler("layerwise");
   check_says(message_of<InvalidArgument>([&] { const ScalerReplay refused(*scaler); }),
              {"layerwise", "backward pass", "a trace does not hold"});
 }

@@ -3,16 +3,11 @@
 #include <halfscope/scaling/scalers.hpp>
 
 #include <cmath>
-#include <string_view>
 
 #include "tests/support/catch.hpp"
 
 namespace halfscope {
 namespace {
-
-std::unique_ptr<LossScaler> scaler_called(std::string_view name, const ScalerSettings& settings = {}) {
-  return make_scaler(find_in_table("scaler", name, scaler_table), settings);
-}
 
 /// torch.amp.GradScaler and TensorFlow's DynamicLossScale as their documentation states them: FP32 scale,
 /// halved on overflow (TensorFlow: not below 1), doubled after `interval` good steps in a row if finite.
@@ -49,8 +44,8 @@ TEST_CASE("GradScaler and TensorFlow equal a model over random overflows", "[sca
           1.0f, lowest + static_cast<int>(random.bits(1) % static_cast<std::uint32_t>(128 - lowest)));
       const std::uint32_t share = random.bits(2) % 10;
       Model model{initial, floor, interval};
-      const auto scaler = scaler_called(
-          name, {{"initial_scale", initial}, {"growth_interval", static_cast<double>(interval)}});
+      const auto scaler =
+          make_scaler(name, {{"initial_scale", initial}, {"growth_interval", static_cast<double>(interval)}});
       for (std::uint64_t step = 0; step < length; ++step) {
         const bool overflow = random.bits(4 + step) % 10 < share;
         model.step(overflow);
@@ -93,8 +88,8 @@ TEST_CASE("fairseq tolerates a share of overflows", "[scaling]") {
     const RandomStream random{.seed = 1000 + sequence};
     const double tolerance = 0.1 * (random.bits(0) % 6);
     FairseqModel model{.scale = 0x1p30, .tolerance = tolerance, .window = 5};
-    const auto scaler = scaler_called(
-        "fairseq", {{"initial_scale", 0x1p30}, {"growth_interval", 5}, {"tolerance", tolerance}});
+    const auto scaler =
+        make_scaler("fairseq", {{"initial_scale", 0x1p30}, {"growth_interval", 5}, {"tolerance", tolerance}});
     for (std::uint64_t i = 1; i <= 60; ++i) {
       const bool overflow = random.bits(i) % 10 < 3;
       model.take(overflow);
@@ -114,7 +109,7 @@ TEST_CASE("PopART moves every step, by the upper eighth of the range", "[scaling
       {{8188.0f, 1.0f}, 0.5}, {{-8188.0f, 1.0f}, 0.5}, {{8187.999f, 1.0f}, 2}, {{65504.0f}, 0.5}, {{0.0f}, 2},
       {{9e4f, 0.0f}, 0.5}};
   for (const Row& row : rows) {
-    const auto scaler = scaler_called("popart");
+    const auto scaler = make_scaler("popart");
     ExponentHistogram histogram;
     histogram.add(row.values);
     CHECK_FALSE(scaler->update({.finite = true, .max_abs = 1, .histogram = &histogram}));
@@ -124,7 +119,7 @@ TEST_CASE("PopART moves every step, by the upper eighth of the range", "[scaling
     for (float& value : larger) value *= 32;
     ExponentHistogram moved;
     moved.add(larger);
-    const auto other = scaler_called("popart");
+    const auto other = make_scaler("popart");
     (void)other->update({.finite = true, .max_abs = 1, .histogram = &moved, .histogram_log2 = -5});
     CHECK(other->scale() == scaler->scale());
   }
@@ -132,7 +127,7 @@ TEST_CASE("PopART moves every step, by the upper eighth of the range", "[scaling
   few[77] = 1e4f;
   ExponentHistogram histogram;
   histogram.add(few);
-  const auto tolerant = scaler_called("popart", {{"tolerance", 0x1p-16}});
+  const auto tolerant = make_scaler("popart", {{"tolerance", 0x1p-16}});
   (void)tolerant->update({.finite = true, .max_abs = 1e4f, .histogram = &histogram});
   CHECK(tolerant->scale() == 0x1p17);
 }
@@ -154,7 +149,7 @@ double logmax_of(const std::vector<double>& logs) {
 }
 
 TEST_CASE("LogMax equals its definition", "[scaling]") {
-  const auto scaler = scaler_called("openseq2seq_logmax");
+  const auto scaler = make_scaler("openseq2seq_logmax");
   CHECK(scaler->scale() == 1);
   const RandomStream random{.seed = 3};
   std::vector<double> logs;

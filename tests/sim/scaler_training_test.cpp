@@ -67,10 +67,7 @@ TEST_CASE("what is recorded of the gradients does not change the run", "[trainer
       losses.push_back(trainer.step().loss);
       CHECK(losses.back() == losses.front());
       const GradientDetail expected =
-          std::max(parse_enum<GradientDetail>("detail", detail),
-                   find_in_table("scaler", scaler, scaler_table)
-                       .make(resolve_options(find_in_table("scaler", scaler, scaler_table), {}))
-                       ->needs());
+          std::max(parse_enum<GradientDetail>("detail", detail), make_scaler(scaler)->needs());
       REQUIRE(record.gradients.has_value() == (expected > GradientDetail::none));
       if (!record.gradients) continue;
       CHECK(record.gradients->max_abs.has_value() == (expected >= GradientDetail::max_abs));

@@ -73,4 +73,8 @@ std::unique_ptr<LossScaler> make_scaler(const ScalerEntry& scaler, const ScalerS
   return scaler.make(resolve_options(scaler, settings));
 }
 
+std::unique_ptr<LossScaler> make_scaler(const std::string& name, const ScalerSettings& settings) {
+  return find_scaler(name).make(resolve_options(name, settings));
+}
+
 }  // namespace halfscope

@@ -201,5 +201,8 @@ inline constexpr std::array scaler_table{
 /// Throws as resolve_options does.
 [[nodiscard]] std::unique_ptr<LossScaler> make_scaler(const ScalerEntry& scaler,
                                                       const ScalerSettings& settings);
+/// The same for `find_scaler(name)`; a number is its initial_scale.
+[[nodiscard]] std::unique_ptr<LossScaler> make_scaler(const std::string& name,
+                                                      const ScalerSettings& settings = {});
 
 }  // namespace halfscope
