@@ -50,6 +50,7 @@ TEST_CASE("a record that is no histogram is refused with what is wrong", "[recor
       {"zeros", "many", "zeros = \"many\"; expected an integer"},
       {"zeros", 0.5, "zeros = 0.5; expected an integer"},
       {"zeros", 1e300, "expected an integer"},
+      {"zeros", UINT64_MAX, "zeros = 18446744073709551615; expected an integer"},
       {"nans", -1, "nans = -1 is negative"},
       {"max_abs", "big", "max_abs = \"big\"; expected a number"},
       {"pow2", nullptr, "pow2 = null; expected a list of integers"},

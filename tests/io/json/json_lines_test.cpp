@@ -107,6 +107,17 @@ TEST_CASE("numbers read back to the same bits", "[json]") {
   }
 }
 
+TEST_CASE("an integer fits into 64 bits, and may be written as a float", "[json]") {
+  for (const char* text : {"0", "-3", "3.0", "-1e15", "9223372036854775807", "-9223372036854775808"})
+    CHECK(is_integer(parse_json(text, "number")));
+  for (const char* text :
+       {"2.5", "1e300", "9007199254740992.0", "9223372036854775808", "true", "\"3\"", "null"})
+    CHECK_FALSE(is_integer(parse_json(text, "number")));
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    CHECK_FALSE(is_integer(value));
+}
+
 TEST_CASE("a float prints as its shortest decimal", "[json]") {
   CHECK(to_line(shortest(0.1f)) == "0.1");
   CHECK(to_line(shortest(65504.0f)) == "65504.0");

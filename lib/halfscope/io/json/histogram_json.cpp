@@ -6,16 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <halfscope/core/error.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {
 namespace {
+
+constexpr std::string_view where = "histogram record";
 
 constexpr std::array per_binade{std::pair{"counts", &BinadeCounts::all},
                                 std::pair{"pow2", &BinadeCounts::at_power_of_two},
@@ -42,30 +44,24 @@ void append(std::string& text, std::int64_t value) {
 
 const Json& member(const Json& record, const char* key) {
   const auto found = record.is_object() ? record.find(key) : record.end();
-  if (found == record.end()) throw InvalidArgument(fmt::format("histogram record: it lacks '{}'", key));
+  if (found == record.end()) reject(where, fmt::format("it lacks '{}'", key));
   return *found;
 }
 
-[[noreturn]] void refuse(const char* key, const Json& found, const char* expected) {
-  throw InvalidArgument(fmt::format("histogram record: {} = {}; expected {}", key, to_line(found), expected));
-}
-
-/// Also one that is written as 3.0.
-bool is_integer(const Json& value) {
-  if (!value.is_number_float()) return value.is_number_integer();
-  const auto number = value.get<double>();
-  return std::fabs(number) < 0x1p53 && number == std::trunc(number);
+[[noreturn]] void reject_member(const char* key, const Json& found, std::string_view expected) {
+  reject(where, fmt::format("{} = {}; expected {}", key, to_line(found), expected));
 }
 
 std::int64_t integer(const Json& record, const char* key) {
   const Json& found = member(record, key);
-  if (!is_integer(found)) refuse(key, found, "an integer");
+  if (!is_integer(found)) reject_member(key, found, "an integer");
   return found.get<std::int64_t>();
 }
 
-std::vector<std::int64_t> list(const Json& record, const char* key) {
+std::vector<std::int64_t> integers(const Json& record, const char* key) {
   const Json& found = member(record, key);
-  if (!found.is_array() || !std::ranges::all_of(found, is_integer)) refuse(key, found, "a list of integers");
+  if (!found.is_array() || !std::ranges::all_of(found, is_integer))
+    reject_member(key, found, "a list of integers");
   return found.get<std::vector<std::int64_t>>();
 }
 
@@ -73,24 +69,25 @@ std::vector<std::int64_t> list(const Json& record, const char* key) {
 void read_list(const Json& record, std::pair<const char*, std::int64_t BinadeCounts::*> counter,
                std::span<BinadeCounts> binades) {
   const auto [key, field] = counter;
-  const std::vector<std::int64_t> values = list(record, key);
+  const std::vector<std::int64_t> values = integers(record, key);
   if (values.size() != binades.size()) {
-    throw InvalidArgument(fmt::format("histogram record: {} has {} binades, counts has {}", key,
-                                      values.size(), binades.size()));
+    reject(where, fmt::format("{} has {} binades, counts has {}", key, values.size(), binades.size()));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     binades[i].*field = values[i];
     if (values[i] < 0 || values[i] > binades[i].all)
-      throw InvalidArgument(fmt::format("histogram record: {}: {} of {}", key, values[i], binades[i].all));
+      reject(where, fmt::format("{}: {} of {}", key, values[i], binades[i].all));
   }
 }
 
 /// The binades of `counts` that the record's lists count.
 std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) {
-  const std::size_t size = list(record, "counts").size();
+  const Json& list = member(record, "counts");
+  if (!list.is_array()) reject_member("counts", list, "a list of integers");
+  const std::size_t size = list.size();
   const std::int64_t first = integer(record, "first_exponent");
   if (first < lowest_binade || first > highest_binade + 1 - static_cast<std::int64_t>(size))
-    throw InvalidArgument("histogram record: binades outside -149 to 127");
+    reject(where, "binades outside -149 to 127");
   return std::span(counts.binades).subspan(static_cast<std::size_t>(first - lowest_binade), size);
 }
 
@@ -121,11 +118,10 @@ ExponentHistogram histogram_of(const Json& record) {
   for (const auto& counter : per_binade) read_list(record, counter, binades);
   for (const auto& [key, field] : beside_binades) {
     counts.*field = integer(record, key);
-    if (counts.*field < 0)
-      throw InvalidArgument(fmt::format("histogram record: {} = {} is negative", key, counts.*field));
+    if (counts.*field < 0) reject(where, fmt::format("{} = {} is negative", key, counts.*field));
   }
   if (const auto max_abs = record.find("max_abs"); max_abs != record.end()) {
-    if (!max_abs->is_number()) refuse("max_abs", *max_abs, "a number");
+    if (!max_abs->is_number()) reject_member("max_abs", *max_abs, "a number");
     counts.max_abs = max_abs->get<float>();
   }
   return ExponentHistogram(counts);

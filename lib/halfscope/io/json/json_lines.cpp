@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/detail/json_errors.hpp>
@@ -91,6 +92,13 @@ std::string to_line(const Json& value) {
 
 std::string to_text(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+bool is_integer(const Json& value) {
+  if (value.is_number_unsigned()) return std::in_range<std::int64_t>(value.get<std::uint64_t>());
+  if (!value.is_number_float()) return value.is_number_integer();
+  const auto number = value.get<double>();
+  return std::fabs(number) < 0x1p53 && number == std::trunc(number);
 }
 
 double shortest(float value) {

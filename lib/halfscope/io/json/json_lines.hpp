@@ -34,6 +34,9 @@ using Json = nlohmann::ordered_json;
 /// `value` over several lines, indented by 2, with the last line's end.
 [[nodiscard]] std::string to_text(const Json& value);
 
+/// Whether `value` is an integer that std::int64_t holds. One written as a float, 3.0, is below 2^53.
+[[nodiscard]] bool is_integer(const Json& value);
+
 /// The double that prints as the shortest decimal of the float `value`: 0.1f gives 0.1, not
 /// 0.10000000149011612.
 [[nodiscard]] double shortest(float value);
