@@ -36,6 +36,7 @@ TEST_CASE("a record is a step of a trace", "[trace]") {
   CHECK(step.finite);
   CHECK(step.max_abs == 2.5);
   CHECK_FALSE(step.histogram);
+  CHECK(trace_step(with("step", 3.0)).step == 3);
   const TraceStep overflow = trace_step(with("gradients", {{"finite", false}, {"max_abs", nullptr}}));
   CHECK_FALSE(overflow.finite);
   CHECK(overflow.max_abs == 0);
@@ -56,8 +57,10 @@ TEST_CASE("a record that is no step says what is wrong", "[trace]") {
   check_says(refusal(Json::object()), {"lacks 'step'", "--set record_gradients"});
   check_says(refusal(7), {"lacks 'step'"});
   check_says(refusal(with("gradients", 5)), {"lacks 'finite'"});
-  check_says(refusal(with("step", "two")), {"step = \"two\"", "a number of 0 or more"});
-  check_says(refusal(with("step", -1)), {"step = -1"});
+  check_says(refusal(with("step", "two")), {"step = \"two\"", "an integer of 0 or more"});
+  check_says(refusal(with("step", -1)), {"step = -1: expected an integer of 0 or more"});
+  check_says(refusal(with("step", 2.5)), {"step = 2.5: expected an integer of 0 or more"});
+  check_says(refusal(with("step", 1e300)), {"step = 1e+300: expected an integer of 0 or more"});
   check_says(refusal(with("scale", 0)), {"scale = 0", "1.401e-45 or more"});
   check_says(refusal(with("scale", true)), {"scale = true"});
   for (const double value : {std::numeric_limits<double>::infinity(), std::nan("")}) {

@@ -17,7 +17,7 @@ constexpr const char* how_to_record = "record the run with --set record_gradient
 
 const Json& member(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end()) {
+  if (found == object.end()) {
     throw InvalidArgument(fmt::format("it lacks '{}'; {}", key, how_to_record));
   }
   return *found;
@@ -32,11 +32,18 @@ double number_within(const Json& object, const char* key, double low) {
   return value.get<double>();
 }
 
+std::int64_t step_number(const Json& record) {
+  const Json& value = member(record, "step");
+  if (!is_integer(value) || value.get<std::int64_t>() < 0) {
+    throw InvalidArgument(fmt::format("step = {}: expected an integer of 0 or more", to_line(value)));
+  }
+  return value.get<std::int64_t>();
+}
+
 }  // namespace
 
 TraceStep trace_step(const Json& record) {
-  TraceStep step{.step = static_cast<std::int64_t>(number_within(record, "step", 0)),
-                 .scale = number_within(record, "scale", smallest_scale)};
+  TraceStep step{.step = step_number(record), .scale = number_within(record, "scale", smallest_scale)};
   const Json& gradients = member(record, "gradients");
   const Json& finite = member(gradients, "finite");
   if (!finite.is_boolean()) throw InvalidArgument("finite: expected true or false");
@@ -61,8 +68,6 @@ void read_trace(const std::filesystem::path& path, const std::function<void(cons
     try {
       take(trace_step(record));
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
-    } catch (const nlohmann::json::exception& error) {
       throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
     }
   }
