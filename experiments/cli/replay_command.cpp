@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
 
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
-#include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
 #include <halfscope/scaling/trace.hpp>
 
 #include "experiments/cli/commands.hpp"
@@ -26,76 +25,21 @@ struct Options {
   bool json = false;
 };
 
-struct Contestant {
-  std::string name;
-  std::unique_ptr<LossScaler> scaler;
-  ScalerReplay replay;
-};
-
-/// What the trace holds of its steps.
-struct TraceCounts {
-  std::int64_t steps = 0, not_finite = 0;
-};
-
-bool knows(const std::string& scaler, const std::string& option) {
-  const auto options = find_scaler(scaler).options;
-  return std::any_of(options.begin(), options.end(),
-                     [&](const ScalerOption& known) { return known.name == option; });
-}
-
-ScalerSettings options_of(const Options& options, const std::vector<std::string>& scalers) {
+ScalerSettings settings_of(const std::vector<std::string>& assignments) {
   ScalerSettings settings;
-  for (const auto& assignment : parse_assignments(options.assignments)) {
-    const std::string& key = assignment.first;
-    settings[key] =
-        parse_scaler_option(find_in_table("scaler option", key, scaler_option_table), assignment.second);
-    const auto knows_it = [&](const std::string& scaler) { return knows(scaler, key); };
-    if (std::none_of(scalers.begin(), scalers.end(), knows_it)) {
-      throw InvalidArgument(fmt::format("--set {}: none of the scalers has this option", key));
-    }
+  for (const auto& [option, value] : parse_assignments(assignments)) {
+    settings[option] =
+        parse_scaler_option(find_in_table("scaler option", option, scaler_option_table), value);
   }
   return settings;
 }
 
-std::vector<Contestant> contestants(const Options& options, const std::vector<std::string>& names) {
-  const ScalerSettings settings = options_of(options, names);
-  std::vector<Contestant> all;
-  for (const std::string& name : names) {
-    ScalerSettings own;
-    for (const auto& [option, value] : settings) {
-      if (knows(name, option)) own[option] = value;
-    }
-    std::unique_ptr<LossScaler> scaler = make_scaler(name, own);
-    ScalerReplay replay(*scaler);
-    all.push_back({name, std::move(scaler), std::move(replay)});
-  }
-  return all;
-}
-
-TraceCounts run(const Options& options, bool everybody, std::vector<Contestant>& all) {
-  TraceCounts counts;
-  read_trace(options.trace, [&](const TraceStep& step) {
-    if (everybody && counts.steps == 0 && !step.histogram) {
-      std::erase_if(all, [](const Contestant& one) {
-        const bool leaves = one.scaler->needs() == GradientDetail::histogram;
-        if (leaves) fmt::print(stderr, "leaving out {}: the trace has no histograms\n", one.name);
-        return leaves;
-      });
-    }
-    ++counts.steps;
-    if (!step.finite) ++counts.not_finite;
-    for (Contestant& one : all) one.replay.step(step);
-  });
-  if (counts.steps == 0) throw InvalidArgument(printable(options.trace) + ": there is no step in it");
-  return counts;
-}
-
-Json to_json(const Contestant& one) {
-  const ScalerReplay& replay = one.replay;
+Json to_json(const ReplayCandidate& candidate) {
+  const ScalerReplay& replay = candidate.replay;
   Json scales = Json::array();
   for (const double scale : replay.scales()) scales.push_back(std::log2(scale));
   const std::size_t overflows = replay.overflows().size();
-  return {{"scaler", one.name},
+  return {{"scaler", candidate.name},
           {"skipped", replay.skips() ? overflows : 0},
           {"overflowed", overflows},
           {"flushed", replay.flushed() ? Json(*replay.flushed()) : Json()},
@@ -107,7 +51,7 @@ Json to_json(const Contestant& one) {
 }
 
 /// log2 of the scale at the trace's beginning, quarters and end.
-std::string course(const std::vector<double>& scales) {
+std::string scales_over_time(const std::vector<double>& scales) {
   std::string text;
   for (std::size_t quarter = 0; quarter <= 4; ++quarter) {
     const double scale = scales[(scales.size() - 1) * quarter / 4];
@@ -116,50 +60,57 @@ std::string course(const std::vector<double>& scales) {
   return text;
 }
 
-std::vector<std::string> row_of(const Contestant& one) {
-  const ScalerReplay& replay = one.replay;
+std::vector<std::string> row_of(const ReplayCandidate& candidate) {
+  const ScalerReplay& replay = candidate.replay;
   const auto& overflows = replay.overflows();
   return {
-      one.name,
+      candidate.name,
       replay.skips() ? fmt::format("{}", overflows.size()) : fmt::format("0 ({} overflow)", overflows.size()),
       overflows.empty() ? "-" : fmt::format("{}", overflows.back()),
       percent(replay.flushed()),
-      course(replay.scales()),
+      scales_over_time(replay.scales()),
       fmt::format("{}", replay.first_at_final_scale())};
 }
 
-void print(const std::vector<Contestant>& all, const TraceCounts& counts) {
+void print(const TraceReplay& trace) {
   std::vector<std::vector<std::string>> rows{
       {"scaler", "skipped", "last skip", "flushed", "log2 scale over time", "first at final"}};
-  for (const Contestant& one : all) rows.push_back(row_of(one));
+  for (const ReplayCandidate& candidate : trace.candidates()) rows.push_back(row_of(candidate));
   std::cout << text_table(rows) << "\n";
-  for (const Contestant& one : all) {
-    if (one.replay.stopped())
-      std::cout << fmt::format("  {} ends the run at {}\n", one.name, *one.replay.stopped());
+  for (const ReplayCandidate& candidate : trace.candidates()) {
+    if (candidate.replay.stopped())
+      std::cout << fmt::format("  {} ends the run at {}\n", candidate.name, *candidate.replay.stopped());
   }
   std::cout << fmt::format(
       "  {} steps. Gradients are taken to stay what they were but for their scale; a step overflows where "
       "max|g| S "
       "reaches 65520.\n",
-      counts.steps);
-  if (counts.not_finite > 0) {
+      trace.steps().size());
+  if (trace.not_finite() > 0) {
     std::cout << fmt::format(
         "  {} of them were recorded with gradients that are not finite: they count as overflows at their own "
         "scale "
         "and above, below it\n  as finite (recorded at a scale of 1 or less: at no scale).\n",
-        counts.not_finite);
+        trace.not_finite());
   }
 }
 
-void replay(const Options& options) {
-  const ScalersToReplay scalers = scalers_to_replay(options.scalers);
-  std::vector<Contestant> all = contestants(options, scalers.names);
-  const TraceCounts counts = run(options, scalers.all, all);
-  if (!options.json) return print(all, counts);
+void print_json(const TraceReplay& trace) {
   Json list = Json::array();
-  for (const Contestant& one : all) list.push_back(to_json(one));
-  std::cout << to_line({{"steps", counts.steps}, {"not_finite", counts.not_finite}, {"scalers", list}})
+  for (const ReplayCandidate& candidate : trace.candidates()) list.push_back(to_json(candidate));
+  std::cout << to_line(
+                   {{"steps", trace.steps().size()}, {"not_finite", trace.not_finite()}, {"scalers", list}})
             << "\n";
+}
+
+void replay(const Options& options) {
+  TraceReplay trace(options.scalers, settings_of(options.assignments), "--set ");
+  read_trace(options.trace, [&](const TraceStep& step) { trace.step(step); });
+  if (trace.steps().empty()) throw InvalidArgument(printable(options.trace) + ": there is no step in it");
+  for (const std::string& name : trace.left_out())
+    fmt::print(stderr, "leaving out {}: the trace has no histograms\n", name);
+  if (options.json) return print_json(trace);
+  print(trace);
 }
 
 }  // namespace

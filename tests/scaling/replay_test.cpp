@@ -82,20 +82,82 @@ TEST_CASE("a scale that is chosen inside the backward pass is not replayed", "[s
              {"layerwise", "backward pass", "a trace does not hold"});
 }
 
+std::vector<std::string> names_of(const TraceReplay& replay) {
+  std::vector<std::string> names;
+  for (const ReplayCandidate& candidate : replay.candidates()) names.push_back(candidate.name);
+  return names;
+}
+
 TEST_CASE("all stands for every scaler that a trace can be replayed through", "[scaling][replay]") {
-  const ScalersToReplay every = scalers_to_replay({"all"});
-  CHECK(every.all);
   std::vector<std::string> expected;
   for (const std::string_view name : table_names(scaler_table)) {
     if (name != "layerwise") expected.emplace_back(name);
   }
-  CHECK(every.names == expected);
-  const std::vector<std::vector<std::string>> others{{}, {"dynamic"}, {"1024", "none"}, {"all", "dynamic"}};
-  for (const std::vector<std::string>& names : others) {
-    const ScalersToReplay some = scalers_to_replay(names);
-    CHECK(some.names == names);
-    CHECK_FALSE(some.all);
+  CHECK(names_of(TraceReplay({"all"}, {})) == expected);
+  for (const std::vector<std::string>& names :
+       std::vector<std::vector<std::string>>{{}, {"dynamic"}, {"1024", "none"}}) {
+    CHECK(names_of(TraceReplay(names, {})) == names);
   }
+  check_says(message_of<InvalidArgument>([] {
+               (void)TraceReplay({"all", "dynamic"}, {});
+             }),
+             {"unknown loss scale 'all'"});
+}
+
+TEST_CASE("all leaves out scalers of histograms where the first step has none", "[scaling][replay]") {
+  const TraceStep without{.step = 5, .scale = 1, .max_abs = 1};
+  TraceStep counted = without;
+  counted.histogram.emplace().add(std::vector<float>{1.0f});
+  std::vector<std::string> of_histograms, others;
+  const TraceReplay every({"all"}, {});
+  for (const ReplayCandidate& candidate : every.candidates()) {
+    const bool needs_histogram = candidate.scaler->needs() == GradientDetail::histogram;
+    (needs_histogram ? of_histograms : others).push_back(candidate.name);
+  }
+  TraceReplay all({"all"}, {});
+  all.step(without);
+  all.step(counted);
+  CHECK(all.left_out() == of_histograms);
+  CHECK(names_of(all) == others);
+  const auto refusal = [](TraceReplay& replay, const TraceStep& step) {
+    return message_of<InvalidArgument>([&] { replay.step(step); });
+  };
+  TraceReplay begun({"all"}, {});
+  begun.step(counted);
+  CHECK(begun.left_out().empty());
+  check_says(refusal(begun, without), {"step 5 has no histogram"});
+  TraceReplay named({"dynamic", "popart"}, {});
+  check_says(refusal(named, without), {"step 5 has no histogram"});
+}
+
+TEST_CASE("a trace's steps are counted, and taken by every scaler", "[scaling][replay]") {
+  TraceReplay replay({"dynamic", "64"}, {});
+  for (const TraceStep& step :
+       {TraceStep{.step = 3, .scale = 1, .max_abs = 2}, TraceStep{.step = 6, .scale = 1, .finite = false},
+        TraceStep{.step = 9, .scale = 1, .max_abs = 1}}) {
+    replay.step(step);
+  }
+  CHECK(replay.steps() == Steps{3, 6, 9});
+  CHECK(replay.not_finite() == 1);
+  CHECK(replay.candidates()[0].replay.scales() == Scales{65536, 32768, 16384});
+  CHECK(replay.candidates()[0].replay.overflows() == Steps{3, 6});
+  CHECK(replay.candidates()[1].replay.scales() == Scales{64, 64, 64});
+}
+
+TEST_CASE("a setting goes to the scalers that have the option", "[scaling][replay]") {
+  const ScalerSettings settings{{"initial_scale", 8}, {"margin", 2}};
+  const TraceReplay replay({"dynamic", "headroom", "none"}, settings);
+  CHECK(replay.candidates()[0].scaler->scale() == 8);
+  CHECK(replay.candidates()[1].scaler->scale() == 8);
+  CHECK(replay.candidates()[2].scaler->scale() == 1);
+  const auto refusal = [](const std::string& name, const ScalerSettings& given) {
+    return message_of<InvalidArgument>([&] { (void)TraceReplay({name}, given, "--set "); });
+  };
+  check_says(refusal("dynamic", settings), {"--set margin: none of the scalers has this option"});
+  check_says(refusal("dynamic", {{"growth_interval", 2.5}}), {"growth_interval = '2.5': give an integer"});
+  check_says(refusal("dynamik", {{"growth_interval", 2}}), {"did you mean 'dynamic'"});
+  check_says(refusal("8", {{"initial_scale", 4}}), {"8 is a constant"});
+  check_says(refusal("layerwise", {}), {"layerwise cannot be replayed"});
 }
 
 }  // namespace

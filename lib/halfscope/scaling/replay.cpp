@@ -1,4 +1,4 @@
-// Rescales recorded gradients and hands them to a scaler.
+// Rescales recorded gradients and hands them to scalers.
 #include <halfscope/scaling/replay.hpp>
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <halfscope/core/name_list.hpp>
 #include <halfscope/scaling/scalers.hpp>
@@ -26,6 +27,29 @@ double unscaled_max(const TraceStep& step) {
 /// The binades between the recorded scale and `scale`.
 int moved_log2(const TraceStep& step, double scale) {
   return std::ilogb(scale / step.scale);
+}
+
+std::vector<std::string> replayable_scalers() {
+  std::vector<std::string> names;
+  for (const ScalerEntry& entry : scaler_table) {
+    if (!make_scaler(entry, {})->layerwise()) names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+bool has_option(const ScalerEntry& scaler, std::string_view option) {
+  return std::ranges::any_of(scaler.options, [&](const ScalerOption& known) { return known.name == option; });
+}
+
+/// The scaler with those of the settings that it has.
+ReplayCandidate make_candidate(const std::string& name, const ScalerSettings& settings) {
+  ScalerSettings own;
+  for (const auto& [option, value] : settings) {
+    if (has_option(find_scaler(name), option)) own[option] = value;
+  }
+  std::unique_ptr<LossScaler> scaler = make_scaler(name, own);
+  ScalerReplay replay(*scaler);
+  return {name, std::move(scaler), std::move(replay)};
 }
 
 }  // namespace
@@ -82,13 +106,34 @@ std::optional<double> ScalerReplay::flushed() const {
   return flushed_sum_ / static_cast<double>(flushed_steps_);
 }
 
-ScalersToReplay scalers_to_replay(std::vector<std::string> names) {
-  if (names.size() != 1 || names[0] != all_names) return {std::move(names), false};
-  ScalersToReplay every{.names = {}, .all = true};
-  for (const ScalerEntry& entry : scaler_table) {
-    if (!make_scaler(entry, {})->layerwise()) every.names.emplace_back(entry.name);
+TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& settings,
+                         std::string_view option_prefix)
+    : all_(names.size() == 1 && names[0] == all_names) {
+  if (all_) names = replayable_scalers();
+  for (const auto& setting : settings) {
+    const std::string& option = setting.first;
+    const auto has_it = [&](const std::string& name) { return has_option(find_scaler(name), option); };
+    if (std::ranges::none_of(names, has_it)) {
+      throw InvalidArgument(fmt::format("{}{}: none of the scalers has this option", option_prefix, option));
+    }
   }
-  return every;
+  check_scaler_options(settings);
+  for (const std::string& name : names) candidates_.push_back(make_candidate(name, settings));
+}
+
+void TraceReplay::step(const TraceStep& step) {
+  if (all_ && steps_.empty() && !step.histogram) leave_out_histograms();
+  steps_.push_back(step.step);
+  if (!step.finite) ++not_finite_;
+  for (ReplayCandidate& candidate : candidates_) candidate.replay.step(step);
+}
+
+void TraceReplay::leave_out_histograms() {
+  std::erase_if(candidates_, [&](const ReplayCandidate& candidate) {
+    const bool leaves = candidate.scaler->needs() == GradientDetail::histogram;
+    if (leaves) left_out_.push_back(candidate.name);
+    return leaves;
+  });
 }
 
 }  // namespace halfscope

@@ -1,12 +1,15 @@
-// Replay of a loss scaler over a recorded run.
+// Replay of loss scalers over a recorded run.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/scaling/loss_scaler.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {
 
@@ -57,15 +60,43 @@ class ScalerReplay {
   std::optional<std::string> stopped_;
 };
 
-/// The scalers that somebody asked for, and whether that was for "all": then those that look at histograms
-/// are left out of a trace without.
-struct ScalersToReplay {
-  std::vector<std::string> names;
-  bool all = false;
+/// A scaler on its way through a trace, under the name that it was asked for by.
+struct ReplayCandidate {
+  std::string name;
+  std::unique_ptr<LossScaler> scaler;
+  ScalerReplay replay;  ///< of `scaler`
 };
 
-/// `names` as they are, numbers among them; for the one name "all" every scaler that a trace can be replayed
-/// through.
-[[nodiscard]] ScalersToReplay scalers_to_replay(std::vector<std::string> names);
+/// Several scalers going through one trace, side by side.
+class TraceReplay {
+ public:
+  /// `names` are names and numbers as `find_scaler` takes them, or the one name "all": every scaler that a
+  /// trace can be replayed through. Each setting goes to the scalers that have the option. Throws
+  /// InvalidArgument for an unknown scaler, a value out of its option's range, and an option that none of the
+  /// scalers has; `option_prefix` opens that last message.
+  TraceReplay(std::vector<std::string> names, const ScalerSettings& settings,
+              std::string_view option_prefix = "");
+  TraceReplay(const TraceReplay&) = delete;
+  TraceReplay& operator=(const TraceReplay&) = delete;
+
+  /// Takes every scaler through a recorded step. A first step without a histogram leaves out those of "all"
+  /// that look at one. Throws as ScalerReplay::step does.
+  void step(const TraceStep& step);
+
+  [[nodiscard]] const std::vector<ReplayCandidate>& candidates() const { return candidates_; }
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }  ///< names
+  [[nodiscard]] const std::vector<std::int64_t>& steps() const { return steps_; }       ///< their numbers
+  /// How many of the steps were recorded with gradients that are not finite.
+  [[nodiscard]] std::int64_t not_finite() const { return not_finite_; }
+
+ private:
+  void leave_out_histograms();
+
+  bool all_;
+  std::vector<ReplayCandidate> candidates_;
+  std::vector<std::string> left_out_;
+  std::vector<std::int64_t> steps_;
+  std::int64_t not_finite_ = 0;
+};
 
 }  // namespace halfscope

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include <halfscope/core/error.hpp>
+#include <halfscope/core/names.hpp>
 
 namespace halfscope {
 
@@ -20,6 +20,13 @@ double parse_scaler_option(const ScalerOptionEntry& option, std::string_view tex
                                       whole ? "an integer" : "a number", option.low, option.high));
   }
   return value;
+}
+
+void check_scaler_options(const ScalerSettings& settings) {
+  for (const auto& [name, value] : settings) {
+    const ScalerOptionEntry& option = find_in_table("scaler option", name, scaler_option_table);
+    (void)parse_scaler_option(option, fmt::format("{}", value));
+  }
 }
 
 double option_or(const ScalerSettings& settings, std::string_view name, double otherwise) {

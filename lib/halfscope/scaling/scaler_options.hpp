@@ -83,6 +83,9 @@ inline constexpr std::array scaler_option_table{
 /// is none.
 [[nodiscard]] double parse_scaler_option(const ScalerOptionEntry& option, std::string_view text);
 
+/// Throws InvalidArgument for a setting that is no scaler's option, or out of the option's range.
+void check_scaler_options(const ScalerSettings& settings);
+
 /// The option's value, `otherwise` where it is not among the settings.
 [[nodiscard]] double option_or(const ScalerSettings& settings, std::string_view name, double otherwise);
 

@@ -1,10 +1,13 @@
-// Binding of a loss scaler's replay, for halfscope.replay.
+// Binding of loss scalers' replays, for halfscope.replay.
 #include <nanobind/stl/optional.h>
 
 #include <nlohmann/json.hpp>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include <halfscope/scaling/trace.hpp>
 
@@ -16,8 +19,15 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
+constexpr const char* replay_documentation =
+    R"doc(Several scalers going through one trace, side by side.
+
+names: as LossScaler takes them, or ["all"]: every scaler that a trace can be replayed through. options go to the
+scalers that have them. Raises ValueError for an unknown scaler, an option that none of them has, and a value out of
+range.)doc";
+
 constexpr const char* step_documentation =
-    "Takes the scaler through a recorded step. Raises ValueError where the scaler looks at a histogram and "
+    "Takes the scalers through a recorded step. Raises ValueError where one looks at a histogram and "
     "there is none.";
 
 constexpr const char* trace_step_documentation =
@@ -29,9 +39,6 @@ constexpr const char* read_trace_documentation =
     R"doc(Calls `take` with the steps of a file of JSON lines, in order.
 
 Raises ValueError with the file and the line where one is not like that.)doc";
-
-constexpr const char* scalers_to_replay_documentation =
-    R"doc(The names, and False; for ["all"] those of every scaler that a trace can be replayed through, and True.)doc";
 
 /// The histogram that the record of a step holds as an object; null where it holds none, or its counts.
 const ExponentHistogram* histogram_in(nb::handle record, const Json& json) {
@@ -54,39 +61,52 @@ void read_steps(const std::string& path, const nb::callable& take) {
   read_trace(path, [&](const TraceStep& step) { take(step); });
 }
 
-nb::tuple scalers_of(std::vector<std::string> names) {
-  const ScalersToReplay scalers = scalers_to_replay(std::move(names));
-  return nb::make_tuple(scalers.names, scalers.all);
+nb::dict run_of(const ReplayCandidate& candidate) {
+  const ScalerReplay& replay = candidate.replay;
+  std::vector<double> scales = replay.scales();
+  std::ranges::transform(scales, scales.begin(), [](double scale) { return std::log2(scale); });
+  nb::dict run;
+  run["scaler"] = candidate.name;
+  run["skipped"] = replay.skips() ? replay.overflows().size() : 0;
+  run["overflowed"] = replay.overflows().size();
+  run["flushed"] = replay.flushed();
+  run["first_at_final_scale"] = replay.first_at_final_scale();
+  run["stopped"] = replay.stopped();
+  run["overflow_steps"] = nb::tuple(nb::cast(replay.overflows()));
+  run["scale_log2"] = nb::tuple(nb::cast(scales));
+  return run;
+}
+
+nb::list runs_of(const TraceReplay& replay) {
+  nb::list runs;
+  for (const ReplayCandidate& candidate : replay.candidates()) runs.append(run_of(candidate));
+  return runs;
 }
 
 }  // namespace
 
 void bind_replay(nb::module_& module) {
-  nb::class_<TraceStep>(module, "TraceStep", "Record of a step's weight gradients.")
-      .def_ro("step", &TraceStep::step)
-      .def_ro("finite", &TraceStep::finite)
-      .def_prop_ro("has_histogram", [](const TraceStep& self) { return self.histogram.has_value(); });
+  nb::class_<TraceStep>(module, "TraceStep", "Record of a step's weight gradients.");
   module.def("trace_step", step_of, nb::arg("record").none(),
              nb::sig("def trace_step(record: object) -> TraceStep"), trace_step_documentation);
   module.def("read_trace", read_steps, nb::arg("path"), nb::arg("take"),
              nb::sig("def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None]) -> None"),
              read_trace_documentation);
-  module.def("scalers_to_replay", scalers_of, nb::arg("names"),
-             nb::sig("def scalers_to_replay(names: Sequence[str]) -> tuple[list[str], bool]"),
-             scalers_to_replay_documentation);
-  nb::class_<ScalerReplay>(module, "ScalerReplay", "A scaler going through a recorded run, step by step.")
+  nb::class_<TraceReplay>(module, "TraceReplay", replay_documentation)
       .def(
           "__init__",
-          [](ScalerReplay* self, NamedScaler& scaler) { new (self) ScalerReplay(*scaler.scaler); },
-          nb::arg("scaler"), nb::keep_alive<1, 2>())
-      .def("step", &ScalerReplay::step, nb::arg("step"), step_documentation)
-      .def_prop_ro("scales", &ScalerReplay::scales, "of each step")
-      .def_prop_ro("overflows", &ScalerReplay::overflows, "the steps that overflow")
-      .def_prop_ro("skips", &ScalerReplay::skips, "whether a step that overflows is skipped")
-      .def_prop_ro("flushed", &ScalerReplay::flushed,
-                   "mean share of the nonzero gradients that becomes zero; None without histograms")
-      .def_prop_ro("first_at_final_scale", &ScalerReplay::first_at_final_scale)
-      .def_prop_ro("stopped", &ScalerReplay::stopped, "why the scaler would have ended the run, or None");
+          [](TraceReplay* self, std::vector<std::string> names, const nb::dict& options) {
+            new (self) TraceReplay(std::move(names), settings_of(options), "replay: ");
+          },
+          nb::arg("names"), nb::arg("options"),
+          nb::sig("def __init__(self, names: Sequence[str], options: Mapping[str, float]) -> None"))
+      .def("step", &TraceReplay::step, nb::arg("step"), step_documentation)
+      .def("runs", runs_of, nb::sig("def runs(self) -> list[dict[str, typing.Any]]"),
+           "Fields of halfscope.replays.ScalerRun but final_scale_log2, per scaler.")
+      .def_prop_ro("steps", &TraceReplay::steps, "Numbers of the steps.")
+      .def_prop_ro("not_finite", &TraceReplay::not_finite, "Steps that were recorded so.")
+      .def_prop_ro("left_out", &TraceReplay::left_out,
+                   "Scalers of \"all\" that look at histograms, where the first step has none.");
 }
 
 }  // namespace halfscope::python

@@ -132,19 +132,6 @@ std::string name_from(nb::handle given) {
   throw nb::type_error("LossScaler: give a name or a number");
 }
 
-ScalerSettings settings_of(const nb::kwargs& options) {
-  ScalerSettings settings;
-  for (const auto& [key, value] : options) {
-    const auto name = nb::cast<std::string>(key);
-    double number = 0;
-    if (!nb::try_cast(nb::handle(value), number)) {
-      throw nb::type_error(fmt::format("LossScaler: {}= is no number", name).c_str());
-    }
-    settings[name] = number;
-  }
-  return settings;
-}
-
 }  // namespace
 
 void bind_scalers(nb::module_& module) {

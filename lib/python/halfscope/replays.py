@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.results.dataframes import frame
@@ -95,24 +95,14 @@ def replay(
     steps, and with file and line for one that is not as above.
     """
     given = [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
-    names, leaves_out = _core.scalers_to_replay([str(name) for name in given])
-    candidates = _candidates(names, options)
-    steps: list[int] = []
-    not_finite = 0
-
-    def take(step: _core.TraceStep) -> None:
-        nonlocal candidates, not_finite
-        if leaves_out and not steps and not step.has_histogram:
-            candidates = _without_histograms(candidates)
-        steps.append(step.step)
-        not_finite += not step.finite
-        for candidate in candidates:
-            candidate.replay.step(step)
-
-    _read_trace(trace, take)
-    if not steps:
+    replayed = _core.TraceReplay([str(name) for name in given], options)
+    _read_trace(trace, replayed.step)
+    if not replayed.steps:
         raise ValueError("replay: there is no step in the trace")
-    return Replay(tuple(steps), not_finite, tuple(map(_run, candidates)))
+    for name in replayed.left_out:
+        warnings.warn(f"replay: leaving out {name}: the trace has no histograms", stacklevel=2)
+    runs = [ScalerRun(**run, final_scale_log2=run["scale_log2"][-1]) for run in replayed.runs()]
+    return Replay(tuple(replayed.steps), replayed.not_finite, tuple(runs))
 
 
 def list_scalers() -> pd.DataFrame:
@@ -122,13 +112,6 @@ def list_scalers() -> pd.DataFrame:
     options with their defaults.
     """
     return frame(_core.scaler_table()).set_index("scaler")
-
-
-class _Candidate(NamedTuple):
-    """A scaler and its way through the trace."""
-
-    scaler: _core.LossScaler
-    replay: _core.ScalerReplay
 
 
 def _read_trace(trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]) -> None:
@@ -143,38 +126,3 @@ def _read_trace(trace: str | os.PathLike | Iterable[dict], take: Callable[[_core
         except ValueError as error:
             raise ValueError(f"record {number}: {error}") from None
         take(step)
-
-
-def _candidates(names: list[str], options: dict[str, float]) -> list[_Candidate]:
-    known = [set(_core.LossScaler(name).options) for name in names]
-    for option in options:
-        if not any(option in own for own in known):
-            raise ValueError(f"replay: {option}: none of the scalers has this option")
-    scalers = [
-        _core.LossScaler(name, **{key: value for key, value in options.items() if key in own})
-        for name, own in zip(names, known)
-    ]
-    return [_Candidate(scaler, _core.ScalerReplay(scaler)) for scaler in scalers]
-
-
-def _without_histograms(candidates: list[_Candidate]) -> list[_Candidate]:
-    for scaler, _ in candidates:
-        if scaler.needs == "histogram":
-            warnings.warn(f"replay: leaving out {scaler.name}: the trace has no histograms", stacklevel=5)
-    return [candidate for candidate in candidates if candidate.scaler.needs != "histogram"]
-
-
-def _run(candidate: _Candidate) -> ScalerRun:
-    replayed = candidate.replay
-    scales = tuple(math.log2(scale) for scale in replayed.scales)
-    return ScalerRun(
-        scaler=candidate.scaler.name,
-        skipped=len(replayed.overflows) if replayed.skips else 0,
-        overflowed=len(replayed.overflows),
-        flushed=replayed.flushed,
-        final_scale_log2=scales[-1],
-        first_at_final_scale=replayed.first_at_final_scale,
-        stopped=replayed.stopped,
-        overflow_steps=tuple(replayed.overflows),
-        scale_log2=scales,
-    )
