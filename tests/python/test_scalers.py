@@ -172,11 +172,17 @@ def test_scales_that_json_does_not_have(scale: object) -> None:
         replay([GOOD | {"scale": scale}], "dynamic")
 
 
-def test_records_may_hold_numpy_values() -> None:
-    gradients = {"finite": np.bool_(True).item(), "max_abs": np.float32(1.5)}
-    expected = replay([{"step": 7, "scale": 2.0, "gradients": gradients | {"max_abs": 1.5}}], "dynamic")
-    found = replay([{"step": np.int64(7), "scale": np.float64(2.0), "gradients": gradients}], "dynamic")
-    assert found == expected
+@pytest.mark.parametrize("finite", [np.bool_(True), np.isfinite(np.ones(3)).all(), np.array(True)])
+@pytest.mark.parametrize("max_abs", [np.float32(1.5), np.float16(1.5), np.longdouble(1.5), np.array(1.5)])
+def test_records_may_hold_numpy_values(finite: object, max_abs: object) -> None:
+    expected = replay([{"step": 7, "scale": 2, "gradients": {"finite": True, "max_abs": 1.5}}], "dynamic")
+    gradients = {"finite": finite, "max_abs": max_abs}
+    assert replay([{"step": np.int64(7), "scale": np.float64(2.0), "gradients": gradients}], "dynamic") == expected
+
+
+def test_numpys_false_is_an_overflow() -> None:
+    found = replay([{"step": 1, "scale": 2.0, "gradients": {"finite": np.bool_(False)}}], "dynamic")
+    assert found.not_finite == 1 and found.runs[0].overflow_steps == (1,)
 
 
 @pytest.mark.parametrize(

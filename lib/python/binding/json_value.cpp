@@ -29,14 +29,21 @@ Json array_of(nb::handle sequence, int depth) {
   return array;
 }
 
-/// NumPy's numbers are no Python numbers, but become some.
+/// The Python value of a NumPy scalar, or of an array without axes; any other value itself.
+nb::object without_numpy(nb::handle value) {
+  const bool scalar = nb::hasattr(value, "item") && nb::hasattr(value, "ndim") &&
+                      value.attr("ndim").equal(nb::int_(0));
+  return scalar ? nb::object(value.attr("item")()) : nb::borrow(value);
+}
+
 Json number_of(nb::handle value) {
   std::int64_t whole = 0;
   if (PyIndex_Check(value.ptr()) != 0 && nb::try_cast(nb::object(nb::int_(value)), whole)) return whole;
   return nb::cast<double>(nb::float_(value));
 }
 
-Json json_at(nb::handle value, int depth) {
+Json json_at(nb::handle given, int depth) {
+  const nb::object value = without_numpy(given);
   if (depth > deepest) throw InvalidArgument("a record is nested deeper than 64");
   if (value.is_none()) return nullptr;
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
