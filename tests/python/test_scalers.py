@@ -180,6 +180,17 @@ def test_records_may_hold_numpy_values(finite: object, max_abs: object) -> None:
     assert replay([{"step": np.int64(7), "scale": np.float64(2.0), "gradients": gradients}], "dynamic") == expected
 
 
+def test_a_histogram_stands_for_its_record() -> None:
+    def counts(step: dict) -> dict:
+        return step | {"gradients": step["gradients"] | {"histogram": step["gradients"]["histogram"].record()}}
+
+    steps = trace(20)
+    assert replay(steps, "popart") == replay(map(counts, steps), "popart")
+    about = {"finite": True, "max_abs": 1.0, "histogram": halfscope.Histogram(gradients(1), format="bf16")}
+    with pytest.raises(ValueError, match="^record 2: a Histogram of bf16: give one of fp16$"):
+        replay([steps[0], GOOD | {"gradients": about}], "popart")
+
+
 def test_numpys_false_is_an_overflow() -> None:
     found = replay([{"step": 1, "scale": 2.0, "gradients": {"finite": np.bool_(False)}}], "dynamic")
     assert found.not_finite == 1 and found.runs[0].overflow_steps == (1,)

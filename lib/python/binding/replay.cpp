@@ -31,7 +31,7 @@ constexpr const char* step_documentation =
     "there is none.";
 
 constexpr const char* trace_step_documentation =
-    R"doc(The step of a dictionary with the keys of a line of metrics.jsonl; its histogram may be a Histogram.
+    R"doc(The step of a dictionary with the keys of a line of metrics.jsonl; its histogram may be a Histogram of FP16.
 
 Raises ValueError for any other.)doc";
 
@@ -40,21 +40,8 @@ constexpr const char* read_trace_documentation =
 
 Raises ValueError with the file and the line where one is not like that.)doc";
 
-/// The histogram that the record of a step holds as an object; null where it holds none, or its counts.
-const ExponentHistogram* histogram_in(nb::handle record, const Json& json) {
-  const auto gradients = json.is_object() ? json.find("gradients") : json.end();
-  if (gradients == json.end() || !gradients->is_object() || !gradients->contains("histogram")) return nullptr;
-  const nb::object given = record["gradients"]["histogram"];
-  return nb::isinstance<ExponentHistogram>(given) ? &nb::cast<const ExponentHistogram&>(given) : nullptr;
-}
-
 TraceStep step_of(nb::handle record) {
-  Json json = json_of(record);
-  const ExponentHistogram* histogram = histogram_in(record, json);
-  if (histogram != nullptr) json["gradients"].erase("histogram");
-  TraceStep step = trace_step(json);
-  if (histogram != nullptr) step.histogram = *histogram;
-  return step;
+  return trace_step(json_of(record));
 }
 
 void read_steps(const std::string& path, const nb::callable& take) {

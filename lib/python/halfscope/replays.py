@@ -86,7 +86,7 @@ def replay(
 
     trace: the path of a run's metrics.jsonl, or of any file with a line {"step": 1, "scale": 65536, "gradients":
         {"finite": true, "max_abs": 12.5}} per step; or the dictionaries themselves. max_abs is of all weight gradients,
-        with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram.
+        with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram of FP16.
     scalers: names as LossScaler takes them, numbers for constant scales, or "all", which leaves out those that look at
         histograms where the trace has none (with a warning).
     options: set in the scalers that have them.
