@@ -17,7 +17,7 @@ namespace {
 
 constexpr int deepest = 64;
 
-Json json_at(nb::handle value, int depth);
+Json json_at(nb::handle given, int depth);
 
 Json object_of(nb::handle mapping, int depth) {
   Json object = Json::object();
