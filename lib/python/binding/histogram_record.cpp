@@ -8,6 +8,7 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
+#include <nlohmann/json.hpp>
 
 #include "binding/json_value.hpp"
 

@@ -1,13 +1,11 @@
 // Binding of loss scalers' replays, for halfscope.replay.
 #include <nanobind/stl/optional.h>
-
-#include <nlohmann/json.hpp>
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include <halfscope/scaling/trace.hpp>
 
