@@ -48,7 +48,7 @@ def test_columns_of_gradients_and_skipped_steps(detection: Experiment, experimen
     head = "divergedupdates lostgradients flushedgradients overflowingsteps skipped"
     assert head in text
     assert "fp16_dynamic0.5280.524 to 0.5320.528, 0.5280 of 250.0 %25.0 %0 %3.5" in text
-    assert "it is what a cast to FP16 would" in text
+    assert "the share that a cast to FP16 would flush" in text
     older = page(experiment).text
     assert "gradients flushed" not in older and "a cast to FP16 would" not in older
 

@@ -53,8 +53,8 @@ def report_page(drawn: list[tuple[Experiment, list[Drawing]]]) -> str:
 </head>
 <body>
 <h1>halfscope report</h1>
-<p class="note">Effects of half precision on training, beside the figures of the paper &ldquo;Mixed Precision Training&rdquo;
-(Micikevicius et al., ICLR 2018). Every number comes from the records of the runs.</p>
+<p class="note">Effects of half precision on training, beside the figures of the paper &ldquo;Mixed Precision
+Training&rdquo; (Micikevicius et al., ICLR 2018). Every number comes from the records of the runs.</p>
 <nav>{links}</nav>
 {sections}
 </body>
