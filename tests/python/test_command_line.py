@@ -30,7 +30,7 @@ def tensors() -> dict[str, np.ndarray]:
     bits = random.integers(0, 1 << 32, 100_000, dtype=np.uint32).view(np.float32)
     wide = random.normal(0, 1, 50_000) * 2.0 ** random.uniform(-45, 10, 50_000)
     return {
-        "gradient": random.normal(0, 1e-7, (1000, 1049)).astype(np.float32),  # longer than a block of the survey
+        "gradient": random.normal(0, 1e-7, (1000, 1049)).astype(np.float32),  # longer than a block of the summary
         "every.bit.pattern": bits,
         "half": random.normal(0, 1e-5, (7, 11, 13)).astype(np.float16),
         "double": wide,

@@ -8,9 +8,9 @@ namespace halfscope {
 namespace {
 
 /// Writes down what it is shown.
-class Witness final : public Tracker {
+class Observer final : public Tracker {
  public:
-  explicit Witness(std::vector<std::string>& seen) : seen_(seen) {}
+  explicit Observer(std::vector<std::string>& seen) : seen_(seen) {}
   [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
   void on_cast(const CastEvent& event, StepObservations&) override {
     seen_.push_back(std::string(event.site.tensor) + ":" + std::string(name_of(event.site.role)) + ":" +
@@ -28,7 +28,7 @@ PrecisionPolicy all_half() {
 TEST_CASE("values are rounded in forward and gradients in backward, once each, in order", "[tape]") {
   std::vector<std::string> seen;
   TrackerList trackers;
-  trackers.push_back(std::make_unique<Witness>(seen));
+  trackers.push_back(std::make_unique<Observer>(seen));
   Caster caster(all_half(), 0, trackers);
   StepObservations observations;
   caster.begin_step({.step = 1, .loss_scale = 8, .observations = &observations});
