@@ -166,7 +166,7 @@ BenchResult bench_adam(std::optional<WeightStorage> watched) {
   Readback readback;
   const auto largest = readback.take<std::uint32_t>(1);
   const auto counters = readback.take<std::int64_t>(watch_counters);
-  const auto sums = readback.take<UpdateSums>(watch_tiles(pass_elements));
+  const auto sums = readback.take<UpdateSums>(update_tiles(pass_elements));
   WeightUpdate update{.gradient = gradient.values(),
                       .unscale = 0.5f,
                       .weights = weights.values(),
