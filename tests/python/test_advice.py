@@ -133,7 +133,7 @@ def test_records() -> None:
         ({"pow2": [5]}, "pow2: 5 of 1"),
         ({"first_exponent": 128}, "binades outside -149 to 127"),
         ({"nans": -1}, "nans = -1 is negative"),
-        ({"zeros": "many"}, "zeros = \"many\"; expected an integer"),
+        ({"zeros": "many"}, 'zeros = "many"; expected an integer'),
     ],
 )
 def test_records_that_are_none(change: dict, message: str) -> None:

@@ -79,8 +79,10 @@ class Tree:
         path.chmod(0o755)
 
     def _make_environment(self) -> None:
-        """A .venv that is this interpreter, with the stamp of one that is up to date. It installs nothing, and draws no report,
-        which takes 20 s, unless draws=yes."""
+        """A .venv that is this interpreter, with the stamp of one that is up to date.
+
+        It installs nothing, and draws no report, which takes 20 s, unless draws=yes.
+        """
         pip = '[[ "$1 $2" != "-m pip" ]] || exec echo "${@:2}" >>"$asked"'
         report = '[[ "$1 $2" != "-m halfscope.report" || "${draws:-no}" == yes ]] || exec echo "$3/report.html"'
         self.script(self.folder / ".venv/bin/python", f'{pip}\n{report}\nexec "{sys.executable}" "$@"')
