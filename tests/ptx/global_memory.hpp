@@ -1,0 +1,46 @@
+// Global memory: allocations far apart, at addresses that are never used twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tests/ptx/byte_space.hpp"
+
+namespace halfscope::ptx {
+
+/// Every allocation has slots of 4 GiB of its own, the last of them not full, so that an access beside it
+/// meets no other, and starts 256 bytes into the first, the alignment that CUDA promises and no more. The
+/// addresses are none that a program on the host could read.
+class GlobalMemory {
+ public:
+  [[nodiscard]] std::uint64_t allocate(std::size_t bytes);
+  /// Throws Violation for an address that allocate did not return, and for a second time.
+  void free(std::uint64_t address);
+
+  // Accesses of the host; they throw Violation as those of a kernel do, but need no alignment.
+  void write(std::uint64_t to, std::span<const std::byte> from);
+  void read(std::span<std::byte> to, std::uint64_t from) const;
+  void copy(std::uint64_t to, std::uint64_t from, std::size_t bytes);
+  void fill(std::uint64_t to, std::byte value, std::size_t bytes);
+
+  // Accesses of a kernel, of 1 to 16 bytes, aligned to their size.
+  void load(std::uint64_t address, std::span<std::byte> to) const;
+  void store(std::uint64_t address, std::span<const std::byte> from);
+
+ private:
+  struct Allocation {
+    std::uint64_t address = 0;
+    ByteSpace bytes;
+    bool live = false;
+  };
+
+  [[nodiscard]] const Allocation& find(std::uint64_t address) const;
+  [[nodiscard]] Allocation& find(std::uint64_t address);
+
+  std::vector<Allocation> allocations_;
+  std::vector<std::uint32_t> slots_;  ///< the allocation of each
+};
+
+}  // namespace halfscope::ptx
