@@ -22,8 +22,8 @@ struct ConstArrayView {
   ConstArrayView(const void* first, std::size_t elements, DType stored)
       : data(first), count(elements), storage(stored) {}
   template <typename Range>
-  requires std::convertible_to<Range, std::span<const float>> ConstArrayView(
-      Range&& floats) {  // NOLINT: an overload for what is an argument of kernels everywhere
+  // Kernels take it from everything that is a span. NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
+  requires std::convertible_to<Range, std::span<const float>> ConstArrayView(Range&& floats) {
     const std::span<const float> values(floats);
     data = values.data();
     count = values.size();
