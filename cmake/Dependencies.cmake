@@ -1,5 +1,4 @@
 # Everything halfscope links to comes from the system; nothing is downloaded.
-include(Packages)
 
 set(halfscope_fmt fmt::fmt)
 set(halfscope_utf8proc utf8proc)

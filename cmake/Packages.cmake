@@ -20,6 +20,17 @@ macro(halfscope_find package debian_package)
   endif()
 endmacro()
 
+# halfscope_find_compiler(COMPILER DEBIAN_PACKAGE): the same for a compiler that a preset names, before project() looks for it.
+function(halfscope_find_compiler compiler debian_package)
+  if(NOT CMAKE_CXX_COMPILER STREQUAL compiler)
+    return()
+  endif()
+  find_program(HALFSCOPE_COMPILER ${compiler})
+  if(NOT HALFSCOPE_COMPILER)
+    halfscope_stop_without(${compiler} ${debian_package})
+  endif()
+endfunction()
+
 # halfscope_find_library(VARIABLE LIBRARY DEBIAN_PACKAGE): the same for a library without a CMake package.
 function(halfscope_find_library variable library debian_package)
   find_library(${variable} ${library})

@@ -1,5 +1,12 @@
 # ASan and UBSan for every target, so that libraries and tests agree.
 if(HALFSCOPE_SANITIZE OR HALFSCOPE_FUZZ)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=address,undefined)
+  check_cxx_source_compiles("int main() {}" HALFSCOPE_HAS_SANITIZERS)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(NOT HALFSCOPE_HAS_SANITIZERS)
+    halfscope_stop_without("ASan and UBSan" libclang-rt-dev)
+  endif()
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def test_a_missing_package_is_named(folder: Path, package: str) -> None:
     message = " ".join(result.stderr.split())
     assert result.returncode != 0
     assert re.search(rf"halfscope needs {package}\b.*apt-get install {PACKAGES[package]}( |$)", message), message
+
+
+def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
+    command = [str(shutil.which("cmake")), "--preset", "dev", "-B", str(tmp_path / "build")]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": str(tmp_path)})
+    message = " ".join(result.stderr.split())
+    assert result.returncode != 0
+    assert re.search(r"halfscope needs clang\+\+, .*apt-get install clang( |$)", message), message
 
 
 def test_a_missing_library_is_named(folder: Path) -> None:
