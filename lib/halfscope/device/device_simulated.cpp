@@ -116,7 +116,7 @@ SimulatedDevice::~SimulatedDevice() {
 }
 
 StreamScope::StreamScope(int /*gpu*/, std::uintptr_t /*stream*/) {}
-StreamScope::~StreamScope() = default;
+StreamScope::~StreamScope() {}  // not defaulted: the header is also of the build with CUDA, which has one
 
 std::optional<DeviceDescription> describe_cuda_device() {
   return std::nullopt;

@@ -51,7 +51,7 @@ ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer&
         }
       });
   for (std::size_t i = 1; i < parts.size(); ++i) parts[0].merge(parts[i]);
-  return std::move(parts[0]);
+  return parts[0];
 }
 
 CastCounters counters_of_cast(const ExponentHistogram& before) {
