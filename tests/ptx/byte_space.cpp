@@ -32,6 +32,11 @@ void ByteSpace::read(std::uint64_t offset, std::span<std::byte> to) const {
   std::memcpy(to.data(), bytes_.data() + offset, to.size());
 }
 
+void ByteSpace::read_all(std::uint64_t offset, std::span<std::byte> to) const {
+  check_bounds(offset, to.size(), size(), name_);
+  if (!to.empty()) std::memcpy(to.data(), bytes_.data() + offset, to.size());
+}
+
 void ByteSpace::write(std::uint64_t offset, std::span<const std::byte> from) {
   check_bounds(offset, from.size(), size(), name_);
   if (from.empty()) return;

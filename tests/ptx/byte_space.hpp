@@ -15,14 +15,20 @@ void check_alignment(std::uint64_t address, std::size_t bytes);
 /// Throws Violation unless [offset, offset + bytes) lies in [0, size) of `name`.
 void check_bounds(std::uint64_t offset, std::size_t bytes, std::size_t size, std::string_view name);
 
+/// What a byte never written holds: floats of such bytes are NaN.
+inline constexpr std::byte unwritten{0xFF};
+
 class ByteSpace {
  public:
   ByteSpace() = default;
   /// `size` bytes, none of them written; `name` is for errors.
-  ByteSpace(std::string name, std::size_t size) : name_(std::move(name)), bytes_(size), written_(size) {}
+  ByteSpace(std::string name, std::size_t size)
+      : name_(std::move(name)), bytes_(size, unwritten), written_(size) {}
 
   /// Throws Violation outside the bounds and where a byte was never written.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
+  /// The same, but bytes never written are `unwritten`.
+  void read_all(std::uint64_t offset, std::span<std::byte> to) const;
   /// Throws Violation outside the bounds.
   void write(std::uint64_t offset, std::span<const std::byte> from);
   /// Copies bytes and whether they were written.

@@ -173,6 +173,8 @@ TEST_CASE("the host's accesses of global memory are checked", "[ptx]") {
   memory.read(std::span(bytes).first(4), other);
   CHECK(bytes[3] == std::byte{9});
   check_says(message_of<Violation>([&] { memory.read(bytes, other); }), {"byte 4", "read uninitialised"});
+  memory.read_all(bytes, other);
+  CHECK(bytes[4] == unwritten);
   memory.free(address);
   check_says(message_of<Violation>([&] { memory.free(address); }), {"after it was freed"});
   check_says(message_of<Violation>([&] { memory.write(address, bytes); }), {"after it was freed"});

@@ -59,6 +59,11 @@ void GlobalMemory::read(std::span<std::byte> to, std::uint64_t from) const {
   allocation.bytes.read(from - allocation.address, to);
 }
 
+void GlobalMemory::read_all(std::span<std::byte> to, std::uint64_t from) const {
+  const Allocation& allocation = find(from);
+  allocation.bytes.read_all(from - allocation.address, to);
+}
+
 void GlobalMemory::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
   const Allocation& source = find(from);
   Allocation& target = find(to);

@@ -10,6 +10,11 @@
 
 namespace halfscope::ptx {
 
+/// Whether an address lies where those of global memory do.
+[[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
+  return address >> 56 == 0x08;
+}
+
 /// Every allocation has slots of 4 GiB of its own, the last of them not full, so that an access beside it
 /// meets no other, and starts 256 bytes into the first, the alignment that CUDA promises and no more. The
 /// addresses are none that a program on the host could read.
@@ -22,6 +27,8 @@ class GlobalMemory {
   // Accesses of the host; they throw Violation as those of a kernel do, but need no alignment.
   void write(std::uint64_t to, std::span<const std::byte> from);
   void read(std::span<std::byte> to, std::uint64_t from) const;
+  /// A copy to the host: structs have padding, so bytes never written are no fault.
+  void read_all(std::span<std::byte> to, std::uint64_t from) const;
   void copy(std::uint64_t to, std::uint64_t from, std::size_t bytes);
   void fill(std::uint64_t to, std::byte value, std::size_t bytes);
 
