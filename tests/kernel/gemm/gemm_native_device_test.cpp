@@ -66,6 +66,8 @@ void check_patches(const Patches& c) {
   std::vector<float> numbers(line.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   detail::copy_memory(line.data(), Device::cuda, numbers.data(), Device::cpu, numbers.size() * sizeof(float));
+  const std::vector<float> zeros(b.size());
+  detail::copy_memory(b.data(), Device::cuda, zeros.data(), Device::cpu, zeros.size() * sizeof(float));
   line = to_dtype(std::move(line), c.storage);
   b = to_dtype(std::move(b), c.storage);
   const auto positions = strided_offsets(patches, 2), elements = strided_offsets(size, 1);

@@ -1,5 +1,4 @@
-// CUDA's entry points about the device, and cuBLAS's, which say that they are not supported.
-#include <cublas_v2.h>
+// CUDA's entry points about the device.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -45,34 +44,6 @@ cudaError_t cudaGetLastError() {
 }
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "an error of the PTX interpreter";
-}
-
-cublasStatus_t cublasCreate_v2(cublasHandle_t*) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-cublasStatus_t cublasDestroy_v2(cublasHandle_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t, cublasPointerMode_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-const char* cublasGetStatusString(cublasStatus_t) {
-  return "the PTX interpreter has no cuBLAS";
-}
-cublasStatus_t cublasGemmEx_64(cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t, int64_t,
-                               int64_t, const void*, const void*, cudaDataType, int64_t, const void*,
-                               cudaDataType, int64_t, const void*, void*, cudaDataType, int64_t,
-                               cublasComputeType_t, cublasGemmAlgo_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 }  // extern "C"
