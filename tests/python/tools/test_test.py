@@ -32,12 +32,19 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
     log = tested.log()
     named = set(re.findall(r"--preset[ =](\w+)", "".join(path.read_text() for path in DOCUMENTS)))
     built = {line.split()[3] for line in log if re.fullmatch(r"cmake --build --preset \w+", line)}
-    assert named - built == set() and built >= {"release", "dev", "fuzz", "cuda", "portable"}
+    assert named - built == set() and built >= {"release", "dev", "fuzz", "cuda", "ptx", "portable"}
     assert "cmake --build --preset release --target all_verify_interface_header_sets" in log
-    tests = ("release -L install", "release -L additions", "dev -j 2 -LE exhaustive|slow", "fuzz -j 3", "cuda -L gpu")
+    tests = (
+        "release -L install",
+        "release -L additions",
+        "dev -j 2 -LE exhaustive|slow",
+        "fuzz -j 3",
+        "cuda -L gpu",
+        "ptx -j 2 -L gpu",
+    )
     for test in tests:
         assert f"ctest --preset {test}" in log
-    assert result.stdout.splitlines()[-1] == "13 passed, 0 failed"
+    assert result.stdout.splitlines()[-1] == "15 passed, 0 failed"
 
 
 def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> None:

@@ -58,7 +58,7 @@ def scale_window(experiment: Experiment) -> Figure | None:
         tidy(axes, NAMES[role])
     _scale_axis(rows[-1], PREDICTED[0], PREDICTED[-1], 5)
     legend_at(rows[0])
-    headline(figure, f"What FP16 makes of the gradients of {base}, by loss scale", _window_note(usable))
+    headline(figure, f"Effect of FP16 on the gradients of {base}, by loss scale", _window_note(usable))
     return figure
 
 
