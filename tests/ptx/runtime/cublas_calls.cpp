@@ -70,6 +70,13 @@ void multiply(const Product& p) {
   }
 }
 
+/// Whether a factor of the product, in the type of its sums, is `value`.
+bool is_factor(const void* factor, cublasComputeType_t sums, float value) {
+  if (sums == CUBLAS_COMPUTE_32F) return *static_cast<const float*>(factor) == value;
+  const auto code = *static_cast<const std::uint16_t*>(factor);
+  return sums == CUBLAS_COMPUTE_16F && halfscope::decode(code, halfscope::fp16) == value;
+}
+
 /// Of a handle: the stream that it queues on.
 cudaStream_t& stream_of(cublasHandle_t handle) {
   return *reinterpret_cast<cudaStream_t*>(handle);
@@ -104,12 +111,14 @@ const char* cublasGetStatusString(cublasStatus_t) {
   return "an error of the PTX interpreter";
 }
 
-/// alpha is one and beta zero, as the library calls it.
+/// Only with an alpha of one and a beta of zero, as the library calls it.
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t operation_a,
                                cublasOperation_t operation_b, int64_t rows, int64_t columns, int64_t depth,
-                               const void*, const void* a, cudaDataType type_a, int64_t stride_a,
-                               const void* b, cudaDataType type_b, int64_t stride_b, const void*, void* c,
-                               cudaDataType type_c, int64_t stride_c, cublasComputeType_t, cublasGemmAlgo_t) {
+                               const void* alpha, const void* a, cudaDataType type_a, int64_t stride_a,
+                               const void* b, cudaDataType type_b, int64_t stride_b, const void* beta,
+                               void* c, cudaDataType type_c, int64_t stride_c, cublasComputeType_t sums,
+                               cublasGemmAlgo_t) {
+  if (!is_factor(alpha, sums, 1) || !is_factor(beta, sums, 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const Product product{{a, type_a, stride_a, operation_a},
                         {b, type_b, stride_b, operation_b},
                         {c, type_c, stride_c},
