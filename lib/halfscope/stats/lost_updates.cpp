@@ -15,13 +15,6 @@
 namespace halfscope {
 namespace {
 
-UpdateCounters counters_of(std::string_view tensor, std::int64_t elements, const UpdateEffect& seen) {
-  UpdateCounters counters{
-      .tensor = std::string(tensor), .elements = elements, .nonzero = seen.nonzero, .lost = seen.lost};
-  if (seen.intended > 0) counters.applied_over_intended = seen.applied / seen.intended;
-  return counters;
-}
-
 class LostUpdatesTracker final : public Tracker {
  public:
   [[nodiscard]] bool watches_updates() const override { return true; }
@@ -29,13 +22,20 @@ class LostUpdatesTracker final : public Tracker {
 
   void on_update(const UpdateEvent& event, StepObservations& step) override {
     const auto& [site, quantizer, counts] = event;
-    step.updates.push_back(counters_of(site.tensor, counts.elements, counts.effect));
+    step.updates.push_back(update_counters(site.tensor, counts.elements, counts.effect));
     step.histograms.push_back(
         {.tensor = std::string(site.tensor), .what = "update_ratio", .scale = 1, .histogram = counts.ratios});
   }
 };
 
 }  // namespace
+
+UpdateCounters update_counters(std::string_view tensor, std::int64_t elements, const UpdateEffect& effect) {
+  UpdateCounters counters{
+      .tensor = std::string(tensor), .elements = elements, .nonzero = effect.nonzero, .lost = effect.lost};
+  if (effect.intended > 0) counters.applied_over_intended = effect.applied / effect.intended;
+  return counters;
+}
 
 WeightStorage weight_storage(const Site& site, const Quantizer& quantizer) {
   WeightStorage storage{quantizer, quantizer, {}};
@@ -53,8 +53,8 @@ UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
         fmt::format("lost_updates: {} has {} weights and {} updates; give as many of one as of the other",
                     site.tensor, weights.size(), updates.size()));
   }
-  return counters_of(site.tensor, static_cast<std::int64_t>(weights.size()),
-                     update_effect(weights, updates, weight_storage(site, quantizer)));
+  return update_counters(site.tensor, static_cast<std::int64_t>(weights.size()),
+                         update_effect(weights, updates, weight_storage(site, quantizer)));
 }
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {

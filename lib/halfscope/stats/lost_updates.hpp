@@ -1,7 +1,9 @@
 // Counts of weight updates that vanish, or would vanish without a master copy.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string_view>
 
 #include <halfscope/stats/tracker.hpp>
 
@@ -15,6 +17,10 @@ namespace halfscope {
 [[nodiscard]] UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
                                                 std::span<const float> weights,
                                                 std::span<const float> updates);
+
+/// Counters of a tensor of `elements` weights from the effect of its updates.
+[[nodiscard]] UpdateCounters update_counters(std::string_view tensor, std::int64_t elements,
+                                             const UpdateEffect& effect);
 
 /// How a weight that is stored as `quantizer` says is taken to be stored, before and after an update at
 /// `site`.

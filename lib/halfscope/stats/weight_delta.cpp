@@ -8,6 +8,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/stats/lost_updates.hpp>
 
 namespace halfscope {
 namespace {
@@ -55,12 +56,8 @@ WeightDelta count_weight_delta(std::span<const float> before, std::span<const fl
   });
   UpdateEffect total;
   for (const UpdateEffect& tile : tiles) total += tile;
-  WeightDelta found{.counters = {}, .ratios = ExponentHistogram(ratios.front())};
-  found.counters = {.tensor = {},
-                    .elements = static_cast<std::int64_t>(before.size()),
-                    .nonzero = total.nonzero,
-                    .lost = total.lost};
-  if (total.intended > 0) found.counters.applied_over_intended = total.applied / total.intended;
+  WeightDelta found{.counters = update_counters({}, std::ssize(before), total),
+                    .ratios = ExponentHistogram(ratios.front())};
   for (std::size_t part = 1; part < threads; ++part) found.ratios.merge(ExponentHistogram(ratios[part]));
   return found;
 }
