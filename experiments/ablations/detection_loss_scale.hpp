@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-/// What its arms have in common.
+/// Settings that its arms share.
 [[nodiscard]] Settings detection_settings();
 /// Changes at full size: 64 images of 61,440 anchors are the 3.9 million positions that a weight of 1/256
 /// stands for in the loss over 15,360.

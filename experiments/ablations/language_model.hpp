@@ -12,7 +12,7 @@ namespace halfscope {
 /// Changes at full size: all words of the text, 1024 hidden units, and a loss over 64 positions of each of
 /// `batch` sequences.
 [[nodiscard]] Settings language_model_full_settings(std::int64_t batch);
-/// What they are judged by.
+/// Metric of its experiments.
 [[nodiscard]] ReportedMetric test_perplexity();
 
 }  // namespace halfscope

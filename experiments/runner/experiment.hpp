@@ -64,7 +64,7 @@ struct AccumulationRow {
 /// How two values of a metric are compared in a sentence.
 enum class Comparison : std::uint8_t { points, difference, ratio };
 
-/// What an experiment judges its arms by.
+/// Metric that an experiment compares its arms by.
 struct ReportedMetric {
   std::string key = "metric";  ///< of a run's summary.json: the model's own metric, or train_loss
   std::string name = "test accuracy";
@@ -111,10 +111,10 @@ struct Experiment {
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
-  /// What --quick runs; empty: all arms.
+  /// Arms of --quick; empty: all.
   std::vector<std::string> quick_arms{};
   QuickSet quick_set = QuickSet::included;
-  /// What --size full runs: FP32, mixed precision, and what does harm; empty: all arms.
+  /// Arms of --size full: FP32, mixed precision, and those that do harm; empty: all.
   std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
   /// A table that needs no training, computed where a report is made; null where there is none.

@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// What `report --json` prints and summary.json holds.
+/// The object that `report --json` prints and summary.json holds.
 [[nodiscard]] Json to_json(const Experiment& experiment, const ExperimentSummary& summary);
 
 /// The table that `report` prints: a line per arm, predicted and counted underflow, then paper and verdict.

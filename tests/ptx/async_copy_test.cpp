@@ -24,7 +24,7 @@ constexpr std::string_view copy_two = R"(
 	cp.async.commit_group;
 )";
 
-// What the neighbour copied, %r7 and %r8 being its places.
+// Reads the copies of the neighbour, whose places are %r7 and %r8.
 constexpr std::string_view read_neighbour = R"(
 	xor.b32  	%r7, %r4, 32;
 	xor.b32  	%r8, %r5, 32;

@@ -15,7 +15,7 @@ void check_alignment(std::uint64_t address, std::size_t bytes);
 /// Throws Violation unless [offset, offset + bytes) lies in [0, size) of `name`.
 void check_bounds(std::uint64_t offset, std::size_t bytes, std::size_t size, std::string_view name);
 
-/// What a byte never written holds: floats of such bytes are NaN.
+/// Value of a byte never written: floats of such bytes are NaN.
 inline constexpr std::byte unwritten{0xFF};
 
 class ByteSpace {

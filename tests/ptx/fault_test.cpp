@@ -124,7 +124,7 @@ TEST_CASE("a warp-wide operation needs the whole warp at one instruction", "[ptx
   });
 }
 
-// What two threads may do to shared memory between two barriers.
+// Allowed accesses of two threads to shared memory between two barriers.
 TEST_CASE("accesses of shared memory that no barrier orders are races", "[ptx]") {
   const std::string zero =
       after_prologue("\tmov.b32 \t%r9, 0;\n\tst.shared.u32 \t[%r2], %r9;\n\tbar.sync \t0;\n");

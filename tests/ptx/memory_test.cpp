@@ -87,7 +87,7 @@ std::string module_text(std::string_view body) {
                      75);
 }
 
-/// What a kernel makes of `in` and the parameter `bytes`, which both have the pattern.
+/// Output of a kernel for `in` and the parameter `bytes`, which both have the pattern.
 template <typename T>
 std::vector<T> run(const std::string& body, std::size_t count) {
   Machine machine({});

@@ -21,7 +21,7 @@ void check_cases(std::span<const OpcodeCase> cases) {
   }
 }
 
-/// What each line of `opcodes` needs: a case.
+/// Each line of `opcodes` needs a case.
 void check_complete(std::span<const Opcode> opcodes,
                     std::initializer_list<std::span<const OpcodeCase>> tables) {
   std::set<std::string_view> tested;

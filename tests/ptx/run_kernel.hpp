@@ -66,7 +66,7 @@ struct InOut {
   std::size_t dynamic_shared_bytes = 0;
 };
 
-/// What the kernel writes.
+/// Runs it; returns the output.
 [[nodiscard]] inline std::vector<std::uint32_t> run_in_out(const InOut& run,
                                                            const MachineOptions& options = {}) {
   const int target = options.capability.major >= 8 ? 80 : 75;

@@ -14,7 +14,7 @@
 
 namespace halfscope::ptx {
 
-/// What the threads of a block share.
+/// State that the threads of a block share.
 struct Environment {
   GlobalMemory& global;
   SharedMemory& shared;

@@ -13,7 +13,7 @@
 
 namespace halfscope {
 
-/// What a run recorded of a step's weight gradients, which carried `scale`.
+/// Record of a step's weight gradients, which carried `scale`.
 struct TraceStep {
   std::int64_t step = 0;
   double scale = 1;

@@ -26,7 +26,7 @@ struct CastEvent {
   std::span<const float> after;
 };
 
-/// What became of an update, counted while it was made.
+/// Counts of an update, made with it.
 struct CountedUpdate {
   std::int64_t elements = 0;
   UpdateEffect effect;
@@ -91,7 +91,7 @@ struct TraceRecord {
   float max_abs = 0;  ///< of the finite elements before the cast; of the partial sums of a reduction
 };
 
-/// What made the first infinity or NaN of a step.
+/// Source of the first infinity or NaN of a step.
 enum class OverflowCause : std::uint8_t {
   cast,        ///< finite numbers that the format does not hold
   arithmetic,  ///< they came out of the operation so
@@ -130,7 +130,7 @@ enum class EventDelivery : std::uint8_t {
   merged,     ///< the same, and all parts of a tensor as one
 };
 
-/// What a tracker can be told when it is made.
+/// Options of all trackers; each reads its own.
 struct TrackerOptions {
   RoleSet roles = gradient_roles;  ///< whose casts are counted
 };

@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// What FP16 would lose of a step, and |dw| / |w| of the elements in which neither is zero.
+/// Updates of a step that FP16 would lose, and |dw| / |w| of the elements in which neither is zero.
 struct WeightDelta {
   UpdateCounters counters;
   ExponentHistogram ratios;

@@ -13,7 +13,7 @@ using halfscope::ptx::LaunchShape;
 using halfscope::ptx::Registered;
 using halfscope::ptx::runtime;
 
-/// What stands between the triple angle brackets, until the kernel's stub takes it.
+/// Arguments between the triple angle brackets, until the kernel's stub takes it.
 struct Configuration {
   dim3 grid, block;
   std::size_t shared_bytes;

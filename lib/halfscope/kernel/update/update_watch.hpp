@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// What an update applied and intended, added up over a tile.
+/// Applied and intended updates, added up over a tile.
 struct UpdateSums {
   double applied, intended;
 };
@@ -24,7 +24,7 @@ struct UpdateWatch {
   std::span<UpdateSums> sums;        ///< one per tile
 };
 
-/// What the counters and sums of a watch say once they have come to the host.
+/// Effect in the counters and sums of a watch, which lie on the host.
 [[nodiscard]] UpdateEffect watched_effect(std::span<const std::int64_t> counters,
                                           std::span<const UpdateSums> sums);
 
