@@ -10,11 +10,10 @@
 
 namespace halfscope::detail {
 
-/// (-1)^negative * significand * 2^(exponent - fraction bits): subnormal numbers keep the smallest exponent.
+/// significand * 2^(exponent - fraction bits): subnormal numbers keep the smallest exponent.
 struct Decoded {
-  std::int64_t significand = 0;
-  int exponent = 0;
-  bool negative = false;
+  std::int64_t significand;
+  int exponent;
 };
 
 [[nodiscard]] HALFSCOPE_HD constexpr int larger(int x, int y) {
@@ -30,12 +29,12 @@ struct Decoded {
   const int exponent = larger(field, 1) - 127;
   const int kept = larger(exponent, format.min_exponent());
   const int shift = smaller(23 - format.mantissa_bits + kept - exponent, 31);
-  const std::uint32_t significand = (fraction | (field != 0 ? 0x800000u : 0u)) >> shift;
-  return {significand, kept, (to_bits(x) & sign_bit) != 0};
+  const std::int64_t significand = (fraction | (field != 0 ? 0x800000u : 0u)) >> shift;
+  return {(to_bits(x) & sign_bit) != 0 ? -significand : significand, kept};
 }
 
 [[nodiscard]] HALFSCOPE_HD Decoded multiply(const Decoded& x, const Decoded& y) {
-  return {x.significand * y.significand, x.exponent + y.exponent, x.negative != y.negative};
+  return {x.significand * y.significand, x.exponent + y.exponent};
 }
 
 /// The one NaN of a tensor core, as a float.
@@ -61,11 +60,12 @@ struct Exceptions {
   }
 };
 
-/// significand / 2^fraction in units of 2^-bits, moved down by `distance` and cut off.
-[[nodiscard]] HALFSCOPE_HD std::int64_t align(const Decoded& x, int fraction, int bits, int distance) {
-  const int shift = bits - fraction - distance;
-  const std::int64_t cut = shift >= 0 ? x.significand << shift : x.significand >> smaller(-shift, 63);
-  return x.negative ? -cut : cut;
+/// significand * 2^(lift - distance), cut off toward zero.
+[[nodiscard]] HALFSCOPE_HD std::int64_t align(std::int64_t significand, int lift, int distance) {
+  const std::int64_t magnitude = significand < 0 ? -significand : significand;
+  const std::int64_t cut =
+      lift >= 0 ? (magnitude << lift) >> smaller(distance, 63) : magnitude >> smaller(distance - lift, 63);
+  return significand < 0 ? -cut : cut;
 }
 
 /// sum * 2^unit, rounded once.
@@ -87,31 +87,42 @@ struct Exceptions {
   return from_bits(sign | (overflows ? infinity_bits : to_bits(static_cast<float>(value))));
 }
 
-/// `fused_step` of the operands x.a(i) and x.b(i), i below `count`, which is at most `most_products`.
-template <std::size_t most_products, typename Operands>
-[[nodiscard]] HALFSCOPE_HD float fused_step(const Operands& x, int count, float c,
+/// c and the sum of products(i), i below `count`, which is at most `most_products`; all are finite.
+template <std::size_t most_products, typename Products>
+[[nodiscard]] HALFSCOPE_HD float add_finite(const Products& products, int count, float c,
                                             const TensorCoreStep& step) {
-  Decoded products[most_products];
-  Exceptions specials;
-  specials.see(c);
+  Decoded terms[most_products];
   Decoded start = decode(c, step.output);
   if (start.significand == 0) start.exponent = step.zero_exponent;
   int largest = start.exponent;
   for (int i = 0; i < count; ++i) {
+    terms[i] = products(i);
+    if (terms[i].significand == 0) terms[i].exponent = step.zero_exponent;
+    largest = larger(largest, terms[i].exponent);
+  }
+  const int lift = step.fraction_bits - 2 * step.input.mantissa_bits;
+  std::int64_t sum =
+      align(start.significand, step.fraction_bits - step.output.mantissa_bits, largest - start.exponent);
+  for (int i = 0; i < count; ++i) sum += align(terms[i].significand, lift, largest - terms[i].exponent);
+  return round_sum(sum, largest - step.fraction_bits, step);
+}
+
+/// `fused_step` of the operands x.a(i) and x.b(i), i below `count`, which is at most `most_products`.
+template <std::size_t most_products, typename Operands>
+[[nodiscard]] HALFSCOPE_HD float fused_step(const Operands& x, int count, float c,
+                                            const TensorCoreStep& step) {
+  Exceptions specials;
+  specials.see(c);
+  for (int i = 0; i < count; ++i) {
     const float a = x.a(i), b = x.b(i);
     // The product of finite numbers may overflow a float; it is not special.
     if (magnitude_bits(a) >= infinity_bits || magnitude_bits(b) >= infinity_bits) specials.see(a * b);
-    products[i] = multiply(decode(a, step.input), decode(b, step.input));
-    if (products[i].significand == 0) products[i].exponent = step.zero_exponent;
-    largest = larger(largest, products[i].exponent);
   }
   if (specials.any()) return specials.result(step.output);
-  std::int64_t sum = align(start, step.output.mantissa_bits, step.fraction_bits, largest - start.exponent);
-  for (int i = 0; i < count; ++i) {
-    sum +=
-        align(products[i], 2 * step.input.mantissa_bits, step.fraction_bits, largest - products[i].exponent);
-  }
-  return round_sum(sum, largest - step.fraction_bits, step);
+  const auto product = [&](int i) {
+    return multiply(decode(x.a(i), step.input), decode(x.b(i), step.input));
+  };
+  return add_finite<most_products>(product, count, c, step);
 }
 
 }  // namespace halfscope::detail

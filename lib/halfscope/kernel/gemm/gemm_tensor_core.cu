@@ -26,9 +26,9 @@ struct Pack {
     const float rounded = round_on_grid<Rounding::nearest_even>(x, grid);
     if (magnitude_bits(rounded) >= infinity_bits) return {PackedNumber::special + PackedNumber::bias};
     const detail::Decoded number = detail::decode(rounded, format);
-    const auto magnitude = static_cast<int>(number.significand);
-    const int exponent = magnitude == 0 ? PackedNumber::zero : number.exponent;
-    return {(number.negative ? -magnitude : magnitude) * 65536 + (exponent + PackedNumber::bias)};
+    const auto significand = static_cast<int>(number.significand);
+    const int exponent = significand == 0 ? PackedNumber::zero : number.exponent;
+    return {significand * 65536 + (exponent + PackedNumber::bias)};
   }
 };
 
@@ -105,8 +105,8 @@ struct TensorCoreGemm {
     const bool special = largest >= PackedNumber::least_special_sum || magnitude_bits(sum) >= infinity_bits;
     if (special) return false;
     const int up = step.fraction_bits - 2 * step.input.mantissa_bits;
-    std::int64_t total =
-        detail::align(start, step.output.mantissa_bits, step.fraction_bits, largest - start.exponent);
+    std::int64_t total = detail::align(start.significand, step.fraction_bits - step.output.mantissa_bits,
+                                       largest - start.exponent);
     for (int p = 0; p < products; ++p) {
       const bool negative = product[p] < 0;
       const auto magnitude = static_cast<std::uint32_t>(negative ? -product[p] : product[p]) << up;
