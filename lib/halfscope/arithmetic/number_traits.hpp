@@ -18,7 +18,10 @@ namespace halfscope::detail {
 /// The largest k with 10^k <= x, for x >= 1.
 [[nodiscard]] constexpr int floor_log10(double x) {
   int k = 0;
-  for (; x >= 10; x /= 10) ++k;
+  while (x >= 10) {
+    x /= 10;
+    ++k;
+  }
   return k;
 }
 
