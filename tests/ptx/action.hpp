@@ -1,6 +1,8 @@
 // Actions made of plain functions: the operands of an opcode follow from the types of its function.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <utility>
 
@@ -31,25 +33,73 @@ constexpr Signature signature_of(Result (*)(Sources...)) {
   return signature;
 }
 
-template <typename Result, typename... Sources, std::size_t... place>
-void apply(Result (*function)(Sources...), Thread& thread, const Operand* operands,
-           std::index_sequence<place...>) {
-  thread.set<Result>(operands[0], function(thread.get<Sources>(operands[1 + place])...));
+/// The cells of an operand and the number that is added to each.
+struct Source {
+  const Warp::Cells& cells;
+  u64 value;
+
+  template <typename T>
+  [[nodiscard]] T at(std::size_t lane) const {
+    return from_cell<T>(cells[lane] + value);
+  }
+};
+
+/// Of many lanes all are computed, so that the loop has no branch; the results of those wanted are kept.
+template <auto function, typename Result, typename... Sources, std::size_t... place>
+void apply(Warp& warp, Lanes lanes, const Operand* o, std::index_sequence<place...>) {
+  (warp.require_written(o[1 + place], lanes), ...);
+  const std::array<Source, sizeof...(place)> in{Source{warp.cells(o[1 + place]), o[1 + place].value}...};
+  Warp::Cells& out = warp.cells(o[0]);
+  const auto result = [&](std::size_t lane) {
+    return to_cell<Result>(function(in[place].template at<Sources>(lane)...));
+  };
+  if (lanes == all_lanes) {
+    Warp::Cells results;  // apart from the sources, which may be the same register
+    for (std::size_t lane = 0; lane < warp_threads; ++lane) results[lane] = result(lane);
+    out = results;
+  } else {
+    for (Lanes left = lanes; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(left));
+      out[lane] = result(lane);
+    }
+  }
+  warp.mark_written(o[0], lanes);
 }
 
 template <auto function, typename Result, typename... Sources>
-constexpr ThreadAction thread_action(Result (*)(Sources...)) {
-  return [](Thread& thread, const Operand* operands) {
-    apply(function, thread, operands, std::index_sequence_for<Sources...>{});
+constexpr Execute execution(Result (*)(Sources...)) {
+  return [](Warp& warp, Lanes lanes, const Operand* operands) {
+    apply<function, Result, Sources...>(warp, lanes, operands, std::index_sequence_for<Sources...>{});
+  };
+}
+
+template <auto function, typename Result, typename... Sources, std::size_t... place>
+void apply_to_thread(Thread thread, const Operand* o, std::index_sequence<place...>) {
+  thread.set<Result>(o[0], function(thread.get<Sources>(o[1 + place])...));
+}
+
+template <auto function, typename Result, typename... Sources>
+constexpr Execute careful_execution(Result (*)(Sources...)) {
+  return [](Warp& warp, Lanes lanes, const Operand* operands) {
+    warp.for_each(lanes, [&](std::size_t lane) {
+      apply_to_thread<function, Result, Sources...>(Thread(warp, lane), operands,
+                                                    std::index_sequence_for<Sources...>{});
+    });
   };
 }
 
 }  // namespace detail
 
-/// The opcode whose result is `function` of its sources.
+/// The opcode whose result is `function` of its sources, which throws nothing.
 template <auto function>
 [[nodiscard]] constexpr Action pure() {
-  return {detail::signature_of(function), Kind::thread, detail::thread_action<function>(function), nullptr};
+  return {detail::signature_of(function), Kind::thread, detail::execution<function>(function)};
+}
+
+/// The same of a function that throws Violation.
+template <auto function>
+[[nodiscard]] constexpr Action checked() {
+  return {detail::signature_of(function), Kind::thread, detail::careful_execution<function>(function)};
 }
 
 }  // namespace halfscope::ptx

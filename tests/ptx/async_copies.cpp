@@ -37,7 +37,7 @@ void AsyncCopies::commit() {
 
 void AsyncCopies::wait(std::uint32_t thread, std::size_t pending, const GlobalMemory& global,
                        SharedMemory& shared) {
-  for (; groups_.size() > pending; groups_.pop_front()) {
+  for (; groups_.size() > pending; groups_.erase(groups_.begin())) {
     for (const AsyncCopy& copy : groups_.front()) carry_out(thread, copy, global, shared);
   }
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "tests/ptx/global_memory.hpp"
@@ -34,7 +33,7 @@ class AsyncCopies {
  private:
   using Group = std::vector<AsyncCopy>;
   Group open_;
-  std::deque<Group> groups_;
+  std::vector<Group> groups_;  ///< the oldest first
 };
 
 }  // namespace halfscope::ptx

@@ -83,27 +83,44 @@ u32 clz(T a) {
 
 /// A copy of a register never written holds nothing either; reading it is a fault, copying is none.
 template <typename T>
+void move_lanes(Warp& warp, Lanes lanes, const Operand* o) {
+  const Warp::Cells from = warp.cells(o[1]);
+  const Lanes written = warp.written(o[1]) & lanes;
+  Warp::Cells& to = warp.cells(o[0]);
+  for (std::size_t lane = 0; lane < warp_threads; ++lane) {
+    const u64 value = to_cell(from_cell<T>(from[lane] + o[1].value));
+    to[lane] = (lanes >> lane & 1) != 0 ? value : to[lane];
+  }
+  warp.mark_unwritten(o[0], lanes);
+  warp.mark_written(o[0], written);
+}
+template <typename T>
 constexpr Action move() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, move_lanes<T>};
   action.signature.add(item_of<T>(ItemKind::result)).add(item_of<T>(ItemKind::source));
-  action.thread = [](Thread& thread, const Operand* o) {
-    if (!thread.is_written(o[1])) return thread.forget(o[0]);
-    thread.set<T>(o[0], thread.get<T>(o[1]));
-  };
   return action;
+}
+
+template <typename T>
+void select_lanes(Warp& warp, Lanes lanes, const Operand* o) {
+  const Lanes first = warp.where(o[3], lanes);
+  const Warp::Cells &a = warp.cells(o[1]), &b = warp.cells(o[2]);
+  const Lanes written = (warp.written(o[1]) & first) | (warp.written(o[2]) & lanes & ~first);
+  Warp::Cells& to = warp.cells(o[0]);
+  for (std::size_t lane = 0; lane < warp_threads; ++lane) {
+    const u64 chosen = (first >> lane & 1) != 0 ? a[lane] + o[1].value : b[lane] + o[2].value;
+    to[lane] = (lanes >> lane & 1) != 0 ? to_cell(from_cell<T>(chosen)) : to[lane];
+  }
+  warp.mark_unwritten(o[0], lanes);
+  warp.mark_written(o[0], written);
 }
 template <typename T>
 constexpr Action select() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, select_lanes<T>};
   action.signature.add(item_of<T>(ItemKind::result))
       .add(item_of<T>(ItemKind::source))
       .add(item_of<T>(ItemKind::source));
   action.signature.add(item_of<bool>(ItemKind::source));
-  action.thread = [](Thread& thread, const Operand* o) {
-    const Operand& chosen = thread.get<bool>(o[3]) ? o[1] : o[2];
-    if (!thread.is_written(chosen)) return thread.forget(o[0]);
-    thread.set<T>(o[0], thread.get<T>(chosen));
-  };
   return action;
 }
 
@@ -111,28 +128,29 @@ constexpr Action select() {
 template <typename Whole, typename Part>
 constexpr std::uint8_t parts = sizeof(Whole) / sizeof(Part);
 template <typename Whole, typename Part>
+void unpack_thread(Thread thread, const Operand* o) {
+  const u64 whole = thread.get<Whole>(o[parts<Whole, Part>]);
+  for (u32 i = 0; i < parts<Whole, Part>; ++i)
+    thread.set<Part>(o[i], static_cast<Part>(whole >> (i * width<Part>)));
+}
+template <typename Whole, typename Part>
 constexpr Action unpack() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, each_thread<unpack_thread<Whole, Part>>};
   action.signature.add(item_of<Part>(ItemKind::result, parts<Whole, Part>))
       .add(item_of<Whole>(ItemKind::source));
-  action.thread = [](Thread& thread, const Operand* o) {
-    const u64 whole = thread.get<Whole>(o[parts<Whole, Part>]);
-    for (u32 i = 0; i < parts<Whole, Part>; ++i)
-      thread.set<Part>(o[i], static_cast<Part>(whole >> (i * width<Part>)));
-  };
   return action;
 }
 template <typename Whole, typename Part>
+void pack_thread(Thread thread, const Operand* o) {
+  u64 whole = 0;
+  for (u32 i = 0; i < parts<Whole, Part>; ++i) whole |= u64{thread.get<Part>(o[1 + i])} << (i * width<Part>);
+  thread.set<Whole>(o[0], static_cast<Whole>(whole));
+}
+template <typename Whole, typename Part>
 constexpr Action pack() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, each_thread<pack_thread<Whole, Part>>};
   action.signature.add(item_of<Whole>(ItemKind::result))
       .add(item_of<Part>(ItemKind::source, parts<Whole, Part>));
-  action.thread = [](Thread& thread, const Operand* o) {
-    u64 whole = 0;
-    for (u32 i = 0; i < parts<Whole, Part>; ++i)
-      whole |= u64{thread.get<Part>(o[1 + i])} << (i * width<Part>);
-    thread.set<Whole>(o[0], static_cast<Whole>(whole));
-  };
   return action;
 }
 

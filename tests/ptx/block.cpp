@@ -1,147 +1,120 @@
-// A block of threads: each runs alone between two synchronisations, in the order of the schedule.
+// A block of threads: warps run alone between two synchronisations, in the order of the schedule.
 #include "tests/ptx/block.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "tests/ptx/fault.hpp"
-#include "tests/ptx/fragments.hpp"
 
 namespace halfscope::ptx {
 
-Block::Block(const Entry& entry, Environment& environment, std::uint32_t threads,
-             std::vector<std::uint64_t>& counts)
-    : entry_(entry), environment_(environment), counts_(counts), order_(threads) {
-  for (const Instruction& instruction : entry.code)
-    actions_.push_back(&all_opcodes()[instruction.opcode]->action);
-  threads_.reserve(threads);
-  for (std::uint32_t number = 0; number < threads; ++number)
-    threads_.emplace_back(entry, environment, number);
+Block::Block(Program& program, Environment& environment, std::uint32_t threads)
+    : program_(program), environment_(environment), threads_(threads) {
+  constexpr auto whole = static_cast<std::uint32_t>(warp_threads);
+  for (std::uint32_t first = 0; first < threads; first += whole) {
+    warps_.emplace_back(program, environment, first, std::min(whole, threads - first));
+  }
+  order_.resize(warps_.size());
 }
 
 void Block::run(std::uint32_t block, std::uint32_t blocks, Scheduler& scheduler) {
   block_ = block;
   environment_.shared.reset();
-  for (Thread& thread : threads_) thread.start(block, blocks, static_cast<std::uint32_t>(threads_.size()));
-  const auto is_finished = [](const Thread& thread) { return thread.state == ThreadState::finished; };
+  for (Warp& warp : warps_) warp.start(block, blocks, threads_);
   for (;;) {
     scheduler.arrange(order_);
-    for (const std::uint32_t number : order_) run_thread(threads_[number]);
-    if (std::all_of(threads_.begin(), threads_.end(), is_finished)) return;
-    if (!run_warps()) pass_barrier();
+    scheduler.arrange(lanes_);
+    for (const std::uint32_t number : order_) run_warp(warps_[number]);
+    if (is_finished()) return;
+    if (!run_together()) pass_barrier();
   }
 }
 
-void Block::run_thread(Thread& thread) {
+void Block::run_warp(Warp& warp) {
   try {
-    if (thread.state == ThreadState::running) run_to_stop(thread);
+    for (const Lanes group : lanes_.groups) warp.run(group, lanes_.order);
   } catch (const Violation& violation) {
-    fail(thread, violation.what());
+    fail({warp.thread_of(warp.lane_at_work()), warp.place_at_work()}, violation.what());
   }
 }
 
-void Block::run_to_stop(Thread& thread) {
-  for (;;) {
-    const Instruction& instruction = entry_.code[thread.next];
-    if (!thread.get<bool>(instruction.guard)) {
-      ++thread.next;
-      continue;
-    }
-    const Action& action = *actions_[thread.next];
-    if (action.kind == Kind::barrier || action.kind == Kind::warp) {
-      thread.state = ThreadState::waiting;
-      return;
-    }
-    ++counts_[instruction.opcode];
-    if (action.kind == Kind::exit) return finish_thread(thread);
-    if (action.kind == Kind::branch) {
-      thread.next = instruction.target;
-    } else {
-      action.thread(thread, instruction.operands.data());
-      ++thread.next;
-    }
-  }
+bool Block::is_finished() const {
+  return std::all_of(warps_.begin(), warps_.end(),
+                     [](const Warp& warp) { return warp.finished() == warp.lanes(); });
 }
 
-void Block::finish_thread(Thread& thread) {
-  thread.copies().finish(thread.number(), environment_.global, environment_.shared);
-  thread.state = ThreadState::finished;
-}
-
-/// Whether a warp was at a warp-wide operation; all such have been executed then.
-bool Block::run_warps() {
+/// Whether a warp was at an operation of its own; all such have been executed then.
+bool Block::run_together() {
   bool any = false;
-  for (std::size_t first = 0; first < threads_.size(); first += warp_threads) {
-    const std::size_t count = std::min(warp_threads, threads_.size() - first);
-    any = run_warp(std::span(threads_).subspan(first, count)) || any;
+  for (Warp& warp : warps_) {
+    if (warp.waiting() == 0) continue;
+    bool here = false;
+    for (std::size_t lane = 0; lane < warp_threads; ++lane) here = here || is_at_warp_operation(warp, lane);
+    if (!here) continue;
+    check_warp(warp);
+    try {
+      warp.run_together();
+    } catch (const Violation& violation) {
+      fail({warp.thread_of(warp.lane_at_work()), warp.place_at_work()}, violation.what());
+    }
+    any = true;
   }
   return any;
 }
 
-bool Block::run_warp(std::span<Thread> warp) {
-  const auto first =
-      std::find_if(warp.begin(), warp.end(), [&](const Thread& t) { return is_at(t, Kind::warp); });
-  if (first == warp.end()) return false;
-  if (warp.size() != warp_threads) {
-    fail(*first, fmt::format("the warp has {} threads, the operation needs {}", warp.size(), warp_threads));
-  }
-  check_together(warp, *first, "warp");
-  execute_warp(warp);
-  return true;
+bool Block::is_at_warp_operation(const Warp& warp, std::size_t lane) const {
+  return (warp.waiting() >> lane & 1) != 0 && program_.steps[warp.place_of(lane)].kind == Kind::warp;
 }
 
-void Block::execute_warp(std::span<Thread> warp) {
-  const std::uint32_t at = warp.front().next;
-  try {
-    actions_[at]->warp(warp, entry_.code[at].operands.data());
-  } catch (const Violation& violation) {
-    fail(warp.front(), violation.what());
+void Block::check_warp(const Warp& warp) const {
+  std::size_t lane = 0;
+  while (!is_at_warp_operation(warp, lane)) ++lane;
+  const Place first{warp.thread_of(lane), warp.place_of(lane)};
+  if (warp.lanes() != all_lanes) {
+    fail(first, fmt::format("the warp has {} threads, the operation needs {}", std::popcount(warp.lanes()),
+                            warp_threads));
   }
-  counts_[entry_.code[at].opcode] += warp_threads;
-  for (Thread& thread : warp) {
-    thread.state = ThreadState::running;
-    ++thread.next;
-  }
+  check_arrival(warp, first, "warp");
 }
 
 void Block::pass_barrier() {
-  const auto is_waiting = [](const Thread& thread) { return thread.state == ThreadState::waiting; };
-  const Thread& first = *std::find_if(threads_.begin(), threads_.end(), is_waiting);
-  check_together(threads_, first, "block");
+  const Place first = first_waiting();
+  for (const Warp& warp : warps_) check_arrival(warp, first, "block");
   environment_.shared.barrier();
-  counts_[entry_.code[first.next].opcode] += threads_.size();
-  for (Thread& thread : threads_) {
-    thread.state = ThreadState::running;
-    ++thread.next;
-  }
+  program_.counts[program_.steps[first.instruction].opcode] += threads_;
+  for (Warp& warp : warps_) warp.pass();
+}
+
+Block::Place Block::first_waiting() const {
+  const Warp& warp =
+      *std::find_if(warps_.begin(), warps_.end(), [](const Warp& w) { return w.waiting() != 0; });
+  const auto lane = static_cast<std::size_t>(std::countr_zero(warp.waiting()));
+  return {warp.thread_of(lane), warp.place_of(lane)};
 }
 
 /// All must wait at one instruction. A thread that has ended does not: whether it still counts is a question
 /// of the architecture.
-void Block::check_together(std::span<const Thread> threads, const Thread& first,
-                           std::string_view what) const {
-  for (const Thread& thread : threads) {
-    if (thread.state == ThreadState::finished) {
-      fail(first,
-           fmt::format("not all threads of the {} arrive: thread {} has ended", what, thread.number()));
+void Block::check_arrival(const Warp& warp, const Place& first, std::string_view what) const {
+  for (std::size_t lane = 0; lane < warp_threads; ++lane) {
+    if ((warp.lanes() >> lane & 1) == 0) continue;
+    const std::uint32_t thread = warp.thread_of(lane);
+    if ((warp.finished() >> lane & 1) != 0) {
+      fail(first, fmt::format("not all threads of the {} arrive: thread {} has ended", what, thread));
     }
-    if (thread.next != first.next) {
-      const Instruction& other = entry_.code[thread.next];
-      fail(first, fmt::format("not all threads of the {} arrive: thread {} is at line {}, '{}'", what,
-                              thread.number(), other.line, other.text));
+    if (warp.place_of(lane) != first.instruction) {
+      const Instruction& other = program_.entry.code[warp.place_of(lane)];
+      fail(first, fmt::format("not all threads of the {} arrive: thread {} is at line {}, '{}'", what, thread,
+                              other.line, other.text));
     }
   }
 }
 
-bool Block::is_at(const Thread& thread, Kind kind) const {
-  return thread.state == ThreadState::waiting && actions_[thread.next]->kind == kind;
-}
-
-void Block::fail(const Thread& thread, std::string_view what) const {
-  const Instruction& instruction = entry_.code[thread.next];
-  throw Fault(fmt::format("{}, block {}, thread {}, line {}, '{}': {}", entry_.name, block_, thread.number(),
-                          instruction.line, instruction.text, what));
+void Block::fail(const Place& place, std::string_view what) const {
+  const Instruction& instruction = program_.entry.code[place.instruction];
+  throw Fault(fmt::format("{}, block {}, thread {}, line {}, '{}': {}", program_.entry.name, block_,
+                          place.thread, instruction.line, instruction.text, what));
 }
 
 }  // namespace halfscope::ptx

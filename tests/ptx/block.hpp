@@ -1,43 +1,45 @@
-// A block of threads: runs each of them to its next synchronisation, then checks that all have arrived.
+// A block of threads: runs each warp to its next synchronisation, then checks that all threads have arrived.
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/ptx/schedule.hpp"
-#include "tests/ptx/thread.hpp"
+#include "tests/ptx/warp.hpp"
 
 namespace halfscope::ptx {
 
 class Block {
  public:
-  /// Counts executed instructions by opcode in `counts`.
-  Block(const Entry& entry, Environment& environment, std::uint32_t threads,
-        std::vector<std::uint64_t>& counts);
+  Block(Program& program, Environment& environment, std::uint32_t threads);
 
   /// Runs the entry as block `block` of `blocks`. Throws Fault.
   void run(std::uint32_t block, std::uint32_t blocks, Scheduler& scheduler);
 
  private:
-  void run_thread(Thread& thread);
-  void run_to_stop(Thread& thread);
-  void finish_thread(Thread& thread);
-  [[nodiscard]] bool run_warps();
-  [[nodiscard]] bool run_warp(std::span<Thread> warp);
-  void execute_warp(std::span<Thread> warp);
-  void pass_barrier();
-  void check_together(std::span<const Thread> threads, const Thread& first, std::string_view what) const;
-  [[nodiscard]] bool is_at(const Thread& thread, Kind kind) const;
-  [[noreturn]] void fail(const Thread& thread, std::string_view what) const;
+  /// A thread, for messages.
+  struct Place {
+    std::uint32_t thread = 0;
+    std::uint32_t instruction = 0;
+  };
 
-  const Entry& entry_;
+  void run_warp(Warp& warp);
+  [[nodiscard]] bool is_finished() const;
+  [[nodiscard]] bool run_together();
+  [[nodiscard]] bool is_at_warp_operation(const Warp& warp, std::size_t lane) const;
+  void check_warp(const Warp& warp) const;
+  void pass_barrier();
+  [[nodiscard]] Place first_waiting() const;
+  void check_arrival(const Warp& warp, const Place& first, std::string_view what) const;
+  [[noreturn]] void fail(const Place& place, std::string_view what) const;
+
+  Program& program_;
   Environment& environment_;
-  std::vector<std::uint64_t>& counts_;
-  std::vector<const Action*> actions_;  ///< of each instruction
-  std::vector<Thread> threads_;
+  std::uint32_t threads_;
+  std::vector<Warp> warps_;
   std::vector<std::uint32_t> order_;
+  LaneSchedule lanes_;
   std::uint32_t block_ = 0;
 };
 

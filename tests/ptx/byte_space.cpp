@@ -10,13 +10,11 @@
 
 namespace halfscope::ptx {
 
-void check_alignment(std::uint64_t address, std::size_t bytes) {
-  if ((address & (bytes - 1)) == 0) return;
+void fail_alignment(std::uint64_t address, std::size_t bytes) {
   throw Violation(fmt::format("address {:#x} of an access of {} bytes is misaligned", address, bytes));
 }
 
-void check_bounds(std::uint64_t offset, std::size_t bytes, std::size_t size, std::string_view name) {
-  if (offset <= size && bytes <= size - offset) return;
+void fail_bounds(std::uint64_t offset, std::size_t bytes, std::size_t size, std::string_view name) {
   throw Violation(fmt::format("access of {} bytes at offset {} is out of bounds: {} has {} bytes", bytes,
                               static_cast<std::int64_t>(offset), name, size));
 }

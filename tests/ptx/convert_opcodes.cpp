@@ -121,8 +121,8 @@ const std::array table{
     Opcode{"cvta.shared.u64", pure<to_generic<Space::shared>>()},
     Opcode{"cvta.local.u64", pure<to_generic<Space::local>>()},
     Opcode{"cvta.to.global.u64", pure<from_generic<Space::global>>()},
-    Opcode{"cvta.to.shared.u64", pure<from_generic<Space::shared>>()},
-    Opcode{"cvta.to.local.u64", pure<from_generic<Space::local>>()},
+    Opcode{"cvta.to.shared.u64", checked<from_generic<Space::shared>>()},
+    Opcode{"cvta.to.local.u64", checked<from_generic<Space::local>>()},
 };
 
 }  // namespace

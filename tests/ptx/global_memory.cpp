@@ -3,15 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "tests/ptx/fault.hpp"
 
 namespace halfscope::ptx {
 namespace {
 
-constexpr std::uint64_t first_address = 0x0800'0000'0000'0000;
-constexpr int slot_bits = 32;
 constexpr std::uint64_t offset_in_slot = 256;
 
 }  // namespace
@@ -34,19 +30,11 @@ void GlobalMemory::free(std::uint64_t address) {
   allocation.bytes = {};
 }
 
-const GlobalMemory::Allocation& GlobalMemory::find(std::uint64_t address) const {
+void GlobalMemory::fail_find(std::uint64_t address) const {
   const std::uint64_t slot = (address - first_address) >> slot_bits;
-  if (address < first_address || slot >= slots_.size()) {
-    throw Violation(fmt::format("address {:#x} lies in no allocation", address));
-  }
-  const Allocation& allocation = allocations_[slots_[slot]];
-  if (!allocation.live)
-    throw Violation(fmt::format("allocation {:#x} is used after it was freed", allocation.address));
-  return allocation;
-}
-
-GlobalMemory::Allocation& GlobalMemory::find(std::uint64_t address) {
-  return const_cast<Allocation&>(std::as_const(*this).find(address));
+  if (slot >= slots_.size()) throw Violation(fmt::format("address {:#x} lies in no allocation", address));
+  throw Violation(
+      fmt::format("allocation {:#x} is used after it was freed", allocations_[slots_[slot]].address));
 }
 
 void GlobalMemory::write(std::uint64_t to, std::span<const std::byte> from) {
@@ -73,16 +61,6 @@ void GlobalMemory::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes)
 void GlobalMemory::fill(std::uint64_t to, std::byte value, std::size_t bytes) {
   Allocation& allocation = find(to);
   allocation.bytes.fill(to - allocation.address, value, bytes);
-}
-
-void GlobalMemory::load(std::uint64_t address, std::span<std::byte> to) const {
-  check_alignment(address, to.size());
-  read(to, address);
-}
-
-void GlobalMemory::store(std::uint64_t address, std::span<const std::byte> from) {
-  check_alignment(address, from.size());
-  write(address, from);
 }
 
 }  // namespace halfscope::ptx

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/ptx/byte_space.hpp"
@@ -33,8 +34,18 @@ class GlobalMemory {
   void fill(std::uint64_t to, std::byte value, std::size_t bytes);
 
   // Accesses of a kernel, of 1 to 16 bytes, aligned to their size.
-  void load(std::uint64_t address, std::span<std::byte> to) const;
-  void store(std::uint64_t address, std::span<const std::byte> from);
+  template <std::size_t count>
+  void load(std::uint64_t address, std::span<std::byte, count> to) const {
+    check_alignment(address, count);
+    const Allocation& allocation = find(address);
+    allocation.bytes.read_some(address - allocation.address, to);
+  }
+  template <std::size_t count>
+  void store(std::uint64_t address, std::span<const std::byte, count> from) {
+    check_alignment(address, count);
+    Allocation& allocation = find(address);
+    allocation.bytes.write_some(address - allocation.address, from);
+  }
 
  private:
   struct Allocation {
@@ -43,8 +54,18 @@ class GlobalMemory {
     bool live = false;
   };
 
-  [[nodiscard]] const Allocation& find(std::uint64_t address) const;
-  [[nodiscard]] Allocation& find(std::uint64_t address);
+  static constexpr std::uint64_t first_address = 0x0800'0000'0000'0000;
+  static constexpr int slot_bits = 32;
+
+  [[nodiscard]] const Allocation& find(std::uint64_t address) const {
+    const std::uint64_t slot = (address - first_address) >> slot_bits;  // a small address wraps around
+    if (slot >= slots_.size() || !allocations_[slots_[slot]].live) fail_find(address);
+    return allocations_[slots_[slot]];
+  }
+  [[nodiscard]] Allocation& find(std::uint64_t address) {
+    return const_cast<Allocation&>(std::as_const(*this).find(address));
+  }
+  [[noreturn]] void fail_find(std::uint64_t address) const;
 
   std::vector<Allocation> allocations_;
   std::vector<std::uint32_t> slots_;  ///< the allocation of each

@@ -52,7 +52,8 @@ void Machine::launch(const Module& module, const Launch& launch) {
   ByteSpace parameters("the parameters", entry.parameter_bytes);
   parameters.write(0, launch.parameters);
   Environment environment{memory_, shared, parameters, options_.capability};
-  Block block(entry, environment, launch.threads, coverage_.instructions);
+  Program program(entry, coverage_.instructions);
+  Block block(program, environment, launch.threads);
   Scheduler scheduler(options_.schedule, options_.seed);
   std::vector<std::uint32_t> order(launch.blocks);
   scheduler.arrange(order);

@@ -11,35 +11,75 @@ namespace halfscope::ptx {
 namespace {
 
 template <typename T, std::size_t count>
-std::span<std::byte> bytes_of(std::array<T, count>& values) {
-  return std::as_writable_bytes(std::span(values));
-}
+using Elements = std::array<T, count>;
 
 /// A register wider than T is filled with the sign of T, or with zeros.
 template <typename T>
 using Extended = std::conditional_t<std::is_signed_v<T>, s64, u64>;
 
+template <Space space, typename Bytes>
+void read(Warp& warp, std::size_t lane, u64 address, Bytes& bytes) {
+  const auto to = std::as_writable_bytes(std::span(bytes));
+  if constexpr (space == Space::global) {
+    warp.environment().global.load(address, to);
+  } else if constexpr (space == Space::shared) {
+    warp.environment().shared.load(warp.thread_of(lane), address, to);
+  } else {
+    check_alignment(address, to.size());
+    (space == Space::local ? warp.local(lane) : warp.environment().parameters).read_some(address, to);
+  }
+}
+template <Space space, typename Bytes>
+void write(Warp& warp, std::size_t lane, u64 address, const Bytes& bytes) {
+  const auto from = std::as_bytes(std::span(bytes));
+  if constexpr (space == Space::global) {
+    warp.environment().global.store(address, from);
+  } else if constexpr (space == Space::shared) {
+    warp.environment().shared.store(warp.thread_of(lane), address, from);
+  } else {
+    static_assert(space == Space::local, "parameters are read only");
+    check_alignment(address, from.size());
+    warp.local(lane).write_some(address, from);
+  }
+}
+
 /// One access of all `count` elements, aligned to its whole size.
+template <Space space, typename T, std::uint8_t count>
+void load_lanes(Warp& warp, Lanes lanes, const Operand* o) {
+  const Operand& from = o[count];
+  warp.require_written(from, lanes);
+  const Warp::Cells& addresses = warp.cells(from);
+  warp.for_each(lanes, [&](std::size_t lane) {
+    Elements<T, count> values;
+    read<space>(warp, lane, addresses[lane] + from.value, values);
+    for (std::size_t i = 0; i < count; ++i) {
+      warp.cells(o[i])[lane] = static_cast<u64>(static_cast<Extended<T>>(values[i]));
+    }
+  });
+  for (std::size_t i = 0; i < count; ++i) warp.mark_written(o[i], lanes);
+}
 template <Space space, typename T, std::uint8_t count = 1>
 constexpr Action load() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, load_lanes<space, T, count>};
   action.signature.add(wider<T>(ItemKind::result, count)).add(address_in(space));
-  action.thread = [](Thread& thread, const Operand* o) {
-    std::array<T, count> values;
-    thread.load<space>(thread.get<u64>(o[count]), bytes_of(values));
-    for (std::size_t i = 0; i < count; ++i) thread.set(o[i], static_cast<Extended<T>>(values[i]));
-  };
   return action;
+}
+
+template <Space space, typename T, std::uint8_t count>
+void store_lanes(Warp& warp, Lanes lanes, const Operand* o) {
+  for (std::size_t i = 0; i <= count; ++i) warp.require_written(o[i], lanes);
+  const Warp::Cells& addresses = warp.cells(o[0]);
+  warp.for_each(lanes, [&](std::size_t lane) {
+    Elements<T, count> values;
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = from_cell<T>(warp.cells(o[1 + i])[lane] + o[1 + i].value);
+    write<space>(warp, lane, addresses[lane] + o[0].value, values);
+  });
 }
 template <Space space, typename T, std::uint8_t count = 1>
 constexpr Action store() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
+  Action action{{}, Kind::thread, store_lanes<space, T, count>};
   action.signature.add(address_in(space)).add(wider<T>(ItemKind::source, count));
-  action.thread = [](Thread& thread, const Operand* o) {
-    std::array<T, count> values;
-    for (std::size_t i = 0; i < count; ++i) values[i] = thread.get<T>(o[1 + i]);
-    thread.store<space>(thread.get<u64>(o[0]), bytes_of(values));
-  };
   return action;
 }
 
@@ -54,26 +94,29 @@ T larger(T a, T b) {
 
 /// The result is what was there before.
 template <Space space, typename T, T (*function)(T, T)>
-constexpr Action atomic() {
-  Action action{{}, Kind::thread, nullptr, nullptr};
-  action.signature.add(item_of<T>(ItemKind::result)).add(address_in(space)).add(item_of<T>(ItemKind::source));
-  action.thread = [](Thread& thread, const Operand* o) {
-    const u64 address = thread.get<u64>(o[1]);
-    std::array<T, 1> before;
-    std::array<T, 1> after{thread.get<T>(o[2])};
+void change_lanes(Warp& warp, Lanes lanes, const Operand* o) {
+  warp.for_each(lanes, [&](std::size_t lane) {
+    const u64 address = warp.get<u64>(o[1], lane);
+    Elements<T, 1> before;
+    Elements<T, 1> after{warp.get<T>(o[2], lane)};
     if constexpr (space == Space::shared) {
       const std::span<std::byte> cell =
-          thread.environment().shared.atomic(thread.number(), address, sizeof(T));
+          warp.environment().shared.atomic(warp.thread_of(lane), address, sizeof(T));
       std::memcpy(before.data(), cell.data(), sizeof(T));
       after[0] = function(before[0], after[0]);
       std::memcpy(cell.data(), after.data(), sizeof(T));
     } else {
-      thread.load<space>(address, bytes_of(before));
+      read<space>(warp, lane, address, before);
       after[0] = function(before[0], after[0]);
-      thread.store<space>(address, bytes_of(after));
+      write<space>(warp, lane, address, after);
     }
-    thread.set(o[0], before[0]);
-  };
+    warp.set(o[0], lane, before[0]);
+  });
+}
+template <Space space, typename T, T (*function)(T, T)>
+constexpr Action atomic() {
+  Action action{{}, Kind::thread, change_lanes<space, T, function>};
+  action.signature.add(item_of<T>(ItemKind::result)).add(address_in(space)).add(item_of<T>(ItemKind::source));
   return action;
 }
 

@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/ptx/schedule.hpp"
 #include "tests/ptx/signature.hpp"
 
 namespace halfscope::ptx {
 
-class Thread;
+class Warp;
 
 inline constexpr std::uint32_t zero_register = 0;
 
@@ -29,15 +30,13 @@ enum class Kind : std::uint8_t {
   warp,     ///< executed by the 32 threads of a warp together
 };
 
-using ThreadAction = void (*)(Thread&, const Operand*);
-/// Executes for the threads of a whole warp, all of which are at the instruction.
-using WarpAction = void (*)(std::span<Thread>, const Operand*);
+/// Executes for some threads of a warp; an operation of kind warp for all of them.
+using Execute = void (*)(Warp&, Lanes, const Operand*);
 
 struct Action {
   Signature signature;
   Kind kind = Kind::thread;
-  ThreadAction thread = nullptr;
-  WarpAction warp = nullptr;
+  Execute execute = nullptr;
 };
 
 struct Opcode {

@@ -5,126 +5,102 @@
 
 #include <algorithm>
 
-#include "tests/ptx/byte_space.hpp"
 #include "tests/ptx/fault.hpp"
 
 namespace halfscope::ptx {
 namespace {
 
-// Threads are numbered below 1024.
-constexpr std::uint16_t several = 0xFFFF;
-
-std::string name_of_thread(std::uint16_t thread) {
-  if (thread == several) return "several threads";
-  return fmt::format("thread {}", thread);
+[[noreturn]] void fail(std::uint64_t address, std::string_view what) {
+  throw Violation(fmt::format("byte {} of shared memory is {}", address, what));
 }
 
-[[noreturn]] void fail_race(std::uint64_t address, std::string_view done, std::string_view before,
-                            std::uint16_t other) {
-  throw Violation(fmt::format("race: byte {} of shared memory is {}, {} by {} with no barrier between",
-                              address, done, before, name_of_thread(other)));
-}
-
-constexpr std::uint16_t short_number(std::uint32_t thread) {
-  return static_cast<std::uint16_t>(thread);
+[[noreturn]] void fail_race(std::uint64_t address, std::string_view done, std::string_view before) {
+  throw Violation(
+      fmt::format("race: byte {} of shared memory is {}, {} with no barrier between", address, done, before));
 }
 
 }  // namespace
 
 void SharedMemory::reset() {
-  std::fill(shadows_.begin(), shadows_.end(), Shadow{});
-  interval_ = 1;
+  std::fill(writes_.begin(), writes_.end(), Stamp{0});
+  std::fill(reads_.begin(), reads_.end(), Stamp{0});
+  first_stamp_ = one_interval;
 }
 
-void SharedMemory::check(std::uint64_t address, std::size_t bytes) const {
-  check_alignment(address, bytes);
-  check_bounds(address, bytes, bytes_.size(), "shared memory");
+void SharedMemory::barrier() {
+  if (first_stamp_ < last_interval) {
+    first_stamp_ += one_interval;
+    return;
+  }
+  // Intervals are used up: all that was belongs to the first.
+  for (Stamp& write : writes_) {
+    if (write != 0 && write != copying) write = one_interval;
+  }
+  std::fill(reads_.begin(), reads_.end(), Stamp{0});
+  first_stamp_ = 2 * one_interval;
 }
 
 /// Notes the reader.
-void SharedMemory::check_read(std::uint16_t thread, std::uint64_t address) {
-  Shadow& shadow = shadows_[address];
-  if (shadow.copying) {
-    throw Violation(
-        fmt::format("byte {} of shared memory is read while cp.async may still write it", address));
+void SharedMemory::check_read(std::uint32_t thread, std::uint64_t address) {
+  const Stamp write = writes_[address];
+  if (write == copying) fail(address, "read while cp.async may still write it");
+  if (write == 0) fail(address, "read uninitialised");
+  if (is_now(write)) {
+    if (who(write) == by_atomic) fail_race(address, "read", "changed by an atomic operation");
+    if (who(write) == several) fail_race(address, "read", "written by several threads");
+    if (who(write) != thread) fail_race(address, "read", fmt::format("written by thread {}", who(write)));
   }
-  if (!shadow.written)
-    throw Violation(fmt::format("byte {} of shared memory is read uninitialised", address));
-  check_atomics(address, "read");
-  const bool other = shadow.writer != thread || thread == several;
-  if (shadow.write_interval == interval_ && other) fail_race(address, "read", "written", shadow.writer);
-  const bool again = shadow.read_interval == interval_ && shadow.reader != thread;
-  shadow.reader = again ? several : thread;
-  shadow.read_interval = interval_;
+  reads_[address] = joined(reads_[address], stamp_of(thread));
 }
 
-void SharedMemory::check_readers(std::uint16_t thread, std::uint64_t address) const {
-  const Shadow& shadow = shadows_[address];
-  if (shadow.copying) {
-    throw Violation(
-        fmt::format("byte {} of shared memory is written while cp.async may still write it", address));
-  }
-  if (shadow.read_interval == interval_ && shadow.reader != thread)
-    fail_race(address, "written", "read", shadow.reader);
-}
-
-void SharedMemory::check_atomics(std::uint64_t address, std::string_view done) const {
-  if (shadows_[address].atomic_interval != interval_) return;
-  throw Violation(
-      fmt::format("race: byte {} of shared memory is {}, changed by an atomic operation with no barrier "
-                  "between",
-                  address, done));
+void SharedMemory::check_readers(std::uint32_t thread, std::uint64_t address, std::string_view done) const {
+  const Stamp read = reads_[address];
+  if (writes_[address] == copying) fail(address, fmt::format("{} while cp.async may still write it", done));
+  if (!is_now(read) || who(read) == thread) return;
+  if (who(read) == several) fail_race(address, done, "read by several threads");
+  fail_race(address, done, fmt::format("read by thread {}", who(read)));
 }
 
 /// Notes the writer.
-void SharedMemory::check_write(std::uint16_t thread, std::uint64_t address, bool same_value) {
-  check_readers(thread, address);
-  check_atomics(address, "written");
-  Shadow& shadow = shadows_[address];
-  const bool again = shadow.write_interval == interval_ && shadow.writer != thread;
-  if (again && !same_value) fail_race(address, "written", "written", shadow.writer);
-  shadow.writer = again ? several : thread;
-  shadow.write_interval = interval_;
-  shadow.written = true;
-}
-
-void SharedMemory::read(std::uint16_t reader, std::uint64_t address, std::span<std::byte> to) {
-  check(address, to.size());
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    check_read(reader, address + i);
-    to[i] = bytes_[address + i];
+void SharedMemory::check_write(std::uint32_t thread, std::uint64_t address, std::byte value) {
+  check_readers(thread, address, "written");
+  Stamp& write = writes_[address];
+  if (is_now(write)) {
+    if (who(write) == by_atomic) fail_race(address, "written", "changed by an atomic operation");
+    if (who(write) != thread && bytes_[address] != value)
+      fail_race(address, "written",
+                who(write) == several ? "written by several threads"
+                                      : fmt::format("written by thread {}", who(write)));
   }
+  write = joined(write, stamp_of(thread));
 }
 
-void SharedMemory::write(std::uint16_t writer, std::uint64_t address, std::span<const std::byte> from) {
-  check(address, from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    check_write(writer, address + i, bytes_[address + i] == from[i]);
-    bytes_[address + i] = from[i];
-  }
+void SharedMemory::check_reads(std::uint32_t thread, std::uint64_t address, std::size_t bytes) {
+  for (std::uint64_t i = address; i < address + bytes; ++i) check_read(thread, i);
 }
 
-void SharedMemory::load(std::uint32_t thread, std::uint64_t address, std::span<std::byte> to) {
-  read(short_number(thread), address, to);
-}
-
-void SharedMemory::store(std::uint32_t thread, std::uint64_t address, std::span<const std::byte> from) {
-  write(short_number(thread), address, from);
+void SharedMemory::check_writes(std::uint32_t thread, std::uint64_t address,
+                                std::span<const std::byte> from) {
+  for (std::size_t i = 0; i < from.size(); ++i) check_write(thread, address + i, from[i]);
 }
 
 void SharedMemory::load_for_warp(std::uint64_t address, std::span<std::byte> to) {
-  read(several, address, to);
+  check(address, to.size());
+  check_reads(several, address, to.size());
+  std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(address), to.size(), to.begin());
 }
 
 std::span<std::byte> SharedMemory::atomic(std::uint32_t thread, std::uint64_t address, std::size_t bytes) {
+  constexpr std::string_view done = "changed by an atomic operation";
   check(address, bytes);
   for (std::uint64_t i = address; i < address + bytes; ++i) {
-    Shadow& shadow = shadows_[i];
-    check_readers(short_number(thread), i);
-    if (!shadow.written) throw Violation(fmt::format("byte {} of shared memory is read uninitialised", i));
-    if (shadow.write_interval == interval_ && shadow.writer != thread)
-      fail_race(i, "changed by an atomic operation", "written", shadow.writer);
-    shadow.atomic_interval = interval_;
+    check_readers(thread, i, done);
+    Stamp& write = writes_[i];
+    if (write == 0) fail(i, "read uninitialised");
+    const bool own = is_now(write) && who(write) == thread;  // others still may not touch it
+    if (is_now(write) && !own && who(write) != by_atomic)
+      fail_race(i, done, fmt::format("written by thread {}", who(write)));
+    if (!own) write = stamp_of(by_atomic);
   }
   return std::span(bytes_).subspan(address, bytes);
 }
@@ -132,14 +108,17 @@ std::span<std::byte> SharedMemory::atomic(std::uint32_t thread, std::uint64_t ad
 void SharedMemory::begin_copy(std::uint32_t thread, std::uint64_t address, std::size_t bytes) {
   check(address, bytes);
   for (std::uint64_t i = address; i < address + bytes; ++i) {
-    check_write(short_number(thread), i, false);
-    shadows_[i].copying = true;
+    check_readers(thread, i, "written");
+    if (is_now(writes_[i]) && who(writes_[i]) != thread) fail_race(i, "written", "written by another thread");
+    writes_[i] = copying;
   }
 }
 
 void SharedMemory::end_copy(std::uint32_t thread, std::uint64_t address, std::span<const std::byte> from) {
-  for (std::uint64_t i = address; i < address + from.size(); ++i) shadows_[i].copying = false;
-  write(short_number(thread), address, from);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    writes_[address + i] = stamp_of(thread);
+    bytes_[address + i] = from[i];
+  }
 }
 
 }  // namespace halfscope::ptx
