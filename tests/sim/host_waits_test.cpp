@@ -45,7 +45,7 @@ TrainConfig watched(const std::string& model) {
           .observe_every = 1};
 }
 
-TEST_CASE("a step that everything watches waits for the device twice", "[trainer][cuda]") {
+TEST_CASE("a step that everything watches waits for the device twice", "[trainer][cuda][long]") {
   if (!can_use_device()) return;
   const SmallDataset images;
   const Corners scenes;

@@ -45,11 +45,11 @@ TEST_CASE("native execution of a residual network gives the bits of emulation", 
   check_native(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
 }
 
-TEST_CASE("native execution of a detector gives the bits of emulation", "[parity][native][cuda]") {
+TEST_CASE("native execution of a detector gives the bits of emulation", "[parity][native][cuda][long]") {
   check_native(watched({.model = "ssd", .policy = "fp16_mixed"}), Corners{});
 }
 
-TEST_CASE("native execution of a segmentation gives the bits of emulation", "[parity][native][cuda]") {
+TEST_CASE("native execution of a segmentation gives the bits of emulation", "[parity][native][cuda][long]") {
   check_native(watched({.model = "unet", .policy = "fp16_mixed"}), CornerPixels{1});
 }
 
@@ -78,7 +78,7 @@ std::int64_t bytes_of_step(const TrainConfig& config, const Dataset& dataset) {
   return peak_device_bytes();
 }
 
-TEST_CASE("native execution holds its tensors in 16 bits", "[native][cuda]") {
+TEST_CASE("native execution holds its tensors in 16 bits", "[native][cuda][long]") {
   if (!can_use_device()) return;
   const SimulatedDevice simulated;
   const Corners dataset;

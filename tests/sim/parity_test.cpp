@@ -55,11 +55,11 @@ TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
              {"HALFSCOPE_CUDA_GRAPH", "'yes'", "on or off"});
 }
 
-TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda]") {
+TEST_CASE("a detector trains alike on the CPU and on the device", "[parity][cuda][long]") {
   check_parity(watched({.model = "ssd", .policy = "fp16_mixed"}), Corners{});
 }
 
-TEST_CASE("a segmentation trains alike on the CPU and on the device", "[parity][cuda]") {
+TEST_CASE("a segmentation trains alike on the CPU and on the device", "[parity][cuda][long]") {
   check_parity(watched({.model = "unet", .policy = "fp16_mixed"}), CornerPixels{1});
 }
 

@@ -2,10 +2,12 @@
 #include "tests/ptx/runtime/fat_binary.hpp"
 
 #include <fmt/format.h>
+#include <zstd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "tests/ptx/fault.hpp"
 
@@ -33,6 +35,8 @@ struct EntryHeader {
   std::uint32_t unused;
   std::uint16_t minor, major;
   std::uint32_t target;
+  std::uint32_t more_unused[6];
+  std::uint64_t text_bytes;  ///< of a compressed one
 };
 constexpr std::uint32_t wrapper_magic = 0x466243B1, header_magic = 0xBA55ED50;
 constexpr std::uint16_t kind_ptx = 1;
@@ -44,12 +48,23 @@ T read(const std::byte* from) {
   return value;
 }
 
-EmbeddedText text_of(const EntryHeader& entry, const std::byte* begin) {
-  std::string text(reinterpret_cast<const char*>(begin), entry.bytes);
-  text.resize(std::strlen(text.c_str()));  // padded with zeros
-  if (entry.compressed_bytes != 0 || text.find(".version") == std::string::npos) {
-    throw ParseError("a fat binary has compressed PTX; compile with --compress-mode=none");
+/// nvcc compresses by Zstandard unless it is told otherwise.
+std::string decompressed(const EntryHeader& entry, const std::byte* begin) {
+  std::string text(entry.text_bytes, '\0');
+  const std::size_t bytes = ZSTD_decompress(text.data(), text.size(), begin, entry.compressed_bytes);
+  if (ZSTD_isError(bytes) != 0 || bytes != text.size()) {
+    throw ParseError(
+        "a fat binary has PTX that is not compressed by Zstandard; nvcc does with --compress-mode=size");
   }
+  return text;
+}
+
+EmbeddedText text_of(const EntryHeader& entry, const std::byte* begin) {
+  std::string text = entry.compressed_bytes != 0
+                         ? decompressed(entry, begin)
+                         : std::string(reinterpret_cast<const char*>(begin), entry.bytes);
+  text.resize(std::strlen(text.c_str()));  // padded with zeros
+  if (text.find(".version") == std::string::npos) throw ParseError("a fat binary has a text that is no PTX");
   return {static_cast<int>(entry.target), std::move(text)};
 }
 
