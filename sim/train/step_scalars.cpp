@@ -26,7 +26,7 @@ QueuedScalars queue_scalars(Readback& readback, const Array& loss, const Paramet
 StepScalars collect_scalars(EventQueue& events, const QueuedScalars& queued) {
   events.collect();
   const Readback& readback = events.readback();
-  return {.loss = readback.values(queued.loss)[0],
+  return {.loss = with_one_nan(readback.values(queued.loss)[0]),  // text shows the sign of a NaN
           .largest = from_bits(readback.values(queued.largest)[0]),
           .norm = gradient_norm(readback.values(queued.squares))};
 }

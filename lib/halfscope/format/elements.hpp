@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// The number of an FP16 code, exactly; a NaN keeps its payload.
+/// The number of an FP16 code, exactly; on a CPU a NaN keeps its payload.
 [[nodiscard]] HALFSCOPE_HD float float_of_half(std::uint16_t code) {
 #if defined(__CUDA_ARCH__)
   float x;
@@ -24,7 +24,7 @@ namespace halfscope {
 #endif
 }
 
-/// The FP16 code nearest to `x`, ties to even; any NaN becomes a quiet one.
+/// The FP16 code nearest to `x`, ties to even; any NaN becomes 0x7FFF, as the instruction of GPUs has it.
 [[nodiscard]] HALFSCOPE_HD std::uint16_t half_of_float(float x) {
 #if defined(__CUDA_ARCH__)
   std::uint16_t code;
@@ -34,9 +34,8 @@ namespace halfscope {
   constexpr std::uint32_t min_normal = 0x38800000u, first_infinite = 0x477FF000u, rebias = 112u << 23;
   const std::uint32_t magnitude = magnitude_bits(x), sign = to_bits(x) >> 16 & 0x8000u;
   std::uint32_t code = 0;
-  if (magnitude > infinity_bits) {
-    code = 0x7FFFu;
-  } else if (magnitude >= first_infinite) {
+  if (magnitude > infinity_bits) return 0x7FFFu;
+  if (magnitude >= first_infinite) {
     code = 0x7C00u;
   } else if (magnitude < min_normal) {
     // The sum's last place is a subnormal's unit, so adding rounds.
@@ -52,7 +51,7 @@ namespace halfscope {
   return from_bits(std::uint32_t{code} << 16);
 }
 
-/// The BF16 code nearest to `x`, ties to even; any NaN becomes a quiet one.
+/// The BF16 code nearest to `x`, ties to even; any NaN becomes 0x7FFF.
 [[nodiscard]] HALFSCOPE_HD std::uint16_t bfloat_of_float(float x) {
   const std::uint32_t bits = to_bits(x);
   if (magnitude_bits(x) > infinity_bits) return 0x7FFFu;

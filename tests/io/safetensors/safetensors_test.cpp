@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include <halfscope/format/bits.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "tests/support/catch.hpp"
@@ -42,6 +43,13 @@ std::string example_bytes() {
   return read_file(folder / "w");
 }
 
+/// Of the elements of the first tensor.
+std::vector<std::uint32_t> bits_of(const SafetensorsFile& file) {
+  std::vector<std::uint32_t> bits;
+  for (const float x : file.tensors.at(0).array.values()) bits.push_back(to_bits(x));
+  return bits;
+}
+
 TEST_CASE("tensors and metadata read back bit for bit", "[safetensors]") {
   const TemporaryFolder folder;
   const SafetensorsFile written = example();
@@ -60,6 +68,21 @@ TEST_CASE("tensors and metadata read back bit for bit", "[safetensors]") {
     CHECK((array.empty() ||
            std::memcmp(array.data(), written.tensors[i].array.data(), array.size() * sizeof(float)) == 0));
   }
+}
+
+TEST_CASE("every NaN is written as the one NaN, and read as it is", "[safetensors]") {
+  const TemporaryFolder folder;
+  const std::vector<std::uint32_t> made{0x7F800001, 0x7FFFFFFF, 0xFFC00000, 0xFFFFFFFF, infinity_bits};
+  SafetensorsFile file;
+  Array& array = file.tensors.emplace_back(NamedArray{"w", Array({5})}).array;
+  std::memcpy(array.data(), made.data(), made.size() * sizeof(float));
+  write_safetensors(folder / "w", file);
+  std::string bytes = read_file(folder / "w");
+  const std::vector<std::uint32_t> one{quiet_nan_bits, quiet_nan_bits, quiet_nan_bits, quiet_nan_bits,
+                                       infinity_bits};
+  CHECK(bits_of(parse_safetensors(bytes, "w")) == one);
+  bytes.replace(bytes.size() - 20, 20, reinterpret_cast<const char*>(made.data()), 20);
+  CHECK(bits_of(parse_safetensors(bytes, "another's file")) == made);
 }
 
 TEST_CASE("the bytes are those of the published layout", "[safetensors]") {

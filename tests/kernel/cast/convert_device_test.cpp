@@ -11,6 +11,7 @@
 #include <halfscope/kernel/cast/round.hpp>
 
 #include "tests/support/device_parity.hpp"
+#include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
 namespace halfscope {
@@ -63,6 +64,30 @@ TEST_CASE("floats between two numbers become the nearest, ties the even one", "[
   }
 }
 
+/// The codes that the device stores of `values`.
+std::vector<std::uint16_t> codes_on_device(const std::vector<float>& values, DType storage) {
+  const SimulatedDevice simulated;
+  const DeviceScope scope(Device::cuda);
+  const auto from = Memory<float>::from(values);
+  Memory<std::uint16_t> to(values.size());
+  cuda::convert({from.data(), values.size(), DType::f32}, {to.data(), values.size(), storage});
+  return to.to_host();
+}
+
+TEST_CASE("every NaN becomes one code, whatever its sign", "[convert][cuda]") {
+  std::vector<float> values;
+  for (const std::uint32_t bits : {0x7F800001u, 0x7FC00000u, 0xFF800001u, 0xFFC00000u, 0xFFFFFFFFu})
+    values.push_back(from_bits(bits));
+  for (const Conversion& c : conversions) {
+    for (const float x : values) CHECK(c.narrow(x) == 0x7FFF);
+  }
+  if (!can_use_device()) return;
+  for (const Conversion& c : conversions) {
+    const auto codes = codes_on_device(values, c.storage);
+    CHECK(codes == std::vector<std::uint16_t>(values.size(), 0x7FFF));
+  }
+}
+
 TEST_CASE("arrays keep what their storage holds", "[convert][cuda]") {
   if (!can_use_device()) return;
   const SimulatedDevice simulated;
@@ -83,15 +108,12 @@ TEST_CASE("arrays keep what their storage holds", "[convert][cuda]") {
         const Array found = to_host_floats(rounded);
         for (std::size_t i = 0; i < size; ++i) {
           const float expected = round(floats[i], q, rounding_bits(stream, i));
-          const bool same =
-              std::isnan(expected) ? std::isnan(found[i]) : to_bits(found[i]) == to_bits(expected);
-          REQUIRE(same);
+          REQUIRE(same_but_nan_bits(found[i], expected));
         }
       }
       for (std::size_t i = 0; i < size; ++i) {
         const float expected = round(floats[i], {.format = c.format});
-        const bool same = std::isnan(expected) ? std::isnan(back[i]) : to_bits(back[i]) == to_bits(expected);
-        REQUIRE(same);
+        REQUIRE(same_but_nan_bits(back[i], expected));
       }
     }
   }

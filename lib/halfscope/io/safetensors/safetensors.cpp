@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
@@ -35,6 +36,15 @@ void check_names(const std::vector<NamedArray>& tensors, std::string_view source
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated != names.end()) {
     reject(source, fmt::format("tensor name {} is taken; each needs its own", excerpt(*repeated)));
+  }
+}
+
+void append_floats(std::string& bytes, std::span<const float> values) {
+  const std::size_t first = bytes.size();
+  bytes.resize(first + values.size_bytes());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float stored = with_one_nan(values[i]);
+    std::memcpy(bytes.data() + first + i * sizeof stored, &stored, sizeof stored);
   }
 }
 
@@ -77,9 +87,7 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   const std::uint64_t length = header.size();
   std::string bytes(reinterpret_cast<const char*>(&length), safetensors_length_bytes);
   bytes += header;
-  for (const auto& tensor : file.tensors) {
-    bytes.append(reinterpret_cast<const char*>(tensor.array.data()), tensor.array.size() * sizeof(float));
-  }
+  for (const auto& tensor : file.tensors) append_floats(bytes, tensor.array.values());
   write_file(path, bytes);
 }
 

@@ -30,8 +30,9 @@ struct SafetensorsFile {
 /// The same from the file's bytes; `source` names them in messages.
 [[nodiscard]] SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view source);
 
-/// Writes `file` whole or not at all, see write_file. Throws InvalidArgument where two tensors have one name
-/// or a name is not UTF-8, RuntimeFailure where the file cannot be written.
+/// Writes `file` whole or not at all, see write_file. Every NaN is written as the one NaN (quiet_nan_bits),
+/// since its bits say which processor made it: the same numbers give the same bytes. Throws InvalidArgument
+/// where two tensors have one name or a name is not UTF-8, RuntimeFailure where the file cannot be written.
 void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
 
 }  // namespace halfscope

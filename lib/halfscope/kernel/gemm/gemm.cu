@@ -13,10 +13,6 @@ struct FillStrided {
   HALFSCOPE_HD void operator()(std::int64_t i) const { offsets[i] = static_cast<std::int32_t>(i * stride); }
 };
 
-HALFSCOPE_HD float with_one_nan(float x) {
-  return x == x ? x : from_bits(quiet_nan_bits);
-}
-
 /// Terms one after the other, added by `Step`; where the order is chunked, the sum of every `chunk` of them
 /// is then added to the total.
 template <typename Tile, AccumulateOrder order, typename Step>
