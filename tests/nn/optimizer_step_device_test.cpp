@@ -101,18 +101,12 @@ void check_same(const Told& one, const Told& other) {
   CHECK((one.ratios == other.ratios));
 }
 
-/// The same bits, any NaN being equal to any other.
-bool same_numbers(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](float x, float y) { return same_bits(x, y) || (std::isnan(x) && std::isnan(y)); });
-}
-
 void check(const Making& making, const std::vector<std::vector<float>>& arrays) {
   auto expected = arrays, found = arrays;
   const auto spans_of = [](std::vector<std::vector<float>>& all) { return Spans(all.begin(), all.end()); };
   const Told passes = in_passes(making, spans_of(expected)), pass = in_one_pass(making, spans_of(found));
   check_same(pass, passes);
-  for (std::size_t i = 1; i < arrays.size(); ++i) CHECK(same_numbers(found[i], expected[i]));
+  for (std::size_t i = 1; i < arrays.size(); ++i) CHECK(same_but_nan_bits(found[i], expected[i]));
   if (!can_use_device()) return;
   std::vector<Told> results;
   check_device_parity(arrays, [&](const Spans& s) { results.push_back(in_one_pass(making, s)); });

@@ -2,7 +2,6 @@
 #include "tests/support/device_parity.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <halfscope/device/array.hpp>
 #include <halfscope/format/bits.hpp>
@@ -78,10 +77,7 @@ void check_device_parity(const std::vector<std::vector<float>>& arrays,
   const auto found = run_on(Device::cuda, arrays, operation);
   for (std::size_t a = 0; a < arrays.size(); ++a) {
     std::size_t i = 0;
-    const auto same = [](float x, float y) {
-      return to_bits(x) == to_bits(y) || (std::isnan(x) && std::isnan(y));
-    };
-    while (i < expected[a].size() && same(expected[a][i], found[a][i])) ++i;
+    while (i < expected[a].size() && same_but_nan_bits(expected[a][i], found[a][i])) ++i;
     INFO("array " << a << ", element " << i << " of " << expected[a].size());
     CHECK(i == expected[a].size());
   }

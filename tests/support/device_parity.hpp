@@ -1,5 +1,5 @@
 // Runs an operation on the CPU and on the CUDA device - the simulated one in a build without CUDA - and
-// compares every bit.
+// compares every bit but those of NaNs.
 #pragma once
 
 #include <functional>

@@ -1,9 +1,11 @@
 // The formats and numbers that the tests of rounding loop over.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +78,15 @@ namespace halfscope {
 /// Not equality of numbers but of bits: tells the zeros apart, and makes NaN equal to NaN.
 [[nodiscard]] inline bool same_bits(float a, float b) {
   return to_bits(a) == to_bits(b);
+}
+/// The same with any NaN equal to any other: see `with_one_nan`. For results whose NaNs no definition of
+/// halfscope has made one.
+[[nodiscard]] inline bool same_but_nan_bits(float a, float b) {
+  return same_bits(with_one_nan(a), with_one_nan(b));
+}
+[[nodiscard]] inline bool same_but_nan_bits(std::span<const float> a, std::span<const float> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return same_but_nan_bits(x, y); });
 }
 
 /// "1.5 [0x3fc00000]".

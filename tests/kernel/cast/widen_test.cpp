@@ -94,8 +94,7 @@ TEST_CASE("doubles are rounded to odd", "[kernel][widen]") {
     const std::vector<float> values = widened(DType::f64, exact.data(), exact.size());
     for (std::size_t i = 0; i < exact.size(); ++i) {
       const float expected = round_to_odd_slowly(exact[i]);
-      const bool right = std::isnan(expected) ? std::isnan(values[i]) : same_bits(values[i], expected);
-      if (!right) {
+      if (!same_but_nan_bits(values[i], expected)) {
         CAPTURE(exact[i], values[i], expected);
         FAIL_CHECK("rounded wrongly");
       }
