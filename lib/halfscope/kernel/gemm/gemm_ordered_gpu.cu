@@ -2,7 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <halfscope/kernel/detail/launch.cuh>
+#include <halfscope/kernel/detail/blocks.cuh>
 #include <halfscope/kernel/gemm/detail/gemm_ordered_block.cuh>
 #include <halfscope/kernel/gemm/detail/mma_sync.cuh>
 #include <halfscope/kernel/gemm/gemm_native.hpp>
@@ -138,7 +138,7 @@ void launch(const DeviceProduct& p, cudaStream_t stream) {
   cuda::check(cudaFuncSetAttribute(ordered_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    ordered::shared_bytes),
               what);
-  const auto blocks = static_cast<unsigned>(ordered::block_count(p.rows, p.columns));
+  const unsigned blocks = cuda::grid_of(ordered::block_count(p.rows, p.columns), what);
   ordered_kernel<V><<<blocks, ordered::threads, ordered::shared_bytes, stream>>>(problem_of(p), p.output);
   cuda::check(cudaGetLastError(), what);
 }
