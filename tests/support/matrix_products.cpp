@@ -1,6 +1,10 @@
-#include <halfscope/core/isa.hpp>
-
+// Products of every instruction set and of the device, and the definition.
 #include "tests/support/matrix_products.hpp"
+
+#include <algorithm>
+
+#include <halfscope/core/isa.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/device_parity.hpp"
@@ -22,6 +26,13 @@ std::vector<float> defined_product(const GatherMatrix& a, const std::vector<floa
     }
   }
   return c;
+}
+
+/// `values` on the device, in `storage`.
+Array on_device(const std::vector<float>& values, DType storage) {
+  Array array({std::ssize(values)}, Device::cpu);
+  std::copy(values.begin(), values.end(), array.values().begin());
+  return stored_copy(array.to(Device::cuda), storage);
 }
 
 void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
@@ -54,11 +65,11 @@ std::vector<float> device_product(const Operands& operands, const Extents& exten
                                   const GatherMatrix& matrix, const AccumulateModel& model) {
   const SimulatedDevice simulated;
   const DeviceScope scope(Device::cuda);
-  const auto a = Memory<float>::from(operands.a), b = Memory<float>::from(operands.b);
+  const Array a = on_device(operands.a, operands.a_storage), b = on_device(operands.b, operands.b_storage);
   const auto row = Memory<std::int32_t>::from(matrix.row), column = Memory<std::int32_t>::from(matrix.column);
   Memory<float> c(size_of(extents.rows, extents.columns));
-  gemm({a.data(), row.values(), column.values()}, {b.data(), extents.depth, extents.columns}, c.values(),
-       model);
+  gemm({ElementReader(a.view()), row.values(), column.values(), matrix.layout, matrix.stride},
+       {ElementReader(b.view()), extents.depth, extents.columns}, c.values(), model);
   return c.to_host();
 }
 

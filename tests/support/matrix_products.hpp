@@ -12,9 +12,11 @@ struct Extents {
   std::int64_t rows, columns, depth;
 };
 
-/// a: (rows, depth) or for a transposed matrix (depth, rows); b: (depth, columns).
+/// a: (rows, depth) or for a transposed matrix (depth, rows); b: (depth, columns). They are numbers of what
+/// the device stores them in.
 struct Operands {
   std::vector<float> a, b;
+  DType a_storage = DType::f32, b_storage = DType::f32;
 };
 
 [[nodiscard]] inline std::size_t size_of(std::int64_t a, std::int64_t b) {
