@@ -199,6 +199,18 @@ TEST_CASE("offsets on the device are those on the CPU", "[gemm][cuda]") {
   }
 }
 
+TEST_CASE("the product's 32-bit offsets are checked where they are made", "[gemm]") {
+  constexpr std::int64_t stride = std::numeric_limits<std::int32_t>::max();
+  CHECK(strided_offsets(1, stride).size() == 1);
+  CHECK(strided_offsets(3, stride / 3).data()[2] == stride / 3 * 2);
+  for (const auto& [count, distance] :
+       {std::pair<std::int64_t, std::int64_t>{1, stride + 1}, {stride, 2}, {1 << 16, 1 << 16}}) {
+    check_says(message_of<InvalidArgument>(
+                   [&, n = count, d = distance] { static_cast<void>(strided_offsets(n, d)); }),
+               {std::to_string(count), std::to_string(distance), "too large for one product"});
+  }
+}
+
 TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gemm]") {
   const std::vector<float> a(6), b(6);
   const auto rows = strided_offsets(2, 3);
