@@ -5,10 +5,13 @@
 
 #include <halfscope/core/isa.hpp>
 #include <halfscope/io/file.hpp>
+#include <halfscope/io/safetensors/safetensors.hpp>
 
+#include <algorithm>
 #include <map>
 
 #include "sim/train/trainer.hpp"
+#include "tests/sim/planted_dataset.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -106,6 +109,34 @@ TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken
     CHECK(folder.is_done());
     CHECK(records_of(folder) == expected);
   }
+}
+
+/// The NaNs in the tensors of a run's last checkpoint.
+std::int64_t nans_in(const RunFolder& folder) {
+  std::int64_t nans = 0;
+  const SafetensorsFile file = read_safetensors(folder.path() / "checkpoint/state.safetensors");
+  for (const NamedArray& tensor : file.tensors)
+    nans += std::ranges::count_if(tensor.array.values(), [](float x) { return x != x; });
+  return nans;
+}
+
+TEST_CASE("a run whose state holds NaNs ends with the bytes of an unbroken one", "[run]") {
+  const TemporaryFolder temporary;
+  const PlantedDataset planted{3, 1e30f};  // its step is skipped; running averages keep its NaNs
+  TrainConfig config = small_config();
+  config.checkpoint_every = 1;
+  const RunFolder whole(temporary.path() / "whole", {"experiment", "arm", 0});
+  run_training(parsed(config), planted, whole, ignore);
+  const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
+  const std::int64_t stop = planted.first_step(config.batch, config.seed) + 1;
+  REQUIRE(stop < config.steps);
+  const auto kill = [&](const RunProgress& progress) {
+    if (progress.record.step == stop) throw Killed();
+  };
+  CHECK_THROWS_AS(run_training(parsed(config), planted, broken, kill), Killed);
+  CHECK(nans_in(broken) > 0);
+  run_training(parsed(config), planted, broken, ignore);
+  CHECK(records_of(broken) == records_of(whole));
 }
 
 TEST_CASE("records newer than the checkpoint are cut off on resuming", "[run]") {
