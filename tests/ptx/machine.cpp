@@ -8,20 +8,18 @@
 namespace halfscope::ptx {
 namespace {
 
-/// Bytes that a block may have at most: CUDA C++ Programming Guide, "Technical Specifications per Compute
-/// Capability".
+void require(bool right, std::string_view entry, const std::string& message) {
+  if (!right) throw InvalidArgument(fmt::format("launch of {}: {}", entry, message));
+}
+
+}  // namespace
+
 std::size_t most_shared_bytes(const ComputeCapability& capability) {
   constexpr std::size_t kib = 1024;
   if (capability.major < 8) return 64 * kib;
   if (capability.major >= 9) return 227 * kib;
   return (capability.minor == 0 ? 163 : 99) * kib;
 }
-
-void require(bool right, std::string_view entry, const std::string& message) {
-  if (!right) throw InvalidArgument(fmt::format("launch of {}: {}", entry, message));
-}
-
-}  // namespace
 
 std::uint64_t Coverage::executed(std::string_view name) const {
   std::uint64_t sum = 0;

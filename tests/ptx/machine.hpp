@@ -40,6 +40,10 @@ struct Coverage {
   [[nodiscard]] std::uint64_t executed(std::string_view name) const;
 };
 
+/// Bytes of shared memory that a block may have at most, static and dynamic: CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability".
+[[nodiscard]] std::size_t most_shared_bytes(const ComputeCapability& capability);
+
 class Machine {
  public:
   explicit Machine(const MachineOptions& options) : options_(options) {}

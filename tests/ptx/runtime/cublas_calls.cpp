@@ -1,74 +1,24 @@
-// cuBLAS's entry points: one product, added up in double precision. The order of a GPU's cuBLAS is not
-// specified.
+// cuBLAS's entry points: handles, and the one product that the library asks for.
 #include <cublas_v2.h>
+#include <fmt/format.h>
 
-#include <numeric>
-#include <vector>
+#include <optional>
 
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/formats.hpp>
-#include <halfscope/format/round.hpp>
 
-#include "tests/ptx/runtime/runtime.hpp"
+#include "tests/ptx/runtime/call.hpp"
+#include "tests/ptx/runtime/product.hpp"
 
 namespace {
 
-using halfscope::FloatFormat;
-using halfscope::ptx::runtime;
-
-FloatFormat format_of(cudaDataType type) {
-  if (type == CUDA_R_16F) return halfscope::fp16;
-  return type == CUDA_R_16BF ? halfscope::bf16 : halfscope::fp32;
-}
-std::size_t bytes_of(cudaDataType type) {
-  return type == CUDA_R_32F ? 4 : 2;
-}
-
-/// A matrix in the device's memory, its columns `stride` elements apart.
-struct Matrix {
-  const void* data;
-  cudaDataType type;
-  std::int64_t stride;
-  cublasOperation_t operation = CUBLAS_OP_N;
-
-  /// Where element (row, column) of the matrix lies, after its operation.
-  [[nodiscard]] std::uintptr_t place(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = operation == CUBLAS_OP_N ? row + column * stride : column + row * stride;
-    return reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(at) * bytes_of(type);
-  }
-  [[nodiscard]] double element(std::int64_t row, std::int64_t column) const {
-    std::uint32_t code = 0;
-    runtime().copy(&code, reinterpret_cast<const void*>(place(row, column)), bytes_of(type));
-    return double{halfscope::decode(code, format_of(type))};
-  }
-  void set(std::int64_t row, std::int64_t column, float sum) const {
-    const FloatFormat format = format_of(type);
-    const std::uint32_t code = halfscope::encode(halfscope::round(sum, {.format = format}), format);
-    runtime().copy(reinterpret_cast<void*>(place(row, column)), &code, bytes_of(type));
-  }
-};
-
-struct Product {
-  Matrix a, b, c;
-  std::int64_t rows, columns, depth;
-};
-
-void multiply(const Product& p) {
-  std::vector<double> a, b;  // (row, k), (column, k)
-  for (std::int64_t row = 0; row < p.rows; ++row) {
-    for (std::int64_t k = 0; k < p.depth; ++k) a.push_back(p.a.element(row, k));
-  }
-  for (std::int64_t column = 0; column < p.columns; ++column) {
-    for (std::int64_t k = 0; k < p.depth; ++k) b.push_back(p.b.element(k, column));
-  }
-  for (std::int64_t row = 0; row < p.rows; ++row) {
-    for (std::int64_t column = 0; column < p.columns; ++column) {
-      const double sum = std::inner_product(a.begin() + row * p.depth, a.begin() + (row + 1) * p.depth,
-                                            b.begin() + column * p.depth, 0.0);
-      p.c.set(row, column, static_cast<float>(sum));
-    }
-  }
-}
+using halfscope::DeviceMatrix;
+using halfscope::DeviceProduct;
+using halfscope::DType;
+using halfscope::MatrixLayout;
+using halfscope::ptx::call;
+using halfscope::ptx::OperationKind;
+using halfscope::ptx::Runtime;
 
 /// Whether a factor of the product, in the type of its sums, is `value`.
 bool is_factor(const void* factor, cublasComputeType_t sums, float value) {
@@ -77,21 +27,57 @@ bool is_factor(const void* factor, cublasComputeType_t sums, float value) {
   return sums == CUBLAS_COMPUTE_16F && halfscope::decode(code, halfscope::fp16) == value;
 }
 
+std::optional<DType> type_of(cudaDataType type) {
+  if (type == CUDA_R_16F) return DType::f16;
+  if (type == CUDA_R_16BF) return DType::bf16;
+  return type == CUDA_R_32F ? std::optional(DType::f32) : std::nullopt;
+}
+
+/// A column-major matrix is the transposed row-major one.
+MatrixLayout layout_of(cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? MatrixLayout::row_major : MatrixLayout::transposed;
+}
+
 /// Of a handle: the stream that it queues on.
 cudaStream_t& stream_of(cublasHandle_t handle) {
   return *reinterpret_cast<cudaStream_t*>(handle);
+}
+
+cublasStatus_t check(const Runtime& device, const DeviceProduct& product) {
+  try {
+    halfscope::check_device_product(product, "cublasGemmEx");
+  } catch (const halfscope::InvalidArgument&) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const bool is_known = product.input != DType::bf16 || device.capability().major >= 8;
+  return is_known ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+cublasStatus_t queue(Runtime& device, cudaStream_t stream, const DeviceProduct& product) {
+  if (const cublasStatus_t status = check(device, product)) return status;
+  const auto run = [&device, product] {
+    halfscope::ptx::multiply(device.memory(), product, device.capability());
+  };
+  const cudaError_t error =
+      device.streams().queue(stream, {OperationKind::kernel, "cuBLAS's " + to_string(product), run});
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // namespace
 
 extern "C" {
 
+/// It allocates, which captures forbid.
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  const cudaError_t error = call([](Runtime& device) { return device.streams().unsafe(); });
+  if (error != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = reinterpret_cast<cublasHandle_t>(new cudaStream_t{});
   return CUBLAS_STATUS_SUCCESS;
 }
+/// Waits for the device, as its documentation says.
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   delete &stream_of(handle);
+  (void)cudaDeviceSynchronize();
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
@@ -107,7 +93,10 @@ cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) {
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-const char* cublasGetStatusString(cublasStatus_t) {
+const char* cublasGetStatusString(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return "the requested functionality is not supported";
+  if (status == CUBLAS_STATUS_INVALID_VALUE) return "an unsupported value or parameter was passed";
+  if (status == CUBLAS_STATUS_ARCH_MISMATCH) return "the device has no such feature";
   return "an error of the PTX interpreter";
 }
 
@@ -118,15 +107,26 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t operatio
                                const void* b, cudaDataType type_b, int64_t stride_b, const void* beta,
                                void* c, cudaDataType type_c, int64_t stride_c, cublasComputeType_t sums,
                                cublasGemmAlgo_t) {
-  if (!is_factor(alpha, sums, 1) || !is_factor(beta, sums, 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const Product product{{a, type_a, stride_a, operation_a},
-                        {b, type_b, stride_b, operation_b},
-                        {c, type_c, stride_c},
-                        rows,
-                        columns,
-                        depth};
-  runtime().enqueue(stream_of(handle), [product] { multiply(product); });
-  return CUBLAS_STATUS_SUCCESS;
+  const auto input = type_of(type_a), output = type_of(type_c);
+  if (!is_factor(alpha, sums, 1) || !is_factor(beta, sums, 0) || type_a != type_b || !input || !output)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  // Transposed, it is a product of row-major matrices.
+  const DeviceProduct product{.rows = columns,
+                              .depth = depth,
+                              .columns = rows,
+                              .input = *input,
+                              .sum = sums == CUBLAS_COMPUTE_32F ? DType::f32 : DType::f16,
+                              .output = *output,
+                              .a = {b, stride_b, layout_of(operation_b)},
+                              .b = {a, stride_a, layout_of(operation_a)},
+                              .c = c,
+                              .c_stride = stride_c};
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  (void)call([&](Runtime& device) {
+    status = queue(device, stream_of(handle), product);
+    return cudaSuccess;
+  });
+  return status;
 }
 
 }  // extern "C"

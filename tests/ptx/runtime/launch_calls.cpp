@@ -1,34 +1,21 @@
 // CUDA's entry points that nvcc's host code calls: registration of kernels, and their launches.
 #include <cuda_runtime_api.h>
 
-#include <fmt/format.h>
-
 #include <vector>
 
-#include "tests/ptx/runtime/runtime.hpp"
+#include "tests/ptx/runtime/call.hpp"
 
 namespace {
 
-using halfscope::ptx::LaunchShape;
+using halfscope::ptx::call;
+using halfscope::ptx::LaunchConfiguration;
 using halfscope::ptx::Registered;
-using halfscope::ptx::runtime;
+using halfscope::ptx::Runtime;
 
 /// Arguments between the triple angle brackets, until the kernel's stub takes it.
-struct Configuration {
-  dim3 grid, block;
-  std::size_t shared_bytes;
-  cudaStream_t stream;
-};
-std::vector<Configuration>& configurations() {
-  thread_local std::vector<Configuration> pushed;
+std::vector<LaunchConfiguration>& configurations() {
+  thread_local std::vector<LaunchConfiguration> pushed;
   return pushed;
-}
-
-void launch(const void* kernel, const Configuration& c, void** arguments) {
-  if (c.grid.y * c.grid.z * c.block.y * c.block.z != 1) {
-    throw halfscope::InvalidArgument("launch: the interpreter knows one dimension of blocks and threads");
-  }
-  runtime().launch(kernel, {c.grid.x, c.block.x, c.shared_bytes}, arguments, c.stream);
 }
 
 }  // namespace
@@ -36,7 +23,12 @@ void launch(const void* kernel, const Configuration& c, void** arguments) {
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* fat_binary) {
-  return reinterpret_cast<void**>(runtime().add(fat_binary));
+  void** handle = nullptr;
+  (void)call([&](Runtime& device) {
+    handle = reinterpret_cast<void**>(device.programs().add(fat_binary));
+    return cudaSuccess;
+  });
+  return handle;
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
@@ -45,7 +37,10 @@ char __cudaInitModule(void**) {
 }
 void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
-  runtime().add_kernel(reinterpret_cast<Registered*>(handle), host_function, name);
+  (void)call([&](Runtime& device) {
+    device.programs().add_kernel(reinterpret_cast<Registered*>(handle), host_function, name);
+    return cudaSuccess;
+  });
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_bytes, CUstream_st* stream) {
@@ -53,7 +48,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_b
   return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared_bytes, void* stream) {
-  const Configuration c = configurations().back();
+  const LaunchConfiguration c = configurations().back();
   configurations().pop_back();
   *grid = c.grid;
   *block = c.block;
@@ -62,6 +57,12 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* sha
   return cudaSuccess;
 }
 
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t stream) {
+  return call([&](Runtime& device) {
+    return device.launch(kernel, {grid, block, shared_bytes, stream}, arguments);
+  });
+}
 /// A kernel's handle is the address of its host function.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(host_function));
@@ -69,16 +70,13 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                std::size_t shared_bytes, cudaStream_t stream) {
-  launch(kernel, {grid, block, shared_bytes, stream}, arguments);
-  return cudaSuccess;
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                             std::size_t shared_bytes, cudaStream_t stream) {
-  launch(kernel, {grid, block, shared_bytes, stream}, arguments);
-  return cudaSuccess;
-}
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
-  return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  return call([&](Runtime& device) {
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorInvalidValue;
+    return device.programs().set_most_dynamic_bytes(kernel, value);
+  });
 }
 
 }  // extern "C"

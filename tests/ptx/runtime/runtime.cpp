@@ -1,9 +1,10 @@
 // The device behind the stand-in for CUDA's runtime; HALFSCOPE_PTX_... in the environment choose its
-// capability and its schedule.
+// capability, its schedule, and when streams work.
 #include "tests/ptx/runtime/runtime.hpp"
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -25,6 +26,10 @@ MachineOptions options_of_environment() {
           {capability / 10, capability % 10}};
 }
 
+StreamOrder order_of_environment() {
+  return parse_enum<StreamOrder>("streams", setting("HALFSCOPE_PTX_STREAMS", "late"));
+}
+
 std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
@@ -44,86 +49,63 @@ Runtime& runtime() {
   return *one;
 }
 
-Runtime::Runtime() : options_(options_of_environment()), machine_(options_) {}
-
-Registered* Runtime::add(const void* fat_binary) {
-  const std::scoped_lock lock(mutex_);
-  registered_.push_back(std::make_unique<Registered>(Registered{embedded_texts(fat_binary), {}}));
-  return registered_.back().get();
+Runtime::Runtime()
+    : options_(options_of_environment()),
+      machine_(options_),
+      programs_(options_.capability),
+      streams_(order_of_environment()) {
+  (void)opcodes_called("");  // made before the end is registered, tables outlive it
+  (void)std::atexit([] { runtime().finish(); });
 }
 
-void Runtime::add_kernel(Registered* registered, const void* host_function, std::string name) {
-  const std::scoped_lock lock(mutex_);
-  kernels_[host_function] = {registered, std::move(name)};
-}
-
-/// The text of the newest target that the device runs.
-const Module& Runtime::module_of(Registered& registered) const {
-  if (registered.module) return *registered.module;
-  const EmbeddedText* best = nullptr;
-  for (const EmbeddedText& text : registered.texts) {
-    const bool runs = text.target <= 10 * options_.capability.major + options_.capability.minor;
-    if (runs && (best == nullptr || text.target > best->target)) best = &text;
+cudaError_t Runtime::launch(const void* host_function, const LaunchConfiguration& launch, void** arguments) {
+  FoundKernel kernel;
+  if (const cudaError_t error = programs_.find(host_function, kernel)) return error;
+  if (const cudaError_t error = check_launch(kernel, launch)) return error;
+  if (launch.grid.y * launch.grid.z * launch.block.y * launch.block.z != 1) {
+    throw InvalidArgument("launch: the interpreter knows one dimension of blocks and threads");
   }
-  if (best == nullptr) throw InvalidArgument("the program has no PTX for the device's capability");
-  registered.module = parse(best->text);
-  return *registered.module;
+  const auto run = [this, kernel, launch, parameters = packed(*kernel.entry, arguments)] {
+    machine_.launch(*kernel.module,
+                    {kernel.entry->name, launch.grid.x, launch.block.x, launch.shared_bytes, parameters});
+  };
+  return streams_.queue(launch.stream, {OperationKind::kernel, kernel.entry->name, run});
 }
 
-void Runtime::launch(const void* host_function, const LaunchShape& shape, void** arguments,
-                     const void* stream) {
-  const std::scoped_lock lock(mutex_);
-  const Kernel& kernel = kernels_.at(host_function);
-  const Module& module = module_of(*kernel.registered);
-  std::vector<std::byte> parameters = packed(module.entry(kernel.name), arguments);
-  enqueue(stream, [this, &kernel, &module, shape, parameters = std::move(parameters)] {
-    machine_.launch(module, {kernel.name, shape.blocks, shape.threads, shape.shared_bytes, parameters});
-  });
-}
-
-void Runtime::enqueue(const void* stream, std::function<void()> operation) {
-  const std::scoped_lock lock(mutex_);
-  const auto captured = captured_.find(stream);
-  if (captured == captured_.end()) return operation();
-  captured->second.push_back(std::move(operation));
-}
-
-void Runtime::begin_capture(const void* stream) {
-  const std::scoped_lock lock(mutex_);
-  captured_[stream] = {};
-}
-
-std::optional<Recording> Runtime::end_capture(const void* stream) {
-  const std::scoped_lock lock(mutex_);
-  auto captured = captured_.extract(stream);
-  if (captured.empty()) return std::nullopt;
-  return std::move(captured.mapped());
-}
-
-std::uint64_t Runtime::allocate(std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
-  return machine_.memory().allocate(bytes);
+std::uint64_t Runtime::allocate(std::size_t bytes, MemorySource source) {
+  const std::uint64_t address = memory().allocate(bytes);
+  if (source == MemorySource::pool) pool_.insert(address);
+  return address;
 }
 
 void Runtime::free(std::uint64_t address) {
-  const std::scoped_lock lock(mutex_);
-  if (address != 0) machine_.memory().free(address);
+  if (address == 0) return;
+  memory().free(address);
+  pool_.erase(address);
 }
 
 void Runtime::copy(void* to, const void* from, std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
-  GlobalMemory& memory = machine_.memory();
   const bool to_device = is_device_address(address_of(to)), from_device = is_device_address(address_of(from));
   if (bytes == 0) return;
-  if (to_device && from_device) return memory.copy(address_of(to), address_of(from), bytes);
-  if (to_device) return memory.write(address_of(to), {static_cast<const std::byte*>(from), bytes});
-  if (from_device) return memory.read_all({static_cast<std::byte*>(to), bytes}, address_of(from));
+  if (to_device && from_device) return memory().copy(address_of(to), address_of(from), bytes);
+  if (to_device) return memory().write(address_of(to), {static_cast<const std::byte*>(from), bytes});
+  if (from_device) return memory().read_all({static_cast<std::byte*>(to), bytes}, address_of(from));
   std::memmove(to, from, bytes);
 }
 
 void Runtime::fill(void* to, int value, std::size_t bytes) {
+  if (bytes != 0) memory().fill(address_of(to), static_cast<std::byte>(value), bytes);
+}
+
+void Runtime::finish() noexcept {
   const std::scoped_lock lock(mutex_);
-  if (bytes != 0) machine_.memory().fill(address_of(to), static_cast<std::byte>(value), bytes);
+  try {
+    streams_.run_all();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "PTX interpreter, at the end of the process: {}\n", error.what());
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
 }
 
 }  // namespace halfscope::ptx

@@ -1,21 +1,18 @@
-// CUDA's entry points for streams, events and graphs. Streams do their work when it is queued.
+// CUDA's entry points for streams, events and graphs.
 #include <cuda_runtime_api.h>
 
-#include "tests/ptx/runtime/runtime.hpp"
+#include <utility>
+
+#include "tests/ptx/runtime/call.hpp"
+#include "tests/ptx/runtime/graphs.hpp"
 
 namespace {
 
+using halfscope::ptx::call;
+using halfscope::ptx::compare;
 using halfscope::ptx::Recording;
-using halfscope::ptx::runtime;
-
-template <typename Handle>
-Handle new_handle() {
-  return reinterpret_cast<Handle>(new char);
-}
-template <typename Handle>
-void delete_handle(Handle handle) {
-  delete reinterpret_cast<char*>(handle);
-}
+using halfscope::ptx::Runtime;
+using halfscope::ptx::StreamKind;
 
 Recording* recording_of(const void* handle) {
   return static_cast<Recording*>(const_cast<void*>(handle));
@@ -25,68 +22,78 @@ Recording* recording_of(const void* handle) {
 
 extern "C" {
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new_handle<cudaStream_t>();
-  return cudaSuccess;
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return call([&](Runtime& device) {
+    if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    const bool blocks = flags == cudaStreamDefault;
+    *stream = device.streams().create(blocks ? StreamKind::blocking : StreamKind::nonblocking);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete_handle(stream);
-  return cudaSuccess;
+  return call([&](Runtime& device) { return device.streams().destroy(stream); });
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return cudaSuccess;
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call([&](Runtime& device) { return device.streams().synchronize(stream); });
 }
 cudaError_t cudaDeviceSynchronize() {
-  return cudaSuccess;
+  return call([](Runtime& device) { return device.streams().synchronize_device(); });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new_handle<cudaEvent_t>();
-  return cudaSuccess;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return call([&](Runtime& device) {
+    *event = device.streams().create_event(flags);
+    return cudaSuccess;
+  });
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete_handle(event);
-  return cudaSuccess;
+  return call([&](Runtime& device) { return device.streams().destroy_event(event); });
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
-  return cudaSuccess;
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return call([&](Runtime& device) { return device.streams().record_event(event, stream); });
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  return cudaSuccess;
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call([&](Runtime& device) { return device.streams().synchronize_event(event); });
 }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = 1;  // nothing is timed
-  return cudaSuccess;
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return call([&](Runtime& device) { return device.streams().elapsed(*milliseconds, start, end); });
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  runtime().begin_capture(stream);
-  return cudaSuccess;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return call([&](Runtime& device) { return device.streams().begin_capture(stream, mode); });
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = nullptr;
-  auto recording = runtime().end_capture(stream);
-  if (!recording) return cudaErrorIllegalState;
-  *graph = reinterpret_cast<cudaGraph_t>(new Recording(std::move(*recording)));
-  return cudaSuccess;
+  return call([&](Runtime& device) {
+    *graph = nullptr;
+    Recording recording;
+    if (const cudaError_t error = device.streams().end_capture(stream, recording)) return error;
+    *graph = reinterpret_cast<cudaGraph_t>(new Recording(std::move(recording)));
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   *executable = reinterpret_cast<cudaGraphExec_t>(new Recording(*recording_of(graph)));
   return cudaSuccess;
 }
-/// As long a recording is taken for one of the same shape.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
-                                cudaGraphExecUpdateResultInfo*) {
-  if (recording_of(executable)->size() != recording_of(graph)->size()) return cudaErrorGraphExecUpdateFailure;
-  *recording_of(executable) = *recording_of(graph);
-  return cudaSuccess;
+                                cudaGraphExecUpdateResultInfo* info) {
+  return call([&](Runtime&) {
+    info->result = compare(*recording_of(executable), *recording_of(graph));
+    if (info->result != cudaGraphExecUpdateSuccess) return cudaErrorGraphExecUpdateFailure;
+    *recording_of(executable) = *recording_of(graph);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const auto& operation : *recording_of(executable)) runtime().enqueue(stream, operation);
-  return cudaSuccess;
+  return call([&](Runtime& device) {
+    for (const auto& operation : *recording_of(executable)) {
+      if (const cudaError_t error = device.streams().queue(stream, operation)) return error;
+    }
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete recording_of(graph);

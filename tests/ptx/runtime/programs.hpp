@@ -1,0 +1,74 @@
+// Modules and kernels that a program registers, with the limits of a kernel's launch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/ptx/machine.hpp"
+#include "tests/ptx/runtime/fat_binary.hpp"
+
+namespace halfscope::ptx {
+
+/// A fat binary; its text is parsed when a kernel of it is first launched.
+struct Registered {
+  std::vector<EmbeddedText> texts;
+  std::optional<Module> module;
+};
+
+/// What stands between the triple angle brackets.
+struct LaunchConfiguration {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  ///< dynamic
+  cudaStream_t stream = nullptr;
+};
+
+/// A kernel that was found for the device.
+struct FoundKernel {
+  const Module* module = nullptr;
+  const Entry* entry = nullptr;
+  std::size_t most_dynamic_bytes = 0;  ///< of shared memory
+};
+
+class Programs {
+ public:
+  /// For a device of `capability`.
+  explicit Programs(ComputeCapability capability) : capability_(capability) {}
+
+  [[nodiscard]] Registered* add(const void* fat_binary);
+  void add_kernel(Registered* registered, const void* host_function, std::string name);
+
+  /// The kernel of a host function: cudaErrorInvalidDeviceFunction where there is none,
+  /// cudaErrorNoKernelImageForDevice where its code is for newer devices, cudaErrorInvalidPtx where it has
+  /// more static shared memory than ptxas allows.
+  cudaError_t find(const void* host_function, FoundKernel& kernel);
+  /// What cudaFuncSetAttribute does with the dynamic shared memory of a kernel.
+  cudaError_t set_most_dynamic_bytes(const void* host_function, int bytes);
+
+  /// Names of the entries of all modules that the device runs.
+  [[nodiscard]] std::vector<const Entry*> entries();
+
+ private:
+  struct Kernel {
+    Registered* registered = nullptr;
+    std::string name;
+    std::optional<std::size_t> most_dynamic_bytes;
+  };
+  [[nodiscard]] const Module* module_of(Registered& registered) const;
+
+  ComputeCapability capability_;
+  std::vector<std::unique_ptr<Registered>> registered_;
+  std::map<const void*, Kernel> kernels_;
+};
+
+/// What CUDA says of the launch: too many blocks or threads, or none, are cudaErrorInvalidConfiguration, too
+/// much shared memory is cudaErrorInvalidValue.
+[[nodiscard]] cudaError_t check_launch(const FoundKernel& kernel, const LaunchConfiguration& launch);
+
+}  // namespace halfscope::ptx
