@@ -1,5 +1,5 @@
 // The device behind the stand-in for CUDA's runtime; HALFSCOPE_PTX_... in the environment choose its
-// capability, its schedule, and when streams work.
+// capability, its schedule, when streams work, and the file of its coverage.
 #include "tests/ptx/runtime/runtime.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/ptx/fault.hpp"
+#include "tests/ptx/runtime/coverage.hpp"
 
 namespace halfscope::ptx {
 namespace {
@@ -53,7 +54,8 @@ Runtime::Runtime()
     : options_(options_of_environment()),
       machine_(options_),
       programs_(options_.capability),
-      streams_(order_of_environment()) {
+      streams_(order_of_environment()),
+      coverage_file_(setting("HALFSCOPE_PTX_COVERAGE", "")) {
   (void)opcodes_called("");  // made before the end is registered, tables outlive it
   (void)std::atexit([] { runtime().finish(); });
 }
@@ -97,10 +99,16 @@ void Runtime::fill(void* to, int value, std::size_t bytes) {
   if (bytes != 0) memory().fill(address_of(to), static_cast<std::byte>(value), bytes);
 }
 
+void Runtime::write_coverage() {
+  if (coverage_file_.empty()) return;
+  append_line(coverage_file_, coverage_line(machine_.coverage(), programs_.entries()));
+}
+
 void Runtime::finish() noexcept {
   const std::scoped_lock lock(mutex_);
   try {
     streams_.run_all();
+    write_coverage();
   } catch (const std::exception& error) {
     fmt::print(stderr, "PTX interpreter, at the end of the process: {}\n", error.what());
     std::fflush(nullptr);

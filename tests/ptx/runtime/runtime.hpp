@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "tests/ptx/machine.hpp"
 #include "tests/ptx/runtime/host_memory.hpp"
@@ -40,11 +41,13 @@ class Runtime {
   void copy(void* to, const void* from, std::size_t bytes);
   void fill(void* to, int value, std::size_t bytes);
 
-  /// The end of the process: carries out what is queued. Ends the process with status 1 and a line on stderr
-  /// where that fails.
+  /// The end of the process: carries out what is queued and writes the coverage that was asked for. Ends the
+  /// process with status 1 and a line on stderr where that fails.
   void finish() noexcept;
 
  private:
+  void write_coverage();
+
   std::mutex mutex_;
   MachineOptions options_;
   Machine machine_;
@@ -52,6 +55,7 @@ class Runtime {
   Streams streams_;
   HostMemory host_memory_;
   std::set<std::uint64_t> pool_;  ///< addresses
+  std::string coverage_file_;     ///< empty: none is asked for
 };
 
 /// Made at its first use: kernels register before main begins.
