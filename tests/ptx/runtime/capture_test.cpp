@@ -68,6 +68,8 @@ std::vector<Call> unsafe_calls() {
       {"cudaFreeHost", unsupported, [](Objects& o) { return cudaFreeHost(o.host); }},
       {"cudaMemcpy", unsupported,
        [](Objects& o) { return cudaMemcpy(o.pinned.value, o.number.memory, bytes, cudaMemcpyDefault); }},
+      {"cudaMemcpy within the device", unsupported,
+       [](Objects& o) { return cudaMemcpy(o.plain, o.number.memory, bytes, cudaMemcpyDefault); }},
       {"cudaDeviceSynchronize", unsupported, [](Objects&) { return cudaDeviceSynchronize(); }},
       {"cudaStreamSynchronize", unsupported, [](Objects& o) { return cudaStreamSynchronize(o.own.stream); }},
       {"cudaStreamSynchronize of another stream", unsupported,

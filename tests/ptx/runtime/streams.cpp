@@ -13,6 +13,11 @@ Handle new_handle() {
   return reinterpret_cast<Handle>(last += 0x10);
 }
 
+/// The legacy default stream has two handles.
+cudaStream_t plain(cudaStream_t stream) {
+  return stream == cudaStreamLegacy ? nullptr : stream;
+}
+
 }  // namespace
 
 cudaStream_t Streams::create(StreamKind kind) {
@@ -29,6 +34,7 @@ cudaError_t Streams::destroy(cudaStream_t stream) {
 }
 
 cudaError_t Streams::queue(cudaStream_t stream, Operation operation) {
+  stream = plain(stream);
   if (!queues_.has(stream)) return cudaErrorInvalidResourceHandle;
   if (is_captured(stream)) return captures_.record(stream, std::move(operation));
   if (stream == nullptr) {
@@ -40,6 +46,7 @@ cudaError_t Streams::queue(cudaStream_t stream, Operation operation) {
 }
 
 cudaError_t Streams::synchronize(cudaStream_t stream) {
+  stream = plain(stream);
   if (!queues_.has(stream)) return cudaErrorInvalidResourceHandle;
   if (stream == nullptr) {
     if (const cudaError_t error = captures_.legacy()) return error;
@@ -62,6 +69,7 @@ cudaError_t Streams::unsafe_legacy() {
 }
 
 cudaError_t Streams::begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  stream = plain(stream);
   if (!queues_.has(stream)) return cudaErrorInvalidResourceHandle;
   return captures_.begin(stream, queues_.kind(stream), mode);
 }
@@ -81,6 +89,7 @@ cudaError_t Streams::destroy_event(cudaEvent_t event) {
 }
 
 cudaError_t Streams::record_event(cudaEvent_t event, cudaStream_t stream) {
+  stream = plain(stream);
   const auto found = events_.find(event);
   if (found == events_.end() || !queues_.has(stream)) return cudaErrorInvalidResourceHandle;
   if (stream == nullptr) {

@@ -1,4 +1,10 @@
 // Streams through CUDA's calls: what has been done when a call returns, and what has not.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <vector>
 
 #include "tests/ptx/runtime/runtime_objects.hpp"
@@ -85,6 +91,20 @@ TEST_CASE("a synchronous copy waits for blocking streams alone, and not for its 
   CHECK(first.read() == 9);
 }
 
+TEST_CASE("the legacy stream has two handles", "[ptx][streams]") {
+  const StreamOrderScope late(StreamOrder::late);
+  const TestStream blocking(cudaStreamDefault);
+  const DeviceNumber number(5);
+  const PinnedNumber seen(77);
+  REQUIRE(cudaMemsetAsync(number.memory, 0, bytes, cudaStreamLegacy) == cudaSuccess);
+  REQUIRE(cudaMemcpyAsync(seen.value, number.memory, bytes, cudaMemcpyDefault, blocking.stream) ==
+          cudaSuccess);
+  CHECK(cudaStreamSynchronize(cudaStreamLegacy) == cudaSuccess);
+  CHECK(*seen.value == 0);
+  CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaErrorInvalidResourceHandle);  // has none
+  (void)cudaGetLastError();
+}
+
 TEST_CASE("cudaFree waits for the device, but not for memory of the pool", "[ptx][streams]") {
   const StreamOrderScope late(StreamOrder::late);
   const TestStream own;
@@ -123,6 +143,31 @@ TEST_CASE("a fault comes out of the call that forces it, with the kernel's name"
   REQUIRE(cudaFreeAsync(freed, own.stream) == cudaSuccess);
   CHECK(add.launch({1, 1, 0, own.stream}, {reinterpret_cast<std::uintptr_t>(freed), 1}) == cudaSuccess);
   check_says(message_of<Fault>([&] { (void)cudaStreamSynchronize(own.stream); }), {"k, block 0", "freed"});
+}
+
+/// Exit status of a process that calls `work` and ends without waiting for anything.
+int status_of_process(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)std::freopen("/dev/null", "w", stderr);
+    work();
+    std::exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("work that nothing waits for is carried out at the end of the process", "[ptx][streams]") {
+  const StreamOrderScope late(StreamOrder::late);
+  const TestKernel add(adding_kernel());
+  const TestStream own;
+  const DeviceNumber sum(1);
+  const auto adds_at = [&](std::uint64_t address) {
+    return [&add, &own, address] { (void)add.launch({1, 1, 0, own.stream}, {address, 1}); };
+  };
+  CHECK(status_of_process(adds_at(sum.address())) == 0);
+  CHECK(status_of_process(adds_at(sum.address() + 8)) == 1);
 }
 
 TEST_CASE("a copy in the wrong direction is refused", "[ptx][streams]") {
