@@ -19,6 +19,7 @@ Staging::Staging() {
 }
 
 Staging::~Staging() {
+  (void)cudaStreamSynchronize(stream());  // copies from it may be under way; cudaFreeHost need not wait
   for (cudaEvent_t event : left_) (void)cudaEventDestroy(event);
   (void)cudaFreeHost(memory_);
 }
