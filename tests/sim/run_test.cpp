@@ -128,7 +128,8 @@ TEST_CASE("a run whose state holds NaNs ends with the bytes of an unbroken one",
   const RunFolder whole(temporary.path() / "whole", {"experiment", "arm", 0});
   run_training(parsed(config), planted, whole, ignore);
   const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
-  const std::int64_t stop = planted.first_step(config.batch, config.seed) + 1;
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  const std::int64_t stop = planted.first_step(config.batch, seed) + 1;
   REQUIRE(stop < config.steps);
   const auto kill = [&](const RunProgress& progress) {
     if (progress.record.step == stop) throw Killed();
