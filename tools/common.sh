@@ -12,6 +12,7 @@ image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")
 clang_packages=(clang libclang-rt-dev libomp-dev)
+ptx_packages=(libzstd-dev)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
 

@@ -39,11 +39,13 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
         "release -L additions",
         "dev -j 2 -LE exhaustive|slow",
         "fuzz -j 3",
-        "cuda -L gpu",
-        "ptx -j 2 -L gpu",
+        "cuda -L gpu|training",
+        "ptx -j 2 -L ptx|gpu|^training$",
     )
     for test in tests:
         assert f"ctest --preset {test}" in log
+    assert log.count("ctest --preset ptx -j 2 -L gpu") == 2  # in two other schedules
+    assert not any("long_training" in line for line in log)
     assert result.stdout.splitlines()[-1] == "15 passed, 0 failed"
 
 
@@ -63,3 +65,10 @@ def test_long_tests_run_where_they_are_asked_for(tested: Tree, option: tuple[str
     assert ("ctest --preset release -j 2 -L exhaustive" in tested.log()) == ("--exhaustive" in option)
     assert ("ctest --preset release -L slow" in tested.log()) == ("--slow" in option)
     assert ("== test_python_slowly" in result.stdout) == ("--slow" in option)
+
+
+def test_long_trainings_are_interpreted_with_all_and_slow(tested: Tree) -> None:
+    result = tested.run("test", "--all", "--slow")
+    assert result.returncode == 0, result.stdout
+    assert "ctest --preset ptx -j 2 -L long_training" in tested.log()
+    assert tested.log().count("ctest --preset ptx -j 2 -L training") == 2
