@@ -80,7 +80,7 @@ struct Place {
 
 /// The message of a request that is refused before anything is written.
 std::string refusal(const Place& place, const RunRequest& request) {
-  const std::string message = message_of<InvalidArgument>([&] { run_experiment(tiny(), request); });
+  std::string message = message_of<InvalidArgument>([&] { run_experiment(tiny(), request); });
   CHECK_FALSE(fs::exists(place.out));
   return message;
 }

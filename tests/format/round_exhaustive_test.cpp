@@ -1,6 +1,6 @@
 // All 2^32 floats: the scalar rounding against the hardware and plain definitions, the array rounding against
 // the scalar.
-#include <cstring>
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -43,10 +43,8 @@ void check_all_floats(const std::string& what, WrongAt wrong_at) {
 }
 
 std::size_t first_difference(const Chunk& a, const Chunk& b) {
-  if (std::memcmp(a.data(), b.data(), sizeof a) == 0) return chunk;
-  std::size_t i = 0;
-  while (same_bits(a[i], b[i])) ++i;
-  return i;
+  const auto found = std::mismatch(a.begin(), a.end(), b.begin(), same_bits);
+  return static_cast<std::size_t>(found.first - a.begin());
 }
 
 /// The scalar reference over a chunk; for AVX2 only so that the compiler's vectors are wide, and the test

@@ -1,6 +1,7 @@
 // Tensor files of every format: what they hold is read, in pieces, whatever the type and the order.
 #include <halfscope/io/tensor_file.hpp>
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <limits>
@@ -24,8 +25,7 @@ const std::vector<float> numbers{1.5f, -2, 0, -0.0f, 6e-8f, 65504};
 std::string refusal(std::string_view name, std::string_view contents, std::optional<DType> raw = {}) {
   const TemporaryFolder folder;
   const auto path = folder.put(name, contents);
-  const std::string message =
-      message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path, raw)); });
+  std::string message = message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path, raw)); });
   check_says(message, {path.string()});
   CHECK(message.size() < 500 + path.string().size());
   return message;
@@ -68,11 +68,9 @@ TEST_CASE("every dtype of safetensors is read, or skipped by its name", "[tensor
       {"F8_E8M0", 1, false}, {"F8_E4M3FNUZ", 1, false}, {"F8_E5M2FNUZ", 1, false}};
   for (const auto& [dtype, width, is_read] : dtypes) {
     INFO(dtype);
-    const std::string bytes = std::to_string(2 * width);
-    const auto path = folder.put("t.safetensors",
-                                 safetensors_bytes(R"({"t":{"dtype":")" + dtype +
-                                                       R"(","shape":[2],"data_offsets":[0,)" + bytes + "]}}",
-                                                   std::string(2 * width, '\0')));
+    const std::string header =
+        fmt::format(R"({{"t":{{"dtype":"{}","shape":[2],"data_offsets":[0,{}]}}}})", dtype, 2 * width);
+    const auto path = folder.put("t.safetensors", safetensors_bytes(header, std::string(2 * width, '\0')));
     const auto file = open_tensor_file(path);
     CHECK(file->tensors().size() == (is_read ? 1 : 0));
     CHECK(file->skipped().size() == (is_read ? 0 : 1));
@@ -136,7 +134,7 @@ TEST_CASE("headers that NumPy writes or has written are read", "[tensor_file][np
 
 TEST_CASE("big-endian arrays are read right", "[tensor_file][npy]") {
   const TemporaryFolder folder;
-  const auto read = [&](const char* descr, std::string data) {
+  const auto read = [&](const char* descr, const std::string& data) {
     return elements_of(*open_tensor_file(folder.put("a.npy", npy_bytes(descr, "(2,)", data))));
   };
   const std::vector<float> expected{-2, 1.5f};

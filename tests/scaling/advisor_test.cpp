@@ -157,6 +157,7 @@ TEST_CASE("no tensors, and none that asks for anything", "[advisor]") {
 
 TEST_CASE("a sentence names no more tensors than one can read", "[advisor]") {
   std::vector<TensorFit> tensors;
+  tensors.reserve(50);
   for (int i = 0; i < 50; ++i) tensors.push_back(fit_of("t" + std::to_string(i), between(-60, 10)));
   const std::string verdict = advise(tensors, fp16).verdict;
   check_says(verdict, {"t7", "and 42 more"});

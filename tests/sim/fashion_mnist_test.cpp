@@ -37,7 +37,7 @@ std::string refusal(const std::string& name, const std::string& contents) {
   Files files = small_files();
   files[name] = contents;
   put_all(folder, files);
-  const auto message =
+  auto message =
       message_of<InvalidArgument>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); });
   check_says(message, {folder.path().string()});
   return message;

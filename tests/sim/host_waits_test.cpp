@@ -88,10 +88,11 @@ TEST_CASE("steps are launched as one graph each, and cut where the host asks", "
   TrainConfig config = watched("cnn_bn");
   config.device = "cuda";
   config.batch = 6;
-  std::optional<EnvironmentVariable> graphs(std::in_place, "HALFSCOPE_CUDA_GRAPH", "off");
-  CHECK(Trainer(config, images).graph() == nullptr);
-  graphs.reset();
-  graphs.emplace("HALFSCOPE_CUDA_GRAPH", "on");
+  {
+    const EnvironmentVariable off("HALFSCOPE_CUDA_GRAPH", "off");
+    CHECK(Trainer(config, images).graph() == nullptr);
+  }
+  std::optional<EnvironmentVariable> graphs(std::in_place, "HALFSCOPE_CUDA_GRAPH", "on");
   Trainer trainer(config, images);
   config.loss_scale = "layerwise";  // asks for magnitudes in the middle of the backward pass
   Trainer asking(config, images);

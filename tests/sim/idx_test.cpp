@@ -16,7 +16,7 @@ const std::string valid = idx_bytes({2, 1, 3}, "abcdef");
 std::string refusal(std::string_view bytes) {
   const TemporaryFolder folder;
   const auto path = folder.put("images.idx", bytes);
-  const auto message = message_of<InvalidArgument>([&] { static_cast<void>(read_idx(path, 3)); });
+  auto message = message_of<InvalidArgument>([&] { static_cast<void>(read_idx(path, 3)); });
   check_says(message, {path.string() + ": "});
   return message;
 }

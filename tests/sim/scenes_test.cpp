@@ -30,7 +30,8 @@ std::vector<std::int64_t> range(std::int64_t count) {
 }
 
 bool inside(const Box& box, std::size_t pixel, std::size_t image_size) {
-  const auto row = static_cast<float>(pixel / image_size), column = static_cast<float>(pixel % image_size);
+  const std::size_t y = pixel / image_size, x = pixel % image_size;
+  const auto row = static_cast<float>(y), column = static_cast<float>(x);
   return row >= box.top && row < box.bottom && column >= box.left && column < box.right;
 }
 
@@ -74,7 +75,7 @@ TEST_CASE("boxes are as the recipe says", "[scenes]") {
     std::vector<Box> boxes;
     for (const Box& box : batch.boxes)
       if (box.example == n) boxes.push_back(box);
-    REQUIRE(boxes.size() >= 1);
+    REQUIRE_FALSE(boxes.empty());
     REQUIRE(boxes.size() <= 3);
     ++scenes_with.at(boxes.size());
     for (std::size_t i = 0; i < boxes.size(); ++i) {

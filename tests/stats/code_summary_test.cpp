@@ -85,7 +85,7 @@ TEST_CASE("codes are counted the same in any pieces, without their sign but that
     const std::size_t width = bytes_per_element(type);
     const std::vector<std::uint32_t> codes = all_codes_and(77'777);
     const std::vector<std::byte> bytes = stored(codes, type);
-    const std::size_t negative_zero = std::size_t{1} << (8 * width - 1);
+    const std::size_t negative_zero = width == 1 ? 0x80 : 0x8000;
     std::vector<std::int64_t> expected(negative_zero + 1);
     for (const std::uint32_t word : codes) {
       const std::size_t code = word % (2 * negative_zero);

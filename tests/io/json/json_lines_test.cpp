@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 
@@ -92,18 +92,16 @@ TEST_CASE("numbers read back to the same bits", "[json]") {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20'000; ++i) {
     const std::uint64_t bits = random();
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
+    const auto value = std::bit_cast<double>(bits);
     if (!std::isfinite(value)) continue;
     const double again = parse_json(to_line(value), "number").get<double>();
-    REQUIRE(std::memcmp(&again, &value, sizeof value) == 0);
+    REQUIRE(std::bit_cast<std::uint64_t>(again) == bits);
 
     const auto single_bits = static_cast<std::uint32_t>(bits);
-    float single;
-    std::memcpy(&single, &single_bits, sizeof single);
+    const auto single = std::bit_cast<float>(single_bits);
     if (!std::isfinite(single)) continue;
     const auto single_again = parse_json(to_line(shortest(single)), "number").get<float>();
-    REQUIRE(std::memcmp(&single_again, &single, sizeof single) == 0);
+    REQUIRE(std::bit_cast<std::uint32_t>(single_again) == single_bits);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 std::string refusal(std::string_view bytes) {
   const TemporaryFolder folder;
   const auto path = folder.put("a.npy", bytes);
-  const std::string message = message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path)); });
+  std::string message = message_of<InvalidArgument>([&] { static_cast<void>(open_tensor_file(path)); });
   check_says(message, {path.string() + ": "});
   CHECK(message.size() < 400 + path.string().size());
   return message;

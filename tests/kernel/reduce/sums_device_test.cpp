@@ -49,7 +49,7 @@ void write(const std::vector<float>& values, std::span<float> to) {
 
 TEST_CASE("device parity of column sums", "[kernel][reduce][cuda]") {
   for (const auto& [rows, columns] : {std::pair{0, 3}, {1, 1}, {31, 17}, {700, 37}, {257 * 259, 1}}) {
-    const auto cells = static_cast<std::size_t>(rows * columns), width = static_cast<std::size_t>(columns);
+    const auto width = static_cast<std::size_t>(columns), cells = static_cast<std::size_t>(rows) * width;
     for (const AccumulateModel& model : sum_models()) {
       for (const Term term : {Term::value, Term::squared_deviation, Term::product}) {
         INFO(to_string(model) << ", " << rows << " rows of " << columns);
@@ -85,7 +85,7 @@ TEST_CASE("device parity of column sums of several matrices", "[kernel][reduce][
 
 TEST_CASE("device parity of softmax and its gradient", "[kernel][softmax][cuda]") {
   for (const auto& [rows, classes] : {std::pair{1, 1}, {31, 2}, {7, 31}, {37, 700}}) {
-    const auto cells = static_cast<std::size_t>(rows * classes);
+    const auto cells = static_cast<std::size_t>(rows) * static_cast<std::size_t>(classes);
     std::vector<std::int32_t> labels(static_cast<std::size_t>(rows));
     for (std::size_t r = 0; r < labels.size(); ++r) labels[r] = static_cast<std::int32_t>(r * 7) % classes;
     std::vector<float> special = uniform_floats(cells, -30, 30, 8);
