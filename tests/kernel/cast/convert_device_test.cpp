@@ -100,8 +100,7 @@ TEST_CASE("arrays keep what their storage holds", "[convert][cuda]") {
       const Array narrow = stored_copy(array, c.storage);
       CHECK(narrow.dtype() == c.storage);
       const Array back = to_host_floats(narrow);
-      for (const Rounding rounding : {Rounding::nearest_even, Rounding::up, Rounding::stochastic}) {
-        const Quantizer q{.format = c.format, .rounding = rounding};
+      for (const Quantizer& q : quantizers_of(c.format)) {
         const RandomStream stream{.seed = 5};
         Array rounded(array.shape(), c.storage);
         round_into(array.values(), rounded.view(), q, stream);

@@ -86,15 +86,19 @@ void with_adds(const FloatFormat& format, const Body& body) {
   body(RoundedAdds{rounding_grid({.format = format})});
 }
 
-/// Calls body(step) with what adds up products in `model`, which is sequential, chunked or fused.
+/// Calls body(step) with the sum of a number and a product in `format`, which are rounded one after the
+/// other.
 template <typename Body>
-void with_product_adds(const AccumulateModel& model, const Body& body) {
-  const bool fused = model.order == AccumulateOrder::fused;
-  if (fused && model.format == FloatFormat{}) return body(FusedFp32{});
-  with_adds(model.format, [&]<typename Adds>(const Adds& adds) {
-    if (fused) return body(FusedByOdd<Adds>{adds});
-    body(MulThenAdd<Adds>{adds});
-  });
+void with_separate_steps(const FloatFormat& format, const Body& body) {
+  with_adds(format, [&]<typename Adds>(const Adds& adds) { body(MulThenAdd<Adds>{adds}); });
+}
+
+/// The same rounded once.
+template <typename Body>
+void with_fused_steps(const FloatFormat& format, const Body& body) {
+  if (format == FloatFormat{}) return body(FusedFp32{});
+  if (format == FloatFormat{5, 10}) return body(FusedByOdd<Fp16Adds>{});
+  body(FusedByOdd<RoundedAdds>{RoundedAdds{rounding_grid({.format = format})}});
 }
 
 }  // namespace halfscope::cuda

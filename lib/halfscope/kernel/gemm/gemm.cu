@@ -73,15 +73,23 @@ struct OrderedGemm {
   }
 };
 
-template <AccumulateOrder order>
-void ordered_gemm(const Matrices& matrices, const AccumulateModel& model) {
+template <AccumulateOrder order, typename Step>
+void ordered_gemm(const Matrices& matrices, int chunk, const Step& step) {
   with_tile<4>(matrices, [&]<typename Tile>(Tile) {
-    with_product_adds(model, [&]<typename Step>(const Step& step) {
-      for_each_block(Tile::blocks(matrices.rows, matrices.columns),
-                     (matrices.depth + Tile::depth - 1) / Tile::depth,
-                     OrderedGemm<Tile, order, Step>{matrices, model.chunk, step}, "gemm");
-    });
+    for_each_block(Tile::blocks(matrices.rows, matrices.columns),
+                   (matrices.depth + Tile::depth - 1) / Tile::depth,
+                   OrderedGemm<Tile, order, Step>{matrices, chunk, step}, "gemm");
   });
+}
+
+/// Of a model that is sequential, chunked or fused.
+void ordered_gemm(const Matrices& matrices, const AccumulateModel& model) {
+  using enum AccumulateOrder;
+  const auto in_order = [&](const auto& step) { ordered_gemm<sequential>(matrices, 0, step); };
+  if (model.order == fused) return with_fused_steps(model.format, in_order);
+  if (model.order == sequential) return with_separate_steps(model.format, in_order);
+  with_separate_steps(model.format,
+                      [&](const auto& step) { ordered_gemm<chunked>(matrices, model.chunk, step); });
 }
 
 }  // namespace
@@ -107,8 +115,7 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
     return for_native_products(a, b, c, [&](const DeviceProduct& part) { multiply_native(method, part); });
   }
   if (model.order == AccumulateOrder::tensor_core) return tensor_core_gemm(matrices, model);
-  if (model.order == AccumulateOrder::chunked) return ordered_gemm<AccumulateOrder::chunked>(matrices, model);
-  ordered_gemm<AccumulateOrder::sequential>(matrices, model);
+  ordered_gemm(matrices, model);
 }
 
 }  // namespace halfscope::cuda
