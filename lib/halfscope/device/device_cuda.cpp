@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -100,11 +101,17 @@ SimulatedDevice::~SimulatedDevice() = default;
 StreamScope::StreamScope(int gpu, std::uintptr_t stream) : previous_(callers_stream) {
   device_memory::require_device();
   cuda::check(cudaGetDevice(&previous_gpu_), "cudaGetDevice");
+  cuda::leave_stream();
   cuda::check(cudaSetDevice(gpu), "cudaSetDevice");
   callers_stream = stream;
 }
 
 StreamScope::~StreamScope() {
+  try {
+    cuda::leave_stream();
+  } catch (const std::exception&) {
+    (void)cudaStreamSynchronize(cuda::stream());  // in place of the event
+  }
   callers_stream = previous_;
   (void)cudaSetDevice(previous_gpu_);
 }
