@@ -13,13 +13,21 @@ namespace halfscope {
 namespace {
 
 /// Work that a run queues.
-enum class Work : std::uint8_t { sums, waits, grows, fails };
+enum class Work : std::uint8_t { sums, waits, leaves, grows, fails };
+
+/// Waits for another stream.
+void leave() {
+  constexpr std::uintptr_t legacy_stream = 1;
+  const StreamScope stream(0, legacy_stream);
+  (void)Array::from({1}, {1}).to(Device::cpu);
+}
 
 /// Adds 1 to `total` twice, by way of memory that is taken and released.
 void queue(Array& total, Work work) {
   const Array one = Array::from({3}, {1, 1, 1});
   add(one.values(), total.values());
   if (work == Work::waits) (void)total.to(Device::cpu);
+  if (work == Work::leaves) leave();
   if (work == Work::grows) (void)Array(Shape{1000});
   if (work == Work::fails) throw std::runtime_error("as asked");
   const Array other = one.clone();
@@ -55,6 +63,8 @@ TEST_CASE("a recorded run does what it does unrecorded", "[step_graph][cuda]") {
   total = Array::zeros({3});
   CHECK(run(Work::sums) == std::tuple(4, 2));
   CHECK(host_values(total) == std::vector<float>(3, 2.0f));
+  CHECK(run(Work::leaves) == std::tuple(4, 3));
+  CHECK(host_values(total) == std::vector<float>(3, 4.0f));
 }
 
 }  // namespace

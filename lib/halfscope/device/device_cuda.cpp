@@ -101,6 +101,7 @@ SimulatedDevice::~SimulatedDevice() = default;
 StreamScope::StreamScope(int gpu, std::uintptr_t stream) : previous_(callers_stream) {
   device_memory::require_device();
   cuda::check(cudaGetDevice(&previous_gpu_), "cudaGetDevice");
+  cut_recording();  // a recording is of one stream
   cuda::leave_stream();
   cuda::check(cudaSetDevice(gpu), "cudaSetDevice");
   callers_stream = stream;
