@@ -120,6 +120,8 @@ TEST_CASE("a warp-wide operation needs the whole warp at one instruction", "[ptx
         64,
         512},
        {"not all threads of the warp arrive", "thread 37 is at line"}},
+      {{after_prologue("\tst.shared.u32 \t[dynamic], 7;\n\t") + std::string(load), {}, 0, 1, 32, 512},
+       {"race", "is read, written by several threads"}},
       {{"\t" + std::string(load), {}, 0, 1, 16, 512}, {"the warp has 16 threads, the operation needs 32"}},
   });
 }
@@ -129,6 +131,7 @@ TEST_CASE("accesses of shared memory that no barrier orders are races", "[ptx]")
   const std::string zero =
       after_prologue("\tmov.b32 \t%r9, 0;\n\tst.shared.u32 \t[%r2], %r9;\n\tbar.sync \t0;\n");
   const std::string fill = zero + "\tst.shared.u32 \t[%r2], %r1;\n";
+  const std::string one_value = zero + "\tst.shared.u32 \t[dynamic], 7;\n";
   const auto in_block = [](std::string body) { return InOut{std::move(body), {}, 1, 1, 4, 64}; };
   check_faults({
       {in_block(fill + "\tld.shared.u32 \t%r4, [dynamic];"), {"race", "is read, written by thread"}},
@@ -139,6 +142,10 @@ TEST_CASE("accesses of shared memory that no barrier orders are races", "[ptx]")
        {"race", "is read, changed by an atomic operation"}},
       {in_block(fill + "\tatom.shared.add.u32 \t%r4, [dynamic], 1;"),
        {"race", "changed by an atomic operation"}},
+      {in_block(one_value + "\tatom.shared.add.u32 \t%r4, [dynamic], 1;"),
+       {"race", "changed by an atomic operation, written by several threads"}},
+      {in_block(one_value + "\tld.shared.u32 \t%r4, [dynamic];"),
+       {"race", "is read, written by several threads"}},
       {in_block(after_prologue("\tst.shared.u8 \t[dynamic+3], 1;\n\tst.shared.u32 \t[dynamic], %r1;")),
        {"race"}},
   });

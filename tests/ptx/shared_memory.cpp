@@ -40,16 +40,20 @@ void SharedMemory::barrier() {
   first_stamp_ = 2 * one_interval;
 }
 
+/// For messages.
+std::string SharedMemory::last_change(Stamp write) {
+  if (who(write) == by_atomic) return "changed by an atomic operation";
+  if (who(write) == several) return "written by several threads";
+  return fmt::format("written by thread {}", who(write));
+}
+
 /// Notes the reader.
 void SharedMemory::check_read(std::uint32_t thread, std::uint64_t address) {
   const Stamp write = writes_[address];
   if (write == copying) fail(address, "read while cp.async may still write it");
   if (write == 0) fail(address, "read uninitialised");
-  if (is_now(write)) {
-    if (who(write) == by_atomic) fail_race(address, "read", "changed by an atomic operation");
-    if (who(write) == several) fail_race(address, "read", "written by several threads");
-    if (who(write) != thread) fail_race(address, "read", fmt::format("written by thread {}", who(write)));
-  }
+  const bool own = who(write) == thread && thread != several;
+  if (is_now(write) && !own) fail_race(address, "read", last_change(write));
   reads_[address] = joined(reads_[address], stamp_of(thread));
 }
 
@@ -65,13 +69,8 @@ void SharedMemory::check_readers(std::uint32_t thread, std::uint64_t address, st
 void SharedMemory::check_write(std::uint32_t thread, std::uint64_t address, std::byte value) {
   check_readers(thread, address, "written");
   Stamp& write = writes_[address];
-  if (is_now(write)) {
-    if (who(write) == by_atomic) fail_race(address, "written", "changed by an atomic operation");
-    if (who(write) != thread && bytes_[address] != value)
-      fail_race(address, "written",
-                who(write) == several ? "written by several threads"
-                                      : fmt::format("written by thread {}", who(write)));
-  }
+  const bool differs = who(write) == by_atomic || bytes_[address] != value;
+  if (is_now(write) && who(write) != thread && differs) fail_race(address, "written", last_change(write));
   write = joined(write, stamp_of(thread));
 }
 
@@ -98,8 +97,7 @@ std::span<std::byte> SharedMemory::atomic(std::uint32_t thread, std::uint64_t ad
     Stamp& write = writes_[i];
     if (write == 0) fail(i, "read uninitialised");
     const bool own = is_now(write) && who(write) == thread;  // others still may not touch it
-    if (is_now(write) && !own && who(write) != by_atomic)
-      fail_race(i, done, fmt::format("written by thread {}", who(write)));
+    if (is_now(write) && !own && who(write) != by_atomic) fail_race(i, done, last_change(write));
     if (!own) write = stamp_of(by_atomic);
   }
   return std::span(bytes_).subspan(address, bytes);
@@ -109,7 +107,7 @@ void SharedMemory::begin_copy(std::uint32_t thread, std::uint64_t address, std::
   check(address, bytes);
   for (std::uint64_t i = address; i < address + bytes; ++i) {
     check_readers(thread, i, "written");
-    if (is_now(writes_[i]) && who(writes_[i]) != thread) fail_race(i, "written", "written by another thread");
+    if (is_now(writes_[i]) && who(writes_[i]) != thread) fail_race(i, "written", last_change(writes_[i]));
     writes_[i] = copying;
   }
 }

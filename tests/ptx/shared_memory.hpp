@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -85,10 +86,13 @@ class SharedMemory {
   }
   template <typename Stamps>
   static bool all(const Stamps& marks) {
-    if constexpr (sizeof(Stamps) == sizeof(Stamp)) return marks[0] != 0;
-    std::array<std::uint64_t, 2> halves;
-    std::memcpy(&halves, &marks, sizeof(marks));
-    return (halves[0] & halves[1]) == ~std::uint64_t{0};
+    if constexpr (sizeof(Stamps) == sizeof(Stamp)) {
+      return marks[0] != 0;
+    } else {
+      std::array<std::uint64_t, 2> halves;
+      std::memcpy(&halves, &marks, sizeof(marks));
+      return (halves[0] & halves[1]) == ~std::uint64_t{0};
+    }
   }
   /// Not touched in this interval by another.
   template <typename Stamps>
@@ -125,6 +129,7 @@ class SharedMemory {
     return true;
   }
 
+  [[nodiscard]] static std::string last_change(Stamp write);
   // The same byte by byte, with the fault's name.
   void check_reads(std::uint32_t thread, std::uint64_t address, std::size_t bytes);
   void check_read(std::uint32_t thread, std::uint64_t address);
