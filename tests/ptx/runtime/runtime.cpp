@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "tests/ptx/fault.hpp"
@@ -15,20 +17,48 @@
 namespace halfscope::ptx {
 namespace {
 
+struct NamedCapability {
+  std::string_view name;
+  ComputeCapability value;
+};
+/// Those that the library's objects have PTX for.
+constexpr NamedCapability capabilities[]{{"75", {7, 5}}, {"80", {8, 0}}, {"90", {9, 0}}};
+
 std::string setting(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : otherwise;
 }
 
+std::uint64_t parse_seed(std::string_view text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw InvalidArgument(fmt::format("seed '{}' is no number from 0 to 2^64 - 1", text));
+  return seed;
+}
+
 MachineOptions options_of_environment() {
-  const int capability = std::stoi(setting("HALFSCOPE_PTX_CAPABILITY", "80"));
   return {parse_enum<Schedule>("schedule", setting("HALFSCOPE_PTX_SCHEDULE", "forward")),
-          std::stoull(setting("HALFSCOPE_PTX_SEED", "0")),
-          {capability / 10, capability % 10}};
+          parse_seed(setting("HALFSCOPE_PTX_SEED", "0")),
+          find_in_table("capability", setting("HALFSCOPE_PTX_CAPABILITY", "80"), capabilities).value};
 }
 
 StreamOrder order_of_environment() {
-  return parse_enum<StreamOrder>("streams", setting("HALFSCOPE_PTX_STREAMS", "late"));
+  return parse_enum<StreamOrder>("order of streams", setting("HALFSCOPE_PTX_STREAMS", "late"));
+}
+
+[[noreturn]] void end_process(std::string_view when, const std::exception& error) {
+  fmt::print(stderr, "PTX interpreter, at the {} of the process: {}\n", when, error.what());
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+Runtime* make_runtime() {
+  try {
+    return new Runtime;
+  } catch (const InvalidArgument& error) {
+    end_process("start", error);
+  }
 }
 
 std::uint64_t address_of(const void* pointer) {
@@ -46,7 +76,8 @@ std::vector<std::byte> packed(const Entry& entry, void** arguments) {
 }  // namespace
 
 Runtime& runtime() {
-  static auto* const one = new Runtime;  // never destroyed: thread-local objects free memory at the very end
+  // Never destroyed: thread-local objects free memory at the very end.
+  static auto* const one = make_runtime();
   return *one;
 }
 
@@ -110,9 +141,7 @@ void Runtime::finish() noexcept {
     streams_.run_all();
     write_coverage();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "PTX interpreter, at the end of the process: {}\n", error.what());
-    std::fflush(nullptr);
-    std::_Exit(1);
+    end_process("end", error);
   }
 }
 
