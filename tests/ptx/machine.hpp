@@ -1,4 +1,4 @@
-// A device that interprets PTX: its memory, its launches, and counts of what they executed.
+// A device that interprets PTX: its memory, its launches, and counts of executed instructions.
 #pragma once
 
 #include <cstddef>

@@ -59,7 +59,7 @@ struct Step {
   std::uint32_t target = 0;
 };
 
-/// The entry of a launch, with counts of what it executed by opcode.
+/// The entry of a launch, with the executions of each opcode.
 struct Program {
   Program(const Entry& e, std::vector<std::uint64_t>& executed);
 

@@ -1,4 +1,4 @@
-// Captures through CUDA's calls: what they forbid, and graphs that are launched and updated.
+// Captures through CUDA's calls: calls that they forbid, and graphs that are launched and updated.
 #include <functional>
 #include <thread>
 #include <utility>

@@ -1,4 +1,4 @@
-// Captures in progress: each holds what its stream was given, until a forbidden call invalidates it.
+// Captures in progress: each holds the operations of its stream, until a forbidden call invalidates it.
 #include "tests/ptx/runtime/captures.hpp"
 
 #include <utility>

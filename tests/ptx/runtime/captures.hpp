@@ -19,7 +19,7 @@ class Captures {
   [[nodiscard]] bool has(cudaStream_t stream) const { return captures_.contains(stream); }
 
   cudaError_t begin(cudaStream_t stream, StreamKind kind, cudaStreamCaptureMode mode);
-  /// What was recorded is moved to `recording`.
+  /// The recorded operations are moved to `recording`.
   cudaError_t end(cudaStream_t stream, Recording& recording);
   cudaError_t record(cudaStream_t stream, Operation operation);
   /// An error where the stream's capture is no longer valid.

@@ -10,6 +10,7 @@
 
 namespace halfscope::ptx {
 
+/// Arguments of cudaMemcpy.
 struct Copy {
   void* to = nullptr;
   const void* from = nullptr;

@@ -16,7 +16,7 @@ class HostMemory {
   [[nodiscard]] void* allocate(std::size_t bytes);
   /// False for an address that allocate did not return, and for a second time.
   [[nodiscard]] bool free(void* memory);
-  /// Of the allocation in which [memory, memory + bytes) lies; 0 where it lies in none: it is pageable.
+  /// Number of the allocation that contains [memory, memory + bytes); 0 for pageable memory.
   [[nodiscard]] std::uint64_t identity(const void* memory, std::size_t bytes) const;
 
  private:

@@ -12,7 +12,7 @@ using halfscope::ptx::LaunchConfiguration;
 using halfscope::ptx::Registered;
 using halfscope::ptx::Runtime;
 
-/// Arguments between the triple angle brackets, until the kernel's stub takes it.
+/// Configurations of this thread's launches, until the kernels' stubs take them.
 std::vector<LaunchConfiguration>& configurations() {
   thread_local std::vector<LaunchConfiguration> pushed;
   return pushed;

@@ -67,7 +67,7 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t strea
     return allocate(device, memory, bytes, MemorySource::pool);
   });
 }
-/// Waits for the device, as GPUs do it, but for memory of the pool: of that CUDA says that it does not.
+/// Waits for the device first, as GPUs do. For memory of the pool CUDA's documentation says that it does not.
 cudaError_t cudaFree(void* memory) {
   return call([&](Runtime& device) {
     if (const cudaError_t error = device.streams().unsafe()) return error;
@@ -76,7 +76,7 @@ cudaError_t cudaFree(void* memory) {
     return cudaSuccess;
   });
 }
-/// In a capture it takes memory of a graph only, and there is none.
+/// A capture takes only memory that a graph allocated, and there is none.
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return call([&](Runtime& device) {
     if (device.streams().is_captured(stream)) return cudaErrorInvalidValue;
@@ -92,7 +92,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
     return cudaSuccess;
   });
 }
-/// No document says that it waits for copies: those that come later are faults.
+/// CUDA does not promise that it waits for copies: those that are carried out later are faults.
 cudaError_t cudaFreeHost(void* memory) {
   return call([&](Runtime& device) {
     if (const cudaError_t error = device.streams().unsafe()) return error;

@@ -12,7 +12,7 @@ enum class OperationKind : std::uint8_t { kernel, copy, fill, other };
 
 struct Operation {
   OperationKind kind = OperationKind::other;
-  std::string name;  ///< a kernel's, or the call and what an update of a recording may not change
+  std::string name;  ///< a kernel's, or a call's with the arguments that updates of a graph may not change
   std::function<void()> run;
 };
 

@@ -1,4 +1,4 @@
-// The product that stands for cuBLAS's: its orders of sums, layouts and gaps, and what its calls refuse.
+// The product that stands for cuBLAS's: its orders of sums, layouts and gaps, and the calls that it refuses.
 #include <cublas_v2.h>
 
 #include "tests/ptx/runtime/product.hpp"

@@ -22,10 +22,10 @@ struct Registered {
   std::optional<Module> module;
 };
 
-/// What stands between the triple angle brackets.
+/// Extents, dynamic shared memory and stream of a launch: the arguments between triple angle brackets.
 struct LaunchConfiguration {
   dim3 grid, block;
-  std::size_t shared_bytes = 0;  ///< dynamic
+  std::size_t shared_bytes = 0;
   cudaStream_t stream = nullptr;
 };
 
@@ -36,6 +36,7 @@ struct FoundKernel {
   std::size_t most_dynamic_bytes = 0;  ///< of shared memory
 };
 
+/// Fat binaries and kernels by the addresses that the program registers them under.
 class Programs {
  public:
   /// For a device of `capability`.
@@ -48,10 +49,10 @@ class Programs {
   /// cudaErrorNoKernelImageForDevice where its code is for newer devices, cudaErrorInvalidPtx where it has
   /// more static shared memory than ptxas allows.
   cudaError_t find(const void* host_function, FoundKernel& kernel);
-  /// What cudaFuncSetAttribute does with the dynamic shared memory of a kernel.
+  /// cudaFuncSetAttribute for a kernel's dynamic shared memory.
   cudaError_t set_most_dynamic_bytes(const void* host_function, int bytes);
 
-  /// Names of the entries of all modules that the device runs.
+  /// Entries of all modules that the device can run, launched or not.
   [[nodiscard]] std::vector<const Entry*> entries();
 
  private:
@@ -67,8 +68,8 @@ class Programs {
   std::map<const void*, Kernel> kernels_;
 };
 
-/// What CUDA says of the launch: too many blocks or threads, or none, are cudaErrorInvalidConfiguration, too
-/// much shared memory is cudaErrorInvalidValue.
+/// CUDA's status for the launch: cudaErrorInvalidConfiguration for too many blocks or threads, or none;
+/// cudaErrorInvalidValue for too much shared memory.
 [[nodiscard]] cudaError_t check_launch(const FoundKernel& kernel, const LaunchConfiguration& launch);
 
 }  // namespace halfscope::ptx

@@ -45,7 +45,8 @@ void Queues::run_queue(cudaStream_t stream, std::uint64_t number) {
   }
 }
 
-/// What the legacy stream orders before operation `number` of `stream`. Numbers only fall on the way down.
+/// Carries out the operations that the legacy stream orders before operation `number` of `stream`. It and
+/// run_queue call each other with ever smaller numbers, and so come to an end.
 void Queues::run_required(cudaStream_t stream, std::uint64_t number) {
   if (streams_.at(stream).kind == StreamKind::nonblocking) return;
   if (stream != nullptr) return run_queue(nullptr, number - 1);

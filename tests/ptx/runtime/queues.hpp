@@ -22,7 +22,7 @@ enum class StreamKind : std::uint8_t { blocking, nonblocking };
 class Queues {
  public:
   void add(cudaStream_t stream, StreamKind kind) { streams_[stream].kind = kind; }
-  /// What is queued stays so.
+  /// Its queued operations are still carried out.
   void remove(cudaStream_t stream);
   [[nodiscard]] bool has(cudaStream_t stream) const;
   [[nodiscard]] StreamKind kind(cudaStream_t stream) const { return streams_.at(stream).kind; }

@@ -1,4 +1,4 @@
-// Streams and events of the device: what is queued, what is captured, and what a wait forces.
+// Streams and events of the device: operations are queued or captured, and carried out by waits.
 #pragma once
 
 #include <cuda_runtime_api.h>

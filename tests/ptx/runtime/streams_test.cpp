@@ -1,4 +1,4 @@
-// Streams through CUDA's calls: what has been done when a call returns, and what has not.
+// Streams through CUDA's calls: work that has been done when a call returns, and work that has not.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,7 +101,7 @@ TEST_CASE("the legacy stream has two handles", "[ptx][streams]") {
           cudaSuccess);
   CHECK(cudaStreamSynchronize(cudaStreamLegacy) == cudaSuccess);
   CHECK(*seen.value == 0);
-  CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaErrorInvalidResourceHandle);  // has none
+  CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaErrorInvalidResourceHandle);  // not provided
   (void)cudaGetLastError();
 }
 
