@@ -16,11 +16,10 @@ Counts = dict[str, Counter[str]]
 KINDS = {"entries": "launched", "opcodes": "executed"}
 
 
-def merged(lines: Iterable[str]) -> Counts:
-    """The sums of all lines; what was never reached is there with 0."""
+def merged(records: Iterable[dict[str, dict[str, int]]]) -> Counts:
+    """The sums of all records; names that were never reached have 0."""
     counts: Counts = {kind: Counter() for kind in KINDS}
-    for line in lines:
-        record = json.loads(line)
+    for record in records:
         for kind, sums in counts.items():
             for name, count in record[kind].items():
                 sums[name] += count
@@ -35,12 +34,23 @@ def report(counts: Counts) -> Iterator[str]:
         yield from (f"  never {reached}: {name}" for name in never)
 
 
-def lines_of(files: list[str]) -> Iterator[str]:
+def parse(line: str) -> dict[str, dict[str, int]]:
+    record = json.loads(line)
+    if not isinstance(record, dict) or set(record) != set(KINDS):
+        raise ValueError(f"no record of {' and '.join(KINDS)}")
+    for counts in record.values():
+        if not isinstance(counts, dict) or not all(isinstance(count, int) for count in counts.values()):
+            raise ValueError("counts are whole numbers by name")
+    return record
+
+
+def records_of(files: list[str]) -> Iterator[dict[str, dict[str, int]]]:
     for name in files:
         for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
-            if not line.endswith("}"):
-                raise ValueError(f"{name}, line {number}: it is not whole")
-            yield line
+            try:
+                yield parse(line)
+            except ValueError as error:
+                raise ValueError(f"{name}, line {number}: {error}") from None
 
 
 def main(files: list[str]) -> int:
@@ -48,8 +58,8 @@ def main(files: list[str]) -> int:
         print("usage: coverage.py FILE...", file=sys.stderr)
         return 2
     try:
-        counts = merged(lines_of(files))
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+        counts = merged(records_of(files))
+    except (OSError, ValueError) as error:
         print(f"coverage.py: {error}", file=sys.stderr)
         return 2
     print("\n".join(report(counts)))

@@ -34,9 +34,11 @@ class Coverage(unittest.TestCase):
     def test_bad_input_is_one_line_and_status_2(self) -> None:
         for texts, says in (
             ((), "usage"),
-            (("{",), "line 1: it is not whole"),
-            (("{}",), "entries"),
-            (('{"entries": []}',), "items"),
+            ((FIRST + FIRST[:20],), "0.jsonl, line 2: "),
+            ((FIRST, "{}"), "1.jsonl, line 1: no record of entries and opcodes"),
+            (("[]",), "no record of entries and opcodes"),
+            (('{"entries": [], "opcodes": {}}',), "whole numbers by name"),
+            (('{"entries": {"a": "1"}, "opcodes": {}}',), "whole numbers by name"),
         ):
             result = self.run_on(*texts)
             self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1))
