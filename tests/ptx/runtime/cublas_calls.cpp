@@ -97,7 +97,9 @@ const char* cublasGetStatusString(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return "the requested functionality is not supported";
   if (status == CUBLAS_STATUS_INVALID_VALUE) return "an unsupported value or parameter was passed";
   if (status == CUBLAS_STATUS_ARCH_MISMATCH) return "the device has no such feature";
-  return "an error of the PTX interpreter";
+  if (status == CUBLAS_STATUS_NOT_INITIALIZED) return "the library was not initialized";
+  if (status == CUBLAS_STATUS_EXECUTION_FAILED) return "the stream did not take the product";
+  return "unrecognized status";
 }
 
 /// Only with an alpha of one and a beta of zero, as the library calls it.
