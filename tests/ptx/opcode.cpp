@@ -10,8 +10,9 @@ using Numbers = std::unordered_map<std::string_view, std::vector<std::uint32_t>>
 
 std::vector<const Opcode*> put_together() {
   std::vector<const Opcode*> all;
-  for (const auto& part : {integer_opcodes(), float_opcodes(), bit_opcodes(), compare_opcodes(),
-                           convert_opcodes(), memory_opcodes(), warp_opcodes(), control_opcodes()}) {
+  for (const auto& part :
+       {integer_opcodes(), float_opcodes(), bit_opcodes(), compare_opcodes(), convert_opcodes(),
+        memory_opcodes(), warp_opcodes(), async_opcodes(), control_opcodes()}) {
     for (const Opcode& opcode : part) all.push_back(&opcode);
   }
   return all;

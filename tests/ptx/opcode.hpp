@@ -52,6 +52,7 @@ struct Opcode {
 [[nodiscard]] std::span<const Opcode> convert_opcodes();
 [[nodiscard]] std::span<const Opcode> memory_opcodes();
 [[nodiscard]] std::span<const Opcode> warp_opcodes();
+[[nodiscard]] std::span<const Opcode> async_opcodes();
 [[nodiscard]] std::span<const Opcode> control_opcodes();
 
 /// All of them; their places are the numbers that coverage counts by.

@@ -1,5 +1,5 @@
-// Opcodes of a whole warp, ldmatrix and mma.sync, and the asynchronous copies that feed them.
-// Source: PTX ISA, chapters "Warp Level Matrix Instructions" and "Asynchronous Copy".
+// Opcodes of a whole warp: ldmatrix and mma.sync.
+// Source: PTX ISA, chapter "Warp Level Matrix Instructions".
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -197,41 +197,6 @@ constexpr Action mma() {
   return action;
 }
 
-/// 16 bytes, the first `bytes` of which are read and the others zero.
-void issue_copy(Thread thread, const Operand* o, u64 bytes) {
-  if (o[2].value != 16) throw Violation("cp.async.cg copies 16 bytes");
-  thread.copies().issue(thread.number(), {thread.get<u64>(o[0]), thread.get<u64>(o[1]), bytes},
-                        thread.environment().shared);
-}
-void copy_all(Thread thread, const Operand* o) {
-  issue_copy(thread, o, o[2].value);
-}
-void copy_some(Thread thread, const Operand* o) {
-  issue_copy(thread, o, thread.get<u32>(o[3]));
-}
-constexpr Action copy(Execute execute) {
-  Action action{{}, Kind::thread, execute};
-  action.signature.add(address_in(Space::shared)).add(address_in(Space::global));
-  action.signature.add({ItemKind::constant, Width::bits32});
-  return action;
-}
-constexpr Action copy_with_size(Execute execute) {
-  Action action = copy(execute);
-  action.signature.add(item_of<u32>(ItemKind::source));
-  return action;
-}
-void commit(Thread thread, const Operand*) {
-  thread.copies().commit();
-}
-void wait(Thread thread, const Operand* o) {
-  thread.copies().wait(thread.number(), o[0].value, thread.environment().global, thread.environment().shared);
-}
-constexpr Action wait_group() {
-  Action action{{}, Kind::thread, each_thread<wait>};
-  action.signature.add({ItemKind::constant, Width::bits32});
-  return action;
-}
-
 const std::array table{
     Opcode{"ldmatrix.sync.aligned.m8n8.x4.shared.b16", ldmatrix<false>()},
     Opcode{"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", ldmatrix<true>()},
@@ -241,10 +206,6 @@ const std::array table{
     Opcode{"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", mma<16, fp16, fp16>()},
     Opcode{"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", mma<16, fp16, fp32>()},
     Opcode{"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", mma<16, bf16, fp32>()},
-    Opcode{"cp.async.cg.shared.global", copy(each_thread<copy_all>)},
-    Opcode{"cp.async.cg.shared.global", copy_with_size(each_thread<copy_some>)},
-    Opcode{"cp.async.commit_group", {{}, Kind::thread, each_thread<commit>}},
-    Opcode{"cp.async.wait_group", wait_group()},
 };
 
 }  // namespace
