@@ -32,12 +32,20 @@ void Block::run(std::uint32_t block, std::uint32_t blocks, Scheduler& scheduler)
   }
 }
 
-void Block::run_warp(Warp& warp) {
+/// A Violation that `work` throws becomes a Fault at the thread and the instruction that were at work.
+template <typename Work>
+void Block::locate(const Warp& warp, const Work& work) const {
   try {
-    for (const Lanes group : lanes_.groups) warp.run(group, lanes_.order);
+    work();
   } catch (const Violation& violation) {
     fail({warp.thread_of(warp.lane_at_work()), warp.place_at_work()}, violation.what());
   }
+}
+
+void Block::run_warp(Warp& warp) {
+  locate(warp, [&] {
+    for (const Lanes group : lanes_.groups) warp.run(group, lanes_.order);
+  });
 }
 
 bool Block::is_finished() const {
@@ -50,15 +58,11 @@ bool Block::run_together() {
   bool any = false;
   for (Warp& warp : warps_) {
     if (warp.waiting() == 0) continue;
-    bool here = false;
-    for (std::size_t lane = 0; lane < warp_threads; ++lane) here = here || is_at_warp_operation(warp, lane);
-    if (!here) continue;
-    check_warp(warp);
-    try {
-      warp.run_together();
-    } catch (const Violation& violation) {
-      fail({warp.thread_of(warp.lane_at_work()), warp.place_at_work()}, violation.what());
-    }
+    std::size_t lane = 0;
+    while (lane < warp_threads && !is_at_warp_operation(warp, lane)) ++lane;
+    if (lane == warp_threads) continue;
+    check_warp(warp, {warp.thread_of(lane), warp.place_of(lane)});
+    locate(warp, [&] { warp.run_together(); });
     any = true;
   }
   return any;
@@ -68,10 +72,8 @@ bool Block::is_at_warp_operation(const Warp& warp, std::size_t lane) const {
   return (warp.waiting() >> lane & 1) != 0 && program_.steps[warp.place_of(lane)].kind == Kind::warp;
 }
 
-void Block::check_warp(const Warp& warp) const {
-  std::size_t lane = 0;
-  while (!is_at_warp_operation(warp, lane)) ++lane;
-  const Place first{warp.thread_of(lane), warp.place_of(lane)};
+/// `first` is at the warp's operation.
+void Block::check_warp(const Warp& warp, const Place& first) const {
   if (warp.lanes() != all_lanes) {
     fail(first, fmt::format("the warp has {} threads, the operation needs {}", std::popcount(warp.lanes()),
                             warp_threads));

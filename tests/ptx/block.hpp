@@ -24,11 +24,13 @@ class Block {
     std::uint32_t instruction = 0;
   };
 
+  template <typename Work>
+  void locate(const Warp& warp, const Work& work) const;
   void run_warp(Warp& warp);
   [[nodiscard]] bool is_finished() const;
   [[nodiscard]] bool run_together();
   [[nodiscard]] bool is_at_warp_operation(const Warp& warp, std::size_t lane) const;
-  void check_warp(const Warp& warp) const;
+  void check_warp(const Warp& warp, const Place& first) const;
   void pass_barrier();
   [[nodiscard]] Place first_waiting() const;
   void check_arrival(const Warp& warp, const Place& first, std::string_view what) const;
