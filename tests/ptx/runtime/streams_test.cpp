@@ -192,6 +192,23 @@ TEST_CASE("handles that were destroyed are refused", "[ptx][streams]") {
   (void)cudaGetLastError();
 }
 
+TEST_CASE("an event outlasts its stream", "[ptx][streams]") {
+  const StreamOrderScope late(StreamOrder::late);
+  const DeviceNumber number(5);
+  const PinnedNumber seen(77);
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  REQUIRE(cudaMemcpyAsync(seen.value, number.memory, bytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+  REQUIRE(cudaEventRecord(event, stream) == cudaSuccess);
+  REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+  CHECK(*seen.value == 77);
+  CHECK(cudaEventSynchronize(event) == cudaSuccess);
+  CHECK(*seen.value == 5);
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
+}
+
 TEST_CASE("events are over when the work before them is", "[ptx][streams]") {
   const StreamOrderScope late(StreamOrder::late);
   const TestStream own;
