@@ -33,6 +33,7 @@ constexpr int odd_chunk = 5;
 
 std::vector<AccumulateModel> candidates() {
   std::vector<AccumulateModel> models;
+  models.reserve(accumulate_models.size());
   for (const NamedAccumulateModel& entry : accumulate_models)
     models.push_back(parse_accumulate_model(entry.name));
   for (const NamedFormat& entry : format_catalogue) {
