@@ -101,8 +101,13 @@ const std::array table{
     Opcode{"setp.lt.u64", pure<lt<u64>>()},
     Opcode{"setp.lt.f32", pure<lt<f32>>()},
     Opcode{"setp.lt.f64", pure<lt<f64>>()},
+    // Those of mutants alone: le of s16, u16, u32 and u64, le.or, ge of s16 and u16.
+    Opcode{"setp.le.s16", pure<le<s16>>()},
+    Opcode{"setp.le.u16", pure<le<u16>>()},
     Opcode{"setp.le.s32", pure<le<s32>>()},
+    Opcode{"setp.le.u32", pure<le<u32>>()},
     Opcode{"setp.le.s64", pure<le<s64>>()},
+    Opcode{"setp.le.u64", pure<le<u64>>()},
     Opcode{"setp.le.f32", pure<le<f32>>()},
     Opcode{"setp.le.f64", pure<le<f64>>()},
     Opcode{"setp.gt.s16", pure<gt<s16>>()},
@@ -113,6 +118,8 @@ const std::array table{
     Opcode{"setp.gt.u64", pure<gt<u64>>()},
     Opcode{"setp.gt.f32", pure<gt<f32>>()},
     Opcode{"setp.gt.f64", pure<gt<f64>>()},
+    Opcode{"setp.ge.s16", pure<ge<s16>>()},
+    Opcode{"setp.ge.u16", pure<ge<u16>>()},
     Opcode{"setp.ge.s32", pure<ge<s32>>()},
     Opcode{"setp.ge.u32", pure<ge<u32>>()},
     Opcode{"setp.ge.s64", pure<ge<s64>>()},
@@ -131,6 +138,7 @@ const std::array table{
     Opcode{"setp.nan.f64", pure<nan<f64>>()},
     Opcode{"setp.eq.and.s32", pure<and_also<eq<s32>, s32>>()},
     Opcode{"setp.lt.or.s32", pure<or_else<lt<s32>, s32>>()},
+    Opcode{"setp.le.or.s32", pure<or_else<le<s32>, s32>>()},
     Opcode{"setp.ne.xor.s32", pure<xor_with<ne<s32>, s32>>()},
 };
 

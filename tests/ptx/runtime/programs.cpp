@@ -2,6 +2,8 @@
 // Specifications per Compute Capability".
 #include "tests/ptx/runtime/programs.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace halfscope::ptx {
@@ -26,16 +28,27 @@ void Programs::add_kernel(Registered* registered, const void* host_function, std
   kernels_[host_function] = {registered, std::move(name), {}};
 }
 
-/// The text of the newest target that the device runs; null where there is none.
-const Module* Programs::module_of(Registered& registered) const {
-  if (registered.module) return &*registered.module;
+/// Of the newest target that the device runs; null where there is none.
+const EmbeddedText* Programs::text_of(const Registered& registered) const {
   const EmbeddedText* best = nullptr;
   for (const EmbeddedText& text : registered.texts) {
     const bool runs = text.target <= 10 * capability_.major + capability_.minor;
     if (runs && (best == nullptr || text.target > best->target)) best = &text;
   }
-  if (best == nullptr) return nullptr;
-  registered.module = parse(best->text);
+  return best;
+}
+
+/// Null where the device runs none of the texts.
+const Module* Programs::module_of(Registered& registered) {
+  if (registered.module) return &*registered.module;
+  const EmbeddedText* embedded = text_of(registered);
+  if (embedded == nullptr) return nullptr;
+  if (mutant_ && has_entry(embedded->text, mutant_->entry)) {
+    registered.module = parse(mutated(embedded->text, *mutant_));
+    mutant_used_ = true;
+  } else {
+    registered.module = parse(embedded->text);
+  }
   return &*registered.module;
 }
 
@@ -68,6 +81,22 @@ std::vector<const Entry*> Programs::entries() {
     for (const Entry& entry : module->entries) all.push_back(&entry);
   }
   return all;
+}
+
+std::vector<ListedMutant> Programs::mutants() const {
+  std::vector<ListedMutant> all;
+  for (const auto& registered : registered_) {
+    const EmbeddedText* embedded = text_of(*registered);
+    if (embedded == nullptr) continue;
+    std::vector<ListedMutant> of_text = mutants_of(embedded->text);
+    std::move(of_text.begin(), of_text.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::size_t Programs::dynamic_bytes(const Entry& entry, std::size_t bytes) const {
+  const bool less = mutant_ && mutant_->kind == MutantKind::dynamic_shared && mutant_->entry == entry.name;
+  return less ? bytes - std::min(bytes, dynamic_bytes_left_out) : bytes;
 }
 
 cudaError_t check_launch(const FoundKernel& kernel, const LaunchConfiguration& launch) {

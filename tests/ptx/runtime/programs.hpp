@@ -9,9 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/ptx/machine.hpp"
+#include "tests/ptx/mutants.hpp"
 #include "tests/ptx/runtime/fat_binary.hpp"
 
 namespace halfscope::ptx {
@@ -39,8 +41,9 @@ struct FoundKernel {
 /// Fat binaries and kernels by the addresses that the program registers them under.
 class Programs {
  public:
-  /// For a device of `capability`.
-  explicit Programs(ComputeCapability capability) : capability_(capability) {}
+  /// For a device of `capability`; the module of `mutant` is parsed with that in it.
+  explicit Programs(ComputeCapability capability, std::optional<Mutant> mutant = std::nullopt)
+      : capability_(capability), mutant_(std::move(mutant)) {}
 
   [[nodiscard]] Registered* add(const void* fat_binary);
   void add_kernel(Registered* registered, const void* host_function, std::string name);
@@ -55,15 +58,25 @@ class Programs {
   /// Entries of all modules that the device can run, launched or not.
   [[nodiscard]] std::vector<const Entry*> entries();
 
+  /// Mutants of all modules that the device runs.
+  [[nodiscard]] std::vector<ListedMutant> mutants() const;
+  /// Whether the mutant that was asked for is in code that was used, or none was asked for.
+  [[nodiscard]] bool is_mutant_used() const { return !mutant_ || mutant_used_; }
+  /// Dynamic shared memory that a launch of `entry` has, of `bytes` that it asked for.
+  [[nodiscard]] std::size_t dynamic_bytes(const Entry& entry, std::size_t bytes) const;
+
  private:
   struct Kernel {
     Registered* registered = nullptr;
     std::string name;
     std::optional<std::size_t> most_dynamic_bytes;
   };
-  [[nodiscard]] const Module* module_of(Registered& registered) const;
+  [[nodiscard]] const EmbeddedText* text_of(const Registered& registered) const;
+  [[nodiscard]] const Module* module_of(Registered& registered);
 
   ComputeCapability capability_;
+  std::optional<Mutant> mutant_;
+  bool mutant_used_ = false;
   std::vector<std::unique_ptr<Registered>> registered_;
   std::map<const void*, Kernel> kernels_;
 };

@@ -1,5 +1,5 @@
 // The device behind the stand-in for CUDA's runtime; HALFSCOPE_PTX_... in the environment choose its
-// capability, its schedule, when streams work, and the file of its coverage.
+// capability, its schedule, when streams work, the file of its coverage, and a mutant that its code has.
 #include "tests/ptx/runtime/runtime.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -61,6 +62,18 @@ Runtime* make_runtime() {
   }
 }
 
+/// "KIND NUMBER ENTRY"; none where it is empty.
+std::optional<Mutant> mutant_of_environment() {
+  const std::string name = setting("HALFSCOPE_PTX_MUTANT", "");
+  return name.empty() ? std::nullopt : std::optional(mutant_called(name));
+}
+
+std::string list_of(const std::vector<ListedMutant>& mutants) {
+  std::string list;
+  for (const ListedMutant& m : mutants) list += fmt::format("{}\t{}\n", name_of(m.mutant), m.changed);
+  return list;
+}
+
 std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
@@ -84,9 +97,10 @@ Runtime& runtime() {
 Runtime::Runtime()
     : options_(options_of_environment()),
       machine_(options_),
-      programs_(options_.capability),
+      programs_(options_.capability, mutant_of_environment()),
       streams_(order_of_environment()),
-      coverage_file_(setting("HALFSCOPE_PTX_COVERAGE", "")) {
+      coverage_file_(setting("HALFSCOPE_PTX_COVERAGE", "")),
+      mutants_file_(setting("HALFSCOPE_PTX_MUTANTS", "")) {
   (void)opcodes_called("");  // made before the end is registered, tables outlive it
   (void)std::atexit([] { runtime().finish(); });
 }
@@ -98,9 +112,10 @@ cudaError_t Runtime::launch(const void* host_function, const LaunchConfiguration
   if (launch.grid.y * launch.grid.z * launch.block.y * launch.block.z != 1) {
     throw InvalidArgument("launch: the interpreter knows one dimension of blocks and threads");
   }
-  const auto run = [this, kernel, launch, parameters = packed(*kernel.entry, arguments)] {
+  const std::size_t dynamic_bytes = programs_.dynamic_bytes(*kernel.entry, launch.shared_bytes);
+  const auto run = [this, kernel, launch, dynamic_bytes, parameters = packed(*kernel.entry, arguments)] {
     machine_.launch(*kernel.module,
-                    {kernel.entry->name, launch.grid.x, launch.block.x, launch.shared_bytes, parameters});
+                    {kernel.entry->name, launch.grid.x, launch.block.x, dynamic_bytes, parameters});
   };
   return streams_.queue(launch.stream, {OperationKind::kernel, kernel.entry->name, run});
 }
@@ -135,11 +150,17 @@ void Runtime::write_coverage() {
   append_line(coverage_file_, coverage_line(machine_.coverage(), programs_.entries()));
 }
 
+void Runtime::write_mutants() {
+  if (!mutants_file_.empty()) append_line(mutants_file_, list_of(programs_.mutants()));
+  if (!programs_.is_mutant_used()) throw RuntimeFailure("no code with the mutant was used");
+}
+
 void Runtime::finish() noexcept {
   const std::scoped_lock lock(mutex_);
   try {
     streams_.run_all();
     write_coverage();
+    write_mutants();
   } catch (const std::exception& error) {
     end_process("end", error);
   }

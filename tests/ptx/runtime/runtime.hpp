@@ -47,6 +47,7 @@ class Runtime {
 
  private:
   void write_coverage();
+  void write_mutants();
 
   std::mutex mutex_;
   MachineOptions options_;
@@ -56,6 +57,7 @@ class Runtime {
   HostMemory host_memory_;
   std::set<std::uint64_t> pool_;  ///< addresses
   std::string coverage_file_;     ///< empty: none is asked for
+  std::string mutants_file_;      ///< the same of the list of mutants
 };
 
 /// Made at its first use: kernels register before main begins.
