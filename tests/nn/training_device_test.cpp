@@ -51,8 +51,8 @@ TEST_CASE("device parity of columns", "[kernel][columns][cuda]") {
   }
   for (const auto function : {Elementary::exp, Elementary::log, Elementary::tanh, Elementary::erf,
                               Elementary::rsqrt, Elementary::sigmoid}) {
-    check_device_parity({mixed_floats(300 * 9), small(300 * 5, 1)}, [&](const Spans& s) {
-      apply(function, {300, 5}, {s[0], 3, 9}, {s[1], 0, 5});
+    check_device_parity({mixed_floats(3000 * 9), small(3000 * 5, 1)}, [&](const Spans& s) {
+      apply(function, {3000, 5}, {s[0], 3, 9}, {s[1], 0, 5});
     });
   }
   // Two matrices of 50 rows, the last 4 of 6 columns; then one row for all rows.
