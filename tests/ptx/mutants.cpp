@@ -74,18 +74,18 @@ std::optional<std::string> with_other_comparison(std::string_view line) {
   return std::nullopt;
 }
 
-/// Lacks one element, of 4 bytes, or of its alignment where that is less.
-std::string shortened(std::string_view line) {
-  std::size_t alignment = 1, bytes = 0;
+/// Lacks `elements`, each of 4 bytes, or of the array's alignment where that is less.
+std::string shortened(std::string_view line, std::size_t elements) {
+  std::size_t alignment = 1;
   std::string_view before, digits;
   for (const Token& token : tokens_of(line)) {
     if (token.kind == TokenKind::number) digits = token.text;
     if (before == ".align") alignment = std::stoul(std::string(token.text));
     before = token.text;
   }
-  bytes = std::stoul(std::string(digits));
-  return replaced(line, fmt::format("[{}]", bytes),
-                  fmt::format("[{}]", bytes - std::min({alignment, std::size_t{4}, bytes})));
+  const std::size_t bytes = std::stoul(std::string(digits));
+  const std::size_t less = std::min(elements * std::min(alignment, std::size_t{4}), bytes);
+  return replaced(line, fmt::format("[{}]", bytes), fmt::format("[{}]", bytes - less));
 }
 
 /// Collects the mutants of one entry, whose first line is number `first` of the text.
@@ -143,15 +143,16 @@ class EntryMutants {
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       if (trimmed(lines_[i]).starts_with(".shared")) arrays.push_back(i);
     }
+    // An array may end in one element that pads its rows; it cannot do without two.
     for (const std::size_t i : arrays) {
-      const std::string last = shortened(lines_[i]);
-      if (i == arrays.back()) {
-        add_edit(MutantKind::shared_array, i, last);
-      } else {
-        const std::string both = fmt::format("{}\n{}", lines_[arrays.back()], last);
-        add(MutantKind::shared_array, trimmed(lines_[i]), {{first_ + i, ""}, {first_ + arrays.back(), both}});
-      }
+      for (const std::size_t elements : {1u, 2u}) add_shared_array(i, arrays.back(), elements);
     }
+  }
+  void add_shared_array(std::size_t line, std::size_t last, std::size_t elements) {
+    const std::string short_one = shortened(lines_[line], elements);
+    if (line == last) return add_edit(MutantKind::shared_array, line, short_one);
+    const std::string both = fmt::format("{}\n{}", lines_[last], short_one);
+    add(MutantKind::shared_array, trimmed(lines_[line]), {{first_ + line, ""}, {first_ + last, both}});
   }
 
   void add_dynamic(std::span<const std::string_view> arrays) {
@@ -159,7 +160,8 @@ class EntryMutants {
       return std::any_of(lines_.begin(), lines_.end(), [&](auto line) { return contains(line, array); });
     };
     const auto used = std::find_if(arrays.begin(), arrays.end(), uses);
-    if (used != arrays.end()) add(MutantKind::dynamic_shared, *used, {});
+    if (used == arrays.end()) return;
+    for (int number = 1; number <= 2; ++number) add(MutantKind::dynamic_shared, *used, {});
   }
 
   std::string_view entry_;
@@ -187,6 +189,10 @@ std::string joined(const Lines& lines) {
 }
 
 }  // namespace
+
+std::size_t dynamic_bytes_with(const Mutant& mutant, std::size_t bytes) {
+  return mutant.kind == MutantKind::dynamic_shared ? bytes - std::min(bytes, 16 * mutant.number) : bytes;
+}
 
 std::string name_of(const Mutant& mutant) {
   return fmt::format("{} {} {}", halfscope::name_of(mutant.kind), mutant.number, mutant.entry);

@@ -18,8 +18,8 @@ enum class MutantKind : std::uint8_t {
   wait,            ///< a cp.async.wait_group leaves one group more in flight
   commit,          ///< a cp.async.commit_group is left out
   comparison,      ///< an integer setp of indices has lt for le, gt for ge, or the reverse
-  shared_array,    ///< a static shared array lies last and is one element shorter
-  dynamic_shared,  ///< launches have 16 bytes less of dynamic shared memory; the text is as it was
+  shared_array,    ///< a static shared array lies last and is one element shorter, then two
+  dynamic_shared,  ///< launches have 16 or 32 bytes less of dynamic shared memory; the text stays
 };
 
 struct Mutant {
@@ -54,8 +54,8 @@ struct ListedMutant {
 /// The text with `mutant` in it. Throws InvalidArgument where there is no such mutant.
 [[nodiscard]] std::string mutated(std::string_view text, const Mutant& mutant);
 
-/// Less dynamic shared memory than a launch asked for, by the mutant of that kind.
-inline constexpr std::size_t dynamic_bytes_left_out = 16;
+/// Dynamic shared memory that a launch of the mutant's entry has, of `bytes` that it asked for.
+[[nodiscard]] std::size_t dynamic_bytes_with(const Mutant& mutant, std::size_t bytes);
 
 }  // namespace halfscope::ptx
 

@@ -33,8 +33,11 @@ TEST_CASE("every kind of mutant is found, and its text can be parsed", "[ptx][mu
                              "wait 1 k: cp.async.wait_group \t1;",
                              "barrier 1 k: bar.sync \t0;",
                              "shared_array 1 k: .shared .align 4 .b8 first[64];",
-                             "shared_array 2 k: .shared .align 2 .b8 second[32];",
+                             "shared_array 2 k: .shared .align 4 .b8 first[64];",
+                             "shared_array 3 k: .shared .align 2 .b8 second[32];",
+                             "shared_array 4 k: .shared .align 2 .b8 second[32];",
                              "dynamic_shared 1 k: dynamic",
+                             "dynamic_shared 2 k: dynamic",
                          });
   for (const ListedMutant& listed : all) {
     CHECK_NOTHROW(parse(mutated(text, listed.mutant)));
@@ -64,6 +67,14 @@ TEST_CASE("a mutant changes the lines that are its own", "[ptx][mutants]") {
   CHECK(mutated_body("\t.shared .align 8 .b8 a[16];\n\t.shared .align 2 .b8 b[8];", "shared_array 1 k") ==
         "\n\t.shared .align 2 .b8 b[8];\n\t.shared .align 8 .b8 a[12];");
   CHECK(mutated_body("\t.shared .align 2 .b8 b[8];", "shared_array 1 k") == "\t.shared .align 2 .b8 b[6];");
+  CHECK(mutated_body("\t.shared .align 4 .b8 b[8];", "shared_array 2 k") == "\t.shared .align 4 .b8 b[0];");
+}
+
+TEST_CASE("launches of a mutant have less dynamic shared memory", "[ptx][mutants]") {
+  CHECK(dynamic_bytes_with(mutant_called("dynamic_shared 1 k"), 100) == 84);
+  CHECK(dynamic_bytes_with(mutant_called("dynamic_shared 2 k"), 100) == 68);
+  CHECK(dynamic_bytes_with(mutant_called("dynamic_shared 2 k"), 20) == 0);
+  CHECK(dynamic_bytes_with(mutant_called("barrier 2 k"), 100) == 100);
 }
 
 TEST_CASE("only comparisons of indices have mutants", "[ptx][mutants]") {

@@ -95,8 +95,7 @@ std::vector<ListedMutant> Programs::mutants() const {
 }
 
 std::size_t Programs::dynamic_bytes(const Entry& entry, std::size_t bytes) const {
-  const bool less = mutant_ && mutant_->kind == MutantKind::dynamic_shared && mutant_->entry == entry.name;
-  return less ? bytes - std::min(bytes, dynamic_bytes_left_out) : bytes;
+  return mutant_ && mutant_->entry == entry.name ? dynamic_bytes_with(*mutant_, bytes) : bytes;
 }
 
 cudaError_t check_launch(const FoundKernel& kernel, const LaunchConfiguration& launch) {
