@@ -45,7 +45,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
     for test in tests:
         assert f"ctest --preset {test}" in log
     assert log.count("ctest --preset ptx -j 2 -L gpu") == 2  # in two other schedules
-    assert not any("long_training" in line for line in log)
+    assert not any("-L long_" in line for line in log)
     assert result.stdout.splitlines()[-1] == "15 passed, 0 failed"
 
 
@@ -71,4 +71,5 @@ def test_long_trainings_are_interpreted_with_all_and_slow(tested: Tree) -> None:
     result = tested.run("test", "--all", "--slow")
     assert result.returncode == 0, result.stdout
     assert "ctest --preset ptx -j 2 -L long_training" in tested.log()
+    assert "ctest --preset ptx -L long_mutants" in tested.log()
     assert tested.log().count("ctest --preset ptx -j 2 -L training") == 2
