@@ -157,7 +157,9 @@ def sign_of(mutant: Mutant, output: str) -> str:
 def sign_in(program: str, mutant: Mutant, case: str, seconds: float) -> str:
     """How the case notices the mutant; empty where it does not."""
     try:
-        status, output = run([program, "-r", "compact", exact(case)], 10 + 20 * seconds, HALFSCOPE_PTX_MUTANT=mutant.name)
+        status, output = run(
+            [program, "-r", "compact", exact(case)], 10 + 20 * seconds, HALFSCOPE_PTX_MUTANT=mutant.name
+        )
     except subprocess.TimeoutExpired:
         return "no end"
     return sign_of(mutant, output) if status != 0 else ""
@@ -203,9 +205,7 @@ Key = tuple[str, str, int]  # kind, kernel, number
 
 def expected_survivors(file: str) -> set[Key]:
     return {
-        (kind, kernel, int(number))
-        for kind, kernel, numbers, _ in fields_of(file)
-        for number in numbers.split(",")
+        (kind, kernel, int(number)) for kind, kernel, numbers, _ in fields_of(file) for number in numbers.split(",")
     }
 
 

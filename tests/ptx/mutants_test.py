@@ -32,7 +32,8 @@ if file := os.environ.get("HALFSCOPE_PTX_COVERAGE"):
 if case == "elsewhere" and mutant:
     sys.exit("elsewhere does not reach the mutant")
 if mutant.startswith("barrier 1"):
-    sys.exit("x.cpp:3: failed: unexpected exception with message: '" + mutant + ", block 0, thread 0, line 3, 'ld': race: read'")
+    fault = mutant + ", block 0, thread 0, line 3, 'ld': race: read"
+    sys.exit("x.cpp:3: failed: unexpected exception with message: '" + fault + "'")
 if mutant.startswith("wait") or (mutant.startswith("barrier 2") and case == "slow"):
     sys.exit("x.cpp:3: failed: a == b for: 1 == 2")
 if mutant.startswith("comparison 7"):
@@ -55,7 +56,9 @@ class Mutants(unittest.TestCase):
 
     def test_cases_that_reach_an_entry_run_until_one_fails(self) -> None:
         result = self.run_on(f"# a reason\nbarrier | {SHORT} | 3 | redundant\n", "--kinds", "barrier,wait")
-        self.check(result, 0, ["barrier: 2 of 3 caught (race 1, wrong result 1)", "wait: 1 of 1 caught (wrong result 1)"])
+        self.check(
+            result, 0, ["barrier: 2 of 3 caught (race 1, wrong result 1)", "wait: 1 of 1 caught (wrong result 1)"]
+        )
 
     def test_a_new_survivor_and_a_caught_one_that_is_listed_fail(self) -> None:
         result = self.run_on(f"barrier | {SHORT} | 1,2 | none\n", "--kinds", "barrier")
