@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<ListedMutant>& mutants) {
   std::vector<std::string> names;
+  names.reserve(mutants.size());
   for (const ListedMutant& listed : mutants) names.push_back(name_of(listed.mutant) + ": " + listed.changed);
   return names;
 }
