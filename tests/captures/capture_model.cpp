@@ -10,10 +10,6 @@
 namespace halfscope {
 namespace {
 
-FloatFormat format_named(DType type) {
-  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
-}
-
 std::uint32_t code_of_sum(float x, DType sum) {
   if (sum == DType::f32) return to_bits(x);
   return std::isnan(x) ? 0x7FFFu : encode(x, fp16);
@@ -25,7 +21,7 @@ void model_tile(const CaptureSet& set, int tile, const TensorCoreStep& step, std
   const TileOperands operands = operands_of(set, tile);
   const auto depth = static_cast<std::size_t>(set.depth), columns = static_cast<std::size_t>(extents.columns),
              rows = static_cast<std::size_t>(extents.rows), terms = static_cast<std::size_t>(extents.terms);
-  const FloatFormat input = format_named(set.input), sum = format_named(set.sum);
+  const FloatFormat input = format_of(set.input), sum = format_of(set.sum);
   std::vector<float> a(rows * depth), b(depth * columns);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = decode(operands.a[i], input);
   for (std::size_t n = 0; n < columns; ++n) {
@@ -53,7 +49,7 @@ std::uint32_t half_of(double x) {
 }  // namespace
 
 TensorCoreStep step_of_instruction(const CaptureSet& set, const TensorCore& core) {
-  TensorCoreStep step = tensor_core_step(core, format_named(set.input), format_named(set.sum));
+  TensorCoreStep step = tensor_core_step(core, format_of(set.input), format_of(set.sum));
   const bool is_wgmma = set.instruction == CaptureInstruction::wgmma_m64n8k16;
   if (is_wgmma && set.sum == DType::f16) step.zero_exponent = -133;
   return step;

@@ -22,8 +22,7 @@ struct Element {
 };
 
 FloatFormat format_of_operand(const CaptureSet& set, Operand operand) {
-  const DType type = operand == Operand::c ? set.sum : set.input;
-  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
+  return format_of(operand == Operand::c ? set.sum : set.input);
 }
 
 std::uint32_t sign_of(const FloatFormat& format, bool negative) {

@@ -63,10 +63,6 @@ float summed_in_fp16(const std::vector<float>& row, const std::vector<float>& co
 
 }  // namespace
 
-FloatFormat format_of(DType type) {
-  return type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
-}
-
 std::string to_string(const NativeCase& c) {
   return fmt::format("{} {} -> {} -> {}, ({}, {}) {} x ({}, {}) {}, gap {}",
                      c.numbers == Numbers::uniform ? "uniform" : "random", name_of(c.input), name_of(c.sum),

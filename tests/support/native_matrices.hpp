@@ -48,6 +48,4 @@ template <typename Code>
 [[nodiscard]] std::size_t count_different(const std::vector<Code>& stored, std::int64_t stride,
                                           const std::vector<float>& expected, const NativeCase& c);
 
-[[nodiscard]] FloatFormat format_of(DType type);
-
 }  // namespace halfscope

@@ -83,7 +83,7 @@ constexpr double teraflop = 2e-12 * size * size * size;
 template <typename T>
 std::vector<T> random_matrix(DType type, std::uint64_t seed) {
   const RandomStream stream{.seed = seed};
-  const FloatFormat format = type == DType::f16 ? fp16 : type == DType::bf16 ? bf16 : fp32;
+  const FloatFormat format = format_of(type);
   std::vector<T> values(static_cast<std::size_t>(size * size));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<T>(encode(round(2 * stream.uniform(i) - 1, {.format = format}), format));

@@ -118,10 +118,6 @@ std::vector<float> random_codes(std::size_t count, const FloatFormat& format, st
   return values;
 }
 
-FloatFormat format_of(DType storage) {
-  return storage == DType::f16 ? fp16 : storage == DType::bf16 ? bf16 : fp32;
-}
-
 /// What `values` are where they are stored; of FP32 all bits, NaNs' too.
 std::vector<float> stored_in(DType storage, std::vector<float> values) {
   if (storage == DType::f32) return values;

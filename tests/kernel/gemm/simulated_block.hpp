@@ -94,7 +94,7 @@ class SimulatedThread {
 
   template <DType output>
   [[nodiscard]] std::uint16_t narrowed(float x) const {
-    const FloatFormat format = output == DType::f16 ? fp16 : bf16;
+    const FloatFormat format = format_of(output);
     return static_cast<std::uint16_t>(encode(round(x, {.format = format}), format));
   }
 
@@ -118,7 +118,7 @@ class SimulatedThread {
     std::copy(operands.begin(), operands.end(), warp_.given[turn_][index()].begin());
     const auto& given = warp_.given[exchange()];
     const auto number = [](std::uint32_t pair, std::size_t half) {
-      return decode(pair >> (16 * half) & 0xFFFFu, V::input == DType::f16 ? fp16 : bf16);
+      return decode(pair >> (16 * half) & 0xFFFFu, format_of(V::input));
     };
     for (std::size_t i = 0; i < 4; ++i) {
       const std::size_t row = index() / 4 + i / 2 * 8, column = index() % 4 * 2 + i % 2;

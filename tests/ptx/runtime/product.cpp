@@ -15,14 +15,9 @@
 namespace halfscope::ptx {
 namespace {
 
-FloatFormat format_of(DType type) {
-  if (type == DType::f16) return fp16;
-  return type == DType::bf16 ? bf16 : fp32;
-}
-
 std::uint64_t line_address(const void* data, std::int64_t stride, DType type, std::int64_t line) {
   const auto offset = static_cast<std::uint64_t>(line * stride) * bytes_per_element(type);
-  return reinterpret_cast<std::uintptr_t>(data) + offset;
+  return address_of(data) + offset;
 }
 
 template <typename Code>

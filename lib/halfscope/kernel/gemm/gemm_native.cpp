@@ -43,9 +43,8 @@ ProductMethod product_method(DType a, DType b, const AccumulateModel& model,
     throw InvalidArgument("gemm: " + to_string(model) + " multiplies numbers of one format, not " +
                           std::string(name_of(a)) + " with " + std::string(name_of(b)));
   }
-  const FloatFormat format = a == DType::f16 ? fp16 : a == DType::bf16 ? bf16 : fp32;
   const bool is_ours = model.order == AccumulateOrder::tensor_core && core == model.core && a != DType::f32 &&
-                       a == b && model.format == format;
+                       a == b && model.format == format_of(a);
   return is_ours ? ProductMethod::ordered : ProductMethod::emulated;
 }
 
