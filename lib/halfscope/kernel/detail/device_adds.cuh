@@ -78,12 +78,18 @@ struct FusedByOdd {
   }
 };
 
+/// Calls body(adds) with the adds of `format`, which is narrower than FP32, to nearest even.
+template <typename Body>
+void with_rounded_adds(const FloatFormat& format, const Body& body) {
+  if (format == FloatFormat{5, 10}) return body(Fp16Adds{});
+  body(RoundedAdds{rounding_grid({.format = format})});
+}
+
 /// Calls body(adds) with the adds of `format`, to nearest even.
 template <typename Body>
 void with_adds(const FloatFormat& format, const Body& body) {
   if (format == FloatFormat{}) return body(Fp32Adds{});
-  if (format == FloatFormat{5, 10}) return body(Fp16Adds{});
-  body(RoundedAdds{rounding_grid({.format = format})});
+  with_rounded_adds(format, body);
 }
 
 /// Calls body(step) with the sum of a number and a product in `format`, which are rounded one after the
@@ -97,8 +103,7 @@ void with_separate_steps(const FloatFormat& format, const Body& body) {
 template <typename Body>
 void with_fused_steps(const FloatFormat& format, const Body& body) {
   if (format == FloatFormat{}) return body(FusedFp32{});
-  if (format == FloatFormat{5, 10}) return body(FusedByOdd<Fp16Adds>{});
-  body(FusedByOdd<RoundedAdds>{RoundedAdds{rounding_grid({.format = format})}});
+  with_rounded_adds(format, [&]<typename Adds>(const Adds& adds) { body(FusedByOdd<Adds>{adds}); });
 }
 
 }  // namespace halfscope::cuda
