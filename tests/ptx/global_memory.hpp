@@ -11,6 +11,10 @@
 
 namespace halfscope::ptx {
 
+[[nodiscard]] inline std::uint64_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
 /// Whether an address lies where those of global memory do.
 [[nodiscard]] constexpr bool is_device_address(std::uint64_t address) {
   return address >> 56 == 0x08;

@@ -13,7 +13,7 @@ namespace halfscope::ptx {
 namespace {
 
 bool is_on_device(const void* pointer) {
-  return is_device_address(reinterpret_cast<std::uintptr_t>(pointer));
+  return is_device_address(address_of(pointer));
 }
 
 cudaMemcpyKind kind_of(const Copy& copy) {

@@ -55,7 +55,7 @@ void append_line(const std::string& file, const std::string& line) {
       opened >= 0 && ::write(opened, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const int error = errno;
   if (opened >= 0) ::close(opened);
-  if (!written) throw RuntimeFailure(fmt::format("coverage: {}: {}", file, std::strerror(error)));
+  if (!written) throw RuntimeFailure(fmt::format("append to {}: {}", file, std::strerror(error)));
 }
 
 }  // namespace halfscope::ptx

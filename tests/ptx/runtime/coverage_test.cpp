@@ -36,7 +36,7 @@ TEST_CASE("lines of coverage are appended to a file", "[ptx][coverage]") {
   text << std::ifstream(file).rdbuf();
   CHECK(text.str() == "{}\n[]\n");
   check_says(message_of<RuntimeFailure>([&] { append_line(folder / "no/file", "{}\n"); }),
-             {"coverage", "No such file"});
+             {"no/file", "No such file"});
 }
 
 }  // namespace

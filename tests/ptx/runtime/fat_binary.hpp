@@ -12,7 +12,7 @@ struct EmbeddedText {
 };
 
 /// The texts in the fat binary that `wrapper` points to, the argument of __cudaRegisterFatBinary. Throws
-/// ParseError where it is no fat binary, or its texts are compressed.
+/// ParseError where it is no fat binary, or its texts are compressed otherwise than by Zstandard.
 [[nodiscard]] std::vector<EmbeddedText> embedded_texts(const void* wrapper);
 
 }  // namespace halfscope::ptx

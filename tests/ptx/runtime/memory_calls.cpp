@@ -7,6 +7,7 @@
 
 namespace {
 
+using halfscope::ptx::address_of;
 using halfscope::ptx::call;
 using halfscope::ptx::copy_and_wait;
 using halfscope::ptx::is_device_address;
@@ -16,10 +17,6 @@ using halfscope::ptx::queue_copy;
 using halfscope::ptx::Runtime;
 
 constexpr std::size_t memory_bytes = std::size_t{8} << 30;  // as a small device reports it
-
-std::uint64_t address_of(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer);
-}
 
 cudaError_t allocate(Runtime& device, void** memory, std::size_t bytes, MemorySource source) {
   if (bytes > memory_bytes) return cudaErrorMemoryAllocation;

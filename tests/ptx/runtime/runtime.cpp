@@ -74,10 +74,6 @@ std::string list_of(const std::vector<ListedMutant>& mutants) {
   return list;
 }
 
-std::uint64_t address_of(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer);
-}
-
 std::vector<std::byte> packed(const Entry& entry, void** arguments) {
   std::vector<std::byte> bytes(entry.parameter_bytes);
   for (std::size_t i = 0; i < entry.parameters.size(); ++i) {

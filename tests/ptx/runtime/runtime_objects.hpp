@@ -116,7 +116,7 @@ struct DeviceNumber {
   DeviceNumber(const DeviceNumber&) = delete;
   DeviceNumber& operator=(const DeviceNumber&) = delete;
 
-  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory); }
+  [[nodiscard]] std::uint64_t address() const { return address_of(memory); }
   /// After all that is queued.
   [[nodiscard]] std::uint64_t read() const {
     std::uint64_t value = 0;
