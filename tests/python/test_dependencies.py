@@ -16,7 +16,7 @@ PACKAGES = {
     "fmt": "libfmt-dev",
     "nlohmann_json": "nlohmann-json3-dev",
     "ZLIB": "zlib1g-dev",
-    "OpenMP": r"g\+\+",
+    "Threads": r"g\+\+",
     "Boost": "libboost-dev",
     "CLI11": "libcli11-dev",
     "Eigen3": "libeigen3-dev",
