@@ -29,7 +29,7 @@ AccumulateModel default_products(const PrecisionPolicy& policy) {
     if (!std::all_of(multiplied.begin(), multiplied.end(), has_format)) continue;
     return {.format = format, .order = AccumulateOrder::tensor_core, .core = {TensorCoreGeneration::hopper}};
   }
-  return {};
+  return PrecisionPolicy{}.products;
 }
 
 DType native_storage(const Quantizer& quantizer) {

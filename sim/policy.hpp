@@ -26,7 +26,7 @@ struct ScopedAccumulate {
 /// sentence.
 struct PrecisionPolicy {
   std::array<Quantizer, enum_names<Role>.size()> quantizers{};
-  AccumulateModel products{};     ///< matrix products and convolutions
+  AccumulateModel products{.order = AccumulateOrder::fused};  ///< matrix products and convolutions
   ScopedAccumulate reductions{};  ///< sums over many elements: batch norm statistics, softmax; FP32 elsewhere
 
   [[nodiscard]] const Quantizer& quantizer(Role role) const {
@@ -41,9 +41,9 @@ struct PrecisionPolicy {
   [[nodiscard]] AccumulateModel reductions_in(std::string_view layer) const;
 };
 
-/// How matrix products add up where nobody says: as an H100 or H200 does, `tensor_core(hopper)` of FP16 or
-/// BF16, where weights, activations and activation gradients, whose numbers are multiplied, all have that
-/// format, so that a result says which hardware it speaks for; else in FP32, one term after the other.
+/// The default sums of matrix products: `tensor_core(hopper)` of FP16 or BF16, as an H100 or H200 computes
+/// them, if weights, activations and activation gradients all have that format; else `fp32_fused`, the FP32
+/// units of a GPU.
 [[nodiscard]] AccumulateModel default_products(const PrecisionPolicy& policy);
 
 /// Where the formats of a policy are: in what operations do to FP32 numbers, or in the memory itself.

@@ -90,9 +90,9 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
   for (const char* policy : {"fp16_mixed", "fp16_no_master", "fp16_pure"}) {
     CHECK(products({.policy = policy}) == "tensor_core(hopper)");
   }
-  CHECK(products({.policy = "fp32"}) == "fp32_sequential");
-  CHECK(products({.policy = "fp32", .weight = "fp16"}) == "fp32_sequential");
-  CHECK(products({.policy = "fp16_mixed", .activation_gradient = "bf16"}) == "fp32_sequential");
+  CHECK(products({.policy = "fp32"}) == "fp32_fused");
+  CHECK(products({.policy = "fp32", .weight = "fp16"}) == "fp32_fused");
+  CHECK(products({.policy = "fp16_mixed", .activation_gradient = "bf16"}) == "fp32_fused");
   CHECK(products({.policy = "fp16_mixed", .weight_gradient = "fp32"}) == "tensor_core(hopper)");
   CHECK(products({.policy = "fp16_mixed", .accumulate = "fp32_sequential"}) == "fp32_sequential");
   TrainConfig bfloat{.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"};
