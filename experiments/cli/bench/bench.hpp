@@ -44,8 +44,8 @@ struct Times {
 /// unit per instruction set.
 template <Isa isa>
 void eigen_product_isa(const float* a, const float* b, float* c, int size);
-/// The vector instructions that it uses, in Eigen's words.
+/// Whether it multiplies and adds in one instruction.
 template <Isa isa>
-[[nodiscard]] const char* eigen_instructions_isa();
+[[nodiscard]] bool eigen_has_fma_isa();
 
 }  // namespace halfscope

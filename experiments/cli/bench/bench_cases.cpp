@@ -114,13 +114,13 @@ struct Product {
 BenchResult product_against_eigen(std::string_view accumulate, int size) {
   Product product(accumulate, size);
   const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
-  const char* instructions = dispatch_isa([]<Isa isa>() { return eigen_instructions_isa<isa>(); });
+  const bool fma = dispatch_isa([]<Isa isa>() { return eigen_has_fma_isa<isa>(); });
   return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio,
-          fmt::format("Eigen {}, {}", HALFSCOPE_EIGEN_VERSION, instructions)};
+          fmt::format("Eigen {} {} FMA", HALFSCOPE_EIGEN_VERSION, fma ? "with" : "without")};
 }
 
 BenchResult product_on_two_threads(int size) {
-  Product product("fp32_sequential", size);
+  Product product("fp32_fused", size);
   const Times times = time_in_turn([&] { product.ours(2); }, [&] { product.ours(1); });
   return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, "one thread"};
 }
@@ -147,7 +147,9 @@ constexpr std::array cases{
     BenchCase{"erf", "of an array", [] { return function_of_array(Elementary::erf); }},
     BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
     BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
-    BenchCase{"gemm", "256 x 256 x 256, summed in order",
+    BenchCase{"gemm", "256 x 256 x 256, fused, summed in order",
+              [] { return product_against_eigen("fp32_fused", 256); }},
+    BenchCase{"gemm_fp32_sequential", "256 x 256 x 256, each product and sum rounded",
               [] { return product_against_eigen("fp32_sequential", 256); }},
     BenchCase{"gemm_fp32_chunked", "256 x 256 x 256, summed in chunks of 256 terms",
               [] { return product_against_eigen("fp32_chunked(256)", 256); }},
@@ -167,9 +169,11 @@ constexpr std::array cases{
               [] { return product_against_eigen("tensor_core(hopper)", 256); }},
     BenchCase{"gemm_hopper_bf16", "256 x 256 x 256, as an H100's tensor core of BF16",
               [] { return product_against_eigen("bf16_tensor_core(hopper)", 256); }},
-    BenchCase{"gemm_two_threads", "256 x 256 x 256, summed in order",
+    BenchCase{"gemm_two_threads", "256 x 256 x 256, fused, summed in order",
               [] { return product_on_two_threads(256); }},
-    BenchCase{"gemm_1024", "1024 x 1024 x 1024, summed in order",
+    BenchCase{"gemm_1024", "1024 x 1024 x 1024, fused, summed in order",
+              [] { return product_against_eigen("fp32_fused", 1024); }},
+    BenchCase{"gemm_fp32_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
               [] { return product_against_eigen("fp32_sequential", 1024); }},
     BenchCase{"gemm_fp16_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
               [] { return product_against_eigen("fp16_sequential", 1024); }},
@@ -181,9 +185,10 @@ constexpr std::array cases{
               [] { return product_against_eigen("tensor_core(ampere)", 1024); }},
     BenchCase{"gemm_hopper_1024", "1024 x 1024 x 1024, as an H100's tensor core",
               [] { return product_against_eigen("tensor_core(hopper)", 1024); }},
-    BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, summed in order",
+    BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, fused, summed in order",
               [] { return product_on_two_threads(1024); }},
     BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", bench_training_step},
+    BenchCase{"training_step_gru", "gru_lm, batch 64, policy fp16_mixed", bench_training_step_of_words},
     BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",
               bench_tracked_weight_gradients},
     BenchCase{"track_all_tensors", "the same step, every tensor counted", bench_tracked_tensors},

@@ -12,27 +12,26 @@
 
 #include "experiments/cli/bench/bench.hpp"
 #include "experiments/cli/commands.hpp"
+#include "sim/train/environment.hpp"
 
 namespace halfscope {
 namespace {
 
 struct Options {
   std::vector<std::string> names;
-  std::string device;
+  std::string device = "cpu";
   bool json = false;
 };
 
-/// Those of `device`, or where it is empty all.
 std::vector<BenchCase> cases_of_device(const std::string& device) {
   const std::span<const BenchCase> all = bench_cases();
   std::vector<BenchCase> cases(all.begin(), all.end());
-  if (device.empty()) return cases;
   const Device wanted = parse_enum<Device>("device", device);
   std::erase_if(cases, [&](const BenchCase& entry) { return entry.device != wanted; });
   return cases;
 }
 
-/// The named cases, or all; names are looked up before anything is timed.
+/// The named cases, or all of the device; names are looked up before anything is timed.
 std::vector<BenchCase> chosen(const Options& options) {
   if (options.names.empty()) return cases_of_device(options.device);
   const std::span<const BenchCase> all = bench_cases();
@@ -41,6 +40,14 @@ std::vector<BenchCase> chosen(const Options& options) {
   cases.reserve(names.size());
   for (const std::string& name : names) cases.push_back(find_in_table("benchmark", name, all));
   return cases;
+}
+
+/// "AMD EPYC, avx512": the processor, its instruction set in use, and the GPU if there is one.
+std::string machine() {
+  const Json found = environment();
+  std::string text = found["cpu"].get<std::string>() + ", " + found["instruction_set"].get<std::string>();
+  if (found["gpu"].is_string()) text += ", " + found["gpu"].get<std::string>();
+  return text;
 }
 
 Json to_json(const BenchCase& entry, const BenchResult& result) {
@@ -79,7 +86,8 @@ void run(const Options& options) {
   set_thread_count(1);
   Json list = Json::array();
   if (!options.json) {
-    std::cout << fmt::format("{:<26} {:>8} {:<8} {:>7}  {}\n", "case", "value", "unit", "ratio", "against");
+    std::cout << fmt::format("on {}, one thread\n\n{:<26} {:>8} {:<8} {:>7}  {}\n", machine(), "case",
+                             "value", "unit", "ratio", "against");
   }
   for (const BenchCase& entry : cases) {
     const BenchResult result = measure(entry);
@@ -89,7 +97,7 @@ void run(const Options& options) {
       std::cout << to_line(entry, result) << std::endl;
     }
   }
-  if (options.json) std::cout << to_text(Json{{"cases", list}});
+  if (options.json) std::cout << to_text(Json{{"machine", machine()}, {"cases", list}});
 }
 
 }  // namespace
@@ -99,8 +107,9 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "how fast this build is on this machine");
   std::string names;
   for (const BenchCase& entry : bench_cases()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  command->add_option("NAME", options->names, "of " + names + "; all of them by default");
-  command->add_option("--device", options->device, "cpu or cuda: only the cases that run there");
+  command->add_option("NAME", options->names, "of " + names + "; by default all of the device");
+  command->add_option("--device", options->device, "cpu or cuda: the cases that run there")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "as JSON on stdout");
   command->callback([options] { run(*options); });
 }

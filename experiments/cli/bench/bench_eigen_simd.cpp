@@ -17,9 +17,13 @@ void eigen_product_isa(const float* a, const float* b, float* c, int size) {
 template void eigen_product_isa<target_isa>(const float*, const float*, float*, int);
 
 template <Isa isa>
-const char* eigen_instructions_isa() {
-  return Eigen::SimdInstructionSetsInUse();
+bool eigen_has_fma_isa() {
+#if defined(EIGEN_VECTORIZE_FMA)
+  return true;
+#else
+  return false;
+#endif
 }
-template const char* eigen_instructions_isa<target_isa>();
+template bool eigen_has_fma_isa<target_isa>();
 
 }  // namespace halfscope

@@ -7,6 +7,7 @@ namespace halfscope {
 
 /// A mixed-precision step beside one in FP32.
 [[nodiscard]] BenchResult bench_training_step();
+[[nodiscard]] BenchResult bench_training_step_of_words();
 
 /// What tracking adds to a mixed-precision step in which every weight gradient, or every tensor, is counted
 /// and recorded, in per cent of the same step untracked.
