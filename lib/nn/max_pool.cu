@@ -28,10 +28,10 @@ struct Forward {
   std::uint8_t* winner;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
     const Window window(shape, i);
-    const WindowMaximum largest =
-        window_maximum(x[window.corner[0]], x[window.corner[1]], x[window.corner[2]], x[window.corner[3]]);
+    const auto largest = window_maximum<std::int32_t>(x[window.corner[0]], x[window.corner[1]],
+                                                      x[window.corner[2]], x[window.corner[3]]);
     y.set(i, largest.value);
-    winner[i] = largest.corner;
+    winner[i] = static_cast<std::uint8_t>(largest.corner);
   }
 };
 

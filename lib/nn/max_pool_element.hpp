@@ -7,26 +7,27 @@
 
 namespace halfscope {
 
-/// The largest number of a window, and at which corner it is: 0..3, row by row, the first of equals.
+/// The largest number of a window, and at which corner it is: 0..3, row by row, the first of equals. Numbers
+/// are floats and integers, or vectors of them.
+template <typename Float, typename Int>
 struct WindowMaximum {
-  float value;
-  std::uint8_t corner;
+  Float value;
+  Int corner;
 };
 
-/// Of the corners in their order. No branch depends on the numbers, so that loops over it vectorise.
-[[nodiscard]] HALFSCOPE_HD WindowMaximum window_maximum(float a, float b, float c, float d) {
-  const bool right = b > a, bottom_right = d > c;
-  const float upper = right ? b : a, lower = bottom_right ? d : c;
-  const bool below = lower > upper;
-  const int column = below ? bottom_right : right;  // a number: GCC does not vectorise a choice of bools
-  return {below ? lower : upper, static_cast<std::uint8_t>(2 * below + column)};
+/// Of the corners in their order.
+template <typename Int, typename Float>
+[[nodiscard]] HALFSCOPE_HD WindowMaximum<Float, Int> window_maximum(Float a, Float b, Float c, Float d) {
+  const Int zero{};
+  const Float upper = b > a ? b : a, lower = d > c ? d : c;
+  const Int upper_corner = b > a ? zero + 1 : zero, lower_corner = d > c ? zero + 3 : zero + 2;
+  return {lower > upper ? lower : upper, lower > upper ? lower_corner : upper_corner};
 }
 
-/// The gradient of a corner from that of the window, by a mask: GCC makes branches of four choices in a row,
-/// and of those stores that it reads again.
-[[nodiscard]] HALFSCOPE_HD float corner_gradient(float gradient, std::uint8_t winner, int corner) {
-  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(winner == corner);
-  return from_bits(to_bits(gradient) & mask);
+/// The gradient of a corner from that of the window.
+template <typename Int, typename Float>
+[[nodiscard]] HALFSCOPE_HD Float corner_gradient(Float gradient, Int winner, std::int32_t corner) {
+  return winner == Int{} + corner ? gradient : Float{};
 }
 
 }  // namespace halfscope

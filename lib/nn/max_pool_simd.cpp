@@ -1,21 +1,47 @@
 // One row of pooling windows, compiled once per instruction set.
+#include <halfscope/kernel/detail/vector.hpp>
+
 #include "lib/nn/max_pool.hpp"
 #include "lib/nn/max_pool_element.hpp"
 
 namespace halfscope {
 
+namespace {
+
+using Bytes [[gnu::vector_size(lanes)]] = std::uint8_t;
+
+Ints load_bytes(const std::uint8_t* from, std::size_t count) {
+  Bytes bytes{};
+  std::memcpy(&bytes, from, count);
+  return __builtin_convertvector(bytes, Ints);
+}
+void store_bytes(std::uint8_t* to, Ints numbers, std::size_t count) {
+  const Bytes bytes = __builtin_convertvector(numbers, Bytes);
+  std::memcpy(to, &bytes, count);
+}
+
+/// Calls body(first channel, how many) for each vector of a window's channels.
+template <typename Body>
+void for_channels(std::int64_t channels, const Body& body) {
+  std::int64_t c = 0;
+  for (; c + std::int64_t{lanes} <= channels; c += std::int64_t{lanes}) body(c, lanes);
+  if (c < channels) body(c, static_cast<std::size_t>(channels - c));
+}
+
+}  // namespace
+
 template <Isa isa>
 void MaxPoolLoops<isa>::forward(const float* top, const float* bottom, std::int64_t windows,
                                 std::int64_t channels, float* y, std::uint8_t* winner) {
   for (std::int64_t w = 0; w < windows; ++w) {
-    const float* corner[4] = {top + 2 * w * channels, top + (2 * w + 1) * channels, bottom + 2 * w * channels,
-                              bottom + (2 * w + 1) * channels};
-#pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const WindowMaximum largest = window_maximum(corner[0][c], corner[1][c], corner[2][c], corner[3][c]);
-      y[w * channels + c] = largest.value;
-      winner[w * channels + c] = largest.corner;
-    }
+    for_channels(channels, [&](std::int64_t c, std::size_t count) {
+      const std::int64_t left = 2 * w * channels + c, right = left + channels, to = w * channels + c;
+      const auto largest =
+          window_maximum<Ints>(load_some(top + left, count), load_some(top + right, count),
+                               load_some(bottom + left, count), load_some(bottom + right, count));
+      store_some(y + to, largest.value, count);
+      store_bytes(winner + to, largest.corner, count);
+    });
   }
 }
 
@@ -23,17 +49,15 @@ template <Isa isa>
 void MaxPoolLoops<isa>::backward(const float* y_gradient, const std::uint8_t* winner, std::int64_t windows,
                                  std::int64_t channels, float* top, float* bottom) {
   for (std::int64_t w = 0; w < windows; ++w) {
-    float* corner[4] = {top + 2 * w * channels, top + (2 * w + 1) * channels, bottom + 2 * w * channels,
-                        bottom + (2 * w + 1) * channels};
-#pragma omp simd
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const float gradient = y_gradient[w * channels + c];
-      const std::uint8_t which = winner[w * channels + c];
-      corner[0][c] = corner_gradient(gradient, which, 0);
-      corner[1][c] = corner_gradient(gradient, which, 1);
-      corner[2][c] = corner_gradient(gradient, which, 2);
-      corner[3][c] = corner_gradient(gradient, which, 3);
-    }
+    for_channels(channels, [&](std::int64_t c, std::size_t count) {
+      const std::int64_t left = 2 * w * channels + c, right = left + channels, from = w * channels + c;
+      const FloatVec gradient = load_some(y_gradient + from, count);
+      const Ints which = load_bytes(winner + from, count);
+      store_some(top + left, corner_gradient(gradient, which, 0), count);
+      store_some(top + right, corner_gradient(gradient, which, 1), count);
+      store_some(bottom + left, corner_gradient(gradient, which, 2), count);
+      store_some(bottom + right, corner_gradient(gradient, which, 3), count);
+    });
   }
 }
 
