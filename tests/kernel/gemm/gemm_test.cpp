@@ -1,4 +1,5 @@
 // The matrix product equals its definition, element by element and bit for bit, for every model that it has.
+#include <halfscope/core/isa.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
 
@@ -96,6 +97,35 @@ std::vector<float> random_codes(std::size_t count, std::uint64_t seed) {
     values[i] = decode(i % 97 == 5 ? code : code & 0xBBFFu, fp16);
   }
   return values;
+}
+
+TEST_CASE("a product with one is rounded to every format as its definition says", "[gemm]") {
+  for (const FloatFormat& format : formats_under_test()) {
+    std::vector<float> values = boundary_floats(format);
+    std::ranges::copy(random_floats(1000, 31), std::back_inserter(values));
+    const Extents extents{1, std::ssize(values), 1};
+    check_products({{1.0f}, values}, extents, {.format = format, .order = AccumulateOrder::sequential});
+  }
+}
+
+TEST_CASE("fused sums of 0 to 4097 terms are those of one fma after the other", "[gemm][fused]") {
+  constexpr std::int64_t most = 4097, columns = 17;
+  const Operands operands = uniform_operands({1, columns, most});
+  const auto row = strided_offsets(1, most), column = strided_offsets(most, 1);
+  const AccumulateModel model = parse_accumulate_model("fp32_fused");
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    std::vector<float> expected(columns), found(columns);
+    for (std::int64_t depth = 0; depth <= most; ++depth) {
+      gemm({operands.a.data(), row.values(), column.values().first(static_cast<std::size_t>(depth))},
+           {operands.b.data(), depth, columns}, found, model);
+      REQUIRE(found == expected);
+      for (std::size_t n = 0; n < columns && depth < most; ++n) {
+        const auto k = static_cast<std::size_t>(depth);
+        expected[n] = std::fma(operands.a[k], operands.b[k * columns + n], expected[n]);
+      }
+    }
+  }
 }
 
 TEST_CASE("sums of random bit patterns are the definition's for every depth", "[gemm][fused][tensor_core]") {

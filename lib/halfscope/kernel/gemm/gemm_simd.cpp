@@ -6,7 +6,7 @@
 
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
-#include <halfscope/kernel/gemm/detail/fp16_lanes.hpp>
+#include <halfscope/kernel/gemm/detail/fast_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/fused_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/operand_summary.hpp>
 
@@ -39,10 +39,11 @@ constexpr bool is_limited = requires {
 
 /// As many rows as leave registers for the rounding between the adds, of which any format's needs most.
 template <typename Step, typename FastPath>
-constexpr std::size_t tile_rows = lanes < 16 || rounds_to_any<Step>            ? 4
-                                  : std::is_same_v<Step, MulThenAdd<Identity>> ? 12
-                                  : is_limited<FastPath>                       ? 6
-                                                                               : 8;
+constexpr std::size_t tile_rows = lanes < 16                                        ? 4
+                                  : rounds_to_any<Step> && !has_fast_path<FastPath> ? 4
+                                  : std::is_same_v<Step, MulThenAdd<Identity>>      ? 12
+                                  : is_limited<FastPath>                            ? 6
+                                                                                    : 8;
 /// Terms per pass: this many rows of one tile's columns of b stay in the first-level cache.
 constexpr std::size_t depth_block = 256;
 
@@ -54,12 +55,13 @@ struct Panel {
   std::size_t c_stride;
 };
 
-/// How all sums are added up: by `step`, and faster by `FastPath` where that is valid.
+/// How all sums are added up: by `step`, and faster by `fast_path` where that is valid.
 template <typename Step, typename FastPath = NoFastPath>
 struct Order {
   AccumulateOrder order;
   std::size_t terms_per_pass;  ///< at most depth_block if there is a fast path
   Step step;
+  FastPath fast_path{};
   float largest_a = 0;  ///< magnitude; only for a `FastPath` that is limited by it
 };
 
@@ -117,31 +119,32 @@ HALFSCOPE_HD void add_products(Sums<rows, vectors>& sums, const Left<rows>& a, R
 
 /// The same by `step` to sums as they were before a fast path that was not valid. Rare, and out of line, so
 /// that it takes no registers elsewhere.
-template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
+template <std::size_t rows, std::size_t vectors, typename Step, typename FastPath>
 [[gnu::noinline]] void recompute(Sums<rows, vectors>& sums, const Left<rows>& a, Right b, std::size_t terms,
-                                 Step step) {
-  multiply_all(sums, 1 / FastPath::scale);
+                                 const Order<Step, FastPath>& order) {
+  Step step = order.step;
+  multiply_all(sums, 1 / order.fast_path.scale);
   add_products(sums, a, b, terms, step);
-  multiply_all(sums, FastPath::scale);
+  multiply_all(sums, order.fast_path.scale);
 }
 
 /// Adds a pass's products by the fast path, and where its sums are not valid, the last terms anew by `step`.
-template <typename FastPath, std::size_t rows, std::size_t vectors, typename Step>
-HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const DepthBlock& pass, Step step) {
+template <std::size_t rows, std::size_t vectors, typename Step, typename FastPath>
+HALFSCOPE_HD void fast_products(Sums<rows, vectors>& sums, Left<rows> a, const DepthBlock& pass,
+                                const Order<Step, FastPath>& order) {
   const std::size_t depth = pass.k1 - pass.k0;
-  multiply_all(sums, FastPath::scale);
+  multiply_all(sums, order.fast_path.scale);
   for (std::size_t k = 0; k < depth; k += FastPath::terms, a.column += FastPath::terms) {
     const std::size_t terms = depth - k < FastPath::terms ? depth - k : FastPath::terms;
     Sums<rows, vectors> before;
     std::memcpy(before, sums, sizeof sums);
-    FastPath fast_path;
+    FastPath fast_path = order.fast_path;
     add_products(sums, a, {pass.scaled + k * vectors * lanes, vectors * lanes}, terms, fast_path);
     if (fast_path.valid(sums)) continue;
-    recompute<FastPath>(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms,
-                        step);
+    recompute(before, a, {pass.panel.b + k * pass.panel.b_stride, pass.panel.b_stride}, terms, order);
     std::memcpy(sums, before, sizeof sums);
   }
-  multiply_all(sums, 1 / FastPath::scale);
+  multiply_all(sums, 1 / order.fast_path.scale);
 }
 
 template <typename FastPath, std::size_t rows, std::size_t vectors>
@@ -170,7 +173,7 @@ void tile(const GatherMatrix& a, std::size_t m, const DepthBlock& pass, const Or
   };
   if constexpr (has_fast_path<FastPath>) {
     if (pass.scaled != nullptr && sums_allow<FastPath>(sums)) {
-      fast_products<FastPath>(sums, left, pass, order.step);
+      fast_products(sums, left, pass, order);
     } else {
       add();
     }
@@ -224,7 +227,7 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
         k0, k1, {panel.b + k0 * panel.b_stride, panel.b_stride, panel.c, panel.c_stride}, nullptr};
     if constexpr (has_fast_path<FastPath>) {
       if (operands_allow<width>(order, pass.panel, k1 - k0)) {
-        copy_scaled<width>(pass.panel, k1 - k0, FastPath::scale, copy);
+        copy_scaled<width>(pass.panel, k1 - k0, order.fast_path.scale, copy);
         pass.scaled = copy;
       }
     }
@@ -283,7 +286,7 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 #if defined(__FMA__)
     if (format == FloatFormat{5, 10}) {
       const float largest_a = largest_magnitude<FastFused>(a, range.rows);
-      return multiply(a, b, c, range, Order<decltype(step), FastFused>{{}, depth_block, step, largest_a});
+      return multiply(a, b, c, range, Order<decltype(step), FastFused>{{}, depth_block, step, {}, largest_a});
     }
 #endif
     multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
@@ -295,7 +298,7 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 #endif
 #if defined(__AVX512F__)
   if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
-  with(FuseByOdd<RoundTo>{{rounding_grid({.format = format})}});
+  with_rounding_to(format, [&]<typename Round>(Round to) { with(FuseByOdd<Round>{to}); });
 #else
   with(FuseByDouble{double_grid(format)});
 #endif
@@ -314,12 +317,16 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   };
   if (model.format == FloatFormat{}) return with(MulThenAdd<Identity>{});
 #if defined(__FMA__)
-  if (model.format == FloatFormat{5, 10} && terms <= depth_block) {
-    return multiply(a, b, c, range, Order<MulThenAdd<RoundToFp16>, FastMulThenAdd>{model.order, terms, {}});
-  }
+  const auto with_rounding = [&](auto step) {
+    if (terms > depth_block || !FastMulThenAdd::has(model.format)) return with(step);
+    multiply(a, b, c, range,
+             Order<decltype(step), FastMulThenAdd>{model.order, terms, step, FastMulThenAdd(model.format)});
+  };
+#else
+  const auto& with_rounding = with;
 #endif
-  if (model.format == FloatFormat{5, 10}) return with(MulThenAdd<RoundToFp16>{});
-  with(MulThenAdd<RoundTo>{{rounding_grid({.format = model.format})}});
+  if (model.format == FloatFormat{5, 10}) return with_rounding(MulThenAdd<RoundToFp16>{});
+  with_rounding_to(model.format, [&]<typename Round>(Round to) { with_rounding(MulThenAdd<Round>{to}); });
 }
 template void gemm_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const OutputRange&,
                                          const AccumulateModel&);

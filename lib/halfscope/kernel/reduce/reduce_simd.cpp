@@ -82,7 +82,7 @@ void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, con
   };
   if (model.format == FloatFormat{}) return with(Identity{});
   if (model.format == FloatFormat{5, 10}) return with(RoundToFp16{});
-  with(RoundTo{rounding_grid({.format = model.format})});
+  with_rounding_to(model.format, with);
 }
 template void column_sums_isa<target_isa>(const ColumnTerms&, const AccumulateModel&, const ColumnRange&,
                                           float*, ColumnCounters*);

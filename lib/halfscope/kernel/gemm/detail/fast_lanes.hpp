@@ -1,11 +1,11 @@
-// Sums of products rounded to FP16 by the rounding of FP32 operations, in fast ways that are not valid for
-// all numbers, and tell where they were not; only for *_simd.cpp, which are compiled once per instruction
-// set.
+// Sums of products rounded to 11 significand bits or fewer by the rounding of FP32 operations, in fast ways
+// that are not valid for all numbers, and tell where they were not; only for *_simd.cpp, which are compiled
+// once per instruction set.
 //
 // Nearest even to 11 significand bits: 8191 x lies 13 binades above x, so that FP32 rounds it to where x has
 // its 11th bit. 8192 x has no places below that one, and 8192 x - rounded(8191 x) is x, rounded there:
 // exactly, with the same ties. Where 8191 x lies in the binade below, x is so close to a power of two that
-// one more place makes no difference.
+// one more place makes no difference. A larger factor rounds to fewer bits.
 #pragma once
 
 #include <halfscope/kernel/detail/vector.hpp>
@@ -28,17 +28,32 @@ HALFSCOPE_HD Ints largest_magnitudes(const Sums<rows, vectors>& sums) {
 }
 
 #if defined(__FMA__)
-/// Product and sum rounded one after the other. Sums are kept times 2^100: then 8191 times what FP16 may not
-/// hold, all numbers from 2^15 on, is beyond FP32, and sums become infinite or NaN and stay that until it is
-/// seen. Zeros of either sign add up to +0.
-struct FastMulThenAdd {
-  static constexpr float scale = 0x1p100f;
+/// Product and sum rounded one after the other, to a format of at most 11 significand bits. Sums are kept
+/// times a power of two: then `factor` times all that the format may not hold, numbers of its highest binade
+/// on, is beyond FP32, and sums become infinite or NaN and stay that until it is seen. Zeros of either sign
+/// add up to +0.
+class FastMulThenAdd {
+ public:
   static constexpr std::size_t terms = 256;  ///< at most, after which it is seen whether the sums are valid
+  float scale;
 
-  /// Sums of FP16 numbers have no places below FP16's smallest: only products may come to subnormal numbers.
-  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) {
+  [[nodiscard]] static bool has(const FloatFormat& format) {
+    return format.mantissa_bits <= 10 && format.subnormals == Subnormals::gradual;
+  }
+
+  explicit FastMulThenAdd(const FloatFormat& format) {
+    const int places = 23 - format.mantissa_bits, headroom = 128 - places - format.max_exponent();
+    scale = power(headroom > 0 ? headroom : 0);
+    factor_ = power(places);
+    min_normal_ = power(format.min_exponent()) * scale;
+    least_place_ = 1.5f * factor_ * min_normal_;
+  }
+
+  /// Sums of a format's numbers have no places below its smallest: only products may come to subnormal
+  /// numbers.
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const {
     const FloatVec sum = c + rounded_product(a * b);
-    return fused_minus(sum, all_lanes(8192.0f), sum * all_lanes(8191.0f));
+    return fused_minus(sum, all_lanes(factor_), sum * all_lanes(factor_ - 1));
   }
 
   template <std::size_t rows, std::size_t vectors>
@@ -47,18 +62,22 @@ struct FastMulThenAdd {
   }
 
  private:
-  HALFSCOPE_HD static FloatVec rounded_product(FloatVec x) {
+  float factor_;       ///< 2^places
+  float min_normal_;   ///< times the scale
+  float least_place_;  ///< times the scale: a number whose last place is the format's smallest number
+
+  static float power(int exponent) { return from_bits(static_cast<std::uint32_t>(exponent + 127) << 23); }
+
+  HALFSCOPE_HD FloatVec rounded_product(FloatVec x) const {
 #if defined(__AVX512DQ__)
-    // 8192 x, or where that is larger a number whose last place is FP16's smallest number; either signed as
-    // x.
     constexpr int larger_magnitude = 3;
-    const FloatVec above =
-        _mm512_range_ps(x * all_lanes(8192.0f), all_lanes(0x1.8p-1f * scale), larger_magnitude);
+    const FloatVec above = _mm512_range_ps(x * all_lanes(factor_), all_lanes(least_place_), larger_magnitude);
     return above - (above - x);
 #else
-    // Adding 1.5 * 2^13 of x's binade, or of that of subnormal numbers, cuts off what lies below.
-    const Ints subnormal = as_ints(all_lanes(0x1p-14f * scale)), binade = as_ints(x) & 0x7F800000;
-    const FloatVec unit = as_floats(binade > subnormal ? binade : subnormal), places = all_lanes(12288.0f);
+    // Adding 1.5 times the factor of x's binade, or of that of subnormal numbers, cuts off what lies below.
+    const Ints subnormal = as_ints(all_lanes(min_normal_)), binade = as_ints(x) & 0x7F800000;
+    const FloatVec unit = as_floats(binade > subnormal ? binade : subnormal),
+                   places = all_lanes(1.5f * factor_);
     return fused_less(unit, places, fused(unit, places, x));
 #endif
   }
