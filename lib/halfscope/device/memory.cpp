@@ -1,7 +1,7 @@
 // Pools of free memory by size, and copies between the devices.
 #include <halfscope/device/memory.hpp>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -13,24 +13,22 @@
 namespace halfscope {
 namespace {
 
-/// Of arrays on the device.
-std::atomic<std::int64_t> device_bytes{0}, peak_bytes{0};
+/// Of this thread's arrays on the device.
+thread_local constinit std::int64_t device_bytes = 0, peak_bytes = 0;
 
 void count_device_bytes(std::int64_t more) noexcept {
-  const std::int64_t now = device_bytes.fetch_add(more, std::memory_order_relaxed) + more;
-  std::int64_t peak = peak_bytes.load(std::memory_order_relaxed);
-  while (now > peak && !peak_bytes.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
+  device_bytes += more;
+  peak_bytes = std::max(peak_bytes, device_bytes);
 }
 
 }  // namespace
 
 std::int64_t peak_device_bytes() {
-  return peak_bytes.load(std::memory_order_relaxed);
+  return peak_bytes;
 }
 
 void reset_peak_device_bytes() {
-  peak_bytes.store(device_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  peak_bytes = device_bytes;
 }
 
 namespace detail {

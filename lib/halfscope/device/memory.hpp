@@ -23,7 +23,8 @@ void copy_memory(void* to, Device to_device, const void* from, Device from_devic
 void zero_memory(void* memory, std::size_t bytes, Device device);
 }  // namespace detail
 
-/// The most bytes that arrays on the device have held together since the last reset.
+/// The most bytes that this thread's arrays on the device have held together since the last reset. An array
+/// that another thread frees is still counted.
 [[nodiscard]] std::int64_t peak_device_bytes();
 /// From here on: what they hold now is the least.
 void reset_peak_device_bytes();
