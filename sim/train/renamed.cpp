@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -23,7 +24,9 @@ std::string_view current_name(NameKind kind, std::string_view name) {
 }
 
 void note_renamed(std::string_view earlier, std::string_view current) {
+  static std::mutex mutex;
   static std::set<std::string, std::less<>> noted;
+  const std::lock_guard lock(mutex);
   if (!noted.emplace(earlier).second) return;
   fmt::print(stderr, "note: {} is called {} now; the earlier name is read for one release\n", earlier,
              current);
