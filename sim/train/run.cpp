@@ -169,6 +169,10 @@ class Run {
 
 }  // namespace
 
+void check_training(const RunSettings& settings, const Dataset& dataset) {
+  Trainer(settings, dataset).try_example();
+}
+
 void run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
                   const ProgressFunction& progress) {
   if (folder.exists()) folder.check_same(settings);

@@ -2,6 +2,7 @@
 #include "sim/train/trainer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -168,6 +169,14 @@ StepObservations Trainer::look_at_update(const StepContext& context) {
   }
   caster.events().collect();
   return seen;
+}
+
+void Trainer::try_example() {
+  const DeviceScope scope(settings_.device);
+  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
+  Tape tape(caster_, Phase::evaluation);
+  const std::array<std::int64_t, 1> first{0};
+  (void)model_.forward(tape, read_batch(Split::test, first));
 }
 
 Evaluation Trainer::evaluate() {

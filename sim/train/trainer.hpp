@@ -58,6 +58,8 @@ class Trainer {
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   StepRecord step();
   [[nodiscard]] Evaluation evaluate();
+  /// Takes a test example through the model, which throws InvalidArgument where it learns from other data.
+  void try_example();
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;
 

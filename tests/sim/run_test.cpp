@@ -194,6 +194,21 @@ TEST_CASE("divergence is recorded, not thrown, and survives resuming", "[run]") 
   CHECK(read_json(folder.path() / "summary.json")["diverged_step"] == summary["diverged_step"]);
 }
 
+TEST_CASE("settings that do not fit the data set are found by a check that writes nothing", "[run]") {
+  const auto refusal = [](const TrainConfig& config) {
+    return message_of<InvalidArgument>([&] { check_training(parsed(config), dataset); });
+  };
+  check_training(parsed(small_config()), dataset);
+  TrainConfig config = small_config();
+  config.batch = 100'000;
+  check_says(refusal(config), {"batch size 100000"});
+  config = small_config();
+  config.model = "lstm_lm";
+  check_says(refusal(config), {"lstm_lm", "texts"});
+  config.model = "unet";  // its layers take the images, its loss not their labels
+  check_says(refusal(config), {"unet", "label for each pixel"});
+}
+
 TEST_CASE("another config, another version or a torn file is not continued", "[run]") {
   const TemporaryFolder temporary;
   TrainConfig config = small_config();
