@@ -1,17 +1,13 @@
 // halfscope run: trains the arms of an experiment and prints their table.
 #include <iostream>
 #include <memory>
-#include <thread>
-
-#include <halfscope/core/parallel.hpp>
-#include <halfscope/device/array.hpp>
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/exit_status.hpp"
 #include "experiments/runner/present.hpp"
 #include "experiments/runner/runner.hpp"
 #include "experiments/runner/settings.hpp"
-#include "experiments/runner/summarise.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
@@ -21,7 +17,6 @@ struct Options {
   RunRequest request;
   std::vector<std::string> assignments;
   std::string experiment, device, data, size = "small";
-  int threads = 0;
 };
 
 Settings settings_of(const Options& options) {
@@ -32,14 +27,14 @@ Settings settings_of(const Options& options) {
 }
 
 void run(Options& options) {
-  set_thread_count(options.threads > 0 ? options.threads
-                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   options.request.settings = settings_of(options);
   options.request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
   const Experiment& experiment =
       find_in_table("experiment", current_name(NameKind::experiment, options.experiment), experiment_table());
-  run_experiment(experiment, options.request);
-  std::cout << to_table(experiment, summarise(experiment, options.request.out / experiment.name));
+  const ExperimentOutcome outcome = run_experiment(experiment, options.request);
+  if (!outcome.summary.arms.empty()) std::cout << to_table(experiment, outcome.summary) << std::flush;
+  for (const std::string& failure : outcome.failures) print_error(failure);
+  if (!outcome.failures.empty()) throw Exit{failed_run};
 }
 
 }  // namespace
@@ -76,7 +71,11 @@ void add_run_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
   command->add_option("--data", options->data, "the data set's folder");
-  command->add_option("--threads", options->threads, "threads; results do not depend on them")
+  command->add_option("--jobs", request.jobs, "runs at a time, 1 by default; results do not depend on it")
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--threads", request.threads,
+                   "of each run, by default the cores divided by --jobs; results do not depend on them")
       ->check(CLI::Range(1, 1024));
   command->callback([options] { run(*options); });
 }

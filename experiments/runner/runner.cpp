@@ -1,178 +1,66 @@
-// From a request to runs: settles every config first, then trains.
+// Plan, training and summary of an experiment.
 #include "experiments/runner/runner.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <thread>
 
+#include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "experiments/runner/present.hpp"
-#include "experiments/runner/progress.hpp"
-#include "experiments/runner/settings_file.hpp"
+#include "experiments/runner/run_queue.hpp"
 #include "experiments/runner/summarise.hpp"
-#include "sim/data/datasets.hpp"
 #include "sim/train/lint.hpp"
-#include "sim/train/run.hpp"
 
 namespace halfscope {
 namespace {
 
-struct PlannedRun {
-  RunSettings settings;
-  RunFolder folder;
-};
-
-/// The request with what a config.json says filled in.
-struct Request {
-  const Experiment& experiment;
-  std::vector<std::string> arms;
-  std::vector<std::int64_t> seeds;
-  RunSize size;
-  Settings settings;  ///< what the user does
-};
-
-/// Sizes at which every experiment takes seconds.
-const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},           {"warmup_steps", "1"},
-                              {"image_size", "40"},     {"vocabulary", "200"},    {"sequence_length", "8"},
-                              {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
-                              {"observe_every", "2"},   {"checkpoint_every", "2"}};
-
-/// Settings of an arm that a size changes.
-Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {
-  if (size == RunSize::small) return {};
-  if (size == RunSize::smoke) return smoke_settings;
-  return with(experiment.full_settings, arm.full_settings);
-}
-
-void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
-  if (asked == stored) return;
-  throw InvalidArgument(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
-}
-
-std::vector<std::int64_t> seeds_of(const RunRequest& request) {
-  std::vector<std::int64_t> seeds(static_cast<std::size_t>(request.seeds > 0 ? request.seeds
-                                                           : request.quick   ? 1
-                                                                             : 3));
-  for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = static_cast<std::int64_t>(i);
-  return seeds;
-}
-
-std::vector<std::string> arms_of(const RunRequest& request, const Experiment& experiment) {
-  std::vector<std::string> arms;
-  for (const std::string& name : request.arms) {
-    arms.push_back(find_in_table("arm of " + experiment.name, name, experiment.arms).name);
-  }
-  if (arms.empty() && request.size == RunSize::full) arms = experiment.full_arms;
-  if (arms.empty() && request.quick) arms = experiment.quick_arms;
-  if (arms.empty()) {
-    for (const Arm& arm : experiment.arms) arms.push_back(arm.name);
-  }
-  return arms;
-}
-
-Request settle(const Experiment& experiment, const RunRequest& request) {
-  Request settled{experiment, arms_of(request, experiment), seeds_of(request), request.size, {}};
-  if (!request.config.empty()) {
-    SettingsFile file = read_settings_file(request.config);
-    if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
-    if (file.arm) {
-      for (const std::string& arm : request.arms) require_same("arm", arm, *file.arm);
-      settled.arms = {*file.arm};
-    }
-    if (file.seed && request.seeds == 0) settled.seeds = {*file.seed};
-    settled.settings = std::move(file.settings);
-  }
-  settled.settings = with(std::move(settled.settings), request.settings);
-  return settled;
-}
-
-RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t seed) {
-  TrainConfig config;
-  const Settings of_size = size_settings(request.experiment, arm, request.size);
-  for (const Settings& settings : {request.experiment.settings, arm.settings, of_size}) {
-    for (const auto& [key, value] : settings) set_field(config, key, value);
-  }
-  const std::string fixed = get_field(config, request.experiment.varied);
-  for (const auto& [key, value] : request.settings) {
-    if (key == "seed") throw InvalidArgument("seed: choose the number of seeds with --seeds");
-    set_field(config, key, value);
-  }
-  const std::string& varied = request.experiment.varied;
-  if (get_field(config, varied) != fixed && get_field(parsed(config).config, varied) != fixed) {
-    throw InvalidArgument(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
-                                      request.experiment.name));
-  }
-  config.seed = seed;
-  return parsed(config);
-}
-
-std::vector<PlannedRun> plan(const Request& request, const RunRequest& options) {
-  std::vector<PlannedRun> runs;
-  for (const std::int64_t seed : request.seeds) {
-    for (const std::string& name : request.arms) {
-      const Arm& arm = find_in_table("arm of " + request.experiment.name, name, request.experiment.arms);
-      runs.push_back(
-          {make_settings(request, arm, seed), RunFolder(options.out, {request.experiment.name, name, seed})});
-    }
-  }
+/// What the formats of the arms do to their constants; seeds do not differ in that.
+void print_notes(const std::vector<PlannedRun>& runs) {
   for (const PlannedRun& run : runs) {
-    if (!run.folder.exists()) continue;
-    if (!options.resume) {
-      throw InvalidArgument(
-          fmt::format("{} holds a run already; add --resume to keep or continue it, or give another --out",
-                      printable(run.folder.path())));
+    if (run.settings.config.seed != runs.front().settings.config.seed) continue;
+    for (const Finding& finding : lint(run.settings)) {
+      fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
     }
-    run.folder.check_same(run.settings);
-  }
-  return runs;
-}
-
-/// What the formats of an arm do to its constants.
-void print_notes(const PlannedRun& run) {
-  for (const Finding& finding : lint(run.settings)) {
-    fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
   }
 }
 
-std::string progress_text(const RunProgress& progress) {
-  const RunIdentity& run = progress.identity;
-  const StepRecord& record = progress.record;
-  return fmt::format("{} {} seed {}  step {}/{}  loss {:.4f}  scale {:g}{}", run.experiment, run.arm,
-                     run.seed, record.step, progress.steps, record.loss, record.scale,
-                     record.skipped ? "  skipped" : "");
+/// Runs at a time: no more than there are to train.
+int jobs_of(const RunRequest& request, const std::vector<PlannedRun>& runs) {
+  const auto waiting =
+      std::count_if(runs.begin(), runs.end(), [](const PlannedRun& run) { return !run.is_done(); });
+  return static_cast<int>(std::clamp<std::ptrdiff_t>(waiting, 1, request.jobs));
+}
+
+int threads_of(const RunRequest& request, int jobs) {
+  if (request.threads > 0) return request.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs);
 }
 
 }  // namespace
 
-void run_experiment(const Experiment& experiment, const RunRequest& request) {
-  const Request settled = settle(experiment, request);
-  const std::vector<PlannedRun> runs = plan(settled, request);
+ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request) {
+  const std::vector<PlannedRun> runs = plan_runs(experiment, request);
+  const auto folder = request.out / experiment.name;
+  create_folder(folder);
   if (request.size == RunSize::smoke)
     fmt::print(stderr, "note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n");
-  std::map<std::pair<std::string, DatasetSpec>, std::unique_ptr<Dataset>> opened;
-  StatusLine status;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const TrainConfig& config = runs[i].settings.config;
-    const DatasetSpec spec = dataset_spec(config);
-    auto& dataset = opened[{config.dataset, spec}];
-    if (!dataset) dataset = open_dataset(config.dataset, spec);
-    if (config.seed == runs.front().settings.config.seed)
-      print_notes(runs[i]);  // seeds do not differ in that
-    const std::string position = fmt::format("[{}/{}] ", i + 1, runs.size());
-    std::string last = runs[i].folder.path().string() + ": done before";
-    run_training(runs[i].settings, *dataset, runs[i].folder, [&](const RunProgress& progress) {
-      const double rate = static_cast<double>(progress.record.step) / std::max(progress.seconds, 1e-9);
-      last = progress_text(progress);
-      const double left = static_cast<double>(progress.steps - progress.record.step) / rate;
-      status.update(fmt::format("{}{}  {:.0f} steps/s  {:.0f} s left", position, last, rate, left));
-    });
-    status.finish(position + last);
+  print_notes(runs);
+  const int jobs = jobs_of(request, runs);
+  set_thread_count(threads_of(request, jobs));
+  ExperimentOutcome outcome{.summary = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
+  try {
+    outcome.summary = summarise(experiment, folder);
+    if (!outcome.summary.arms.empty())
+      write_file(folder / "summary.json", to_text(to_json(experiment, outcome.summary)));
+  } catch (const std::exception& error) {
+    if (outcome.failures.empty()) throw;
+    outcome.failures.emplace_back(error.what());  // beside the runs that failed
   }
-  const auto folder = request.out / experiment.name;
-  write_file(folder / "summary.json", to_text(to_json(experiment, summarise(experiment, folder))));
+  return outcome;
 }
 
 }  // namespace halfscope

@@ -1,28 +1,23 @@
 // Runs the arms of an experiment over its seeds.
 #pragma once
 
-#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "experiments/runner/experiment.hpp"
+#include "experiments/runner/plan.hpp"
 
 namespace halfscope {
 
-/// The options of `halfscope run`.
-struct RunRequest {
-  std::vector<std::string> arms{};  ///< empty: all
-  std::int64_t seeds = 0;           ///< 0: the default, three, or one with `quick`
-  std::filesystem::path out = "results";
-  Settings settings{};             ///< --set, in order
-  std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
-  RunSize size = RunSize::small;
-  bool quick = false;
-  bool resume = false;
+struct ExperimentOutcome {
+  ExperimentSummary summary;               ///< of all runs in the folder that are done
+  std::vector<std::string> failures = {};  ///< a line for each that failed
 };
 
 /// Trains every arm and seed of `experiment`, prints progress on stderr, writes
-/// DIR/<experiment>/summary.json. Throws InvalidArgument before anything is written where the request is
-/// wrong, or where results are there already and `resume` is not set.
-void run_experiment(const Experiment& experiment, const RunRequest& request);
+/// DIR/<experiment>/summary.json if any run is done. A run that fails does not stop the others. Throws
+/// InvalidArgument before anything is written where the request is wrong, or where results are there already
+/// and `resume` is not set.
+[[nodiscard]] ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request);
 
 }  // namespace halfscope

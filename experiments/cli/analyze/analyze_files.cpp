@@ -8,7 +8,7 @@
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/runner/progress.hpp"
+#include "experiments/runner/status_line.hpp"
 
 namespace halfscope {
 namespace {

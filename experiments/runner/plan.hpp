@@ -1,0 +1,42 @@
+// A request as the runs that it asks for.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "experiments/runner/experiment.hpp"
+#include "sim/data/dataset.hpp"
+#include "sim/train/run_folder.hpp"
+
+namespace halfscope {
+
+/// The options of `halfscope run`.
+struct RunRequest {
+  std::vector<std::string> arms{};  ///< empty: all
+  std::int64_t seeds = 0;           ///< 0: the default, three, or one with `quick`
+  std::filesystem::path out = "results";
+  Settings settings{};             ///< --set, in order
+  std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
+  RunSize size = RunSize::small;
+  int jobs = 1;     ///< runs at a time
+  int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
+  bool quick = false;
+  bool resume = false;
+};
+
+struct PlannedRun {
+  RunSettings settings;
+  RunFolder folder;
+  /// Several runs have the same one, and read it at the same time; null where the run is done already.
+  std::shared_ptr<const Dataset> dataset;
+
+  [[nodiscard]] bool is_done() const { return dataset == nullptr; }
+};
+
+/// Every arm and seed that `request` asks for, seed by seed, with open data sets. Throws InvalidArgument
+/// where a run cannot be right: its names or values, what does not fit its data set, results that are there
+/// already while `resume` is not set. Nothing is written.
+[[nodiscard]] std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request);
+
+}  // namespace halfscope

@@ -1,0 +1,133 @@
+// Threads that take runs from a queue, and their common status line.
+#include "experiments/runner/run_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "experiments/runner/progress.hpp"
+#include "experiments/runner/status_line.hpp"
+#include "sim/train/run.hpp"
+
+namespace halfscope {
+namespace {
+
+std::string name_of(const RunIdentity& run) {
+  return fmt::format("{} seed {}", run.arm, run.seed);
+}
+
+std::vector<std::int64_t> steps_of(const std::vector<PlannedRun>& runs) {
+  std::vector<std::int64_t> steps;
+  for (const PlannedRun& run : runs) steps.push_back(run.is_done() ? 0 : run.settings.config.steps);
+  return steps;
+}
+
+/// The line that a finished run leaves.
+std::string last_line(const RunProgress& progress) {
+  const StepRecord& record = progress.record;
+  return fmt::format("{} {}  step {}/{}  loss {:.4f}  scale {:g}{}", progress.identity.experiment,
+                     name_of(progress.identity), record.step, progress.steps, record.loss, record.scale,
+                     record.skipped ? "  skipped" : "");
+}
+
+/// What the threads have to say, one at a time.
+class Reporter {
+ public:
+  explicit Reporter(const std::vector<PlannedRun>& runs) : progress_(steps_of(runs)) {}
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+  ~Reporter() { status_.clear(); }
+
+  void begin(std::size_t run, const RunIdentity& identity) {
+    const std::lock_guard lock(mutex_);
+    progress_.begin(run, name_of(identity));
+  }
+  void advance(std::size_t run, const StepRecord& record) {
+    const std::lock_guard lock(mutex_);
+    progress_.advance(run, record.step, record.loss);
+    if (!status_.is_due()) return;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
+    status_.update(progress_.text(passed.count()));
+  }
+  void finish(std::size_t run, const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    progress_.finish(run);
+    status_.finish(fmt::format("{} {}", progress_.position(), line));
+  }
+  void fail(std::size_t run) {
+    const std::lock_guard lock(mutex_);
+    progress_.fail(run);
+  }
+
+ private:
+  std::mutex mutex_;
+  ExperimentProgress progress_;
+  StatusLine status_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+class RunQueue {
+ public:
+  explicit RunQueue(const std::vector<PlannedRun>& runs)
+      : runs_(runs), reasons_(runs.size()), reporter_(runs) {}
+
+  /// Trains one run after the other until none is left; for several threads at once.
+  void work() {
+    for (std::size_t run = next_++; run < runs_.size(); run = next_++) {
+      try {
+        train(run);
+      } catch (const std::exception& error) {
+        reasons_[run] = error.what();
+        reporter_.fail(run);
+      }
+    }
+  }
+
+  /// Once no thread is at work.
+  [[nodiscard]] std::vector<std::string> failures() const {
+    std::vector<std::string> lines;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (!reasons_[run]) continue;
+      const RunIdentity& identity = runs_[run].folder.identity();
+      lines.push_back(fmt::format("{} {}: {}", identity.experiment, name_of(identity), *reasons_[run]));
+    }
+    return lines;
+  }
+
+ private:
+  void train(std::size_t index) {
+    const PlannedRun& run = runs_[index];
+    std::string line = run.folder.path().string() + ": done before";
+    reporter_.begin(index, run.folder.identity());
+    if (!run.is_done()) {
+      run_training(run.settings, *run.dataset, run.folder, [&](const RunProgress& progress) {
+        line = last_line(progress);
+        reporter_.advance(index, progress.record);
+      });
+    }
+    reporter_.finish(index, line);
+  }
+
+  const std::vector<PlannedRun>& runs_;
+  std::vector<std::optional<std::string>> reasons_;  ///< why a run failed
+  Reporter reporter_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> train_runs(const std::vector<PlannedRun>& runs, std::size_t jobs) {
+  RunQueue queue(runs);
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < jobs; ++i) others.emplace_back([&queue] { queue.work(); });
+    queue.work();
+  }
+  return queue.failures();
+}
+
+}  // namespace halfscope

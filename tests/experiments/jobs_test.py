@@ -1,0 +1,73 @@
+"""--jobs: several runs at a time, with one status line, and with a run among them that fails."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import unittest
+
+from program import PROGRAM, WithFolder, halfscope
+
+WIDTH = 50
+
+
+class Jobs(WithFolder):
+    def words(self, out, *more, steps=4):
+        return super().words(out, "--arms", "fp32,fp16_mixed,fp16_no_master", "--seeds", "1", *more, steps=steps)
+
+    def test_same_bytes_for_any_number_of_jobs(self):
+        self.run_ok(*self.words("one"))
+        for jobs in (2, 5):  # more than there are runs
+            self.run_ok(*self.words(f"{jobs}", "--jobs", jobs))
+            self.assertEqual(self.records("one"), self.records(f"{jobs}"))
+
+    def test_numbers_that_are_none(self):
+        for jobs in ("0", "-1", "x", "2.5", "", "99999999999999999999"):
+            self.refuse(*self.words("out", "--jobs", jobs), says=["--jobs", "1 to 1024"])
+        self.refuse(*self.words("out", "--jobs", "2", "--arms", "fp31"), says=["fp31"])
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_failing_run_among_good_ones(self):
+        for jobs in (1, 2):
+            experiment = self.folder / f"{jobs}/master-copy"
+            experiment.mkdir(parents=True)
+            (experiment / "fp16_mixed").write_text("in the way")
+            result = halfscope(*self.words(f"{jobs}", "--jobs", jobs))
+            self.assertEqual(result.returncode, 3, result.stderr)
+            last = result.stderr.splitlines()[-1]
+            self.assertTrue(last.startswith("halfscope: master-copy fp16_mixed seed 0: cannot make the folder"), last)
+            for arm in ("fp32", "fp16_no_master"):
+                self.assertEqual((experiment / arm / "seed0/status").read_text(), "DONE\n")
+                self.assertIn(f"\n  {arm} ", result.stdout)
+            (experiment / "fp16_mixed").unlink()
+            result = halfscope(*self.words(f"{jobs}", "--resume", "--jobs", jobs))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.count("done before"), 2)
+
+    def test_status_line_of_a_terminal(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
+        process = subprocess.Popen([PROGRAM, *map(str, self.words("out", "--jobs", "2"))], stdout=subprocess.DEVNULL,
+                                   stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:  # the end of a terminal
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(), 0, shown)
+        lines = [line.split("\n")[0].strip("\r") for line in shown.decode().split("\r\x1b[K")]
+        status = [line for line in lines if " done, " in line]
+        self.assertTrue(any(line.startswith("[0/3 done, 2 running] ") for line in status), lines)
+        self.assertLessEqual(max(map(len, status)), WIDTH)
+        finished = [line for line in lines if line.startswith(("[1/3]", "[2/3]", "[3/3]"))]
+        self.assertEqual([line[:5] for line in finished], ["[1/3]", "[2/3]", "[3/3]"])
+        self.assertTrue(all("seed 0  step 4/4  loss" in line for line in finished), finished)
+
+
+if __name__ == "__main__":
+    unittest.main()
