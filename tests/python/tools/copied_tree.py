@@ -13,6 +13,8 @@ from synthetic import write_results
 
 ROOT = Path(__file__).resolve().parents[3]
 
+CORES = 3
+
 STAND_IN = """\
 [ "$1" = list ] || echo "halfscope $*" >>"$asked"
 case "$1" in
@@ -66,6 +68,7 @@ class Tree:
             write_results(folder / "ready", seeds=1, steps=10, name=name)
         self.command("cmake", '[ "$1" = --version ] && echo "cmake version 3.25.1" || echo "cmake $*" >>"$asked"')
         self.command("dpkg-query", 'echo "${missing:-no}" | grep -qw -- "${@: -1}" || echo installed')
+        self.command("nproc", f"echo {CORES}")
         self.command("apt-get", 'echo "apt-get $*" >>"$asked"')
         self.script(folder / "build/release/experiments/halfscope", STAND_IN)
         self._make_environment()

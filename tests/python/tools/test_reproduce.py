@@ -7,8 +7,10 @@ import shutil
 import pytest
 
 import experiment_list
-from copied_tree import INSTALL, LISTED, MIXED, QUICK, TEXT, Tree, kinds_of
+from copied_tree import CORES, INSTALL, LISTED, MIXED, QUICK, TEXT, Tree, kinds_of
 from recording.source_tree import PROGRAM
+
+JOBS = f"--jobs {CORES}"
 
 
 def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
@@ -18,7 +20,7 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
     assert tree.log() == [
         "cmake --preset release --log-level=WARNING -DHALFSCOPE_TESTS=OFF",
         "cmake --build --preset release",
-        *(f"halfscope run {name} --quick --out {out} --resume" for name in QUICK),
+        *(f"halfscope run {name} --quick {JOBS} --out {out} --resume" for name in QUICK),
         *(f"halfscope report {out}/{name}" for name in QUICK),
         f"{INSTALL} --editable .",
     ]
@@ -29,14 +31,14 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
 def test_reproduce_writes_into_results_quick(tree: Tree) -> None:
     folder = str(tree.folder / "results/quick")
     assert tree.run("reproduce", out=folder).returncode == 0
-    assert f"halfscope run master-copy --quick --out {folder} --resume" in tree.log()
+    assert f"halfscope run master-copy --quick {JOBS} --out {folder} --resume" in tree.log()
 
 
 def test_reproduce_all_runs_what_the_program_lists(tree: Tree) -> None:
     result = tree.run("reproduce", "--all", "--out", "out")
     assert result.returncode == 0, result.stderr
     runs = [line for line in tree.log() if line.startswith("halfscope run")]
-    assert runs == [f"halfscope run {name} --seeds 3 --out {tree.out} --resume" for name in LISTED]
+    assert runs == [f"halfscope run {name} --seeds 3 {JOBS} --out {tree.out} --resume" for name in LISTED]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -65,7 +67,7 @@ def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
         assert mixed not in given and f"leaving out {mixed}" in result.stdout
     for name, options in given.items():
         file = f"{tree.folder}/my {'text' if name in TEXT else 'images'}"
-        assert options == f"--quick --data {file} --out {tree.out} --resume"
+        assert options == f"--quick --data {file} {JOBS} --out {tree.out} --resume"
 
 
 def test_fresh_removes_results_and_keeps_the_rest(tree: Tree) -> None:
