@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file.hpp>
 
@@ -18,8 +19,23 @@
 namespace halfscope {
 namespace {
 
+/// Fused products in FP32 need an instruction for it, which processors have since 2013.
+bool lacks_fma(const std::vector<PlannedRun>& runs) {
+  const auto is_slow = [](const PlannedRun& run) {
+    const AccumulateModel& products = run.settings.policy.products;
+    return run.settings.device == Device::cpu && products.order == AccumulateOrder::fused &&
+           products.format == fp32;
+  };
+  return active_isa() == Isa::baseline && std::ranges::any_of(runs, is_slow);
+}
+
 /// What the formats of the arms do to their constants; seeds do not differ in that.
 void print_notes(const std::vector<PlannedRun>& runs) {
+  if (lacks_fma(runs)) {
+    fmt::print(stderr,
+               "note: the instruction set in use has no fused multiply-add, so products in FP32 are "
+               "slow; --set accumulate=fp32_sequential is some twenty times as fast\n");
+  }
   for (const PlannedRun& run : runs) {
     if (run.settings.config.seed != runs.front().settings.config.seed) continue;
     for (const Finding& finding : lint(run.settings)) {

@@ -291,11 +291,7 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 #endif
     multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
   };
-#if defined(__FMA__)
-  if (format == FloatFormat{}) {
-    return multiply(a, b, c, range, Order<FuseFp32>{{}, depth_block, {}});
-  }
-#endif
+  if (format == FloatFormat{}) return multiply(a, b, c, range, Order<FuseFp32>{{}, depth_block, {}});
 #if defined(__AVX512F__)
   if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
   with_rounding_to(format, [&]<typename Round>(Round to) { with(FuseByOdd<Round>{to}); });

@@ -39,13 +39,17 @@ HALFSCOPE_HD Longs to_odd(Doubles sum, Doubles error) {
   return (reinterpret_cast<Longs>(sum) + (inexact & inward)) | (inexact & 1);
 }
 
-/// a * b + c for floats: the product is exact, the sum to odd has bits to spare, and adding 1.5 * 2^k rounds
-/// it.
-HALFSCOPE_HD Doubles fused_by_double(Doubles a, Doubles b, Doubles c, const DoubleGrid& grid) {
+/// a * b + c for floats: the product is exact, and the sum to odd has bits to spare.
+HALFSCOPE_HD Longs fused_to_odd(Doubles a, Doubles b, Doubles c) {
   const Doubles product = a * b;
   const Doubles sum = product + c;
   const Doubles c_part = sum - product;
-  const Longs exact = to_odd(sum, (product - (sum - c_part)) + (c - c_part));
+  return to_odd(sum, (product - (sum - c_part)) + (c - c_part));
+}
+
+/// The same rounded to a format by adding 1.5 * 2^k.
+HALFSCOPE_HD Doubles fused_by_double(Doubles a, Doubles b, Doubles c, const DoubleGrid& grid) {
+  const Longs exact = fused_to_odd(a, b, c);
   const Longs sign = Longs{} + std::numeric_limits<std::int64_t>::min();
   Doubles binade = reinterpret_cast<Doubles>(exact & (Longs{} + (std::int64_t{0x7FF} << 52)));
   binade = binade > grid.min_normal ? binade : Doubles{} + grid.min_normal;
@@ -91,6 +95,17 @@ struct FuseByDouble {
         {fused_by_double(x.lower, y.lower, z.lower, grid), fused_by_double(x.upper, y.upper, z.upper, grid)});
   }
 };
+
+#if !defined(__FMA__)
+/// The same for FP32, to which the conversion rounds.
+struct FuseFp32 {
+  HALFSCOPE_HD FloatVec add_product(FloatVec c, FloatVec a, FloatVec b) const {
+    const Halves x = widen(a), y = widen(b), z = widen(c);
+    return narrow({reinterpret_cast<Doubles>(fused_to_odd(x.lower, y.lower, z.lower)),
+                   reinterpret_cast<Doubles>(fused_to_odd(x.upper, y.upper, z.upper))});
+  }
+};
+#endif
 
 #else
 /// To odd in FP32, which any rounding to 22 significand bits or fewer takes for exact: of the results rounded
