@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t guard = 16;
 
-/// Another number around each array: a kernel that copies one element too many would copy it.
+/// Another NaN around each array: a kernel that takes one element too many would copy, add or count it.
 float sentinel_of(std::size_t array) {
-  return -123.25f - static_cast<float>(array);
+  return from_bits(0x7FC5A500u + static_cast<std::uint32_t>(array));
 }
 
 Array guarded(const std::vector<float>& values, float sentinel) {
