@@ -110,6 +110,26 @@ TEST_CASE("the ordered product on the device is the model's at small sizes", "[g
   }
 }
 
+/// Each of a warp's 8 x 8 fragments once holds the last row, the last of an even and of an odd number of
+/// columns, and of those with and without a store of pairs.
+TEST_CASE("the ordered product on the device ends in every fragment of a warp", "[gemm][ordered][cuda]") {
+  if (skipped()) return;
+  for (const Types& types : types_of_device()) {
+    for (const MatrixLayout a : {row_major, transposed}) {
+      for (const MatrixLayout b : {row_major, transposed}) {
+        for (std::int64_t edge = 64; edge < 128; edge += 8) {
+          NativeCase c{edge + 3, 1, edge + 2, a, b, types.input, types.sum, types.output};
+          check_ordered(c);
+          c.columns = edge + 1;
+          check_ordered(c);
+          c.gap = 1;
+          check_ordered(c);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("the ordered product on the device is the model's for every depth", "[gemm][ordered][cuda][long]") {
   if (skipped()) return;
   std::vector<std::int64_t> depths{511, 512, 1000, 2049, 4095, 4096, 4097};
