@@ -22,6 +22,9 @@ constexpr AdamStep adam{.learning_rate = 0.001f,
                         .correction2 = 0.002997f,
                         .epsilon = 1e-8f};
 
+/// The most mantissa bits of a weight whose sum is rounded to odd before it is stored.
+constexpr FloatFormat e8m21{8, 21};
+
 /// How an update is made.
 struct Making {
   bool with_adam = false;
@@ -118,6 +121,7 @@ TEST_CASE("an optimizer's step is its operations one after the other", "[kernel]
   const Quantizer stochastic{bf16, Rounding::stochastic};
   const WeightStorage nearest{{fp16}, {fp16}, {}};
   const WeightStorage random{{bf16}, stochastic, {.seed = 0, .step = 17, .site = 4}};
+  const WeightStorage widest{{e8m21}, {e8m21}, {}};
   for (const std::size_t size : parity_sizes) {
     std::vector<float> gradient = uniform_floats(size, -1, 1, 1);
     for (std::size_t i = 0; i < size; ++i) gradient[i] *= i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e-6f : 1e3f;
@@ -129,11 +133,28 @@ TEST_CASE("an optimizer's step is its operations one after the other", "[kernel]
     for (const bool with_adam : {false, true}) {
       INFO(size << (with_adam ? ", adam" : ", sgd"));
       check({with_adam, true, 1.0f / 3, 0.7f, {}, nearest}, ordinary);
+      check({with_adam, true, 1, 1, {}, widest}, ordinary);
       check({with_adam, true, 0.5f, 1, {fp16}, random}, ordinary);
       check({with_adam, true, 0.5f, 1, {fp16, Rounding::toward_zero}, random}, ordinary);
       check({with_adam, false, 1.0f / 1024, 1, {}, {}}, ordinary);
       check({with_adam, true, 1, 1, {}, nearest}, any);
       check({with_adam, false, 1, 1, {}, {}}, any);
+    }
+  }
+}
+
+TEST_CASE("an optimizer's state is rounded in every way alike on the device", "[kernel][update][cuda]") {
+  constexpr std::size_t size = 1003;
+  const std::vector<std::vector<float>> arrays{uniform_floats(size, -1, 1, 1), uniform_floats(size, -1, 1, 2),
+                                               uniform_floats(size, -1, 1, 3), uniform_floats(size, 0, 1, 4)};
+  using enum Rounding;
+  for (const FloatFormat& format : {bf16, fp8_e5m2}) {
+    for (const Rounding rounding : {nearest_even, nearest_away, toward_zero, up, down, to_odd}) {
+      const Quantizer state{format, rounding};
+      for (const bool with_adam : {false, true}) {
+        INFO(to_string(state) << (with_adam ? ", adam" : ", sgd"));
+        for (const bool watched : {false, true}) check({with_adam, watched, 0.5f, 0.7f, state, {}}, arrays);
+      }
     }
   }
 }
