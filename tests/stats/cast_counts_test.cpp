@@ -42,9 +42,9 @@ std::vector<float> hard_values() {
 TEST_CASE("counted rounding rounds as round does and counts every element", "[tracker][cast]") {
   const std::vector<float> before = hard_values();
   const RandomStream stream{.seed = 7, .step = 3, .site = 5};
-  for (const char* name :
-       {"fp16", "fp16/toward_zero", "fp16/nearest_away", "fp16/up", "fp16/down", "fp16/to_odd",
-        "fp16/stochastic", "fp16/saturate", "bf16", "fp8_e4m3", "fp8_e5m2", "e6m9", "fp32"}) {
+  for (const char* name : {"fp16", "fp16/toward_zero", "fp16/nearest_away", "fp16/up", "fp16/down",
+                           "fp16/to_odd", "fp16/stochastic", "fp16/saturate", "bf16", "fp8_e4m3", "fp8_e5m2",
+                           "e6m9", "fp32", "fp32/stochastic"}) {
     INFO(name);
     const Quantizer q = parse_quantizer(name);
     std::vector<float> expected(before.size()), as_counted(before.size());

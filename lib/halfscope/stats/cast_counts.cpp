@@ -111,9 +111,9 @@ CastCounters round_with_counters(std::span<float> values, const Quantizer& quant
   return all;
 }
 
-/// Whether all numbers of one magnitude round to one magnitude.
-bool is_symmetric(Rounding rounding) {
-  return rounding != Rounding::up && rounding != Rounding::down && rounding != Rounding::stochastic;
+/// Whether the magnitude of a number decides what the cast makes of it; an identity rounds in no way.
+bool magnitude_decides(const Quantizer& quantizer) {
+  return quantizer.is_identity() || is_symmetric(quantizer.rounding);
 }
 
 /// Where the magnitude alone does not decide: the array is rounded whole, since a stochastic stream is
@@ -152,8 +152,8 @@ CastCounts round_and_count(std::span<float> values, const Quantizer& quantizer, 
     }
     counts.before = round_with_histogram(values, {});
   }
-  counts.counters = is_symmetric(quantizer.rounding) ? round_with_counters(values, quantizer)
-                                                     : round_and_compare(values, quantizer, stream);
+  counts.counters = magnitude_decides(quantizer) ? round_with_counters(values, quantizer)
+                                                 : round_and_compare(values, quantizer, stream);
   return counts;
 }
 
@@ -171,7 +171,7 @@ void QueuedCast::round_and_count(std::span<float> values, const RandomStream& st
                                readback.device_values(*histogram_));
   }
   if (!counters_) return;
-  if (is_symmetric(quantizer_.rounding)) {
+  if (magnitude_decides(quantizer_)) {
     cuda::round_with_counters(values, quantizer_, counted_limits(quantizer_),
                               readback.device_values(*counters_));
   } else {

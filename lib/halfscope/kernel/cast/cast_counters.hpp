@@ -9,6 +9,7 @@
 #include <halfscope/device/device.hpp>
 #include <halfscope/format/bits.hpp>
 #include <halfscope/format/float_format.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
 
@@ -38,6 +39,12 @@ inline void merge(CastCounters& all, const CastCounters& part) {
 struct CastLimits {
   std::uint32_t nonzero = 0, normal = 0, infinite = 0;
 };
+
+/// Whether `rounding` makes numbers of one magnitude of all numbers of one magnitude, so that a cast has
+/// limits.
+[[nodiscard]] constexpr bool is_symmetric(Rounding rounding) {
+  return rounding != Rounding::up && rounding != Rounding::down && rounding != Rounding::stochastic;
+}
 
 /// The limits by which a number that was rounded to `format` tells what has become of it.
 [[nodiscard]] constexpr CastLimits limits_of_rounded(const FloatFormat& format) {
