@@ -1,6 +1,7 @@
 // Device parity of counts: casts, histograms, updates and norms equal the CPU's exactly.
 #include <halfscope/device/array.hpp>
 #include <halfscope/device/readback.hpp>
+#include <halfscope/kernel/cast/counted_round.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>
@@ -8,6 +9,7 @@
 
 #include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
 namespace halfscope {
@@ -57,6 +59,19 @@ TEST_CASE("casts are counted alike on the device", "[stats][cuda]") {
   }
 }
 
+TEST_CASE("the device refuses roundings that a counter has no kernel for", "[stats][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  const DeviceScope scope(Device::cuda);
+  const auto refusal = [](const auto& count) { return message_of<InvalidArgument>(count); };
+  check_says(refusal([] {
+               cuda::round_with_histogram({}, {fp16, Rounding::to_odd}, binade_edges(fp16), {});
+             }),
+             {"to_odd", "count and round apart"});
+  check_says(refusal([] { cuda::round_with_counters({}, {fp16, Rounding::up}, {}, {}); }), {"'up'"});
+  check_says(refusal([] { cuda::round_and_compare({}, {fp16}, {}, {}); }), {"nearest_even"});
+}
+
 TEST_CASE("histograms are counted alike on the device", "[stats][cuda]") {
   for (const FloatFormat& format : formats_under_test()) {
     INFO(to_string(format));
@@ -83,8 +98,9 @@ TEST_CASE("lost updates and update ratios are counted alike on the device", "[st
     const std::vector<float> weights = uniform_floats(size, -1, 1, 1);
     std::vector<float> updates = uniform_floats(size, -1, 1, 2);
     for (std::size_t i = 0; i < size; ++i) updates[i] *= i % 5 == 0 ? 0.0f : i % 3 == 0 ? 1e-4f : 1e5f;
-    for (const Quantizer& quantizer : {Quantizer{}, Quantizer{fp16}, Quantizer{bf16, Rounding::stochastic},
-                                       Quantizer{fp8_e4m3, Rounding::nearest_even, Overflow::saturate}}) {
+    for (const Quantizer& quantizer :
+         {Quantizer{}, Quantizer{FloatFormat{8, 21}}, Quantizer{fp16}, Quantizer{bf16, Rounding::stochastic},
+          Quantizer{fp8_e4m3, Rounding::nearest_even, Overflow::saturate}}) {
       INFO(to_string(quantizer) << ", " << size);
       check_counts({weights, updates}, [&](const Spans& s) {
         const UpdateCounters c = count_lost_updates({.step = 3, .tensor = "w"}, quantizer, s[0], s[1]);

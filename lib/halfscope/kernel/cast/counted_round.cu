@@ -2,6 +2,9 @@
 // elements, far apart so that neighbouring threads read neighbouring ones.
 #include <halfscope/kernel/cast/counted_round.hpp>
 
+#include <string>
+#include <type_traits>
+
 #include <halfscope/device/memory.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/detail/counters.cuh>
@@ -86,17 +89,35 @@ void count_and_round(std::int64_t count, const Source& source, const Counter& co
              CountedRound<Source, Counter, Round>{source, count, counter, round, largest}, "counted_round");
 }
 
-/// The same with the rounding of `quantizer`; an identity does not round at all.
+/// Whether the counts of a cast with `rounding` are a counter's: kernels with others would never run.
+template <typename Counter>
+constexpr bool is_counted_by(Rounding rounding) {
+  if (std::is_same_v<Counter, HistogramCounter>) return rounding == Rounding::nearest_even;
+  return is_symmetric(rounding) == std::is_same_v<Counter, CastCounter<Decisive::exact>>;
+}
+
+/// The same with the rounding of `quantizer`.
 template <typename Counter>
 void count_and_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
                      const RandomStream& stream, std::span<std::int64_t> counters) {
   const ValuesOf<float> source{on_device(values)};
-  const auto count = static_cast<std::int64_t>(values.size());
   const RoundingGrid grid = rounding_grid(quantizer);
-  if (quantizer.is_identity()) return count_and_round(count, source, counter, LeaveAsItIs{}, counters);
   with_rounding(quantizer.rounding, [&]<Rounding rounding>() {
-    count_and_round(count, source, counter, RoundElement<rounding>{grid, stream}, counters);
+    if constexpr (is_counted_by<Counter>(rounding)) {
+      count_and_round(std::ssize(values), source, counter, RoundElement<rounding>{grid, stream}, counters);
+    } else {
+      throw InvalidArgument("counted_round: this counter has no kernel for the rounding '" +
+                            std::string(name_of(rounding)) + "'; count and round apart");
+    }
   });
+}
+
+/// The same, but an identity does not round at all.
+template <typename Counter>
+void count_and_maybe_round(std::span<float> values, const Counter& counter, const Quantizer& quantizer,
+                           std::span<std::int64_t> counters) {
+  if (!quantizer.is_identity()) return count_and_round(values, counter, quantizer, {}, counters);
+  count_and_round(std::ssize(values), ValuesOf<float>{on_device(values)}, counter, LeaveAsItIs{}, counters);
 }
 
 /// What `queue`, handed zeros on the device, adds to them; waits for it.
@@ -111,12 +132,12 @@ std::vector<std::int64_t> count_now(std::size_t counter_count, const Queue& queu
 
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
                           std::span<std::int64_t> counters) {
-  count_and_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, {}, counters);
+  count_and_maybe_round(values, HistogramCounter{OrderedEdges(edges)}, quantizer, counters);
 }
 
 void round_with_counters(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
                          std::span<std::int64_t> counters) {
-  count_and_round(values, CastCounter<Decisive::exact>{limits}, quantizer, {}, counters);
+  count_and_maybe_round(values, CastCounter<Decisive::exact>{limits}, quantizer, counters);
 }
 
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,

@@ -18,17 +18,18 @@ namespace halfscope::cuda {
 inline constexpr std::size_t cast_counter_bins = 6;
 
 /// Adds `values` to `counters` (binned::size) and rounds them in place; an identity leaves even NaNs as
-/// they are.
+/// they are. Throws InvalidArgument unless `quantizer` is one or rounds to nearest even.
 void round_with_histogram(std::span<float> values, const Quantizer& quantizer, const BinadeEdges& edges,
                           std::span<std::int64_t> counters);
 
 /// Adds `values` to `counters` (cast_counter_bins) by the limits of their cast and rounds them in place, as
-/// above.
+/// above. Throws InvalidArgument where the rounding is not symmetric.
 void round_with_counters(std::span<float> values, const Quantizer& quantizer, const CastLimits& limits,
                          std::span<std::int64_t> counters);
 
 /// Rounds `values` in place as `round` does and adds what became of each to `counters` (cast_counter_bins):
-/// for roundings to which a magnitude has no limits, such as stochastic ones.
+/// for roundings to which a magnitude has no limits, such as stochastic ones. Throws InvalidArgument where
+/// the rounding is symmetric.
 void round_and_compare(std::span<float> values, const Quantizer& quantizer, const RandomStream& stream,
                        std::span<std::int64_t> counters);
 
