@@ -63,7 +63,8 @@ HALFSCOPE_HD V round_lanes_by(V v, const RoundingGrid& grid) {
     const Bits beyond = all(grid.beyond) | (bits ^ magnitude);
     Bits rounded = result > all(grid.max_finite) ? beyond : finite_or_nan;
     const Bits nan = all(grid.beyond > infinity_bits ? grid.max_finite : infinity_bits);
-    rounded = (magnitude > all(infinity_bits)) | (result > nan) ? all(quiet_nan_bits) : rounded;
+    const Bits is_nan = (magnitude > all(infinity_bits)) | (result > nan);
+    rounded = is_nan ? all(quiet_nan_bits) : rounded;
     return reinterpret_cast<V>(rounded);
   }
 }
