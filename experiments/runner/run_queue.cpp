@@ -22,6 +22,7 @@ std::string name_of(const RunIdentity& run) {
 
 std::vector<std::int64_t> steps_of(const std::vector<PlannedRun>& runs) {
   std::vector<std::int64_t> steps;
+  steps.reserve(runs.size());
   for (const PlannedRun& run : runs) steps.push_back(run.is_done() ? 0 : run.settings.config.steps);
   return steps;
 }

@@ -74,6 +74,7 @@ TEST_CASE("several threads have loops at the same time, and end", "[parallel]") 
   for (int repeat = 0; repeat < 10; ++repeat) {
     std::atomic<int> wrong = 0;
     std::vector<std::jthread> callers;
+    callers.reserve(4);
     for (int caller = 0; caller < 4; ++caller) {
       callers.emplace_back([&] {
         for (int i = 0; i < 50; ++i) wrong += sum_below(1000 + i) != (1000 + i) * (999 + i) / 2 ? 1 : 0;

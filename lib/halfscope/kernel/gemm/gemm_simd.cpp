@@ -58,10 +58,10 @@ struct Panel {
 /// How all sums are added up: by `step`, and faster by `fast_path` where that is valid.
 template <typename Step, typename FastPath = NoFastPath>
 struct Order {
+  FastPath fast_path{};
   AccumulateOrder order;
   std::size_t terms_per_pass;  ///< at most depth_block if there is a fast path
   Step step;
-  FastPath fast_path{};
   float largest_a = 0;  ///< magnitude; only for a `FastPath` that is limited by it
 };
 
@@ -286,12 +286,12 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 #if defined(__FMA__)
     if (format == FloatFormat{5, 10}) {
       const float largest_a = largest_magnitude<FastFused>(a, range.rows);
-      return multiply(a, b, c, range, Order<decltype(step), FastFused>{{}, depth_block, step, {}, largest_a});
+      return multiply(a, b, c, range, Order<decltype(step), FastFused>{{}, {}, depth_block, step, largest_a});
     }
 #endif
-    multiply(a, b, c, range, Order<decltype(step)>{{}, depth_block, step});
+    multiply(a, b, c, range, Order<decltype(step)>{{}, {}, depth_block, step});
   };
-  if (format == FloatFormat{}) return multiply(a, b, c, range, Order<FuseFp32>{{}, depth_block, {}});
+  if (format == FloatFormat{}) return multiply(a, b, c, range, Order<FuseFp32>{{}, {}, depth_block, {}});
 #if defined(__AVX512F__)
   if (format == FloatFormat{5, 10}) return with(FuseByOdd<RoundToFp16>{});
   with_rounding_to(format, [&]<typename Round>(Round to) { with(FuseByOdd<Round>{to}); });
@@ -309,14 +309,14 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   const std::size_t terms =
       model.order == AccumulateOrder::chunked ? static_cast<std::size_t>(model.chunk) : depth_block;
   const auto with = [&](auto step) {
-    multiply(a, b, c, range, Order<decltype(step)>{model.order, terms, step});
+    multiply(a, b, c, range, Order<decltype(step)>{{}, model.order, terms, step});
   };
   if (model.format == FloatFormat{}) return with(MulThenAdd<Identity>{});
 #if defined(__FMA__)
   const auto with_rounding = [&](auto step) {
     if (terms > depth_block || !FastMulThenAdd::has(model.format)) return with(step);
     multiply(a, b, c, range,
-             Order<decltype(step), FastMulThenAdd>{model.order, terms, step, FastMulThenAdd(model.format)});
+             Order<decltype(step), FastMulThenAdd>{FastMulThenAdd(model.format), model.order, terms, step});
   };
 #else
   const auto& with_rounding = with;
