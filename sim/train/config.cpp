@@ -108,6 +108,11 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("fp32_reference_every", c.fp32_reference_every, interval,
         "steps between comparisons with the same step in FP32; 0: never");
+  visit("probe_scales", c.probe_scales, check_scales,
+        "loss scales, as 1,8,2^10, at which weight gradients are compared with FP32's; empty: none");
+  visit("probe_every", c.probe_every, count, "steps between probes of probe_scales");
+  visit("probe_policy", c.probe_policy, check_probe_policy,
+        "policy of the probes; empty: the run's own, or fp16_mixed of an FP32 run");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }

@@ -59,6 +59,9 @@ struct TrainConfig {
   std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
   std::int64_t fp32_reference_every = 0;
+  std::string probe_scales{};
+  std::int64_t probe_every = 50;
+  std::string probe_policy{};  ///< empty: the run's own, or fp16_mixed where that is FP32
   std::int64_t evaluate_every = 0;
   std::int64_t checkpoint_every = 100;
 };

@@ -6,6 +6,7 @@
 
 #include "sim/data/datasets.hpp"
 #include "sim/train/run_settings.hpp"
+#include "sim/train/scale_probe.hpp"
 
 namespace halfscope {
 
@@ -37,6 +38,14 @@ void check_optimizer(const std::string& text) {
 
 void check_policy(const std::string& text) {
   (void)find_in_table("policy", text, policy_table);
+}
+
+void check_probe_policy(const std::string& text) {
+  if (!text.empty()) check_policy(text);
+}
+
+void check_scales(const std::string& text) {
+  (void)parse_scales(text);
 }
 
 void check_trackers(const std::string& text) {

@@ -17,6 +17,8 @@ void check_model(const std::string& text);
 void check_dataset(const std::string& text);
 void check_optimizer(const std::string& text);
 void check_policy(const std::string& text);
+void check_probe_policy(const std::string& text);
+void check_scales(const std::string& text);
 void check_trackers(const std::string& text);
 void check_roles(const std::string& text);
 void check_loss_scale(const std::string& text);

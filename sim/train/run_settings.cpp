@@ -26,6 +26,22 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
   return policy;
 }
 
+/// A policy that rounds gradients: without that no scale has an error.
+PrecisionPolicy probe_policy(const TrainConfig& config, const PrecisionPolicy& own) {
+  if (!config.probe_policy.empty()) {
+    return find_in_table("policy", config.probe_policy, policy_table).make();
+  }
+  return own.quantizer(Role::activation_gradient).is_identity() ? fp16_mixed_policy() : own;
+}
+
+std::optional<ProbeOptions> parse_probes(const RunSettings& settings) {
+  std::vector<double> scales = parse_scales(settings.config.probe_scales);
+  if (scales.empty()) return std::nullopt;
+  ProbeOptions options{std::move(scales), probe_policy(settings.config, settings.policy)};
+  if (settings.execution == Execution::native) check_native(options.policy);
+  return options;
+}
+
 void check_execution_fits(const RunSettings& settings) {
   const PrecisionPolicy& policy = settings.policy;
   if (settings.execution == Execution::emulated) {
@@ -61,6 +77,7 @@ RunSettings parsed(const TrainConfig& config) {
   write_policy(settings.policy, settings.config);
   settings.scaler = &find_scaler(config.loss_scale);
   settings.config.scaler_options = resolve_options(config.loss_scale, config.scaler_options);
+  settings.probes = parse_probes(settings);
   settings.trackers = parse_trackers(config.trackers);
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);

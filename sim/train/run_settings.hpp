@@ -1,6 +1,7 @@
 // A run's settings: the texts of its config as the values that they name.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <halfscope/device/device.hpp>
@@ -10,6 +11,7 @@
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
 #include "sim/train/config.hpp"
+#include "sim/train/scale_probe.hpp"
 
 namespace halfscope {
 
@@ -25,7 +27,8 @@ struct RunSettings {
   GradientDetail recorded_gradients{};
   const ModelEntry* model = nullptr;
   const OptimizerEntry* optimizer = nullptr;
-  const ScalerEntry* scaler = nullptr;  ///< config.scaler_options has a value for each of its options
+  const ScalerEntry* scaler = nullptr;   ///< config.scaler_options has a value for each of its options
+  std::optional<ProbeOptions> probes{};  ///< empty where the config names no scale
   std::vector<const TrackerEntry*> trackers{};
   RoleSet observed_roles{};
 };

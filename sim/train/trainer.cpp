@@ -93,6 +93,11 @@ StepRecord Trainer::step() {
       .layerwise = layerwise_of(*scaler_, caster_.policy()),
       .execution = settings_.execution};
   const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
+  if (settings_.probes && is_due(settings_.config.probe_every, record.step)) {
+    // Before the run's own passes, which leave their gradients in place of the probes'.
+    record.probes = probe_scales(*settings_.probes, seed_of(settings_), context,
+                                 [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+  }
   const StepScalars scalars = run_passes(context, batch, record);
   if (is_due(settings_.config.fp32_reference_every, record.step)) {
     record.fp32_reference =

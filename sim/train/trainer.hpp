@@ -35,6 +35,7 @@ struct StepRecord {
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
   std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
+  std::vector<ScaleProbe> probes{};              ///< on every probe_every-th step and on the first
 };
 
 struct Evaluation {
