@@ -18,7 +18,7 @@ namespace {
 
 struct Options {
   AnalyzeRequest request;
-  std::string format = "fp16", tolerance = "0.1%";
+  std::string format = "fp16", tolerance = "20%";
   std::string dtype;
   std::vector<std::string> fail_on;
   int threads = 0;
@@ -119,7 +119,7 @@ void add_analyze_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--tolerance", options->tolerance,
-                   "share of a tensor's nonzero values that a fitting scale may flush to zero")
+                   "share of a tensor's norm that underflow may cost at a fitting scale")
       ->capture_default_str();
   command
       ->add_option("--headroom", request.advisor.headroom_log2,

@@ -134,6 +134,7 @@ std::string analysis_json(const Analysis& analysis) {
                   {"tensors", list_of(analysis.tensors, tensor_json)},
                   {"joint_window_log2", window_json(analysis.advice.joint)},
                   {"recommended_scale_log2", json_or_null(analysis.advice.recommended)},
+                  {"first_hurt", analysis.advice.first_hurt},
                   {"verdict", analysis.advice.verdict},
                   {"tolerance", analysis.advisor.tolerance},
                   {"headroom_log2", analysis.advisor.headroom_log2},

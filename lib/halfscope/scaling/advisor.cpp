@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <halfscope/format/round.hpp>
 #include <halfscope/scaling/advisor_words.hpp>
+#include <halfscope/stats/underflow_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {
@@ -33,9 +35,17 @@ int first_scale(Predicate&& holds) {
 /// format is needed to tell what BF16 would do.
 bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
   const BinadeRange binades{ExponentHistogram::first_exponent, histogram.counts().binades};
-  return static_cast<double>(what_if(binades, bf16, 0).flushed) <=
-             tolerance * static_cast<double>(histogram.nonzero()) &&
-         std::isfinite(round(histogram.max_abs(), Quantizer{bf16}));
+  return std::isfinite(round(histogram.max_abs(), Quantizer{bf16})) &&
+         underflow_error(binades, bf16, 0) <= tolerance;
+}
+
+/// The tensors of which `low` is the smallest scale.
+std::vector<std::string> limited_by(std::span<const TensorFit> tensors, int low) {
+  std::vector<std::string> names;
+  for (const TensorFit& tensor : tensors) {
+    if (!tensor.any_scale && tensor.underflow_low == low) names.push_back(tensor.name);
+  }
+  return names;
 }
 
 /// What the tensors that `agree` have in common; low > high where that is nothing.
@@ -88,7 +98,7 @@ Advice advise_outliers(std::span<const TensorFit> tensors, const FloatFormat& fo
   }
   const bool someone = std::any_of(tensors.begin(), tensors.end(),
                                    [](const TensorFit& tensor) { return tensor.window().has_value(); });
-  if (someone) advice.best = choose(intersection(tensors, agrees), options);
+  if (someone) advice.recommended = choose(intersection(tensors, agrees), options);
   advice.verdict = say_no_scale_fits(tensors, advice, format, options);
   return advice;
 }
@@ -106,13 +116,25 @@ TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram, const
                 .fits_bf16 = bf16_holds(histogram, options.tolerance),
                 .nonfinite = histogram.infinities() + histogram.nans()};
   if (fit.any_scale) return fit;
-  const double tolerated = options.tolerance * static_cast<double>(histogram.nonzero());
-  fit.underflow_low = first_scale([&](int scale_log2) {
-    return static_cast<double>(what_if(histogram, scale_log2).flushed) <= tolerated;
-  });
+  fit.underflow_low = first_scale(
+      [&](int scale_log2) { return underflow_error(histogram, scale_log2) <= options.tolerance; });
   fit.overflow_high =
       first_scale([&](int scale_log2) { return what_if(histogram, scale_log2).overflow > 0; }) - 1;
   return fit;
+}
+
+TensorFit merge_fits(std::span<const TensorFit> steps) {
+  if (steps.empty()) throw InvalidArgument("a tensor's fit needs one step at least");
+  TensorFit merged = steps.front();
+  for (const TensorFit& step : steps.subspan(1)) {
+    merged.nonfinite = std::max(merged.nonfinite, step.nonfinite);
+    if (step.any_scale) continue;
+    const bool first = std::exchange(merged.any_scale, false);
+    merged.underflow_low = first ? step.underflow_low : std::max(merged.underflow_low, step.underflow_low);
+    merged.overflow_high = first ? step.overflow_high : std::min(merged.overflow_high, step.overflow_high);
+    merged.fits_bf16 = (first || merged.fits_bf16) && step.fits_bf16;
+  }
+  return merged;
 }
 
 Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format, const AdvisorOptions& options) {
@@ -122,8 +144,8 @@ Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format, con
   const bool any_scale = joint == ScaleWindow{least_scale, greatest_scale};
   if (!any_scale) {
     advice.joint = joint;
-    advice.best = choose(joint, options);
-    advice.recommended = advice.best;
+    advice.recommended = choose(joint, options);
+    advice.first_hurt = limited_by(tensors, joint.low);
   }
   advice.verdict = any_scale ? say_any_scale_fits(tensors) : say_scale_fits(tensors, advice, options);
   return advice;

@@ -1,4 +1,5 @@
-// Which power-of-two loss scale fits a set of tensors, with the reason in words; or that none does, and why.
+// The power-of-two loss scale for a set of tensors: enough from, overflow beyond, use, first hurt; with the
+// reason.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,11 @@
 namespace halfscope {
 
 struct AdvisorOptions {
-  double tolerance = 0.001;  ///< share of a tensor's nonzero values that a scale may flush
-  int headroom_log2 = 3;     ///< between the largest value and overflow, where the window has room for it
-  int ceiling_log2 = 24;     ///< of the recommendation: beyond it the scaled loss itself is in danger
+  /// `underflow_error` of a tensor that a scale may leave. The experiment advice-validity holds it against
+  /// trainings.
+  double tolerance = 0.2;
+  int headroom_log2 = 3;  ///< between the largest value and overflow, where the window has room for it
+  int ceiling_log2 = 24;  ///< of the recommendation: beyond it the scaled loss itself is in danger
 };
 
 /// Scales 2^low .. 2^high.
@@ -28,15 +31,15 @@ struct ScaleWindow {
   }
 };
 
-/// What a tensor asks of a scale. `underflow_low` is the smallest that flushes no more than the tolerance,
-/// `overflow_high` the largest at which nothing overflows; both 0 for a tensor without nonzero finite values,
-/// which takes any scale.
+/// Loss scales that fit a tensor. `underflow_low` is the smallest whose underflow error is within the
+/// tolerance, `overflow_high` the largest at which nothing overflows; both 0 for a tensor without nonzero
+/// finite values, which takes any scale.
 struct TensorFit {
   std::string name;
   bool any_scale = false;
   int underflow_low = 0;
   int overflow_high = 0;
-  bool fits_bf16 = false;  ///< BF16 flushes no more than the tolerance and overflows nowhere, unscaled
+  bool fits_bf16 = false;  ///< unscaled, BF16's underflow error is within the tolerance and nothing overflows
   std::int64_t nonfinite = 0;
 
   /// Nothing where no scale fits, and where any does.
@@ -44,6 +47,10 @@ struct TensorFit {
 };
 [[nodiscard]] TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram,
                                    const AdvisorOptions& options = {});
+
+/// The fit of a tensor over several steps, from those of the steps: gradients shrink while a network trains,
+/// so the step that asks for the largest scale counts. Throws InvalidArgument for no fit.
+[[nodiscard]] TensorFit merge_fits(std::span<const TensorFit> steps);
 
 /// What to do about a tensor that the best single scale leaves out.
 enum class Remedy : std::uint8_t {
@@ -61,11 +68,14 @@ struct Outlier {
 };
 
 struct Advice {
-  std::optional<ScaleWindow> joint;  ///< scales 2^k that fit every tensor
-  std::optional<int> recommended;    ///< one of them
-  std::optional<int> best;           ///< the same; where none fits all, one that fits the most tensors
-  std::vector<Outlier> outliers;     ///< the tensors that `best` does not fit
-  std::string verdict;               ///< one line
+  std::optional<ScaleWindow>
+      joint;  ///< scales 2^k that fit every tensor: enough from `low`, overflow beyond `high`
+  /// The scale to use: one of `joint`, else one that fits the most tensors. Empty where any scale fits, and
+  /// where no tensor has a scale that fits it.
+  std::optional<int> recommended;
+  std::vector<std::string> first_hurt;  ///< the tensors that a scale below `joint` hurts first
+  std::vector<Outlier> outliers;        ///< the tensors that `recommended` does not fit
+  std::string verdict;                  ///< one line
 };
 
 /// Looks for one scale for all `tensors`, counted for `format`. A larger scale costs nothing as long as

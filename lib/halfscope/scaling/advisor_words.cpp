@@ -92,21 +92,24 @@ std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& adv
                            const AdvisorOptions& options) {
   const ScaleWindow& window = *advice.joint;
   return fmt::format(
-      "S = 2^{} fits {}: from 2^{} on no tensor loses more than {} of its nonzero values to underflow, up to "
-      "2^{} nothing overflows; {}{}{}",
-      *advice.recommended, all_tensors(tensors.size()), window.low, percent(options.tolerance), window.high,
-      say_choice(*advice.recommended, window, options),
+      "S = 2^{} fits {}: enough from 2^{} on, below it underflow costs {} first more than {} of its norm; "
+      "nothing overflows "
+      "up to 2^{}; {}{}{}",
+      *advice.recommended, all_tensors(tensors.size()), window.low, join(advice.first_hurt),
+      percent(options.tolerance), window.high, say_choice(*advice.recommended, window, options),
       window.contains(0) && *advice.recommended != 0 ? "; no scaling, S = 1, would do as well" : "",
       say_nonfinite(tensors));
 }
 
 std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                               const FloatFormat& format, const AdvisorOptions& options) {
-  std::string text = fmt::format("no single scale fits: to flush at most {} and overflow nowhere in {}, ",
-                                 percent(options.tolerance), to_string(format));
-  text += advice.best ? fmt::format("S = 2^{} suits {} of {}", *advice.best,
-                                    tensors.size() - advice.outliers.size(), count_of_tensors(tensors.size()))
-                      : "no tensor has a scale of its own";
+  std::string text =
+      fmt::format("no single scale fits: for underflow errors of at most {} and no overflow in {}, ",
+                  percent(options.tolerance), to_string(format));
+  text += advice.recommended
+              ? fmt::format("S = 2^{} suits {} of {}", *advice.recommended,
+                            tensors.size() - advice.outliers.size(), count_of_tensors(tensors.size()))
+              : "no tensor has a scale of its own";
   for (const Remedy remedy : {Remedy::own_scale, Remedy::bf16_range, Remedy::fp32_island}) {
     text += say_remedy(remedy, advice);
   }

@@ -18,9 +18,10 @@ namespace {
 constexpr const char* report_documentation = R"doc(Effects of a cast on one array at scale 1.
 
 array: any shape, in CPU memory; types and errors as Histogram.update. `name` opens the messages.
-format: of the cast. tolerance: share of the nonzero elements that a fitting scale may flush.)doc";
+format: of the cast. tolerance: share of the norm that underflow may cost at a fitting scale.)doc";
 
-constexpr const char* fit_documentation = "Which scales fit the elements of a histogram.";
+constexpr const char* fit_documentation =
+    "Which scales fit a tensor, from its histograms of one or more steps.";
 
 constexpr const char* advise_documentation =
     "The scale for all of `tensors`, counted for `format`, with `headroom` binades left where they fit.";
@@ -35,8 +36,12 @@ TensorReport report(const std::string& name, nb::handle array, const std::string
   return report_tensor(name, pass.summary(), options);
 }
 
-TensorFit fit(const std::string& name, const ExponentHistogram& histogram, double tolerance) {
-  return fit_tensor(name, histogram, {.tolerance = checked_tolerance(tolerance)});
+TensorFit fit(const std::string& name, const std::vector<const ExponentHistogram*>& steps, double tolerance) {
+  const AdvisorOptions options{.tolerance = checked_tolerance(tolerance)};
+  std::vector<TensorFit> fits;
+  fits.reserve(steps.size());
+  for (const ExponentHistogram* step : steps) fits.push_back(fit_tensor(name, *step, options));
+  return merge_fits(fits);
 }
 
 Advice advise_all(const std::vector<TensorFit>& tensors, const std::string& format, double tolerance,
@@ -53,8 +58,9 @@ void bind_fit(nb::module_& module) {
       .def_ro("name", &TensorFit::name)
       .def_ro("any_scale", &TensorFit::any_scale, "nothing in it is nonzero and finite")
       .def_ro("nonfinite", &TensorFit::nonfinite, "infinities and NaNs, before any scale")
-      .def_ro("underflow_low_log2", &TensorFit::underflow_low,
-              "the smallest scale that flushes no more than the tolerance; 0 where any scale fits")
+      .def_ro(
+          "underflow_low_log2", &TensorFit::underflow_low,
+          "the smallest scale at which underflow costs no more than the tolerance; 0 where any scale fits")
       .def_ro("overflow_high_log2", &TensorFit::overflow_high,
               "the largest scale at which nothing overflows; 0 where any scale fits")
       .def_prop_ro(
@@ -96,7 +102,7 @@ void bind_advised(nb::module_& module) {
   nb::class_<Advice>(module, "Advice", "Which power-of-two loss scale fits a set of tensors.")
       .def_prop_ro("joint_window_log2", [](const Advice& a) { return low_and_high(a.joint); })
       .def_ro("recommended_scale_log2", &Advice::recommended)
-      .def_ro("best_scale_log2", &Advice::best)
+      .def_ro("first_hurt", &Advice::first_hurt, "the tensors that a scale below the window hurts first")
       .def_ro("outliers", &Advice::outliers)
       .def_ro("verdict", &Advice::verdict);
 }
@@ -109,7 +115,7 @@ void bind_advice(nb::module_& module) {
   bind_advised(module);
   module.def("report", report, nb::arg("name"), nb::arg("array").none(), nb::arg("format"),
              nb::arg("tolerance"), report_documentation);
-  module.def("fit", fit, nb::arg("name"), nb::arg("histogram"), nb::arg("tolerance"), fit_documentation);
+  module.def("fit", fit, nb::arg("name"), nb::arg("steps"), nb::arg("tolerance"), fit_documentation);
   module.def("advise", advise_all, nb::arg("tensors"), nb::arg("format"), nb::arg("tolerance"),
              nb::arg("headroom"), advise_documentation);
 }

@@ -21,7 +21,7 @@ namespace halfscope::python {
 /// Throws InvalidArgument for what is no share.
 [[nodiscard]] inline double checked_tolerance(double tolerance) {
   if (tolerance >= 0 && tolerance <= 1) return tolerance;
-  throw InvalidArgument(fmt::format("tolerance = {}: give a share from 0 to 1, such as 0.001", tolerance));
+  throw InvalidArgument(fmt::format("tolerance = {}: give a share from 0 to 1, such as 0.2", tolerance));
 }
 
 }  // namespace halfscope::python

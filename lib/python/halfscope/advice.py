@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-TOLERANCE = 0.001  # share of a tensor's nonzero elements that a fitting scale may flush
+TOLERANCE = 0.2  # share of a tensor's norm that underflow may cost at a fitting scale
 HEADROOM = 3  # binades between the largest value and overflow
 
 
@@ -33,8 +33,21 @@ class ScaleAdvice:
         return self.advice.joint_window_log2
 
     @property
+    def enough_from_log2(self) -> int | None:
+        """Log2 of the smallest scale at which underflow stays within the tolerance; None without a window."""
+        return None if self.joint_window_log2 is None else self.joint_window_log2[0]
+
+    @property
+    def overflow_beyond_log2(self) -> int | None:
+        """Log2 of the largest scale at which nothing overflows; None without a window."""
+        return None if self.joint_window_log2 is None else self.joint_window_log2[1]
+
+    @property
     def recommended_scale_log2(self) -> int | None:
-        """The largest scale that fits all with the headroom free, at most 2^24; None where no single scale fits."""
+        """The scale to use: the largest that fits all with the headroom free, at most 2^24.
+
+        Where no single scale fits all, one that fits the most. None where any scale fits, or none fits a tensor.
+        """
         return self.advice.recommended_scale_log2
 
     @property
@@ -43,13 +56,13 @@ class ScaleAdvice:
         return None if self.recommended_scale_log2 is None else 2.0**self.recommended_scale_log2
 
     @property
-    def best_scale_log2(self) -> int | None:
-        """The recommended scale; where no single scale fits, one that fits the most tensors."""
-        return self.advice.best_scale_log2
+    def first_hurt(self) -> tuple[str, ...]:
+        """The tensors that a scale below the window hurts first."""
+        return tuple(self.advice.first_hurt)
 
     @property
     def outliers(self) -> tuple[_core.Outlier, ...]:
-        """The tensors that the best scale does not fit, with what to do about each."""
+        """The tensors that the recommended scale does not fit, with what to do about each."""
         return tuple(self.advice.outliers)
 
     @property
@@ -60,8 +73,8 @@ class ScaleAdvice:
     def to_pandas(self) -> pd.DataFrame:
         """A row per tensor. Raises ImportError without pandas.
 
-        low and high: log2 of the smallest scale that flushes no more than the tolerance, and of the largest at which
-        nothing overflows; nothing fits where low > high, <NA> where any scale fits. remedy: of the outliers.
+        low and high: log2 of the smallest scale at which underflow costs no more than the tolerance, and of the largest
+        at which nothing overflows; nothing fits where low > high, <NA> where any scale fits. remedy: of the outliers.
         """
         remedies = {outlier.name: outlier.remedy for outlier in self.outliers}
         rows = [{"tensor": fit.name, **_window(fit), "remedy": remedies.get(fit.name)} for fit in self.fits]
@@ -83,10 +96,11 @@ def advise_scale(
 ) -> ScaleAdvice:
     """Looks for one power-of-two loss scale for all of `histograms`, as `halfscope analyze` does.
 
-    histograms: by name, halfscope.Histogram of unscaled gradients, over as many steps as you like; or arrays, of which
-        one is made (types as Histogram.update).
+    histograms: by name, halfscope.Histogram of unscaled gradients; or a list of them, one per step, of which the step
+        that asks for the largest scale counts; or arrays, of which one is made (types as Histogram.update).
     format: what the gradients are cast to; the histograms must have been made for it.
-    tolerance: the share of a tensor's nonzero elements that a fitting scale may flush to zero.
+    tolerance: the share of a tensor's norm that underflow may cost at a fitting scale: ||cast(S x) / S - x|| over
+        ||x||, of the elements that are flushed or subnormal. See docs/loss-scalers.md for how often it is right.
     headroom: binades that the recommendation leaves free below overflow, 0 to 64, where there is room.
 
     Raises TypeError for what is no dictionary of histograms or arrays, ValueError for histograms of another format and
@@ -94,7 +108,7 @@ def advise_scale(
     """
     format = canonical(format)
     fits = tuple(
-        _core.fit(name, _histogram(name, given, format), tolerance) for name, given in named("advise_scale", histograms)
+        _core.fit(name, _steps(name, given, format), tolerance) for name, given in named("advise_scale", histograms)
     )
     return ScaleAdvice(format, tolerance, headroom, fits, _core.advise(fits, format, tolerance, headroom))
 
@@ -112,6 +126,12 @@ def named(function: str, tensors: object) -> list[tuple[str, object]]:
         if not isinstance(name, str):
             raise TypeError(f"{function}: the name {name!r} is no string")
     return list(tensors.items())
+
+
+def _steps(name: str, given: object, format: str) -> list[_core.Histogram]:
+    if isinstance(given, list) and given and all(isinstance(step, _core.Histogram) for step in given):
+        return [_histogram(name, step, format) for step in given]
+    return [_histogram(name, given, format)]
 
 
 def _histogram(name: str, given: object, format: str) -> _core.Histogram:

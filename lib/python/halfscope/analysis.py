@@ -42,7 +42,8 @@ class Analysis(ScaleAdvice):
         return {
             "format": self.format, "tensors": [_tensor(tensor) for tensor in self.tensors],
             "joint_window_log2": _list(self.joint_window_log2), "recommended_scale_log2": self.recommended_scale_log2,
-            "verdict": self.verdict, "tolerance": self.tolerance, "headroom_log2": self.headroom, "outliers": outliers,
+            "first_hurt": list(self.first_hurt), "verdict": self.verdict, "tolerance": self.tolerance,
+            "headroom_log2": self.headroom, "outliers": outliers,
             "skipped": [], "updates": [],
         }  # fmt: skip
 
@@ -55,7 +56,7 @@ def analyze(
     tensors: arrays by name, of any shape: gradients of the unscaled loss, activations or weights. float32, float16,
         bfloat16 or float64 in CPU memory; the last is counted as Histogram.update says.
     format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
-    tolerance: the share of a tensor's nonzero elements that a fitting scale may flush to zero.
+    tolerance: the share of a tensor's norm that underflow may cost at a fitting scale.
     headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.
 
     Raises TypeError for what is no dictionary of such arrays, ValueError for an unknown format, a tolerance or headroom

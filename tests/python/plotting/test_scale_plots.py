@@ -109,14 +109,13 @@ def test_usable_scales_are_shaded_and_named(tmp_path: Path) -> None:
     ]
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))
-    assert [bands(axes) for axes in figure.axes] == [[(6, 11)], [(6, 11)]]
-    assert "usable scales, $2^{6}$ to $2^{11}$ (at most 1 % flushed" in figure.get_supxlabel()
+    assert [bands(axes) for axes in figure.axes] == [[(7, 11)], [(7, 11)]]
+    assert "Shaded: scales $2^{7}$ to $2^{11}$" in figure.get_supxlabel()
     records[1] = histogram_record(1, "weight_gradient", 1.0, {12: 5})
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))
     assert [bands(axes) for axes in figure.axes] == [[], []]
-    assert "No single scale is usable" in figure.get_supxlabel()
-    assert "takes $2^{6}$ against flushing, but above $2^{3}$ gradients overflow" in figure.get_supxlabel()
+    assert "No single scale fits all gradients" in figure.get_supxlabel()
 
 
 def test_no_fp32_arm_no_prediction(tmp_path: Path) -> None:

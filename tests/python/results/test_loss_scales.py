@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import halfscope
 from halfscope.results import Experiment, Prediction, read_experiment
-from halfscope.results.histogram import from_record
 from halfscope.results.loss_scales import (
-    Window,
+    advice,
     baseline,
     compares_scales,
     counted,
@@ -18,9 +18,8 @@ from halfscope.results.loss_scales import (
     harmless,
     shown_scale,
     static_scales,
-    window,
 )
-from synthetic import bell, histogram_record, write_json
+from synthetic import bell, write_json
 from synthetic_scales import CENTRES, DETECTION, OBSERVED, SWEEP, ScaleArm, flushed, predictions, write_scale_results
 
 
@@ -115,16 +114,29 @@ def test_counted_shares_are_of_the_nonzero_elements(detection: Experiment) -> No
     assert shares["subnormal"] == pytest.approx(80 / 800) and shares["overflow"] == 0
 
 
-def test_window_serves_both_roles() -> None:
-    def histogram(counts: dict[int, int], **special: int):
-        return from_record(histogram_record(1, "weight_gradient", 1.0, counts, **special))
+def test_advice_is_that_of_every_gradient_at_every_step(detection: Experiment) -> None:
+    found = advice(detection, "fp32")
+    steps: dict[str, list[halfscope.Histogram]] = {}
+    for run in detection.runs["fp32"]:
+        for line in (run.folder / "histograms.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            if record["role"] in ("activation_gradient", "weight_gradient"):
+                steps.setdefault(record["tensor"], []).append(halfscope.Histogram.from_record(record))
+    assert found.joint_window_log2 == halfscope.advise_scale(steps).joint_window_log2
+    low, high = found.joint_window_log2
+    assert found.first_hurt and low < found.recommended_scale_log2 <= high - found.headroom
+    assert advice(detection, "no such arm") is None and advice(detection, None) is None
 
-    small = histogram({-32: 1, -30: 99, -28: 100}, zeros=10_000)
-    # Of the small ones 1 in 200 may be flushed: -30 must come to -25 or above, and nothing may reach 2^16.
-    assert window({"a": small}) == Window(5, 43)
-    assert window({"a": small, "b": histogram({4: 10**6, 7: 1}, infinities=5)}) == Window(5, 8)
-    assert window({"a": small, "b": histogram({12: 1})}).empty
-    assert window({}) is None
+
+def test_advice_is_of_gradients_without_their_scale(detection: Experiment, tmp_path: Path) -> None:
+    scaled = read_experiment(write_scale_results(tmp_path, DETECTION, seeds=1))
+    for path in (scaled.folder / "fp32").glob("seed*/histograms.jsonl"):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        for record in records:
+            record["scale"], record["first_exponent"] = 1024.0, record["first_exponent"] + 10
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    again = read_experiment(scaled.folder)
+    assert advice(again, "fp32").joint_window_log2 == advice(detection, "fp32").joint_window_log2
 
 
 def test_new_fields_of_the_summary(tmp_path: Path) -> None:

@@ -10,18 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from halfscope import ScaleAdvice
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
 from halfscope.results import Arm, Experiment
 from halfscope.results.loss_scales import (
     OUTCOMES,
-    TOLERATED_FLUSH,
-    Window,
+    advice,
     baseline,
     counted,
     gradients,
     static_scales,
-    window,
 )
 
 PREDICTED = range(-10, 41)  # log2 S
@@ -38,7 +37,7 @@ def scale_window(experiment: Experiment) -> Figure | None:
     """Shares of the FP32 arm's gradients that a cast at S = 2^-10..2^40 flushes, makes subnormal or infinite, per role.
 
     Lines are exact, from the histograms of all observed steps; markers are what the arms with a static scale counted;
-    shaded are the scales that serve both roles. None where no FP32 arm has histograms.
+    shaded are the scales that fit every gradient. None where no FP32 arm has histograms.
     """
     base = baseline(experiment)
     histograms = gradients(experiment, base)
@@ -46,7 +45,7 @@ def scale_window(experiment: Experiment) -> Figure | None:
         return None
     figure = new_figure(height=0.9 + 2.5 * len(histograms))
     rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
-    usable = window(histograms)
+    usable = advice(experiment, base)
     for axes, (role, histogram) in zip(rows, histograms.items()):
         outcomes = [histogram.of_nonzero().outcome(scale) for scale in PREDICTED]
         for outcome, look in LOOKS.items():
@@ -106,24 +105,24 @@ def _mark_counted(axes: Axes, experiment: Experiment, role: str, outcome: str) -
                   label=f"{WORDS[outcome]}, counted", clip_on=False, zorder=3)  # fmt: skip
 
 
-def _shade(axes: Axes, usable: Window | None) -> None:
-    if usable and not usable.empty:
-        axes.axvspan(usable.low, usable.high, color=GREEN, alpha=0.13, linewidth=0, zorder=0)
+def _shade(axes: Axes, usable: ScaleAdvice | None) -> None:
+    if usable and usable.joint_window_log2:
+        axes.axvspan(*usable.joint_window_log2, color=GREEN, alpha=0.13, linewidth=0, zorder=0)
 
 
-def _window_note(usable: Window | None) -> str:
+def _window_note(usable: ScaleAdvice | None) -> str:
     if usable is None:
         return ""
-    rule = f"at most {100 * TOLERATED_FLUSH:g} % flushed and no overflow"
-    if usable.empty:
-        return (
-            f"No single scale is usable ({rule}, in both roles):\n"
-            f"it takes $2^{{{usable.low}}}$ against flushing, but above $2^{{{usable.high}}}$ gradients overflow."
-        )
-    return (
-        f"Shaded: usable scales, $2^{{{usable.low}}}$ to $2^{{{usable.high}}}$ ({rule}, in both roles).\n"
+    lines = (
         "Lines: predicted from the histograms of all observed steps. Markers: what the arms counted, where not none;\n"
         "below the line where values arrive as zeros, having been flushed nearer the loss."
+    )
+    if usable.joint_window_log2 is None:
+        return f"No single scale fits all gradients.\n{lines}"
+    low, high = usable.joint_window_log2
+    return (
+        f"Shaded: scales $2^{{{low}}}$ to $2^{{{high}}}$. At these, underflow costs no gradient more than "
+        f"{100 * usable.tolerance:g} %\nof its norm, and nothing overflows.\n{lines}"
     )
 
 

@@ -59,9 +59,9 @@ def _draw_advice(axes: Axes, advice: ScaleAdvice) -> None:
         low, high = advice.joint_window_log2
         label = f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$"
         axes.axvspan(low, high, color=GREEN, alpha=0.15, linewidth=0, zorder=0, label=label)
-    best = advice.best_scale_log2
+    best = advice.recommended_scale_log2
     if best is not None:
-        words = "recommended" if advice.recommended_scale_log2 is not None else "fits the most"
+        words = "recommended" if advice.joint_window_log2 else "fits the most"
         axes.axvline(best, color=GREY, linewidth=1.4, linestyle="--", label=f"{words}: $2^{{{best}}}$")
 
 
@@ -70,6 +70,6 @@ def _once(axes: Axes, label: str) -> str | None:
 
 
 def _note(advice: ScaleAdvice, shown: int) -> str:
-    rule = f"Fits: at most {100 * advice.tolerance:g} % of the nonzero values are flushed and none overflows."
+    rule = f"Fits: underflow costs at most {100 * advice.tolerance:g} % of a tensor's norm, and nothing overflows."
     left_out = sum(not fit.any_scale for fit in advice.fits) - shown
     return f"{rule} {left_out} tensors with wider windows are not shown." if left_out else rule

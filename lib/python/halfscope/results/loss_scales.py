@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log2
 
 import pandas as pd
 
+from halfscope import Histogram, ScaleAdvice, advise_scale
 from halfscope.results import Arm, Experiment
-from halfscope.results.histogram import RecordedHistogram, merge
+from halfscope.results.histogram import RecordedHistogram
 
 GRADIENTS = ("activation_gradient", "weight_gradient")
 OUTCOMES = ("flushed", "subnormal", "overflow")
-TOLERATED_FLUSH = 0.01  # share of the non-zero gradients of a role that a usable scale may flush
 TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
 MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
-SEARCHED = range(-60, 101)  # log2 of the loss scales that are tried
-
-
-@dataclass(frozen=True)
-class Window:
-    """The usable loss scales 2^low..2^high: below low too much is flushed, above high something overflows."""
-
-    low: int
-    high: int
-
-    @property
-    def empty(self) -> bool:
-        return self.low > self.high
 
 
 def baseline(experiment: Experiment) -> str | None:
@@ -78,8 +64,8 @@ def shown_scale(experiment: Experiment) -> int | None:
     arm = good_arm(experiment)
     if arm is not None:
         return round(log2(static_scales(experiment)[arm]))
-    found = window(gradients(experiment, baseline(experiment)))
-    return found.high if found else None
+    found = advice(experiment, baseline(experiment))
+    return found.overflow_beyond_log2 if found else None
 
 
 def gradients(experiment: Experiment, arm: str | None) -> dict[str, RecordedHistogram]:
@@ -88,15 +74,16 @@ def gradients(experiment: Experiment, arm: str | None) -> dict[str, RecordedHist
     return {role: histogram for role, histogram in found.items() if histogram.counts.sum()}
 
 
-def window(histograms: dict[str, RecordedHistogram]) -> Window | None:
-    """The scales at which no role has more than 1 % of its non-zero elements flushed and nothing overflows."""
-    finite = [histogram.of_nonzero() for histogram in histograms.values()]
-    everything = merge(finite)
-    if not everything.elements:
-        return None
-    enough = (s for s in SEARCHED if all(part.outcome(s).flushed <= TOLERATED_FLUSH for part in finite))
-    safe = (s for s in reversed(SEARCHED) if everything.outcome(s).overflow == 0)
-    return Window(next(enough, SEARCHED[-1]), next(safe, SEARCHED[0]))
+def advice(experiment: Experiment, arm: str | None) -> ScaleAdvice | None:
+    """`halfscope.advise_scale` of the gradients of `arm`: per tensor, over all observed steps and seeds.
+
+    None where no arm is given and where it has no histogram.
+    """
+    steps: dict[str, list[Histogram]] = {}
+    for run in experiment.runs.get(arm or "", ()):
+        for tensor, histogram in run.gradient_histograms():
+            steps.setdefault(tensor, []).append(histogram)
+    return advise_scale(steps) if steps else None
 
 
 def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:

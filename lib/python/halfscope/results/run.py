@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 from pathlib import Path
 
 import pandas as pd
 
+from halfscope import Histogram
 from halfscope.results.histogram import RecordedHistogram, from_record
 from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json
 
@@ -76,6 +79,13 @@ class Run:
         """Every recorded histogram with its role, unscaled."""
         path = self.folder / "histograms.jsonl"
         return [(record["role"], from_record(record)) for record in read_json_lines(path)]
+
+    def gradient_histograms(self) -> Iterator[tuple[str, Histogram]]:
+        """Every recorded histogram of a gradient with its tensor's name, unscaled."""
+        for record in read_json_lines(self.folder / "histograms.jsonl"):
+            if record["role"].endswith("_gradient"):
+                histogram = Histogram.from_record(record)
+                yield record["tensor"], histogram.scaled(2.0 ** -round(log2(record["scale"])))
 
 
 def read_status(folder: Path) -> str:
