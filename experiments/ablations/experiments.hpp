@@ -31,6 +31,10 @@ namespace halfscope {
 /// positions than their batches have: pairs of FP32 and of FP16 at loss scale 1.
 [[nodiscard]] Experiment make_negative_controls();
 
+/// Six tasks under Adam and SGD, each in FP32 and in FP16 at every fourth scale from 2^-10 to 2^16: which
+/// number of the FP32 run tells the scales that do harm.
+[[nodiscard]] Experiment make_advice_validity();
+
 /// Batch norm statistics added up in FP32, in FP16 one after the other, and in FP16 pairwise.
 [[nodiscard]] Experiment make_batchnorm_reduction();
 
@@ -59,6 +63,7 @@ inline const std::vector<Experiment>& experiment_table() {
       make_scaler_comparison(),          // 3.2: choosing it while training
       make_averaging_sweep(),            // 3.2: when it is needed
       make_negative_controls(),          // 3.2: when it is not
+      make_advice_validity(),            // 3.2: what tells that a factor is enough
       make_batchnorm_reduction(),        // 3.3
       make_softmax_reduction(),          // 3.3
       make_accumulation_error(),         // 3.3

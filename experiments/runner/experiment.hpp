@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/runner/harm.hpp"
 #include "experiments/runner/settings.hpp"
 #include "sim/train/config.hpp"
 
@@ -77,12 +78,16 @@ struct ReportedMetric {
 /// Whether a table says when steps were skipped, and when the loss scale came to where it ended.
 enum class ScaleColumns : std::uint8_t { hidden, shown };
 
+/// Whether a table has a line per arm.
+enum class ArmLines : std::uint8_t { hidden, shown };
+
 /// The arms that have results, in the experiment's order.
 struct ExperimentSummary {
   ReportedMetric metric{};
   std::vector<ArmSummary> arms;
   /// Per arm in the order of the backward pass, nearest the loss first; empty where the experiment has none.
   std::vector<UnderflowPrediction> predictions{};
+  HarmEvidence harm{};  ///< empty where the experiment has no harm_tasks
   /// The arm called `name`, null where it was not run.
   [[nodiscard]] const ArmSummary* find(std::string_view name) const;
 };
@@ -117,6 +122,9 @@ struct Experiment {
   /// Arms of --size full: FP32, mixed precision, and those that do harm; empty: all.
   std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
+  ArmLines arm_lines = ArmLines::shown;
+  /// Tasks whose trainings predictors of harm are judged by; empty: no such table.
+  std::vector<HarmTask> harm_tasks{};
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "experiments/runner/harm_present.hpp"
 #include "experiments/runner/text_table.hpp"
 #include "sim/train/run_folder.hpp"
 
@@ -179,6 +180,27 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
       experiment.predicts_from, text_table(rows), note);
 }
 
+/// A line per arm.
+std::string arm_table(const Experiment& experiment, const ExperimentSummary& summary) {
+  if (experiment.arm_lines == ArmLines::hidden) return "";
+  const ReportedMetric& metric = experiment.metric;
+  std::vector<std::vector<std::string>> rows{
+      {"arm", "seeds", metric.unit.empty() ? metric.name : metric.name + " " + metric.unit, "95 % interval",
+       "diverged", "skipped", "flushed", "lost updates", "ms/step"}};
+  if (experiment.scale_columns == ScaleColumns::shown) {
+    rows[0].insert(rows[0].end(), {"last skip", "log2 final scale", "first at it"});
+  }
+  for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
+  if (knows_memory(summary)) {
+    rows[0].push_back("peak MiB");
+    for (std::size_t i = 0; i < summary.arms.size(); ++i) {
+      const auto& bytes = summary.arms[i].peak_device_bytes;
+      rows[i + 1].push_back(cell(bytes ? std::optional(*bytes / (1 << 20)) : bytes, "{:.0f}"));
+    }
+  }
+  return text_table(rows);
+}
+
 }  // namespace
 
 Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
@@ -200,30 +222,16 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
       json["accumulation"].push_back(accumulation_json(row));
     }
   }
+  if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);
   return json;
 }
 
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
-  const ReportedMetric& metric = experiment.metric;
-  std::vector<std::vector<std::string>> rows{
-      {"arm", "seeds", metric.unit.empty() ? metric.name : metric.name + " " + metric.unit, "95 % interval",
-       "diverged", "skipped", "flushed", "lost updates", "ms/step"}};
-  if (experiment.scale_columns == ScaleColumns::shown) {
-    rows[0].insert(rows[0].end(), {"last skip", "log2 final scale", "first at it"});
-  }
-  for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
-  if (knows_memory(summary)) {
-    rows[0].push_back("peak MiB");
-    for (std::size_t i = 0; i < summary.arms.size(); ++i) {
-      const auto& bytes = summary.arms[i].peak_device_bytes;
-      rows[i + 1].push_back(cell(bytes ? std::optional(*bytes / (1 << 20)) : bytes, "{:.0f}"));
-    }
-  }
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}: {}\n\n{}{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name,
-                     experiment.summary, text_table(rows), overflow_lines(summary),
-                     prediction_table(experiment, summary), sums, experiment.paper,
+  return fmt::format("{}: {}\n\n{}{}{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name,
+                     experiment.summary, arm_table(experiment, summary), overflow_lines(summary),
+                     prediction_table(experiment, summary), harm_tables(summary.harm), sums, experiment.paper,
                      experiment.verdict(summary));
 }
 

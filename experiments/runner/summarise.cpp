@@ -146,6 +146,7 @@ ExperimentSummary summarise(const Experiment& experiment, const std::filesystem:
     if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs, experiment.metric.key));
   }
   if (!experiment.predicts_from.empty()) summary.predictions = predict_underflow(experiment, folder);
+  if (!experiment.harm_tasks.empty()) summary.harm = judge_predictors(experiment.harm_tasks, folder);
   return summary;
 }
 

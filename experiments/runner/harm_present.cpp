@@ -1,0 +1,173 @@
+// Renders the evidence on predictors of harm.
+#include "experiments/runner/harm_present.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <halfscope/scaling/advisor.hpp>
+
+#include "experiments/runner/text_table.hpp"
+
+namespace halfscope {
+namespace {
+
+Json json_of(const RightCount& count) {
+  return {{"right", count.right}, {"total", count.total}};
+}
+
+Json json_of(const PredictorResult& result) {
+  return {{"name", result.name},
+          {"steps", std::string(name_of(result.steps))},
+          {"threshold", result.threshold},
+          {"low", result.low},
+          {"high", result.high},
+          {"fitted", json_of(result.fitted)},
+          {"held_out", json_of(result.held_out)}};
+}
+
+Json json_of(const TaskAdvice& advice) {
+  return {{"task", advice.task},
+          {"enough_from_log2", advice.enough_from},
+          {"use_log2", advice.use},
+          {"overflow_beyond_log2", advice.overflow_beyond},
+          {"trained_at_log2", advice.trained_at ? Json(*advice.trained_at) : Json()},
+          {"loss_ratio", advice.loss_ratio ? Json(*advice.loss_ratio) : Json()},
+          {"fp32_spread", advice.fp32_spread}};
+}
+
+Json json_of(const HarmTraining& training) {
+  Json predictors = Json::array();
+  for (const double value : training.predictors) {
+    predictors.push_back(std::isfinite(value) ? Json(value) : Json());
+  }
+  return {{"task", training.task},
+          {"set", std::string(name_of(training.set))},
+          {"seed", training.seed},
+          {"scale_log2", training.scale_log2},
+          {"loss_ratio", training.loss_ratio ? Json(*training.loss_ratio) : Json()},
+          {"harmed", training.harmed()},
+          {"predictors", predictors}};
+}
+
+std::string right_words(const RightCount& count) {
+  return fmt::format("{} of {}", count.right, count.total);
+}
+
+std::string predictor_table_text(const HarmEvidence& evidence) {
+  std::vector<std::vector<std::string>> rows{
+      {"predictor", "steps", "threshold", "95 % interval", "right", "right, held-out tasks"}};
+  for (const PredictorResult& result : evidence.predictors) {
+    rows.push_back({result.name, std::string(name_of(result.steps)), fmt::format("{:.2g}", result.threshold),
+                    fmt::format("{:.2g} .. {:.2g}", result.low, result.high), right_words(result.fitted),
+                    right_words(result.held_out)});
+  }
+  return text_table(rows);
+}
+
+/// Scales at which trainings of a task were harmed, and those at which none was.
+struct TaskScales {
+  std::vector<int> unharmed, harmed, diverged;
+};
+
+TaskScales scales_of(const HarmEvidence& evidence, const std::string& task) {
+  std::map<int, std::pair<bool, bool>> found;  // harmed, diverged
+  for (const HarmTraining& training : evidence.trainings) {
+    if (training.task != task) continue;
+    auto& [harmed, diverged] = found[training.scale_log2];
+    harmed = harmed || training.harmed();
+    diverged = diverged || training.diverged();
+  }
+  TaskScales scales;
+  for (const auto& [scale, seen] : found) {
+    (seen.second ? scales.diverged : seen.first ? scales.harmed : scales.unharmed).push_back(scale);
+  }
+  return scales;
+}
+
+std::string range_words(const std::vector<int>& scales) {
+  if (scales.empty()) return "-";
+  return scales.front() == scales.back() ? fmt::format("2^{}", scales.front())
+                                         : fmt::format("2^{} .. 2^{}", scales.front(), scales.back());
+}
+
+std::string task_table_text(const HarmEvidence& evidence) {
+  std::vector<std::vector<std::string>> rows{{"task", "harmed", "unharmed", "diverged", "enough from", "use",
+                                              "overflow beyond", "loss near it", "FP32 seeds"}};
+  for (const TaskAdvice& advice : evidence.advice) {
+    const TaskScales scales = scales_of(evidence, advice.task);
+    rows.push_back(
+        {advice.task, range_words(scales.harmed), range_words(scales.unharmed), range_words(scales.diverged),
+         fmt::format("2^{}", advice.enough_from), fmt::format("2^{}", advice.use),
+         fmt::format("2^{}", advice.overflow_beyond),
+         advice.loss_ratio ? fmt::format("{:.3f} at 2^{}", *advice.loss_ratio, *advice.trained_at) : "-",
+         fmt::format("{:.3f}", advice.fp32_spread)});
+  }
+  return text_table(rows);
+}
+
+double share(const RightCount& count) {
+  return count.total == 0 ? 0 : static_cast<double>(count.right) / static_cast<double>(count.total);
+}
+
+/// The predictor of this kind, probed or not, that is right most often; null without any.
+const PredictorResult* best_of(const HarmEvidence& evidence, bool probed) {
+  const PredictorResult* best = nullptr;
+  for (const PredictorResult& result : evidence.predictors) {
+    if ((result.name == "probed error") != probed) continue;
+    if (best == nullptr || share(result.fitted) > share(best->fitted)) best = &result;
+  }
+  return best;
+}
+
+std::string sentence(const PredictorResult& result) {
+  return fmt::format(
+      "{} of {} {}, threshold {:.2g} ({:.2g} to {:.2g}): right in {} trainings, in {} of held-out tasks",
+      result.name, result.steps == PredictorSteps::first ? "the first" : "all",
+      result.steps == PredictorSteps::first ? "step" : "watched steps", result.threshold, result.low,
+      result.high, right_words(result.fitted), right_words(result.held_out));
+}
+
+template <typename Entry>
+Json list_of(const std::vector<Entry>& entries) {
+  Json list = Json::array();
+  for (const Entry& entry : entries) list.push_back(json_of(entry));
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const HarmEvidence& evidence) {
+  return {{"harmful", harmful},
+          {"tolerance", AdvisorOptions{}.tolerance},
+          {"advisor", json_of(evidence.advisor)},
+          {"predictors", list_of(evidence.predictors)},
+          {"advice", list_of(evidence.advice)},
+          {"trainings", list_of(evidence.trainings)}};
+}
+
+std::string harm_tables(const HarmEvidence& evidence) {
+  if (evidence.trainings.empty()) return "";
+  return fmt::format(
+      "\n  predictors of harm by underflow, from the FP32 run alone; harm: the loss ends more than {:.0f} % "
+      "above FP32's\n"
+      "\n{}\n  the advisor's answers from the FP32 runs, beside the trainings; losses are ratios to "
+      "FP32's\n\n{}",
+      100 * harmful, predictor_table_text(evidence), task_table_text(evidence));
+}
+
+std::string harm_verdict(const ExperimentSummary& summary) {
+  const HarmEvidence& evidence = summary.harm;
+  if (evidence.trainings.empty()) return "No FP32 run with trainings beside it was run.";
+  const PredictorResult *free = best_of(evidence, false), *probed = best_of(evidence, true);
+  return fmt::format(
+      "The advisor's rule, at most {:g} % of a gradient's norm lost to underflow and no overflow, is right "
+      "in {} trainings. "
+      "Without a probe, the best predictor is the {}. With one: {}.",
+      100 * AdvisorOptions{}.tolerance, right_words(evidence.advisor), sentence(*free), sentence(*probed));
+}
+
+}  // namespace halfscope

@@ -1,0 +1,153 @@
+// Predictors of harm on records made by hand, whose thresholds, counts and advice are known.
+#include "experiments/runner/harm.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <halfscope/io/file.hpp>
+#include <halfscope/io/json/histogram_json.hpp>
+
+#include "experiments/runner/harm_predictors.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string gradient_line(int step, std::string_view role, const std::vector<float>& values) {
+  ExponentHistogram histogram;
+  histogram.add(values);
+  return fmt::format(R"({{"step":{},"tensor":"t","role":"{}","scale":1.0,{}}})", step, role,
+                     histogram_members(histogram)) +
+         "\n";
+}
+
+/// A run that is done, with this training loss; null where it diverged.
+void write_run(const fs::path& folder, std::int64_t seed, const Json& loss) {
+  fs::create_directories(folder);
+  const Json summary{{"seed", seed}, {"diverged", loss.is_null()}, {"train_loss", loss}};
+  write_file(folder / "summary.json", to_text(summary));
+}
+
+constexpr int first_scale = -4, last_scale = 16;
+
+std::string arm_name(const std::string& task, int scale_log2) {
+  return fmt::format("{}_s{}", task, scale_log2);
+}
+
+/// A task whose two gradients are all 2^exponent, so that they are lost below 2^(-24 - exponent), and whose
+/// trainings are harmed there, and at 2^16, where they diverge.
+HarmTask write_task(const fs::path& folder, const std::string& name, int exponent, HarmSet set) {
+  HarmTask task{.name = name, .baseline = name + "_fp32", .set = set};
+  const fs::path baseline = folder / task.baseline / "seed0";
+  write_run(baseline, 0, 0.5);
+  const std::vector<float> values(8, std::ldexp(1.0f, exponent));
+  write_file(baseline / "histograms.jsonl",
+             gradient_line(1, "activation_gradient", values) + gradient_line(1, "weight_gradient", values));
+  Json probes = Json::array();
+  for (int k = first_scale; k <= last_scale; k += 2) {
+    const bool lost = k < -24 - exponent;
+    probes.push_back({{"scale", std::ldexp(1.0, k)}, {"error", lost ? 0.9 : 0.01}});
+    task.arms.push_back({k, arm_name(name, k)});
+    write_run(folder / arm_name(name, k) / "seed0", 0, k == last_scale ? Json() : Json(lost ? 0.6 : 0.51));
+  }
+  write_file(baseline / "metrics.jsonl", to_line({{"step", 1}, {"probes", probes}}) + "\n");
+  return task;
+}
+
+const PredictorResult& find(const HarmEvidence& evidence, std::string_view name, PredictorSteps steps) {
+  return *std::find_if(evidence.predictors.begin(), evidence.predictors.end(),
+                       [&](const PredictorResult& p) { return p.name == name && p.steps == steps; });
+}
+
+TEST_CASE("predictors that know which trainings are harmed are right in all", "[harm]") {
+  const TemporaryFolder folder;
+  const std::vector<HarmTask> tasks{write_task(folder.path(), "a", -28, HarmSet::fitted),
+                                    write_task(folder.path(), "b", -22, HarmSet::fitted),
+                                    write_task(folder.path(), "c", -25, HarmSet::held_out)};
+  const HarmEvidence evidence = judge_predictors(tasks, folder.path());
+  CHECK(evidence.trainings.size() == 33);
+  REQUIRE(evidence.predictors.size() == 2 * predictor_table.size());
+  for (const PredictorEntry& entry : predictor_table) {
+    const PredictorResult& result = find(evidence, entry.name, PredictorSteps::all);
+    INFO(entry.name);
+    CHECK(result.fitted.right == 20);  // one of each eleven diverged
+    CHECK(result.fitted.total == 20);
+    CHECK(result.held_out.right == 10);
+    CHECK(result.held_out.total == 10);
+    CHECK(result.low <= result.threshold);
+    CHECK(result.threshold <= result.high);
+  }
+  CHECK(find(evidence, "probed error", PredictorSteps::first).threshold == Approx(std::sqrt(0.9 * 0.01)));
+  // The three that diverged at 2^16 are not foreseen: no gradient overflows in FP32's records.
+  CHECK(evidence.advisor.right == 30);
+  CHECK(evidence.advisor.total == 33);
+}
+
+TEST_CASE("a predictor that is wrong about some is counted so", "[harm]") {
+  const TemporaryFolder folder;
+  const HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  write_run(folder.path() / "a_s10" / "seed0", 0, 0.6);  // harmed, and nothing tells
+  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  for (const PredictorResult& result : evidence.predictors) {
+    CHECK(result.fitted.right == 9);
+    CHECK(result.fitted.total == 10);
+  }
+}
+
+TEST_CASE("the advisor's answer stands beside the nearest training below it", "[harm]") {
+  const TemporaryFolder folder;
+  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  write_run(folder.path() / "a_s14" / "seed0", 0, 0.53);
+  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  REQUIRE(evidence.advice.size() == 1);
+  const TaskAdvice& advice = evidence.advice[0];
+  CHECK(advice.enough_from == 4);
+  CHECK(advice.overflow_beyond == 43);
+  CHECK(advice.use == 24);
+  CHECK(advice.trained_at == 16);
+  CHECK_FALSE(advice.loss_ratio.has_value());  // it diverged there
+  task.arms.pop_back();
+  CHECK(judge_predictors({task}, folder.path()).advice[0].trained_at == 14);
+  CHECK(judge_predictors({task}, folder.path()).advice[0].loss_ratio == Approx(0.53 / 0.5));
+}
+
+TEST_CASE("losses that are logs of perplexities are compared as perplexities", "[harm]") {
+  const TemporaryFolder folder;
+  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  task.loss = LossKind::log_perplexity;
+  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  CHECK(evidence.trainings[0].loss_ratio.value() == Approx(std::exp(0.1)));
+  CHECK(evidence.trainings[0].harmed());
+}
+
+TEST_CASE("without an FP32 run there is no evidence", "[harm]") {
+  const TemporaryFolder folder;
+  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  fs::remove_all(folder.path() / task.baseline);
+  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  CHECK(evidence.trainings.empty());
+  CHECK(evidence.advice.empty());
+}
+
+TEST_CASE("of several steps a predictor takes the worst or the first", "[harm]") {
+  const TemporaryFolder folder;
+  const HarmTask task = write_task(folder.path(), "a", -20, HarmSet::fitted);
+  const fs::path file = folder.path() / "a_fp32/seed0/histograms.jsonl";
+  write_file(file, read_file(file) + gradient_line(2, "activation_gradient", {0x1p-28f}));
+  const auto steps = read_watched_steps(folder.path() / "a_fp32/seed0");
+  REQUIRE(steps.size() == 2);
+  CHECK(worst_underflow(steps[0], 0) == 0.0);
+  CHECK(worst_underflow(steps[1], 0) == 1.0);
+  CHECK(flushed_share(steps[1], 0) == 1.0);
+  CHECK(std::isinf(worst_underflow(steps[0], 40).value()));  // 2^20 overflows
+  CHECK_FALSE(probed_error(steps[1], 0).has_value());
+}
+
+}  // namespace
+}  // namespace halfscope
