@@ -78,6 +78,8 @@ def _require_one_environment(results: Path, experiments: list[Path]) -> None:
 def _record_experiment(experiment: Path, made: Path) -> None:
     made.mkdir()
     shutil.copy(experiment / "summary.json", made)
+    if "harm" in read_json(experiment / "summary.json"):
+        return  # hundreds of runs, whose summary holds a line of each
     for run in _runs(experiment):
         folder = made / run.relative_to(experiment)
         folder.mkdir(parents=True)

@@ -79,6 +79,8 @@ def listed(sources: Sources, kind: str) -> str:
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     "predictions": predictions,
+    "predictors": lambda sources, experiment: paragraph(sources, experiment, r"predictor +steps"),
+    "advice": lambda sources, experiment: paragraph(sources, experiment, r"task +harmed"),
     "devices": lambda sources: device_section(sources.recorded),
     "headline": lambda sources: headline_table(sources.recorded),
 }

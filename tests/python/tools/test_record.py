@@ -47,6 +47,14 @@ def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path, program: Pa
     assert not (kept / "fp32/seed0/checkpoint").exists()
 
 
+def test_of_hundreds_of_trainings_the_summary_is_recorded(tmp_path: Path, program: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=2)
+    summary = json.loads((experiment / "summary.json").read_text())
+    write_json(experiment / "summary.json", summary | {"harm": {"trainings": []}})
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    assert sorted(path.name for path in (tmp_path / "kept/master-copy").iterdir()) == ["report.txt", "summary.json"]
+
+
 def test_recording_again_replaces_what_was_recorded(tmp_path: Path, program: Path) -> None:
     write_results(tmp_path / "results", seeds=2)
     record_results(tmp_path / "results", tmp_path / "kept", program)

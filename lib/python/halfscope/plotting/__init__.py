@@ -5,6 +5,7 @@ from __future__ import annotations
 from halfscope.plotting.curves import loss_curves, metric_curves
 from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
 from halfscope.plotting.gradients import gradient_histogram, value_histogram
+from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
 from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.predictions import predicted_and_counted
@@ -19,6 +20,7 @@ __all__ = [
     "dot_errors_by_length",
     "flushed_map",
     "gradient_histogram",
+    "harm_by_predictor",
     "loss_curves",
     "lost_updates",
     "metric_curves",

@@ -26,7 +26,10 @@ class Drawing(NamedTuple):
 
 
 def draw(experiment: Experiment) -> list[Drawing]:
-    """The figures for which there are records."""
+    """The figures for which there are records; of very many trainings at loss scales only what they say together."""
+    evidence = plotting.harm_by_predictor(experiment)
+    if evidence:
+        return [_drawing("harm_by_predictor", "Harm of each training against predictors of it", evidence)]
     if not any(experiment.runs.values()):
         return []
     candidates = (*_arm_figures(experiment), *_gradient_figures(experiment), *_scale_figures(experiment))
