@@ -59,6 +59,23 @@ TEST_CASE("a replay says why a scaler would have ended the run", "[scaling][repl
   CHECK(result.scales().size() == 4);
 }
 
+TEST_CASE("a trace with gaps is replayed by its step numbers", "[scaling][replay]") {
+  const auto step = [](std::int64_t number, bool finite) {
+    return TraceStep{.step = number, .scale = 1, .finite = finite, .max_abs = 1};
+  };
+  TraceReplay replay({"dynamic"}, {{"initial_scale", 1024}, {"growth_interval", 2}});
+  for (const TraceStep& recorded : {step(1, true), step(4, false), step(8, true)}) replay.step(recorded);
+  const ScalerReplay& dynamic = replay.candidates()[0].replay;
+  // Steps 2, 3 and 5 to 7 are like the latest finite one: the overflow of step 4 is not repeated.
+  CHECK(dynamic.scales() == Scales{1024, 2048, 2048});
+  CHECK(dynamic.overflows() == Steps{4});
+  CHECK(replay.steps() == Steps{1, 4, 8});
+  check_says(message_of<InvalidArgument>([&] { replay.step(step(2'000'000, true)); }),
+             {"step 2000000 follows step 8", "1000000 apart"});
+  replay.step(step(3, true));  // a run that was resumed goes back
+  CHECK(replay.steps().size() == 4);
+}
+
 TEST_CASE("a replay flushes what the histogram says", "[scaling][replay]") {
   // Recorded at scale 4: unscaled 2^-26, 2^-25, 1 and a zero.
   ExponentHistogram histogram;
@@ -139,8 +156,9 @@ TEST_CASE("a trace's steps are counted, and taken by every scaler", "[scaling][r
   }
   CHECK(replay.steps() == Steps{3, 6, 9});
   CHECK(replay.not_finite() == 1);
-  CHECK(replay.candidates()[0].replay.scales() == Scales{65536, 32768, 16384});
-  CHECK(replay.candidates()[0].replay.overflows() == Steps{3, 6});
+  // Step 4, which is not in the trace, is like step 3 and overflows too.
+  CHECK(replay.candidates()[0].replay.scales() == Scales{65536, 16384, 8192});
+  CHECK(replay.candidates()[0].replay.overflows() == Steps{3, 4, 6});
   CHECK(replay.candidates()[1].replay.scales() == Scales{64, 64, 64});
 }
 

@@ -63,23 +63,37 @@ ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
 
 void ScalerReplay::step(const TraceStep& step) {
   if (stopped_) return;
-  if (scaler_->needs() == GradientDetail::histogram && !step.histogram) {
-    throw InvalidArgument(
-        fmt::format("step {} has no histogram of its weight gradients, which this loss scaler looks at; "
-                    "record the run with "
-                    "--set record_gradients=histogram",
-                    step.step));
-  }
+  require_histogram(step);
+  const double scale = scaler_->scale();
+  scales_.push_back(scale);
+  steps_.push_back(step.step);
+  if (step.histogram) count_flushed(step, scale);
+  advance(step);
+}
+
+void ScalerReplay::hold(const TraceStep& step) {
+  if (stopped_) return;
+  require_histogram(step);
+  advance(step);
+}
+
+void ScalerReplay::require_histogram(const TraceStep& step) const {
+  if (scaler_->needs() != GradientDetail::histogram || step.histogram) return;
+  throw InvalidArgument(
+      fmt::format("step {} has no histogram of its weight gradients, which this loss scaler looks at; "
+                  "record the run with "
+                  "--set record_gradients=histogram",
+                  step.step));
+}
+
+void ScalerReplay::advance(const TraceStep& step) {
   const double scale = scaler_->scale();
   const double max_abs = unscaled_max(step) * scale;
   StepGradients gradients{.finite = max_abs < limit, .max_abs = static_cast<float>(max_abs)};
   if (step.histogram) {
     gradients.histogram = &*step.histogram;
     gradients.histogram_log2 = moved_log2(step, scale);
-    count_flushed(step, scale);
   }
-  scales_.push_back(scale);
-  steps_.push_back(step.step);
   if (!gradients.finite) overflows_.push_back(step.step);
   try {
     (void)scaler_->update(gradients);
@@ -123,9 +137,23 @@ TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& s
 
 void TraceReplay::step(const TraceStep& step) {
   if (all_ && steps_.empty() && !step.histogram) leave_out_histograms();
+  fill_gap_before(step.step);
   steps_.push_back(step.step);
   if (!step.finite) ++not_finite_;
   for (ReplayCandidate& candidate : candidates_) candidate.replay.step(step);
+  if (step.finite) latest_finite_ = step;
+}
+
+void TraceReplay::fill_gap_before(std::int64_t step) {
+  if (steps_.empty() || !latest_finite_ || step <= steps_.back()) return;
+  if (step - steps_.back() > longest_gap) {
+    throw InvalidArgument(
+        fmt::format("step {} follows step {}; give steps of the optimizer, at most {} apart", step,
+                    steps_.back(), longest_gap));
+  }
+  for (latest_finite_->step = steps_.back() + 1; latest_finite_->step < step; ++latest_finite_->step) {
+    for (ReplayCandidate& candidate : candidates_) candidate.replay.hold(*latest_finite_);
+  }
 }
 
 void TraceReplay::leave_out_histograms() {

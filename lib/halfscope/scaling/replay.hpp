@@ -35,8 +35,11 @@ class ScalerReplay {
 
   /// Throws InvalidArgument where the scaler needs a histogram and the step has none.
   void step(const TraceStep& step);
+  /// Takes the scaler through a step that was not recorded, with the gradients of another one: it counts for
+  /// the scaler and among the overflows, not among the scales. Throws as `step` does.
+  void hold(const TraceStep& step);
 
-  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }  ///< of each step
+  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }  ///< of each recorded step
   /// The steps that overflow: skipped, unless the scaler does not look, and then they destroy the weights.
   [[nodiscard]] const std::vector<std::int64_t>& overflows() const { return overflows_; }
   [[nodiscard]] bool skips() const { return scaler_->needs() != GradientDetail::none; }
@@ -49,6 +52,8 @@ class ScalerReplay {
   [[nodiscard]] const std::optional<std::string>& stopped() const { return stopped_; }
 
  private:
+  void require_histogram(const TraceStep& step) const;
+  void advance(const TraceStep& step);
   void count_flushed(const TraceStep& step, double scale);
 
   LossScaler* scaler_;
@@ -79,8 +84,13 @@ class TraceReplay {
   TraceReplay(const TraceReplay&) = delete;
   TraceReplay& operator=(const TraceReplay&) = delete;
 
-  /// Takes every scaler through a recorded step. A first step without a histogram leaves out those of "all"
-  /// that look at one. Throws as ScalerReplay::step does.
+  /// The longest gap between two recorded steps that is filled.
+  static constexpr std::int64_t longest_gap = 1'000'000;
+
+  /// Takes every scaler through a recorded step, and before it through those between the last one and this
+  /// one, for scalers count steps: the latest finite gradients stand for theirs. A first step without a
+  /// histogram leaves out those of "all" that look at one. Throws as ScalerReplay::step does, and
+  /// InvalidArgument for a gap of more than `longest_gap` steps.
   void step(const TraceStep& step);
 
   [[nodiscard]] const std::vector<ReplayCandidate>& candidates() const { return candidates_; }
@@ -91,11 +101,13 @@ class TraceReplay {
 
  private:
   void leave_out_histograms();
+  void fill_gap_before(std::int64_t step);
 
   bool all_;
   std::vector<ReplayCandidate> candidates_;
   std::vector<std::string> left_out_;
   std::vector<std::int64_t> steps_;
+  std::optional<TraceStep> latest_finite_;
   std::int64_t not_finite_ = 0;
 };
 
