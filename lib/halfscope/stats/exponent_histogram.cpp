@@ -2,10 +2,13 @@
 #include <halfscope/stats/exponent_histogram.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <memory>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/cast/widen.hpp>
 
 namespace halfscope {
 
@@ -44,17 +47,53 @@ std::int64_t ExponentHistogram::elements() const {
   return nonzero() + zeros() + infinities() + nans();
 }
 
-void add_in_threads(ExponentHistogram& histogram, std::span<const float> values) {
+namespace {
+
+/// Calls add(histogram, first, size) for parts of `size` elements, each in a thread and with a histogram of
+/// its own.
+template <typename Add>
+void add_parts(ExponentHistogram& histogram, std::size_t size, Add&& add) {
   constexpr std::size_t least = std::size_t{1} << 16;  // elements worth a thread
-  const std::size_t parts = std::min(static_cast<std::size_t>(thread_count()), values.size() / least);
-  if (parts < 2 || active_device() == Device::cuda) return histogram.add(values);
+  const std::size_t parts = std::min(static_cast<std::size_t>(thread_count()), size / least);
+  if (parts < 2) return add(histogram, std::size_t{0}, size);
   std::vector<ExponentHistogram> found(parts, ExponentHistogram(histogram.format()));
   parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
     const auto part = static_cast<std::size_t>(index);
-    const std::size_t first = values.size() * part / parts, end = values.size() * (part + 1) / parts;
-    found[part].add(values.subspan(first, end - first));
+    const std::size_t first = size * part / parts, end = size * (part + 1) / parts;
+    add(found[part], first, end - first);
   });
   for (const ExponentHistogram& part : found) histogram.merge(part);
+}
+
+bool is_aligned(const std::byte* elements) {
+  return std::bit_cast<std::uintptr_t>(elements) % alignof(float) == 0;
+}
+
+void add_widened(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
+  constexpr std::size_t block = 65536;  // `histogram` empties its tables after as many
+  const auto buffer = std::make_unique_for_overwrite<float[]>(std::min(block, size));
+  for (std::size_t first = 0; first < size; first += block) {
+    const std::span values(buffer.get(), std::min(block, size - first));
+    widen(type, elements + first * bytes_per_element(type), values);
+    histogram.add(values);
+  }
+}
+
+}  // namespace
+
+void add_in_threads(ExponentHistogram& histogram, std::span<const float> values) {
+  if (active_device() == Device::cuda) return histogram.add(values);
+  add_parts(histogram, values.size(), [&](ExponentHistogram& part, std::size_t first, std::size_t size) {
+    part.add(values.subspan(first, size));
+  });
+}
+
+void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
+  if (type == DType::f32 && is_aligned(elements))
+    return add_in_threads(histogram, std::span(reinterpret_cast<const float*>(elements), size));
+  add_parts(histogram, size, [&](ExponentHistogram& part, std::size_t first, std::size_t count) {
+    add_widened(part, type, elements + first * bytes_per_element(type), count);
+  });
 }
 
 }  // namespace halfscope

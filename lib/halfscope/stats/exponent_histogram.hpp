@@ -1,9 +1,11 @@
 // How many numbers of a tensor lie in each binade: exact, and the same in whatever order they are added.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include <halfscope/core/dtype.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
 
 namespace halfscope {
@@ -58,5 +60,9 @@ class ExponentHistogram {
 
 /// `histogram.add(values)`, in as many threads as there are where the array is large.
 void add_in_threads(ExponentHistogram& histogram, std::span<const float> values);
+
+/// The same of `size` little-endian elements of any type in CPU memory, which `widen` turns into floats a
+/// cache's worth at a time.
+void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size);
 
 }  // namespace halfscope

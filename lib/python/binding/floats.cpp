@@ -16,58 +16,23 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-using Dlpack = nb::ndarray<nb::ro>;
-
-/// "list", "ndarray of >f4".
-std::string describe(nb::handle object) {
-  const auto text = [](const nb::handle& value) { return nb::cast<std::string>(nb::str(value)); };
-  const std::string type = text(object.type().attr("__name__"));
-  return nb::hasattr(object, "dtype") ? fmt::format("{} of {}", type, text(object.attr("dtype"))) : type;
-}
-
 std::string name_of(nb::dlpack::dtype type) {
   constexpr std::array kinds{"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   return fmt::format("{}{}",
                      type.code < kinds.size() ? kinds[type.code] : "unknown type of bits: ", type.bits);
 }
 
-/// A PyTorch tensor that takes part in a gradient hands out its elements only when asked to forget that.
-nb::object without_gradient(nb::handle source) {
-  const bool recorded =
-      nb::bool_(nb::getattr(source, "requires_grad", nb::bool_(false))) && nb::hasattr(source, "detach");
-  return recorded ? source.attr("detach")() : nb::borrow(source);
-}
-
-Dlpack import_array(nb::handle source, std::string_view argument) {
-  const nb::object array = without_gradient(source);
-  Dlpack imported;
-  if (nb::ndarray_check(array) && nb::try_cast(array, imported)) return imported;
-  throw nb::type_error(
-      fmt::format("{}: cannot read {}; give a float32 array of NumPy, PyTorch or JAX, or another with "
-                  "DLPack or the buffer protocol",
-                  argument, describe(source))
-          .c_str());
-}
-
 DType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
+  const std::optional<DType> found = float_type(array);
+  if (found && (*found != DType::f64 || wide == Float64::rounded_to_odd)) return *found;
   const nb::dlpack::dtype type = array.dtype();
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  if (type == nb::dtype<float>()) return DType::f32;
-  if (type == nb::dtype<double>() && wide == Float64::rounded_to_odd) return DType::f64;
-  const bool halves = type.lanes == 1 && type.bits == 16;
-  if (halves && code == nb::dlpack::dtype_code::Float) return DType::f16;
-  if (halves && code == nb::dlpack::dtype_code::Bfloat) return DType::bf16;
   throw nb::type_error(
       fmt::format("{}: an array of {}; give float32, float16 or bfloat16{}", argument, name_of(type),
                   wide == Float64::rounded_to_odd         ? ", or float64"
                   : code == nb::dlpack::dtype_code::Float ? ", for converting float64 rounds a first time"
                                                           : "")
           .c_str());
-}
-
-bool in_host_memory(const Dlpack& array) {
-  const int device = array.device_type();
-  return device == nb::device::cpu::value || device == nb::device::cuda_host::value;
 }
 
 void require_reachable(const Dlpack& array, std::string_view argument, Where where) {
@@ -79,20 +44,6 @@ void require_reachable(const Dlpack& array, std::string_view argument, Where whe
       fmt::format("{}: an array in the memory of a device (DLPack device {}); bring it to the CPU first",
                   argument, device)
           .c_str());
-}
-
-/// The same array once more, now with the promise that `stream` sees what was queued for it before.
-Dlpack import_for_stream(nb::handle source, std::uintptr_t stream) {
-  return nb::cast<Dlpack>(without_gradient(source).attr("__dlpack__")(nb::arg("stream") = stream));
-}
-
-bool is_contiguous(const Dlpack& array) {
-  std::int64_t expected = 1;
-  for (std::size_t axis = array.ndim(); axis-- > 0;) {
-    if (array.shape(axis) != 1 && array.stride(axis) != expected) return array.size() == 0;
-    expected *= static_cast<std::int64_t>(array.shape(axis));
-  }
-  return true;
 }
 
 /// Calls visit(offset in elements) for each element of `array` in row-major order.

@@ -15,6 +15,8 @@
 
 #include <halfscope/core/dtype.hpp>
 
+#include "binding/array_source.hpp"
+
 namespace halfscope::python {
 
 /// What becomes of float64, which float32 cannot hold.
@@ -38,8 +40,8 @@ inline constexpr std::uintptr_t default_stream = 1;
 class FloatVec {
  public:
   /// `array` is anything with DLPack or the buffer protocol, of any shape, read-only or not. Throws TypeError
-  /// for what is no array or not of these types, ValueError for memory of another device; `argument` is its
-  /// name in the message.
+  /// for what is no array or not of these types, ValueError for a tensor without its elements and for memory
+  /// of another device; `argument` is its name in the message.
   FloatVec(nanobind::handle array, std::string_view argument, Float64 wide = Float64::refused,
            Where where = Where::host, std::uintptr_t stream = default_stream);
 
@@ -58,7 +60,7 @@ class FloatVec {
 
   void read_on_device(DType type);
 
-  nanobind::ndarray<nanobind::ro> array_;
+  Dlpack array_;
   std::optional<OnDevice> on_device_;
   std::vector<float> copy_;
   Memory<float> device_copy_;

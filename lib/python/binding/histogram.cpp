@@ -82,7 +82,23 @@ constexpr const char* binades_documentation =
 
 Columns: all; exactly 2^e; those that round to 2^(e+1) with 11 significant bits; the same with 10.)doc";
 
+constexpr const char* numbers_documentation =
+    R"doc(All counts as one array, (1113,) int64; all but the last add up over histograms, as over ranks.
+
+Those of `binades()` row by row; zeros, negative zeros, infinities, NaNs; and the bits of max_abs as a float32.)doc";
+
+/// Adds elements that lie in host memory without gaps, in whatever order; false where they do not.
+bool add_where_they_lie(ExponentHistogram& histogram, nb::handle array) {
+  const Dlpack imported = import_array(array, "Histogram.update");
+  const std::optional<DType> type = float_type(imported);
+  if (!type || !in_host_memory(imported) || !is_dense(imported)) return false;
+  const nb::gil_scoped_release release;
+  add_in_threads(histogram, *type, static_cast<const std::byte*>(imported.data()), imported.size());
+  return true;
+}
+
 void update(ExponentHistogram& histogram, nb::handle array) {
+  if (add_where_they_lie(histogram, array)) return;
   const FloatVec input(array, "Histogram.update", Float64::rounded_to_odd, Where::anywhere);
   const nb::gil_scoped_release release;
   add_in_threads(histogram, input.values());
@@ -137,6 +153,23 @@ std::optional<std::pair<int, int>> window(const ExponentHistogram& histogram, do
   return low_and_high(fit_tensor("", histogram, {.tolerance = checked_tolerance(tolerance)}).window());
 }
 
+ExponentHistogram sum(const ExponentHistogram& one, const ExponentHistogram& other) {
+  ExponentHistogram both = one;
+  both.merge(other);
+  return both;
+}
+
+/// For pickle and copy: everything, the format of the edges too.
+nb::tuple state_of(const ExponentHistogram& histogram) {
+  return nb::make_tuple(to_string(histogram.format()), record_of(histogram));
+}
+
+void restore(ExponentHistogram& histogram, const nb::tuple& state) {
+  if (state.size() != 2) throw InvalidArgument("Histogram: the pickled state is of another version");
+  const FloatFormat format = parse_format(nb::cast<std::string>(state[0]));
+  new (&histogram) ExponentHistogram(histogram_of(state[1]).counts(), format);
+}
+
 std::string describe(const ExponentHistogram& h) {
   return fmt::format("<Histogram of {} elements: {} zeros, {} infinities, {} NaNs, max_abs {:g}>",
                      h.elements(), h.zeros(), h.infinities(), h.nans(), h.max_abs());
@@ -174,6 +207,10 @@ void bind_histogram(nb::module_& module) {
                   from_record_documentation)
       .def_static("from_bins", histogram_of_bins, nb::arg("bins"),
                   nb::sig("def from_bins(bins: numpy.ndarray) -> Histogram"), from_bins_documentation)
+      .def("numbers", numbers_of, nb::sig("def numbers(self) -> numpy.ndarray"), numbers_documentation)
+      .def_static("from_numbers", histogram_of_numbers, nb::arg("numbers"),
+                  nb::sig("def from_numbers(numbers: numpy.ndarray) -> Histogram"),
+                  "A histogram of FP16 from such an array. Raises ValueError for another size.")
       .def_prop_ro(
           "format", [](const Self& self) { return to_string(self.format()); },
           "At whose edges the counts were made.")
@@ -185,6 +222,13 @@ void bind_histogram(nb::module_& module) {
       .def_prop_ro("nans", &Self::nans)
       .def_prop_ro("max_abs", &Self::max_abs, "Largest finite magnitude; 0 where there is none.")
       .def(nb::self == nb::self)
+      .def("__add__", sum, nb::is_operator(), "The counts of both, as `merge` adds them.")
+      .def("__copy__", [](const Self& self) { return Self(self); })
+      .def(
+          "__deepcopy__", [](const Self& self, nb::handle) { return Self(self); }, nb::arg("memo"))
+      .def("__getstate__", state_of, nb::sig("def __getstate__(self) -> tuple[str, dict[str, object]]"))
+      .def("__setstate__", restore,
+           nb::sig("def __setstate__(self, state: tuple[str, dict[str, object]], /) -> None"))
       .def("__repr__", [](const Self& h) { return describe(h); });
 }
 

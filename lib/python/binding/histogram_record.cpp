@@ -1,13 +1,16 @@
 // Dictionaries from histograms and back, by way of their JSON.
 #include "binding/histogram_record.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <bit>
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "binding/json_value.hpp"
@@ -34,6 +37,41 @@ ExponentHistogram histogram_of_bins(const Bins& bins) {
     throw InvalidArgument("histogram bins: max_abs is not finite");
   HistogramCounts counts;
   add_bins_to(counts, numbers, binade_edges(fp16));
+  return ExponentHistogram(counts);
+}
+
+nb::object numbers_of(const ExponentHistogram& histogram) {
+  auto numbers = std::make_unique<std::int64_t[]>(histogram_numbers);
+  std::int64_t* next = numbers.get();
+  const HistogramCounts& counts = histogram.counts();
+  for (const BinadeCounts& binade : counts.binades) {
+    for (const std::int64_t count :
+         {binade.all, binade.at_power_of_two, binade.rounds_to_overflow, binade.rounds_to_normal})
+      *next++ = count;
+  }
+  for (const std::int64_t count : {counts.zeros, counts.negative_zeros, counts.infinities, counts.nans,
+                                   std::int64_t{std::bit_cast<std::uint32_t>(counts.max_abs)}})
+    *next++ = count;
+  std::int64_t* data = numbers.get();
+  const nb::capsule owner(numbers.release(),
+                          [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
+  return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(data, {histogram_numbers}, owner));
+}
+
+ExponentHistogram histogram_of_numbers(const Bins& numbers) {
+  if (numbers.size() != histogram_numbers)
+    throw InvalidArgument(
+        fmt::format("histogram numbers: {}; {} are expected", numbers.size(), histogram_numbers));
+  HistogramCounts counts;
+  const std::int64_t* next = numbers.data();
+  for (BinadeCounts& binade : counts.binades) {
+    for (std::int64_t* count :
+         {&binade.all, &binade.at_power_of_two, &binade.rounds_to_overflow, &binade.rounds_to_normal})
+      *count = *next++;
+  }
+  for (std::int64_t* count : {&counts.zeros, &counts.negative_zeros, &counts.infinities, &counts.nans})
+    *count = *next++;
+  counts.max_abs = std::bit_cast<float>(static_cast<std::uint32_t>(*next));
   return ExponentHistogram(counts);
 }
 

@@ -20,4 +20,11 @@ using Bins =
 /// From the bins of kernel/histogram/binned_histogram.hpp. Throws InvalidArgument for any other numbers.
 [[nodiscard]] ExponentHistogram histogram_of_bins(const Bins& bins);
 
+/// Counts of a histogram as one array of int64: four of each binade, zeros, negative zeros, infinities, NaNs,
+/// and the bits of max_abs.
+inline constexpr std::size_t histogram_numbers = 4 * (highest_binade - lowest_binade + 1) + 5;
+[[nodiscard]] nanobind::object numbers_of(const ExponentHistogram& histogram);
+/// A histogram of FP16 from such an array. Throws InvalidArgument for another size.
+[[nodiscard]] ExponentHistogram histogram_of_numbers(const Bins& numbers);
+
 }  // namespace halfscope::python

@@ -1,11 +1,12 @@
 // Counting of floats by address: what halfscope.torch.watch does with the many small tensors of a model,
 // where asking each for its DLPack capsule would take longer than counting it.
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
+#include <halfscope/core/dtype.hpp>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/stats/weight_delta.hpp>
@@ -17,19 +18,26 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* floats_documentation =
-    R"doc(The histograms of arrays of float32 in CPU memory, each an address and a number of elements.
+    R"doc(The histograms of arrays in CPU memory, each an address, a number of elements and their type.
 
-Whoever calls it vouches for what is there; `Histogram` checks.)doc";
+Types: "f32", "f16", "bf16", "f64" (rounded to odd, as Histogram has it). Whoever calls it vouches for what is there;
+`Histogram` checks. Raises ValueError for another type.)doc";
 
 constexpr const char* kept_documentation =
-    "Copies of float32 arrays in CPU memory, and what became of these; addresses as count_floats has them.";
+    "Copies of float32 arrays in CPU memory, and what became of these; regions as count_floats has them.";
 
-/// Of the caller's memory.
-using Region = std::pair<std::uintptr_t, std::size_t>;
+/// Of the caller's memory: address, elements, type.
+using Region = std::tuple<std::uintptr_t, std::size_t, std::string>;
 using Regions = std::vector<Region>;
 
+const std::byte* start_of(const Region& region) {
+  return reinterpret_cast<const std::byte*>(std::get<0>(region));  // NOLINT(performance-no-int-to-ptr)
+}
+
 std::span<const float> floats_of(const Region& region) {
-  return {reinterpret_cast<const float*>(region.first), region.second};  // NOLINT(performance-no-int-to-ptr)
+  if (std::get<2>(region) != name_of(DType::f32))
+    throw InvalidArgument("KeptWeights: weights of " + std::get<2>(region) + "; give f32");
+  return {reinterpret_cast<const float*>(start_of(region)), std::get<1>(region)};
 }
 
 /// What `count` makes of each index below `size`. One at a time: a vector of histograms, 9 KB each, would be
@@ -50,7 +58,8 @@ nb::list list_of(std::size_t size, Count&& count) {
 nb::list count_floats(const Regions& regions) {
   return list_of(regions.size(), [&](std::size_t i) {
     ExponentHistogram histogram;
-    add_in_threads(histogram, floats_of(regions[i]));
+    const auto& [address, elements, type] = regions[i];
+    add_in_threads(histogram, parse_enum<DType>("type", type), start_of(regions[i]), elements);
     return histogram;
   });
 }
@@ -106,7 +115,7 @@ class KeptWeights {
 
 void bind_memory(nb::module_& module) {
   module.def("count_floats", count_floats, nb::arg("arrays"),
-             nb::sig("def count_floats(arrays: Sequence[tuple[int, int]]) -> list[Histogram]"),
+             nb::sig("def count_floats(arrays: Sequence[tuple[int, int, str]]) -> list[Histogram]"),
              floats_documentation);
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
       .def_ro("counters", &WeightDelta::counters, "what FP16 would lose, as lost_updates")
@@ -115,7 +124,7 @@ void bind_memory(nb::module_& module) {
       .def(nb::init<>())
       .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
       .def("moved", &KeptWeights::moved, nb::arg("arrays"),
-           nb::sig("def moved(self, arrays: Sequence[tuple[int, int]]) -> list[WeightDelta]"),
+           nb::sig("def moved(self, arrays: Sequence[tuple[int, int, str]]) -> list[WeightDelta]"),
            "The delta of each array since `keep`, in the same order and of the same lengths.");
 }
 

@@ -20,6 +20,10 @@ void translate(const std::exception_ptr& error, void*) {
 NB_MODULE(_core, module) {
   namespace python = halfscope::python;
   nanobind::register_exception_translator(translate);
+#ifdef NDEBUG
+  // Objects that a script still holds at its end are no fault of this module.
+  nanobind::set_leak_warnings(false);
+#endif
   module.def(
       "set_thread_count", halfscope::set_thread_count, nanobind::arg("threads"),
       "In how many threads large arrays are counted, 1 unless said otherwise; no result depends on it.\n\n"

@@ -1,5 +1,11 @@
 // halfscope.lost_updates and halfscope.update_ratios.
+#include <fmt/format.h>
+#include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <tuple>
 
 #include <halfscope/stats/lost_updates.hpp>
 
@@ -50,6 +56,39 @@ ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
   return update_ratios(pair.weights.values(), pair.updates.values());
 }
 
+using State = std::tuple<std::int64_t, std::int64_t, std::int64_t, double>;
+
+State state_of(const UpdateCounters& counters) {
+  return {counters.elements, counters.nonzero, counters.lost, counters.applied_over_intended};
+}
+
+void restore(UpdateCounters& counters, const State& state) {
+  const auto& [elements, nonzero, lost, applied_over_intended] = state;
+  new (&counters) UpdateCounters{.tensor = "weights",
+                                 .elements = elements,
+                                 .nonzero = nonzero,
+                                 .lost = lost,
+                                 .applied_over_intended = applied_over_intended};
+}
+
+/// The intended sums are not kept: updates that are not zero stand for them in the ratio's mean.
+UpdateCounters sum(const UpdateCounters& one, const UpdateCounters& other) {
+  const std::int64_t nonzero = one.nonzero + other.nonzero;
+  const double mean = (one.applied_over_intended * static_cast<double>(one.nonzero) +
+                       other.applied_over_intended * static_cast<double>(other.nonzero)) /
+                      static_cast<double>(std::max<std::int64_t>(nonzero, 1));
+  return {.tensor = one.tensor,
+          .elements = one.elements + other.elements,
+          .nonzero = nonzero,
+          .lost = one.lost + other.lost,
+          .applied_over_intended = nonzero > 0 ? mean : 1};
+}
+
+std::string describe(const UpdateCounters& counters) {
+  return fmt::format("<UpdateCounters of {} elements: {} nonzero, {} lost, applied_over_intended {:g}>",
+                     counters.elements, counters.nonzero, counters.lost, counters.applied_over_intended);
+}
+
 }  // namespace
 
 void bind_updates(nb::module_& module) {
@@ -71,7 +110,22 @@ void bind_updates(nb::module_& module) {
       .def_ro("nonzero", &UpdateCounters::nonzero, "updates that are not zero")
       .def_ro("lost", &UpdateCounters::lost, "of those, the ones that change nothing")
       .def_ro("applied_over_intended", &UpdateCounters::applied_over_intended,
-              "sum of |applied| / sum of |intended|: below 1, the updates shrink");
+              "sum of |applied| / sum of |intended|: below 1, the updates shrink")
+      .def("__add__", sum, nb::is_operator(),
+           "The counts of both; applied_over_intended is the mean of both, weighted by nonzero.")
+      .def(
+          "__eq__",
+          [](const UpdateCounters& one, const UpdateCounters& other) {
+            return state_of(one) == state_of(other);
+          },
+          nb::is_operator())
+      .def("__copy__", [](const UpdateCounters& self) { return UpdateCounters(self); })
+      .def(
+          "__deepcopy__", [](const UpdateCounters& self, nb::handle) { return UpdateCounters(self); },
+          nb::arg("memo"))
+      .def("__getstate__", state_of)
+      .def("__setstate__", restore)
+      .def("__repr__", describe);
   module.def("lost_updates", lost_updates, nb::arg("weights").none(), nb::arg("updates").none(),
              nb::arg("quantizer") = "fp16", lost_documentation);
   module.def("update_ratios", ratios, nb::arg("weights").none(), nb::arg("updates").none(),

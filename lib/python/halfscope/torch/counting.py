@@ -37,9 +37,9 @@ def is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def region(tensor: torch.Tensor) -> tuple[int, int]:
+def region(tensor: torch.Tensor) -> tuple[int, int, str]:
     """Where a plain tensor lies, as `count_floats` and `KeptWeights` take it; valid as long as the tensor."""
-    return tensor.data_ptr(), tensor.numel()
+    return tensor.data_ptr(), tensor.numel(), "f32"
 
 
 def _histogram(tensor: torch.Tensor) -> Histogram:
