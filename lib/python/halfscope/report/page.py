@@ -17,6 +17,7 @@ from halfscope.report.tables import (
     shared_settings,
 )
 from halfscope.results import Experiment, read_results
+from halfscope.results.arms import WATCHED
 
 
 def write_report(folder: Path | str) -> Path:
@@ -68,7 +69,7 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         f"<h2>{escape(experiment.name)}</h2>",
         f"<p>{escape(experiment.title)}</p>",
         f'<p class="verdict">{escape(experiment.summary["verdict"])}</p>',
-        f'<p class="paper"><b>The paper:</b> {escape(experiment.summary["paper"])}</p>',
+        _paper(experiment),
         arm_table(experiment),
         _unfinished(experiment),
         *map(_figure, drawings),
@@ -78,11 +79,22 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         configuration_table(experiment),
         "<h3>Environment</h3>",
         environment_table(experiment),
-        "<h3>How to repeat it</h3>",
-        f"<pre>{escape(_command(experiment))}</pre>",
+        _repetition(experiment),
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _paper(experiment: Experiment) -> str:
+    paper = experiment.summary["paper"]
+    return f'<p class="paper"><b>The paper:</b> {escape(paper)}</p>' if paper else ""
+
+
+def _repetition(experiment: Experiment) -> str:
+    """Nothing of a training of PyTorch's, which no command of ours repeats."""
+    if [arm.name for arm in experiment.arms] == [WATCHED]:
+        return ""
+    return f"<h3>How to repeat it</h3>\n<pre>{escape(_command(experiment))}</pre>"
 
 
 def _unfinished(experiment: Experiment) -> str:

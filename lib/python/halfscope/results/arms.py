@@ -62,6 +62,7 @@ def metric_digits(unit: str, arms: Sequence[Arm]) -> int:
 
 
 _SUMMARY_KEYS = ("experiment", "title", "metric", "unit", "arms")
+WATCHED = "watched"  # the only arm of a training that halfscope.torch.watch has seen
 _ARM_KEYS = ("arm", "seeds", "mean", "low", "high", "diverged", "values", "lost_updates")
 _NEWER_ARM_KEYS = ("flushed", "subnormal", "overflow", "skipped", "seconds_per_step", "peak_device_bytes")
 

@@ -11,7 +11,7 @@ import torch
 from halfscope import Histogram, UpdateCounters, lost_updates, update_ratios
 from halfscope._core import can_count_on_gpu, count_floats
 from halfscope.torch import binning, cuda_queue
-from halfscope.torch.tensors import dense, on_host
+from halfscope.torch.tensors import dense, lies_without_gaps, on_host
 
 
 class Counting(NamedTuple):
@@ -25,21 +25,26 @@ class Counting(NamedTuple):
     ratios: Callable[[torch.Tensor, torch.Tensor], Histogram | torch.Tensor]
 
 
+# Types that the compiled module reads where they lie, by the names that it has for them.
+TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
+
+Region = tuple[int, int, str]
+
+
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether it lies in CPU memory as contiguous float32, which is counted by its address."""
+    """Whether what `elements_of` gave lies in CPU memory without gaps, and is counted by its address."""
     return (
         tensor.is_cpu
-        and tensor.dtype is torch.float32
-        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.dtype in TYPES
         and tensor.layout is torch.strided
-        and tensor.is_contiguous()
+        and lies_without_gaps(tensor)
         and countings["cpu"] is ON_HOST
     )
 
 
-def region(tensor: torch.Tensor) -> tuple[int, int, str]:
+def region(tensor: torch.Tensor) -> Region:
     """Where a plain tensor lies, as `count_floats` and `KeptWeights` take it; valid as long as the tensor."""
-    return tensor.data_ptr(), tensor.numel(), "f32"
+    return tensor.data_ptr(), tensor.numel(), TYPES[tensor.dtype]
 
 
 def _histogram(tensor: torch.Tensor) -> Histogram:

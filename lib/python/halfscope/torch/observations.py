@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,19 @@ import torch
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats
 from halfscope.torch.counting import Waiting, counting_of, is_plain, region, update_counters
+from halfscope.torch.tensors import Unreadable, elements_of, format_of
+
+# Of the weight gradients as the optimizer got them, where they are not those of the backward pass: clipped ones.
+AT_OPTIMIZER = "optimizer_gradient"
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """Weights of 16 bits over a step: how many have a gradient other than zero, and how many of these stayed."""
+
+    format: str
+    with_gradient: int
+    unmoved: int
 
 
 @dataclass
@@ -21,39 +35,96 @@ class Observations:
 
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
+    formats: dict[tuple[str, str], str] = field(default_factory=dict)  # of the tensors as they came
     updates: dict[str, UpdateCounters] = field(default_factory=dict)  # by parameter
+    stalled: dict[str, Stalled] = field(default_factory=dict)  # by parameter of 16 bits
+    unreadable: dict[str, str] = field(default_factory=dict)  # by tensor: why it was not counted
     _waiting: Waiting = field(default_factory=Waiting)
+    _rounds: Counter = field(default_factory=Counter)  # how often a tensor was counted anew
 
-    def count(self, role: str, tensor: str, elements: torch.Tensor, scale: float = 1.0) -> None:
-        self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
+    def count(self, role: str, tensor: str, given: torch.Tensor, scale: float = 1.0) -> None:
+        elements = self._readable(role, tensor, given)
+        if elements is not None:
+            self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
+
+    def recount(self, role: str, tensors: dict[str, torch.Tensor], scale: float) -> None:
+        """Counts `tensors` in place of what was counted of them before in this role."""
+        for name in tensors:
+            self.histograms.pop((role, name), None)
+            self._rounds[role, name] += 1
+        self.count_all(role, tensors, scale)
 
     def count_all(self, role: str, tensors: dict[str, torch.Tensor], scale: float) -> None:
-        plain = {name: tensor for name, tensor in tensors.items() if is_plain(tensor)}
+        readable = {name: self._readable(role, name, tensor) for name, tensor in tensors.items()}
+        present = {name: tensor for name, tensor in readable.items() if tensor is not None}
+        plain = {name: tensor for name, tensor in present.items() if is_plain(tensor)}
         for name, found in zip(plain, count_floats(list(map(region, plain.values())))):
             self.add(role, name, found, scale)
-        for name, tensor in tensors.items():
+        for name, tensor in present.items():
             if name not in plain:
-                self.count(role, name, tensor, scale)
+                self._add_counted(role, name, counting_of(tensor).histogram(tensor), scale)
+
+    def _readable(self, role: str, tensor: str, given: torch.Tensor) -> torch.Tensor | None:
+        """The elements of `given`, whose format is noted; None where there are none in reach, which is noted too."""
+        try:
+            elements = elements_of(given)
+        except Unreadable as reason:
+            self.unreadable[tensor] = str(reason)
+            return None
+        self.formats[role, tensor] = format_of(given)
+        return elements
 
     def count_update(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
         """Which of the updates FP16 would lose, and how large they are beside the weights."""
-        counting = counting_of(weights)
-        found = counting.updates(weights, update)
+        found = counting_of(weights).updates(weights, update)
         if isinstance(found, torch.Tensor):
             self._waiting.add(found, partial(self._add_update, parameter, weights.numel()))
         else:
             self.updates[parameter] = found
-        self._add_counted("update_ratio", parameter, counting.ratios(weights, update), 1.0)
+        self.count_ratio(parameter, weights, update)
+
+    def count_ratio(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
+        """How large the updates are beside the weights."""
+        self._add_counted("update_ratio", parameter, counting_of(weights).ratios(weights, update), 1.0)
+
+    def count_stalled(self, parameter: str, format: str, stays: torch.Tensor, gradient: torch.Tensor) -> None:
+        """stays: by element whether the weight stayed; `gradient` is the one that the optimizer had."""
+        moving = gradient != 0
+        numbers = torch.stack([moving.sum(), (moving & stays).sum()])
+        self._waiting.add(numbers, lambda found: self.stalled.update({parameter: Stalled(format, *map(int, found))}))
 
     def finish(self) -> None:
-        """Fetches what was counted on devices: until then it is not among the histograms and updates."""
+        """Fetches what was counted on devices: until then it is not among the histograms and updates.
+
+        Weight gradients at the optimizer stay only where something changed them after the backward pass.
+        """
         self._waiting.finish()
+        for role, tensor in list(self.histograms):
+            if role == AT_OPTIMIZER and not self._changed(tensor):
+                del self.histograms[role, tensor]
+
+    def _changed(self, parameter: str) -> bool:
+        before, after = (
+            self._without_scale(("weight_gradient", parameter)),
+            self._without_scale((AT_OPTIMIZER, parameter)),
+        )
+        scale = self.scales["weight_gradient", parameter]
+        if power_of_two(scale) == scale:
+            return before != after
+        largest = self.histograms["weight_gradient", parameter].max_abs / scale
+        return abs(after.max_abs - largest) > 1e-5 * largest  # binades cannot be shifted by a fraction
 
     def _add_counted(self, role: str, tensor: str, found: Histogram | torch.Tensor, scale: float) -> None:
         if isinstance(found, torch.Tensor):
-            self._waiting.add(found, lambda bins: self.add(role, tensor, Histogram.from_bins(bins), scale))
+            round_ = self._rounds[role, tensor]
+            self._waiting.add(found, lambda bins: self._add_late(role, tensor, bins, (scale, round_)))
         else:
             self.add(role, tensor, found, scale)
+
+    def _add_late(self, role: str, tensor: str, bins: np.ndarray, about: tuple[float, int]) -> None:
+        scale, round_ = about
+        if round_ == self._rounds[role, tensor]:
+            self.add(role, tensor, Histogram.from_bins(bins), scale)
 
     def _add_update(self, parameter: str, elements: int, numbers: np.ndarray) -> None:
         self.updates[parameter] = update_counters(numbers, elements)

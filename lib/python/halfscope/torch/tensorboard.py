@@ -16,6 +16,8 @@ class Board:
 
     def __init__(self, target: str | os.PathLike | object) -> None:
         self._owned = isinstance(target, (str, os.PathLike))
+        if not self._owned and not hasattr(target, "add_histogram_raw"):
+            raise TypeError(f"watch: tensorboard={target!r}; give a folder or a SummaryWriter")
         self._writer: Any = _open(target) if isinstance(target, (str, os.PathLike)) else target
 
     def add(self, step: int, scale: float, seen: Observations) -> None:

@@ -1,0 +1,87 @@
+"""Weight gradients at the end of a backward pass, before clipping or anything else changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from halfscope.torch.weak_hooks import WeakHook
+
+
+class BackwardGradients:
+    """Hands over the gradients that a backward pass has made, as soon as it ends.
+
+    Not before: DistributedDataParallel and fully_shard put the reduced gradients in place only then. With accumulated
+    gradients each pass hands over what has been accumulated so far.
+    """
+
+    def __init__(self, parameters: dict[str, torch.nn.Parameter], take: Callable) -> None:
+        """take: called with the gradients by name."""
+        self._parameters, self._take = parameters, take
+        self._made: set[str] = set()  # in the pass under way
+        self._queued: int | None = None  # for which pass
+        self._marks: dict[str, tuple[int, int]] = {}  # of the gradients that were handed over
+        self._hooks: list = []
+
+    def hook(self) -> None:
+        """Looks at the backward passes from now on."""
+        self._made, self._queued, self._marks = set(), None, {}
+        if not self._hooks:
+            self._hooks = [
+                _hook(parameter, WeakHook(self._mark, name))
+                for name, parameter in self._parameters.items()
+                if parameter.requires_grad
+            ]
+
+    def unhook(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+
+    def _mark(self, name: str, _: torch.Tensor) -> None:
+        self._made.add(name)
+        current = _current_pass()
+        if current is None or self._queued != current:
+            self._queued = current
+            _at_end_of_pass(WeakHook(self._after_pass))
+
+    def _after_pass(self) -> None:
+        """Once more to the end of the queue, behind those who put reduced gradients in place."""
+        _at_end_of_pass(WeakHook(self._hand_over))
+
+    def _hand_over(self) -> None:
+        made, self._made, self._queued = self._made, set(), None
+        gradients = {name: self._parameters[name].grad for name in self._parameters if name in made}
+        present = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+        self._take(present)
+        self._marks.update({name: _mark_of(gradient) for name, gradient in present.items()})
+
+    def handed_over(self, name: str) -> bool:
+        """Whether a backward pass of this step made the parameter's gradient."""
+        return name in self._marks
+
+    def unchanged(self, name: str, gradient: torch.Tensor) -> bool:
+        """Whether no operation has changed `gradient` since the pass; one on its `.data` stays unnoticed."""
+        return type(gradient) is torch.Tensor and self._marks.get(name) == _mark_of(gradient)
+
+
+def _mark_of(gradient: torch.Tensor) -> tuple[int, int]:
+    strided = type(gradient) is torch.Tensor and gradient.layout is torch.strided
+    return (gradient.data_ptr() if strided else id(gradient)), gradient._version
+
+
+def _hook(parameter: torch.nn.Parameter, hook: WeakHook) -> torch.utils.hooks.RemovableHandle:
+    """PyTorch 1.13 has hooks before the accumulation only; the end of the pass is after it for both."""
+    register = getattr(parameter, "register_post_accumulate_grad_hook", parameter.register_hook)
+    return register(hook)
+
+
+def _current_pass() -> int | None:
+    """A number of the backward pass under way, so that it is queued once; PyTorch 1.13 has none."""
+    number = getattr(torch._C, "_current_graph_task_id", None)
+    return None if number is None else number()
+
+
+def _at_end_of_pass(call: WeakHook) -> None:
+    torch.autograd.Variable._execution_engine.queue_callback(call)

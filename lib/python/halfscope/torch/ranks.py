@@ -1,0 +1,161 @@
+"""Counts of all ranks of a distributed training, added up once per watched step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from halfscope import Histogram, UpdateCounters
+from halfscope.results.loss_scales import GRADIENTS
+from halfscope.torch.observations import AT_OPTIMIZER, Observations, Stalled
+from halfscope.torch.tensors import FORMATS
+
+LAYER_ROLES = ("activation", "activation_gradient")
+PARAMETER_ROLES = ("weight_gradient", AT_OPTIMIZER, "update_ratio")
+_FORMATS = (*FORMATS.values(), "another")
+_COUNTS = len(Histogram().numbers()) - 1  # the last one is max_abs, which does not add up
+_PATIENCE = timedelta(seconds=60)
+_meetings = 0
+
+
+class Alone:
+    """One process."""
+
+    size, first = 1, True
+
+    def merge(self, seen: Observations, scale: float) -> None:
+        """Nothing: the counts are whole."""
+
+
+class Ranks:
+    """The processes of a group, each of which watches its own copy, or its own shards, of the same model."""
+
+    def __init__(self, group: Any, layers: Iterable[str], parameters: dict[str, torch.nn.Parameter]) -> None:
+        """Raises ValueError where another rank does not watch, or watches a model with other names."""
+        self._group = group
+        self.size, self._rank = dist.get_world_size(group), dist.get_rank(group)
+        self.first = self._rank == 0
+        self._keys = [(role, name) for role in LAYER_ROLES for name in layers]
+        self._keys += [(role, name) for role in PARAMETER_ROLES for name in parameters]
+        self._parameters = parameters
+        self._meet()
+
+    def _meet(self) -> None:
+        """All ranks say in the store what they watch: one that waits for a rank that never comes says so."""
+        global _meetings
+        _meetings += 1
+        members = _members(self._group)
+        digest = hashlib.sha256(repr(self._keys).encode()).hexdigest()
+        store = dist.distributed_c10d._get_default_store()
+        keys = [f"halfscope/{members}/{_meetings}/{rank}" for rank in members]
+        store.set(keys[self._rank], digest)
+        try:
+            store.wait(keys, _PATIENCE)
+        except RuntimeError:
+            raise ValueError(
+                f"watch: not all {self.size} ranks watch this model; call watch on every rank, or give ranks='alone'"
+            ) from None
+        if any(store.get(key).decode() != digest for key in keys):
+            raise ValueError("watch: the ranks watch models with other layers; give ranks='alone'")
+
+    def merge(self, seen: Observations, scale: float) -> None:
+        """Puts the counts of all ranks in the place of this rank's: one all_reduce. `scale` is the step's.
+
+        Counts of layers add up, and those of shards (DTensors). Copies of a parameter have the same gradients and
+        updates on every rank: the first rank's count.
+        """
+        histograms = np.zeros((len(self._keys), _COUNTS + self.size), np.int64)
+        for row, key in zip(histograms, self._keys):
+            if key in seen.histograms and (key[0] in LAYER_ROLES or self._is_ours(key[1])):
+                numbers = seen.histograms[key].numbers()
+                row[:_COUNTS] = numbers[:_COUNTS]
+                row[_COUNTS + self._rank] = numbers[-1] << 8 | _code(seen.formats.get(key, "fp32"))
+        updates = np.zeros((len(self._parameters), 7, self.size), np.int64)
+        for block, name in zip(updates, self._parameters):
+            if self._is_ours(name):
+                block[:, self._rank] = _update_numbers(seen, name)
+        histograms, updates = self._add_up(histograms, updates)
+        for row, key in zip(histograms, self._keys):
+            _put_histogram(seen, key, row, scale)
+        seen.updates, seen.stalled = {}, {}
+        for block, name in zip(updates, self._parameters):
+            _put_updates(seen, name, block)
+
+    def _is_ours(self, parameter: str) -> bool:
+        """Whether this rank's elements of it count: those of a shard, or of the first of several copies."""
+        given: Any = self._parameters[parameter]
+        if not hasattr(given, "device_mesh"):
+            return self.first
+        place = given.device_mesh.get_coordinate()
+        return place is not None and all(
+            at == 0 for at, placement in zip(place, given.placements) if placement.is_replicate()
+        )
+
+    def _add_up(self, *tables: np.ndarray) -> list[np.ndarray]:
+        flat = torch.from_numpy(np.concatenate([table.reshape(-1) for table in tables]))
+        if dist.get_backend(self._group) == "nccl":
+            flat = flat.cuda()
+        dist.all_reduce(flat, group=self._group)
+        parts = np.split(flat.cpu().numpy(), np.cumsum([table.size for table in tables])[:-1])
+        return [part.reshape(table.shape) for part, table in zip(parts, tables)]
+
+
+def ranks_of(given: Any, layers: Iterable[str], parameters: dict[str, torch.nn.Parameter]) -> Alone | Ranks:
+    """By watch's argument `ranks`: "together", "alone" or a process group."""
+    if isinstance(given, str) and given not in ("together", "alone"):
+        raise ValueError(f"watch: ranks={given!r}; give 'together', 'alone' or a process group")
+    if given == "alone" or not (dist.is_available() and dist.is_initialized()):
+        return Alone()
+    group = None if given == "together" else given
+    return Ranks(group, layers, parameters) if dist.get_world_size(group) > 1 else Alone()
+
+
+def _members(group: Any) -> list[int]:
+    return list(range(dist.get_world_size())) if group is None else dist.get_process_group_ranks(group)
+
+
+def _code(format: str) -> int:
+    return 1 + _FORMATS.index(format if format in _FORMATS else "another")
+
+
+def _put_histogram(seen: Observations, key: tuple[str, str], row: np.ndarray, scale: float) -> None:
+    told = row[_COUNTS:][row[_COUNTS:] != 0]
+    if not told.size:
+        seen.histograms.pop(key, None)
+        return
+    seen.histograms[key] = Histogram.from_numbers(np.append(row[:_COUNTS], (told >> 8).max()))
+    seen.scales.setdefault(key, scale if key[0] in GRADIENTS else 1.0)
+    seen.formats.setdefault(key, _FORMATS[(told[0] & 255) - 1])
+
+
+def _update_numbers(seen: Observations, name: str) -> list[int]:
+    numbers = [0] * 7
+    if name in seen.updates:
+        found = seen.updates[name]
+        ratio = np.float64(found.applied_over_intended).view(np.int64)
+        numbers[:4] = [found.elements, found.nonzero, found.lost, int(ratio)]
+    if name in seen.stalled:
+        stalled = seen.stalled[name]
+        numbers[4:] = [_code(stalled.format), stalled.with_gradient, stalled.unmoved]
+    return numbers
+
+
+def _put_updates(seen: Observations, name: str, block: np.ndarray) -> None:
+    for elements, nonzero, lost, ratio, code, with_gradient, unmoved in block.T:
+        if elements:
+            found = UpdateCounters(
+                elements=int(elements), nonzero=int(nonzero), lost=int(lost),
+                applied_over_intended=float(np.int64(ratio).view(np.float64)),
+            )  # fmt: skip
+            seen.updates[name] = seen.updates[name] + found if name in seen.updates else found
+        if code:
+            known = seen.stalled.get(name, Stalled("", 0, 0))
+            seen.stalled[name] = Stalled(
+                _FORMATS[code - 1], known.with_gradient + int(with_gradient), known.unmoved + int(unmoved)
+            )

@@ -1,0 +1,122 @@
+"""The processes of test_watch_ranks.py: DistributedDataParallel and fully_shard over gloo.
+
+usage: ranks.py CASE RANK SIZE FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from halfscope.torch import watch
+
+SAMPLES, STEPS, EVERY = 12, 4, 2
+
+
+def network() -> torch.nn.Module:
+    """Its weights are powers of two, as are the inputs: sums have the same bits in any order."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 31), torch.nn.ReLU(), torch.nn.Linear(31, 7))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(2.0 ** torch.randint(-4, 0, parameter.shape) * (2 * torch.randint(2, parameter.shape) - 1))
+    return model
+
+
+def batch(step: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(step)
+    return 2.0 ** torch.randint(-3, 3, (SAMPLES, 16), generator=generator).float()
+
+
+def watched_training(model: torch.nn.Module, part: slice, clip: bool = False, **options: object) -> object:
+    """Four steps on `part` of each batch, the last of which moves the weights; the ranks' gradients are averaged."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, EVERY, optimizer=optimizer, **options) as watched:
+        for step in range(1, STEPS + 1):
+            optimizer.zero_grad()
+            optimizer.param_groups[0]["lr"] = 2.0**-6 if step == STEPS else 0.0
+            outputs = model(batch(step)[part])
+            (outputs.sum() * (SAMPLES / len(outputs)) / 64).backward()
+            if clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+            optimizer.step()
+            watched.log(float(step))
+    return watched
+
+
+def ddp(rank: int, part: slice, folder: Path, **options: object) -> object:
+    model = torch.nn.parallel.DistributedDataParallel(network())
+    return watched_training(model, part, out=folder / "shared", **options)
+
+
+def fsdp(rank: int, part: slice, folder: Path, **options: object) -> object:
+    from torch.distributed.fsdp import fully_shard
+
+    model = network()
+    for layer in (model[0], model[2]):
+        fully_shard(layer)
+    fully_shard(model)
+    return watched_training(model, part, out=folder / "shared", **options)
+
+
+CASES = {
+    "ddp": ddp,
+    "ddp clipped": lambda *given: ddp(*given, clip=True),
+    "fsdp": fsdp,
+    "fsdp clipped": lambda *given: fsdp(*given, clip=True),
+    "alone": lambda rank, part, folder: watched_training(
+        torch.nn.parallel.DistributedDataParallel(network()), part, ranks="alone", out=folder / f"own{rank}"
+    ),
+}
+
+
+def alone_watching(rank: int) -> None:
+    """One rank that watches, and one that does not."""
+    import halfscope.torch.ranks as ranks
+
+    ranks._PATIENCE = ranks.timedelta(seconds=2)
+    if rank == 0:
+        model = network()
+        try:
+            watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+        except ValueError as error:
+            print(error, flush=True)
+    dist.barrier()
+
+
+def other_models(rank: int) -> None:
+    model = network() if rank == 0 else network()[:1]
+    try:
+        watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    except ValueError as error:
+        print(error, flush=True)
+
+
+def main() -> None:
+    case, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
+    if case in ("one watches", "other models"):
+        (alone_watching if case == "one watches" else other_models)(rank)
+    else:
+        share = SAMPLES // size
+        watched = CASES[case](rank, slice(rank * share, (rank + 1) * share), folder)
+        watched.report()
+        found = {
+            role: {name.removeprefix("module."): h.record() for name, h in watched.histograms(role).items()}
+            for role in ("activation", "activation_gradient", "weight_gradient", "optimizer_gradient", "update_ratio")
+        }
+        (folder / f"rank{rank}.json").write_text(json.dumps({"histograms": found, "verdict": watched.verdict()}))
+        dist.barrier()
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Two processes that train together: the counts of both, added up, are those of one process on the same batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without torch.distributed"),
+]
+
+from conftest import ROOT
+from halfscope import Histogram
+from planted import records
+
+SIZE = 2
+needs_fsdp = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6), reason="fully_shard came with PyTorch 2.6"
+)
+
+
+def run(case: str, folder: Path) -> list[str]:
+    """What each rank printed."""
+    script = Path(__file__).with_name("ranks.py")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib" / "python"), "OMP_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", script, case, str(rank), str(SIZE), folder],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(SIZE)
+    ]  # fmt: skip
+    try:
+        ended = [process.communicate(timeout=120) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    for process, (_, messages) in zip(started, ended):
+        assert process.returncode == 0, messages
+    return [printed for printed, _ in ended]
+
+
+def counts_of(folder: Path, rank: int) -> dict:
+    return json.loads((folder / f"rank{rank}.json").read_text())["histograms"]
+
+
+def one_process(clip: bool) -> dict:
+    import ranks
+
+    watched = ranks.watched_training(ranks.network(), slice(None), clip)
+    roles = ("activation", "activation_gradient", "weight_gradient", "optimizer_gradient", "update_ratio")
+    return {role: {name: found.record() for name, found in watched.histograms(role).items()} for role in roles}
+
+
+def doubled(record: dict) -> dict:
+    return Histogram.from_record(record).scaled(2.0).record()
+
+
+@pytest.mark.parametrize(
+    "case", ["ddp", "ddp clipped", *(pytest.param(f"fsdp{c}", marks=needs_fsdp) for c in ("", " clipped"))]
+)
+def test_merged_counts_are_those_of_one_process(case: str, tmp_path: Path) -> None:
+    printed = run(case, tmp_path)
+    expected = one_process(case.endswith("clipped"))
+    # The clipping norm is a sum of squares, whose last bit depends on the order.
+    exact = {*expected} - ({"optimizer_gradient", "update_ratio"} if case.endswith("clipped") else set())
+    # A rank's mean is over half of the samples: its gradients of activations are twice those of one process.
+    expected["activation_gradient"] = {
+        name: doubled(record) for name, record in expected["activation_gradient"].items()
+    }
+    for rank in range(SIZE):
+        found = counts_of(tmp_path, rank)
+        for role in exact:
+            assert found[role] == expected[role], (rank, role)
+    assert bool(counts_of(tmp_path, 0)["optimizer_gradient"]) == case.endswith("clipped")
+    assert "Over 3 watched steps, over 2 ranks: " in printed[0] and printed[1] == ""
+    assert [line["step"] for line in records(tmp_path / "shared", "metrics.jsonl")] == [1, 2, 3, 4]
+    updates = records(tmp_path / "shared", "metrics.jsonl")[0]["updates"]
+    assert [update["elements"] for update in updates] == [16 * 31, 31, 31 * 7, 7]
+
+
+def test_each_rank_can_count_alone(tmp_path: Path) -> None:
+    printed = run("alone", tmp_path)
+    assert all("Over 3 watched steps: " in text for text in printed)
+    assert counts_of(tmp_path, 0)["activation"] != counts_of(tmp_path, 1)["activation"]
+    assert {path.name for path in tmp_path.glob("own*")} == {"own0", "own1"}
+
+
+def test_a_rank_that_waits_in_vain_says_so(tmp_path: Path) -> None:
+    first, second = run("one watches", tmp_path)
+    assert first == "watch: not all 2 ranks watch this model; call watch on every rank, or give ranks='alone'\n"
+    assert second == ""
+
+
+def test_ranks_with_other_models_are_told(tmp_path: Path) -> None:
+    assert (
+        run("other models", tmp_path) == ["watch: the ranks watch models with other layers; give ranks='alone'\n"] * 2
+    )
