@@ -63,6 +63,25 @@ def test_both_moments_are_kept_where_they_differ() -> None:
     assert not free.histograms("optimizer_gradient") and "changed between" not in free.verdict()
 
 
+def test_gradients_that_a_closure_clips_are_seen_at_both_moments() -> None:
+    """As Lightning steps."""
+    model = perceptron()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    made = []
+
+    def closure() -> torch.Tensor:
+        loss = model(torch.randn(8, 16)).square().sum()
+        loss.backward()
+        made.append(model[0].weight.grad.clone())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        return loss
+
+    with watch(model, 1, optimizer=optimizer) as watched:
+        optimizer.step(closure)
+    assert watched.histograms("weight_gradient")["0.weight"] == Histogram(made[0])
+    assert watched.histograms("optimizer_gradient")["0.weight"] == Histogram(model[0].weight.grad)
+
+
 def test_the_last_accumulation_is_counted_once() -> None:
     model = perceptron()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

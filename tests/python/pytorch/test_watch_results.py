@@ -164,3 +164,21 @@ def test_an_optimizer_may_put_other_weights_in_the_place_of_its_own() -> None:
         train(model, optimizer, 1)
     ratios = watched.histograms("update_ratio")["second.weight"]
     assert (ratios.elements, ratios.nonzero, ratios.max_abs) == (ELEMENTS, ELEMENTS, 0.5)
+
+
+def test_weights_that_are_laid_out_anew_are_compared_element_by_element() -> None:
+    class Transposing(torch.optim.SGD):
+        def step(self, closure=None) -> None:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.data = (parameter.data * 1.5).t().contiguous().t()
+
+    model = torch.nn.Linear(5, 3, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.arange(1.0, 16.0).view(3, 5))
+    optimizer = Transposing(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        model(torch.ones(2, 5)).sum().backward()
+        optimizer.step()
+    ratios = watched.histograms("update_ratio")["weight"]
+    assert ratios.nonzero == 15 and ratios.max_abs == 0.5

@@ -75,7 +75,10 @@ def test_several_optimizers_make_a_step(tmp_path: Path) -> None:
 
 class Derived(torch.optim.SGD):
     def step(self, closure=None):
-        return super().step(closure)
+        super().step(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data += 4.0
 
 
 def test_a_step_that_calls_another_is_one_step() -> None:
@@ -83,8 +86,11 @@ def test_a_step_that_calls_another_is_one_step() -> None:
     model = Planted()
     optimizer = Derived(model.parameters(), lr=1.0)
     with watch(model, 1, optimizer=optimizer) as watched:
-        train(model, optimizer, 3)
-    assert watched.steps == 3
+        train(model, optimizer, 1)
+    assert watched.steps == 1
+    # Weights of 1 move by 2^-20 inside of the inner step, and by 4 after it.
+    ratios = watched.histograms("update_ratio")["second.weight"]
+    assert (ratios.nonzero, ratios.what_if(1.0).flushed) == (ELEMENTS, 0) and ratios.max_abs == 4
 
 
 def test_a_step_that_fails_does_not_hide_the_next_ones() -> None:

@@ -245,7 +245,7 @@ class Watch:
             self._seen.recount("weight_gradient", gradients, self._scale())
 
     def _before_optimizer(self, place: int, closure: bool) -> None:
-        """A look at gradients and weights; a closure will make the gradients only later."""
+        """A look at gradients and weights; a closure makes and clips its gradients only inside of the step."""
         optimizer = self._optimizers[place]
         self._skips = self._records_step() and will_skip(optimizer)
         if self._seen is None:
@@ -253,6 +253,7 @@ class Watch:
         if self._scaler is None and self._unknown_scale is None:
             unknown = stepping_scaler()
             self._unknown_scale = None if unknown is None else float(unknown.get_scale())
+        self._looks_after = closure
         if not closure:
             self._count_at_optimizer(place, scale_left(optimizer))
         self._weights[place].keep(closure)
@@ -274,6 +275,8 @@ class Watch:
     def _after_optimizer(self, place: int) -> None:
         self._optimizer_steps += 1
         self._stepped = self._stepped or not self._skips
+        if self._seen is not None and self._looks_after:
+            self._count_at_optimizer(place, scale_left(self._optimizers[place]))
         if self._seen is not None and not self._skips:
             self._weights[place].count_updates(self._seen)
         if self._scaler is None and place == len(self._optimizers) - 1:
