@@ -22,6 +22,8 @@ class Totals:
         self.stalled: dict[str, Stalled] = {}  # by format
         self.unreadable: dict[str, str] = {}  # by tensor
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._hardest: dict[tuple[str, str], Histogram] = {}  # of a step, by role and tensor
+        self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
 
     def add(self, seen: Observations) -> None:
         self.steps += 1
@@ -32,6 +34,8 @@ class Totals:
                 known[tensor].merge(histogram)
             else:
                 known[tensor] = histogram.scaled(1.0)
+            if role in GRADIENTS:
+                self._compare((role, tensor), histogram)
         for key, format in seen.formats.items():
             self._formats[key].add(format)
         for counters in seen.updates.values():
@@ -44,6 +48,12 @@ class Totals:
             )
         self.unreadable |= seen.unreadable
 
+    def _compare(self, key: tuple[str, str], histogram: Histogram) -> None:
+        """Keeps the step that asks for the largest scale: gradients shrink while a network trains."""
+        window = histogram.window()
+        if window and window[0] > self._asked.get(key, window[0] - 1):
+            self._asked[key], self._hardest[key] = window[0], histogram.scaled(1.0)
+
     def histograms(self, role: str) -> dict[str, Histogram]:
         """By tensor, copies."""
         return {tensor: found.scaled(1.0) for tensor, found in self.of[role].items()}
@@ -53,8 +63,12 @@ class Totals:
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
-        """`halfscope.advise_scale` of the gradients of all layers and weights."""
-        return advise_scale({name: found.scaled(1.0) for (_, name), found in self.gradients().items()}, **options)
+        """`halfscope.advise_scale` of the gradients of all layers and weights: the hardest step's beside those of all."""
+        steps = {
+            name: [self._hardest[key], found] if (key := (role, name)) in self._hardest else found
+            for (role, name), found in self.gradients().items()
+        }
+        return advise_scale(steps, **options)
 
     def was_fp16(self, role: str, tensor: str) -> bool:
         """Whether the gradients came in FP16, or were computed from such: those of a layer's weights from its own."""
