@@ -63,7 +63,7 @@ class Totals:
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
-        """`halfscope.advise_scale` of the gradients of all layers and weights: the hardest step's beside those of all."""
+        """`halfscope.advise_scale` of the gradients of layers and weights: the hardest step beside all together."""
         steps = {
             name: [self._hardest[key], found] if (key := (role, name)) in self._hardest else found
             for (role, name), found in self.gradients().items()
