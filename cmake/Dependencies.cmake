@@ -2,13 +2,18 @@
 
 set(halfscope_fmt fmt::fmt)
 set(halfscope_utf8proc utf8proc)
+# Of fmt and utf8proc every distribution, and every release of it, has another version: what is carried elsewhere holds them.
+set(halfscope_carried OFF)
+if(HALFSCOPE_STATIC OR HALFSCOPE_PYTHON)
+  set(halfscope_carried ON)
+  set(halfscope_utf8proc libutf8proc.a)
+endif()
 if(HALFSCOPE_STATIC)
   set(ZLIB_USE_STATIC_LIBS ON)
-  set(halfscope_utf8proc libutf8proc.a)
   add_link_options(-static-libstdc++ -static-libgcc -s)
 endif()
 halfscope_find(fmt libfmt-dev)
-if(HALFSCOPE_STATIC)
+if(halfscope_carried)
   # Sources are compiled as against the shared library, so that a compiler cache has them.
   add_library(halfscope_fmt STATIC cmake/fmt_static.cpp)
   target_compile_options(halfscope_fmt PRIVATE -fkeep-inline-functions)

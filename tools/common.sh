@@ -91,12 +91,12 @@ pip_install() {
 }
 
 # install_package [PIP-OPTION...]: the compiled module of the Python package, which figures need for the counts of a cast;
-# its other files are used where they are.
+# its other files are used where they are, and the program is that of the preset release.
 install_package() {
   "$python" -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
     need_packages python3-dev
   # By the name that CMake takes for the presets: to a compiler cache another name is another compiler.
-  CXX="${CXX:-c++}" pip_install --no-build-isolation --no-deps "$@" --editable .
+  CXX="${CXX:-c++}" pip_install --no-build-isolation --no-deps --config-settings=cmake.define.HALFSCOPE_PROGRAM=OFF "$@" --editable .
 }
 
 # A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package. Its

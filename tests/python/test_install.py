@@ -1,4 +1,4 @@
-"""The installed package: the files of its wheel, and the example of docs/python.md in a fresh environment."""
+"""The installed package: its files, its program, and the example of docs/python.md in a fresh environment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from doc_blocks import read_blocks, shown
+from halfscope import program
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps")
@@ -57,8 +59,10 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     (record,) = fresh.glob("lib/python*/site-packages/halfscope-*.dist-info/RECORD")
     paths = [Path(line.split(",")[0]) for line in record.read_text().splitlines()]
     own = [path for path in paths if path.parts[0] == "halfscope" and path.suffix != ".pyc"]
-    assert {path.parts[0] for path in paths} == {"halfscope", record.parent.name}
-    assert {path.suffix for path in own} == {".py", ".pyi", ".so", ".css", ".typed"}  # no C++
+    assert {path.parts[0] for path in paths} == {"halfscope", record.parent.name, ".."}
+    assert [path.name for path in paths if path.parts[0] == ".."] == ["halfscope"]  # the command
+    assert {path.suffix for path in own} == {".py", ".pyi", ".so", ".css", ".typed", ""}  # no C++
+    assert [str(path) for path in own if path.suffix == ""] == ["halfscope/bin/halfscope"]
     sources = {path for path in own if path.suffix in (".py", ".css", ".typed")}
     tree = ROOT / "lib/python"
     assert sources == {path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".typed")}
@@ -67,6 +71,44 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
         r"\bparents\[|experiments.recorded|build.{1,5}release|README|^(import|from) recording", re.MULTILINE
     )
     assert [path for path in sources if of_the_tree.search((site / path).read_text())] == []
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), env=environment(), capture_output=True, text=True, **options)
+
+
+def test_the_program_comes_with_the_package(fresh: Path, tmp_path: Path) -> None:
+    as_command, as_module = [fresh / "bin/halfscope"], [fresh / "bin/python", "-m", "halfscope"]
+    version = re.search(r"project\(halfscope VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    for command in (as_command, as_module):
+        assert run(*command, "--version", cwd=tmp_path, check=True).stdout.split()[-1] == version
+        assert run(*command, "calc", "round", "0x3f801000", check=True).stdout.split() == ["0x3c00", "01"]
+        wrong = run(*command, "calc", "sideways", "1")
+        assert wrong.returncode == 2 and len(wrong.stderr.splitlines()) == 1
+
+
+def test_what_is_compiled_needs_nothing_that_differs_between_distributions(fresh: Path) -> None:
+    (installed,) = fresh.glob("lib/python*/site-packages/halfscope")
+    (module,) = installed.glob("_core.*.so")
+    for file in (module, installed / "bin/halfscope"):
+        needed = {line.split()[0].split(".so")[0] for line in run("ldd", file, check=True).stdout.splitlines()}
+        assert {Path(name).name for name in needed} <= {
+            "linux-vdso", "libc", "libm", "libz", "libgcc_s", "libstdc++", "ld-linux-x86-64",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", ["_core.so", None])
+def test_without_the_program(
+    origin: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """A package that was built without it, or not at all, says so."""
+    spec = None if origin is None else SimpleNamespace(origin=str(tmp_path / origin))
+    monkeypatch.setattr(program, "find_spec", lambda name: spec)
+    with pytest.raises(SystemExit, match="3"):
+        program.main()
+    said = capsys.readouterr().err
+    words = "run 'pip install .'" if origin is None else "the package was built with HALFSCOPE_PROGRAM=OFF"
+    assert said.count("\n") == 1 and said.startswith("halfscope: ") and words in said
 
 
 def test_without_the_compiled_module(tmp_path: Path) -> None:

@@ -144,4 +144,11 @@ def test_main(results: Path, tmp_path_factory: pytest.TempPathFactory, capsys: p
     assert capsys.readouterr().out == f"{results}/report.html\n"
     assert main([str(tmp_path_factory.mktemp("empty"))]) == 2
     assert "no results here" in capsys.readouterr().err
-    assert main([]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+
+
+def test_help(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert "usage: python -m halfscope.report" in (said := capsys.readouterr().out) and "DIR/report.html" in said

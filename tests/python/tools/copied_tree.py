@@ -31,7 +31,10 @@ QUICK = (
 TEXT = ("language-model-loss-scale", "averaging-sweep", "softmax-reduction")
 MIXED = ("scaler-comparison", "negative-controls")
 LISTED = (*QUICK, "master-copy-sgd")
-INSTALL = "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
+INSTALL = (
+    "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"
+    " --config-settings=cmake.define.HALFSCOPE_PROGRAM=OFF"
+)
 
 
 def kinds_of(name: str) -> list[str]:

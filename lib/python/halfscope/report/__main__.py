@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from halfscope.report.page import write_report
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m halfscope.report DIR", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(
+        prog="python -m halfscope.report",
+        description="Draws the results in a folder: DIR/report.html, one file, and DIR/figures/*.svg.",
+    )
+    parser.add_argument("folder", metavar="DIR", help="a results folder, or an experiment's in it")
     try:
-        print(write_report(arguments[0]))
+        print(write_report(parser.parse_args(arguments).folder))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
