@@ -40,6 +40,25 @@ def test_a_missing_package_is_named(folder: Path, package: str) -> None:
     assert re.search(rf"halfscope needs {package}\b.*apt-get install {PACKAGES[package]}( |$)", message), message
 
 
+def test_all_missing_packages_are_named_at_once(folder: Path) -> None:
+    (folder / "CMakeCache.txt").unlink(missing_ok=True)
+    missing = ("fmt", "nlohmann_json", "ZLIB", "CLI11")
+    disabled = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON" for package in missing]
+    command = ["cmake", "--preset", "release", "-B", str(folder), *disabled]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    lines = [line.split() for line in result.stderr.splitlines() if "halfscope needs" in line]
+    assert result.returncode != 0
+    assert [(line[2].rstrip(","), line[-1]) for line in lines] == [(name, PACKAGES[name]) for name in missing]
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "tools/common.sh"])
+def test_documents_and_tools_name_every_package(page: str) -> None:
+    text = (ROOT / page).read_text()
+    looked_for = re.findall(r"halfscope_look_for\w*\(.*?((?:lib)?[\w+-]+-dev|g\+\+)", CMAKE_FILES[0].read_text())
+    assert len(looked_for) == 8
+    assert [package for package in looked_for if package not in text] == []
+
+
 def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
     command = [str(shutil.which("cmake")), "--preset", "dev", "-B", str(tmp_path / "build")]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": str(tmp_path)})
@@ -62,5 +81,5 @@ def test_a_missing_library_is_named(folder: Path) -> None:
 def test_every_package_is_looked_for_in_this_way() -> None:
     text = "".join(path.read_text() for path in CMAKE_FILES)
     assert re.findall(r"^ *find_(?:package|library)\([^$)]*", text, re.M) == ["find_package(nanobind CONFIG REQUIRED"]
-    found = set(re.findall(r"halfscope_find\((\w+) ", text))
+    found = set(re.findall(r"halfscope_(?:find|look_for)\((\w+) ", text))
     assert found - {"CUDAToolkit", "Python", "Python3"} == set(PACKAGES)
