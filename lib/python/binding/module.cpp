@@ -24,6 +24,7 @@ NB_MODULE(_core, module) {
   // Objects that a script still holds at its end are no fault of this module.
   nanobind::set_leak_warnings(false);
 #endif
+  module.attr("__version__") = HALFSCOPE_VERSION;
   module.def(
       "set_thread_count", halfscope::set_thread_count, nanobind::arg("threads"),
       "In how many threads large arrays are counted, 1 unless said otherwise; no result depends on it.\n\n"
@@ -38,4 +39,5 @@ NB_MODULE(_core, module) {
   python::bind_memory(module);
   python::bind_scalers(module);
   python::bind_replay(module);
+  python::bind_lists(module);
 }

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     )
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
-    from halfscope.replays import Replay, list_scalers, replay
+    from halfscope.replays import Replay, replay
+    from halfscope.tables import list_accumulators, list_formats, list_scalers
+
+    __version__: str
 
 __all__ = [
     "Analysis",
@@ -35,6 +38,8 @@ __all__ = [
     "advise_scale",
     "analyze",
     "dot",
+    "list_accumulators",
+    "list_formats",
     "list_scalers",
     "lost_updates",
     "replay",
@@ -49,13 +54,15 @@ _MODULES = {
     "ScaleAdvice": "advice",
     "advise_scale": "advice",
     "analyze": "analysis",
-    "list_scalers": "replays",
+    "list_accumulators": "tables",
+    "list_formats": "tables",
+    "list_scalers": "tables",
     "replay": "replays",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in ("__version__", *__all__):
         raise AttributeError(f"module 'halfscope' has no attribute '{name}'")
     try:
         import_module("halfscope._core")
@@ -66,4 +73,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    imported = [name for name in ("plotting", "report", "results", "torch") if name in globals()]
+    return sorted(["__version__", *__all__, *imported])

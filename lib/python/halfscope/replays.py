@@ -1,4 +1,4 @@
-"""A recorded run under other loss scalers, side by side: `halfscope.replay`, and the scalers by name."""
+"""A recorded run under other loss scalers, side by side: `halfscope.replay`."""
 
 from __future__ import annotations
 
@@ -103,15 +103,6 @@ def replay(
         warnings.warn(f"replay: leaving out {name}: the trace has no histograms", stacklevel=2)
     runs = [ScalerRun(**run, final_scale_log2=run["scale_log2"][-1]) for run in replayed.runs()]
     return Replay(tuple(replayed.steps), replayed.not_finite, tuple(runs))
-
-
-def list_scalers() -> pd.DataFrame:
-    """The loss scalers by name.
-
-    Columns: summary; needs, what of the gradients they look at; replays, whether a trace holds what they look at;
-    options with their defaults.
-    """
-    return frame(_core.scaler_table()).set_index("scaler")
 
 
 def _read_trace(trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]) -> None:

@@ -1,0 +1,68 @@
+// Tables of formats and of accumulation models, for halfscope.list_formats and halfscope.list_accumulators.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <cmath>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/error.hpp>
+#include <halfscope/format/bits.hpp>
+#include <halfscope/format/catalogue.hpp>
+
+#include "binding/bindings.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+nb::list formats() {
+  nb::list table;
+  for (const NamedFormat& entry : format_catalogue) {
+    const FloatFormat& format = entry.format;
+    nb::dict row;
+    row["format"] = entry.name;
+    row["summary"] = entry.summary;
+    row["exponent_bits"] = format.exponent_bits;
+    row["mantissa_bits"] = format.mantissa_bits;
+    row["largest"] = static_cast<double>(from_bits(format.max_finite_bits()));
+    row["smallest_normal"] = std::ldexp(1.0, format.min_exponent());
+    row["smallest"] = std::ldexp(1.0, format.lowest_exponent());
+    table.append(row);
+  }
+  return table;
+}
+
+/// Whether single terms can be added up in this way, and not products alone.
+bool adds_terms(std::string_view name) {
+  try {
+    check_reduction_model(parse_accumulate_model(name));
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
+nb::list accumulators() {
+  nb::list table;
+  for (const NamedAccumulateModel& entry : accumulate_models) {
+    nb::dict row;
+    row["accumulator"] = entry.name;
+    row["summary"] = entry.summary;
+    row["sums"] = adds_terms(entry.name);
+    table.append(row);
+  }
+  return table;
+}
+
+}  // namespace
+
+void bind_lists(nb::module_& module) {
+  module.def(
+      "format_table", formats, nb::sig("def format_table() -> list[dict[str, object]]"),
+      "The formats with a name: a summary, their bits, and their largest, smallest normal and smallest "
+      "positive number.");
+  module.def("accumulator_table", accumulators, nb::sig("def accumulator_table() -> list[dict[str, object]]"),
+             "The accumulation models with a name: a summary, and whether they add up single terms too.");
+}
+
+}  // namespace halfscope::python
