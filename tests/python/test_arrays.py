@@ -21,6 +21,7 @@ COUNTING = {
 COMPUTING = {
     "round": lambda array: halfscope.round(array, "bf16").tobytes(),
     "dot": lambda array: halfscope.dot(array, array, accumulate="fp16_chunked(3)"),
+    "sum": lambda array: halfscope.sum(array, accumulate="fp16_pairwise"),
 }
 FUNCTIONS = COUNTING | COMPUTING
 EMPTY = halfscope.Histogram()

@@ -9,6 +9,8 @@ void bind_round(nanobind::module_& module);
 void bind_what_if(nanobind::module_& module);
 void bind_histogram(nanobind::module_& module);
 void bind_dot(nanobind::module_& module);
+void bind_matmul(nanobind::module_& module);
+void bind_sum(nanobind::module_& module);
 void bind_updates(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
 void bind_device(nanobind::module_& module);

@@ -33,6 +33,8 @@ NB_MODULE(_core, module) {
   python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_dot(module);
+  python::bind_matmul(module);
+  python::bind_sum(module);
   python::bind_updates(module);
   python::bind_advice(module);
   python::bind_device(module);

@@ -10,16 +10,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation = R"doc(Rounds every element to a format.
-
-array: any shape, float32, float16 or bfloat16; NumPy, PyTorch, JAX (CPU), or what speaks DLPack. A CUDA tensor of
-PyTorch where the package was built with CUDA.
-quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero".
-seed, step: which random numbers stochastic rounding draws; the same ones give the same bits.
-
-Returns a float32 array of the same shape and framework, which holds the numbers of any format exactly.
-Raises TypeError for float64 (rounding twice is not rounding), integers and what is no array; ValueError for an
-unknown quantizer and for arrays in a GPU's memory that is out of reach.)doc";
+constexpr const char* documentation = "Rounds as halfscope.round does, whatever becomes of gradients.";
 
 /// Into a tensor that PyTorch makes, since it knows when its memory is free again.
 nb::object round_on_gpu(const FloatVec& input, const Quantizer& quantizer, const RandomStream& stream,

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
         WhatIf,
         dot,
         lost_updates,
-        round,
         update_ratios,
     )
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
+    from halfscope.arithmetic import matmul, round, sum
     from halfscope.replays import Replay, replay
     from halfscope.tables import list_accumulators, list_formats, list_scalers
 
@@ -42,8 +42,10 @@ __all__ = [
     "list_formats",
     "list_scalers",
     "lost_updates",
+    "matmul",
     "replay",
     "round",
+    "sum",
     "update_ratios",
 ]
 
@@ -57,7 +59,10 @@ _MODULES = {
     "list_accumulators": "tables",
     "list_formats": "tables",
     "list_scalers": "tables",
+    "matmul": "arithmetic",
     "replay": "replays",
+    "round": "arithmetic",
+    "sum": "arithmetic",
 }
 
 

@@ -1,0 +1,86 @@
+// halfscope.matmul.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/string.h>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/error.hpp>
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
+
+#include "binding/bindings.hpp"
+#include "binding/floats.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr const char* documentation =
+    "The matrix product as halfscope.matmul has it, whatever becomes of gradients.";
+
+struct ProductShape {
+  std::int64_t rows = 1, depth = 0, columns = 0;
+  std::vector<std::size_t> result;
+};
+
+ProductShape shape_of(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+  if (a.empty() || b.size() != 2 || a.back() != b.front()) {
+    throw InvalidArgument(fmt::format("matmul: shapes ({}) and ({}); give (..., k) and (k, n)",
+                                      fmt::join(a, ", "), fmt::join(b, ", ")));
+  }
+  ProductShape shape{.depth = static_cast<std::int64_t>(b[0]), .columns = static_cast<std::int64_t>(b[1])};
+  shape.result.assign(a.begin(), a.end() - 1);
+  for (const std::size_t extent : shape.result) shape.rows *= static_cast<std::int64_t>(extent);
+  shape.result.push_back(b[1]);
+  return shape;
+}
+
+void multiply_in_blocks(const float* a, const float* b, const ProductShape& shape,
+                        const AccumulateModel& model, std::span<float> c) {
+  const Memory<std::int32_t> row = strided_offsets(shape.rows, shape.depth);
+  const Memory<std::int32_t> column = strided_offsets(shape.depth, 1);
+  const GatherMatrix left{.data = a, .row = row.values(), .column = column.values(), .stride = shape.depth};
+  gemm(left, {.data = b, .rows = shape.depth, .columns = shape.columns}, c, model);
+}
+
+/// For the orders that no product of matrices has: each element by itself.
+void multiply_by_elements(const float* a, const float* b, const ProductShape& shape,
+                          const AccumulateModel& model, std::span<float> c) {
+  const auto depth = static_cast<std::size_t>(shape.depth), columns = static_cast<std::size_t>(shape.columns);
+  std::vector<float> transposed(depth * columns);
+  for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t n = 0; n < columns; ++n) transposed[n * depth + k] = b[k * columns + n];
+  }
+  parallel_for(shape.rows, [&](std::int64_t m) noexcept {
+    const std::span<const float> left{a + m * shape.depth, depth};
+    for (std::size_t n = 0; n < columns; ++n) {
+      const std::span<const float> right{transposed.data() + n * depth, depth};
+      c[static_cast<std::size_t>(m) * columns + n] = accumulate_products(left, right, model);
+    }
+  });
+}
+
+nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
+  const AccumulateModel model = parse_accumulate_model(accumulate);
+  const FloatVec left(a, "matmul: a"), right(b, "matmul: b");
+  const ProductShape shape = shape_of(left.shape(), right.shape());
+  const auto elements = static_cast<std::size_t>(shape.rows * shape.columns);
+  auto product = std::make_unique_for_overwrite<float[]>(elements);
+  {
+    const nb::gil_scoped_release release;
+    const bool by_elements =
+        model.order == AccumulateOrder::pairwise || model.order == AccumulateOrder::kahan;
+    const auto multiply = by_elements ? multiply_by_elements : multiply_in_blocks;
+    multiply(left.values().data(), right.values().data(), shape, model, {product.get(), elements});
+  }
+  return to_array(std::move(product), shape.result, a);
+}
+
+}  // namespace
+
+void bind_matmul(nb::module_& module) {
+  module.def("matmul", matmul, nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(),
+             nb::arg("accumulate") = "fp32_fused", documentation);
+}
+
+}  // namespace halfscope::python

@@ -1,0 +1,106 @@
+"""`halfscope.round`, `matmul` and `sum`: typed per array library, and refusing tensors whose gradient would be lost."""
+
+from __future__ import annotations
+
+import sys
+from operator import index
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from halfscope import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class SupportsDLPack(Protocol):
+    """PyTorch's and JAX's arrays, whichever of the two is installed; results are of the same type."""
+
+    def __dlpack__(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+Tensor = TypeVar("Tensor", bound=SupportsDLPack)
+
+
+@overload
+def round(
+    array: NDArray[Any], quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False
+) -> NDArray[np.float32]: ...
+@overload
+def round(array: Tensor, quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False) -> Tensor: ...
+def round(array: Any, quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False) -> Any:
+    """Rounds every element to a format.
+
+    array: any shape, float32, float16 or bfloat16; NumPy, PyTorch, JAX (CPU), or what speaks DLPack, which becomes
+        NumPy's. A CUDA tensor of PyTorch where the package was built with CUDA.
+    quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero".
+    seed, step: which random numbers stochastic rounding draws; the same ones give the same bits.
+    straight_through: a PyTorch tensor that needs a gradient gets it, as if nothing had been rounded.
+
+    Returns a float32 array of the same shape and framework, which holds the numbers of any format exactly.
+    Raises TypeError for float64 (rounding twice is not rounding), integers and what is no array; ValueError for an
+    unknown quantizer, for arrays in a GPU's memory that is out of reach, and for a tensor that needs a gradient unless
+    straight_through.
+    """
+    if not _needs_gradient(array):
+        return _core.round(array, quantizer, seed=seed, step=step)
+    if not straight_through:
+        raise ValueError(
+            "round: the tensor needs a gradient, and rounding has none; give straight_through=True to pass it on "
+            "unchanged, or tensor.detach()"
+        )
+    from halfscope.straight_through import StraightThrough
+
+    return StraightThrough.apply(array, quantizer, seed, step)
+
+
+@overload
+def matmul(a: NDArray[Any], b: Any, *, accumulate: str = "fp32_fused") -> NDArray[np.float32]: ...
+@overload
+def matmul(a: Tensor, b: Any, *, accumulate: str = "fp32_fused") -> Tensor: ...
+def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused") -> Any:
+    """The matrix product as a machine adds it up, bit for bit: each element equals `dot` of its row and column.
+
+    a: (..., k), b: (k, n), float32, float16 or bfloat16, in CPU memory. Returns (..., n), float32 of a's framework.
+    accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
+        A tensor core rounds a and b to its operands' format first.
+
+    Raises ValueError for shapes that do not fit, an unknown model, and tensors that need a gradient; TypeError as
+    `round` does.
+    """
+    _refuse_gradients("matmul", a, b)
+    return _core.matmul(a, b, accumulate=accumulate)
+
+
+@overload
+def sum(array: Any, axis: None = None, *, accumulate: str = "fp32_sequential") -> float: ...
+@overload
+def sum(array: NDArray[Any], axis: int, *, accumulate: str = "fp32_sequential") -> NDArray[np.float32]: ...
+@overload
+def sum(array: Tensor, axis: int, *, accumulate: str = "fp32_sequential") -> Tensor: ...
+def sum(array: Any, axis: int | None = None, *, accumulate: str = "fp32_sequential") -> Any:
+    """The sum along an axis as a machine adds it up, bit for bit.
+
+    array: any shape, float32, float16 or bfloat16, in CPU memory.
+    axis: the one that is summed, from the front or, negative, from the back; None for all elements in row-major order.
+    accumulate: one of `list_accumulators` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
+
+    Returns float32 of the array's framework without that axis; a float for None. Raises ValueError for an axis that the
+    array does not have, an unknown model or one of products alone, and tensors that need a gradient; TypeError as
+    `round` does.
+    """
+    _refuse_gradients("sum", array)
+    return _core.sum(array, None if axis is None else index(axis), accumulate=accumulate)
+
+
+def _refuse_gradients(function: str, *arrays: object) -> None:
+    if any(map(_needs_gradient, arrays)):
+        raise ValueError(f"{function}: the tensor needs a gradient, and the result has none; give tensor.detach()")
+
+
+def _needs_gradient(array: object) -> bool:
+    """Whether PyTorch would record what happens to `array`."""
+    if not getattr(array, "requires_grad", False):
+        return False
+    torch = sys.modules.get("torch")
+    return torch is None or torch.is_grad_enabled()
