@@ -67,9 +67,7 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     tree = ROOT / "lib/python"
     assert sources == {path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".typed")}
     site = record.parents[1]
-    of_the_tree = re.compile(
-        r"\bparents\[|experiments.recorded|build.{1,5}release|README|^(import|from) recording", re.MULTILINE
-    )
+    of_the_tree = re.compile(r"\bparents\[|build.{1,5}release|README|^(import|from) recording", re.MULTILINE)
     assert [path for path in sources if of_the_tree.search((site / path).read_text())] == []
 
 

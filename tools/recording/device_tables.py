@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recording.tables import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
+from halfscope.results.recorded import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
 
 NOTHING = """\
 There are no figures of a GPU yet. `tools/gpu-check --results` on a machine with a GPU makes them, records them under

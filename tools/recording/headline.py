@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from recording.tables import CPU, read_table
+from halfscope.results.recorded import CPU, read_table
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from halfscope.results.recorded import CPU
 from recording.device_tables import device_section
 from recording.headline import headline_table
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
-from recording.tables import CPU
 
 END = "<!-- end of generated -->"
 PART = re.compile(r"<!-- generated: (?P<words>[^\n]+) -->\n(?P<body>.*?)" + re.escape(END), re.DOTALL)

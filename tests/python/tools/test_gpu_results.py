@@ -11,8 +11,8 @@ import pytest
 
 import gpu_results
 import parity_data
+from halfscope.results import recorded_frame
 from recording.device_tables import device_section
-from recording.notebooks import recorded_frame
 from recording.source_tree import PROGRAM, ROOT
 from synthetic_record import report_rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import time
 from pathlib import Path
 
@@ -10,8 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from halfscope.results import Experiment, read_experiment
-from recording import notebooks
+from halfscope.results import Experiment, find_or_run, locate, read_experiment, recorded_frame
 from recording.source_tree import ROOT
 from synthetic import write_results
 from synthetic_record import GPU_ARMS, write_record
@@ -45,7 +45,7 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 def execute(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nbformat.NotebookNode]:
     """The outputs, from a clean kernel and in less than two minutes, without an error."""
     notebook = read(path)
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'lib' / 'python'}:{ROOT / 'tools'}")  # as tools/common.sh has it
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "lib" / "python"))  # the package alone
     started = time.monotonic()
     NotebookClient(notebook, timeout=SECONDS, kernel_name="python3").execute()
     assert time.monotonic() - started < SECONDS
@@ -66,6 +66,10 @@ def test_outputs_are_stripped(notebook: nbformat.NotebookNode) -> None:
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code(notebook))
 
 
+def test_names_nothing_that_pytorch_deprecates(notebook: nbformat.NotebookNode) -> None:
+    assert [cell.source for cell in notebook.cells if "torch.cuda.amp" in cell.source] == []
+
+
 def test_computes_nothing(notebook: nbformat.NotebookNode) -> None:
     own = [cell for cell in code(notebook) if USERS_OWN not in cell.metadata.get("tags", [])]
     source = "\n".join(cell.source for cell in own).replace("%matplotlib inline", "")
@@ -73,7 +77,7 @@ def test_computes_nothing(notebook: nbformat.NotebookNode) -> None:
         assert not isinstance(node, (ast.BinOp, ast.For, ast.While, ast.FunctionDef, ast.Lambda, ast.ListComp))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             modules = [getattr(node, "module", None) or alias.name for alias in node.names]
-            assert all(module.split(".")[0] in ("halfscope", "recording") for module in modules)
+            assert all(module.split(".")[0] == "halfscope" for module in modules)
 
 
 @pytest.mark.parametrize("name", RUN_ON)
@@ -108,30 +112,60 @@ def reduction(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     return read_experiment(write_results(tmp_path_factory.mktemp("reduction"), name="batchnorm-reduction"))
 
 
-def test_results_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
-    quick = write_results(tmp_path / "results" / "quick", seeds=1, steps=10)
-    assert notebooks.find_or_run("master-copy").folder == quick
-    full = write_results(tmp_path / "results", seeds=1, steps=10)
-    assert notebooks.find_or_run("master-copy").folder == full
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in whose notebooks/ everything is called."""
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    for name in ("HALFSCOPE_RESULTS", "HALFSCOPE_RECORDED"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
 
 
-def test_a_quick_run_is_made_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ready = write_results(tmp_path / "ready", seeds=1, steps=10)
-    program = tmp_path / "halfscope"
-    program.write_text(f'#!/bin/sh\necho "$@" >"{tmp_path}/asked"\nmkdir -p "$5"\ncp -r "{ready}" "$5"\n')
+def test_results_are_found_from_the_current_folder_upwards(checkout: Path) -> None:
+    quick = write_results(checkout / "results" / "quick", seeds=1, steps=10)
+    assert find_or_run("master-copy").folder == quick
+    full = write_results(checkout / "results", seeds=1, steps=10)
+    assert find_or_run("master-copy").folder == full
+    nearest = write_results(checkout / "notebooks" / "results", seeds=1, steps=10)
+    assert find_or_run("master-copy").folder == nearest
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_a_quick_run_is_made_where_there_are_none(
+    carried: bool, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the program that the package carries, else by the one on the path."""
+    ready = write_results(checkout / "ready", seeds=1, steps=10)
+    program = checkout / "bin" / "halfscope"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >"{checkout}/asked"\nmkdir -p "$5"\ncp -r "{ready}" "$5"\n')
     program.chmod(0o755)
-    monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(notebooks, "PROGRAM", program)
-    assert notebooks.find_or_run("master-copy").name == "master-copy"
-    assert (tmp_path / "asked").read_text() == f"run master-copy --quick --out {tmp_path}/results/quick --resume\n"
+    monkeypatch.setattr(locate, "program", (lambda: program) if carried else no_program)
+    if not carried:
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    assert find_or_run("master-copy").name == "master-copy"
+    assert (checkout / "asked").read_text() == f"run master-copy --quick --out {checkout}/results/quick --resume\n"
 
 
-def test_without_results_and_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HALFSCOPE_RESULTS", raising=False)
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(notebooks, "PROGRAM", tmp_path / "absent")
-    with pytest.raises(FileNotFoundError, match="run tools/reproduce"):
-        notebooks.find_or_run("master-copy")
+def no_program() -> Path:
+    raise FileNotFoundError("the package was built without it")
+
+
+def test_without_results_and_program(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locate, "program", no_program)
+    monkeypatch.setenv("PATH", str(checkout))
+    with pytest.raises(
+        FileNotFoundError, match="no results of master-copy in a folder results/ here or above"
+    ) as raised:
+        find_or_run("master-copy")
+    assert "built without it" in str(raised.value) and "HALFSCOPE_RESULTS" in str(raised.value)
+
+
+def test_recorded_results_are_found_from_the_current_folder_upwards(checkout: Path) -> None:
+    with pytest.warns(UserWarning, match="nothing is recorded of one in a folder experiments/recorded here or above"):
+        assert recorded_frame("one").empty
+    write_record(checkout / "experiments" / "recorded", "a-gpu", GPU_ARMS)
+    assert "test accuracy %, a-gpu" in recorded_frame("one")
+    with pytest.warns(UserWarning, match=f"nothing is recorded of other in {checkout}"):
+        assert recorded_frame("other").empty

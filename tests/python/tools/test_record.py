@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from halfscope.results.recorded import read_table
 from recording.copy_results import folder_size, main, record_results
 from recording.pages import pages
 from recording.source_tree import RECORDED
-from recording.tables import read_table
 from synthetic import write_json, write_json_lines, write_results
 from synthetic_record import report_rows
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from halfscope.results.arms import Arm, JudgedArms, Prediction
     from halfscope.results.experiment import Experiment, read_experiment, read_results
     from halfscope.results.histogram import RecordedHistogram
+    from halfscope.results.locate import find_or_run, recorded_frame
     from halfscope.results.run import Run
 
 __all__ = [
@@ -21,11 +22,21 @@ __all__ = [
     "Prediction",
     "RecordedHistogram",
     "Run",
+    "find_or_run",
     "read_experiment",
     "read_results",
+    "recorded_frame",
 ]
 
-_MODULES = {"Arm": "arms", "JudgedArms": "arms", "Prediction": "arms", "RecordedHistogram": "histogram", "Run": "run"}
+_MODULES = {
+    "Arm": "arms",
+    "JudgedArms": "arms",
+    "Prediction": "arms",
+    "RecordedHistogram": "histogram",
+    "Run": "run",
+    "find_or_run": "locate",
+    "recorded_frame": "locate",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -54,7 +54,7 @@ class RecordedTable:
 
 def recorded_devices(folder: Path) -> list[str]:
     """The CPU first, then by name."""
-    found = {path.parents[1].name for path in folder.glob("*/*/summary.json")}
+    found = {path.parent.parent.name for path in folder.glob("*/*/summary.json")}
     return sorted(found, key=lambda name: (name != CPU, name))
 
 
