@@ -21,6 +21,13 @@ TEST_CASE("the nearest name has the fewest edits", "[names]") {
   CHECK(nearest_name("x", std::span<const std::string_view>{}).empty());
 }
 
+TEST_CASE("a name that begins with what is given is nearer than any other", "[names]") {
+  const std::array<std::string_view, 4> names{"margin", "backoff_factor", "growth_interval", "growth_factor"};
+  CHECK(nearest_name("growth", names) == "growth_factor");
+  CHECK(nearest_name("back", names) == "backoff_factor");
+  CHECK(nearest_name("ba", names) == "margin");
+}
+
 TEST_CASE("enumerators are found by their names", "[names]") {
   for (std::size_t i = 0; i < enum_names<Rounding>.size(); ++i) {
     const auto rounding = static_cast<Rounding>(i);

@@ -42,6 +42,10 @@ TEST_CASE("names are the catalogue's where it has one", "[quantizer]") {
   CHECK(to_string(FloatFormat{6, 9, Specials::ieee, Subnormals::flush_to_zero}) == "e6m9_ftz");
   CHECK(to_string(FloatFormat{5, 10, Specials::ieee, Subnormals::flush_to_zero}) == "fp16_ftz");
   CHECK(parse_format("e5m10") == fp16);
+  for (const FormatAlias& entry : format_aliases) {
+    CHECK(parse_format(entry.alias) == entry.format);
+    CHECK(to_string(parse_quantizer(std::string(entry.alias) + "/up")) == to_string(entry.format) + "/up");
+  }
   CHECK(parse_format("e4m3fn") == fp8_e4m3);
   CHECK(parse_format("e8m23_ftz") == FloatFormat{8, 23, Specials::ieee, Subnormals::flush_to_zero});
 }

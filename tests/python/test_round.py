@@ -88,6 +88,13 @@ def test_the_right_answer(kind: str) -> None:
     assert (np.array(array) == before).all()
 
 
+def test_names_of_other_frameworks() -> None:
+    values = np.random.default_rng(4).normal(0, 1, 100).astype(np.float32)
+    for name, ours in (("float16", "fp16"), ("bfloat16/toward_zero", "bf16/toward_zero"), ("float32", "fp32")):
+        assert (halfscope.round(values, name) == halfscope.round(values, ours)).all()
+    assert halfscope.Histogram(values, format="bfloat16").format == "bf16"
+
+
 def test_bfloat16() -> None:
     values = np.float32([1.5, -0.0078125, 2.0**120, 0.0, np.inf])
     assert (halfscope.round(bfloat16(values), "bf16") == values).all()

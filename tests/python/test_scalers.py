@@ -68,6 +68,11 @@ def test_updates_go_where_a_replay_goes(name: str) -> None:
     assert len(expected.overflow_steps) > 0 or expected.final_scale_log2 < 21
 
 
+def test_an_option_is_guessed_by_how_it_begins() -> None:
+    with pytest.raises(ValueError, match="did you mean 'growth_factor'"):
+        LossScaler("dynamic", growth=3)
+
+
 def test_a_scaler_goes_on_from_its_state() -> None:
     one, other = LossScaler("headroom"), LossScaler("headroom")
     for step in range(1, 30):

@@ -31,9 +31,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest_name(std::string_view given, std::span<const std::string_view> names) {
-  const auto closer = [&](std::string_view a, std::string_view b) {
-    return edit_distance(given, a) < edit_distance(given, b);
+  constexpr std::size_t telling = 3;  // letters; fewer begin many names by chance
+  const auto misses = [&](std::string_view name) {
+    return std::pair(given.size() < telling || !name.starts_with(given), edit_distance(given, name));
   };
+  const auto closer = [&](std::string_view a, std::string_view b) { return misses(a) < misses(b); };
   const auto nearest = std::min_element(names.begin(), names.end(), closer);
   return nearest == names.end() ? std::string_view{} : *nearest;
 }

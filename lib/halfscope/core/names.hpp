@@ -12,7 +12,8 @@
 
 namespace halfscope {
 
-/// The name in `names` with the smallest edit distance to `given`; empty where `names` is.
+/// The name in `names` with the smallest edit distance to `given`, of those that begin with it if any does
+/// (and it has three letters or more); empty where `names` is.
 [[nodiscard]] std::string_view nearest_name(std::string_view given, std::span<const std::string_view> names);
 
 /// "unknown KIND 'GIVEN'; did you mean 'NEAREST'? (one of: ...)", the message of every failed look-up.

@@ -23,4 +23,12 @@ inline constexpr std::array format_catalogue{
     NamedFormat{"fp8_e5m2", fp8_e5m2, "OCP 8-bit E5M2: IEEE specials"},
 };
 
+/// Other frameworks' names, which are read and never printed.
+struct FormatAlias {
+  std::string_view alias;
+  FloatFormat format;
+};
+inline constexpr std::array format_aliases{FormatAlias{"float32", fp32}, FormatAlias{"float16", fp16},
+                                           FormatAlias{"bfloat16", bf16}};
+
 }  // namespace halfscope

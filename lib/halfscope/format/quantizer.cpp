@@ -41,6 +41,9 @@ std::optional<FloatFormat> parse_by_name(std::string_view name) {
   for (const NamedFormat& entry : format_catalogue) {
     if (entry.name == name) return entry.format;
   }
+  for (const FormatAlias& entry : format_aliases) {
+    if (entry.alias == name) return entry.format;
+  }
   return std::nullopt;
 }
 
