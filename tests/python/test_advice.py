@@ -108,6 +108,13 @@ def test_figures() -> None:
     many = {f"layer{i}": TENSORS["small"] for i in range(60)}
     figure = halfscope.advise_scale(many).plot()
     assert len(figure.axes[0].get_yticks()) == 40 and "20 tensors" in figure.get_supxlabel()
+    named = halfscope.advise_scale({f"encoder.layers.{i}.attention.projection.weight": np.float32([1]) for i in "ab"})
+    figure = named.plot()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert max(map(len, labels)) == 32 and len(set(labels)) == 2
+    note = halfscope.advise_scale(many).plot()._supxlabel
+    note.figure.draw_without_rendering()
+    assert note.get_window_extent().x1 <= note.figure.bbox.width  # was cut off
     impossible = halfscope.advise_scale({"x": np.float32([2.0**-60, 1.0])}, tolerance=0).plot()
     assert {"overflows above", "underflows below"} <= set(impossible.axes[0].get_legend_handles_labels()[1])
     assert halfscope.advise_scale({}).plot().axes

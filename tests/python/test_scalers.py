@@ -128,6 +128,18 @@ def test_frames_and_figure() -> None:
     assert [line.get_label() for line in axes.lines if not line.get_label().startswith("_")] == list(frame.index)
 
 
+def test_more_scalers_than_colours_have_a_panel_each() -> None:
+    found = replay(trace(40), "all")
+    panels = found.plot().axes
+    assert [axes.get_title("left") for axes in panels[: len(found.runs)]] == [run.scaler for run in found.runs]
+    assert not any(axes.get_visible() for axes in panels[len(found.runs) :])
+    for axes, run in zip(panels, found.runs):
+        (own,) = [line for line in axes.lines if line.get_label() == run.scaler]
+        assert own.get_ydata().tolist() == list(run.scale_log2)
+        assert len(axes.lines) >= len(found.runs)  # the others behind it
+    assert {axes.get_ylim() for axes in panels} == {panels[0].get_ylim()}
+
+
 def test_a_replay_after_the_end() -> None:
     steps = [{"step": i, "scale": 0.5, "gradients": {"finite": False, "max_abs": None}} for i in range(1, 40)]
     found = replay(steps, "deepspeed", initial_scale=4)

@@ -62,6 +62,28 @@ def test_a_tensor_that_arrived_all_zero_is_grey_and_explained(detection: Experim
     assert figure.get_supxlabel().startswith("Grey: nothing to flush")
 
 
+def test_what_was_lost_nearer_the_loss_is_hatched(tmp_path: Path) -> None:
+    """Where few of FP32's elements arrive, a small share is no good news."""
+    folder = write_scale_results(tmp_path, DETECTION[:2], seeds=1)
+    for arm, zeros in (("fp32", (0, 0, 0)), ("fp16_s1", (0, 89, 91))):
+        tensors = [{"tensor": f"layer{k}", "role": "activation_gradient", "scale": 1.0, "elements": 100, "zeros": zero,
+                    "flushed": 5, "subnormal": 0, "overflow": 0, "nonfinite": 0}
+                   for k, zero in enumerate(zeros)]  # fmt: skip
+        steps = [{"step": k, "loss": 1.0, "metric": None, "scale": 1.0, "skipped": False} for k in (1, 3, 5)]
+        steps = [step | {"tensors": tensors} for step in steps]
+        write_json_lines(folder / arm / "seed0/metrics.jsonl", steps)
+    figure = plotting.flushed_map(read_experiment(folder))
+    assert [len(axes.patches) for axes in figure.axes[:2]] == [0, 1]
+    (hatched,) = figure.axes[1].patches
+    assert (hatched.get_hatch(), hatched.get_xy(), hatched.get_width(), hatched.get_height()) == (
+        "////",
+        (0, 1.5),
+        6,
+        1,
+    )
+    assert figure.get_supxlabel().startswith("Hatched: nine in ten")
+
+
 def test_many_tensors_stay_legible(tmp_path: Path) -> None:
     folder = write_scale_results(tmp_path, DETECTION[:3], seeds=1)
     for arm in ("fp32", "fp16_s1", "fp16_s8"):

@@ -118,6 +118,13 @@ def test_usable_scales_are_shaded_and_named(tmp_path: Path) -> None:
     assert "No single scale fits all gradients" in figure.get_supxlabel()
 
 
+def test_the_caption_names_markers_only_where_there_are_some(detection: Experiment, tmp_path: Path) -> None:
+    assert "Markers: what the arms counted" in plotting.scale_window(detection).get_supxlabel()
+    alone = read_experiment(write_scale_results(tmp_path, DETECTION[:1], seeds=1))
+    note = plotting.scale_window(alone).get_supxlabel()
+    assert "Lines: predicted" in note and "Markers" not in note
+
+
 def test_no_fp32_arm_no_prediction(tmp_path: Path) -> None:
     assert plotting.scale_window(read_experiment(write_scale_results(tmp_path, DETECTION[1:], seeds=1))) is None
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import headline, new_figure, power_of_two
@@ -16,6 +17,7 @@ from halfscope.results import Experiment
 from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 
 LABELS = 40  # beyond so many rows only some are named
+FEW_ARRIVED = 0.1  # of the non-zero elements that FP32 has in a cell: the rest was flushed on the way there
 COLOURS = "YlOrRd"  # sequential, and dark where much is lost, in grey too
 
 
@@ -33,17 +35,25 @@ def flushed_map(experiment: Experiment, role: str = "activation_gradient") -> Fi
     figure = new_figure(height=min(max(2.2 + 0.17 * len(tensors), 3.2), 9.0))
     panels = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
     top = _top(maps.values())
+    lost = {arm: _lost_before(experiment, arm, role).reindex_like(shares) for arm, shares in maps.items()}
     for axes, (arm, shares) in zip(panels, maps.items()):
         mesh = _draw_map(axes, shares, top)
+        _hatch(axes, lost[arm].to_numpy(dtype=bool) & shares.notna().to_numpy())
         axes.set_title(_panel_title(experiment, arm), loc="left", size=9)
     _name_rows(panels[0], tensors)
     bar = figure.colorbar(mesh, ax=list(panels), pad=0.02, aspect=30)
     bar.set_label("flushed (% of non-zero)")
     bar.outline.set_visible(False)
-    grey = any(shares.isna().any(axis=None) for shares in maps.values())
-    note = "Grey: nothing to flush, since every element that arrived was zero." if grey else ""
-    headline(figure, f"{NAMES[role]} that become zero in FP16, layer by layer, over the training", note)
+    headline(figure, f"{NAMES[role]} that become zero in FP16, layer by layer, over the training", _note(maps, lost))
     return figure
+
+
+def _note(maps: dict[str, pd.DataFrame], lost: dict[str, pd.DataFrame]) -> str:
+    grey = any(shares.isna().any(axis=None) for shares in maps.values())
+    hatched = any((lost[arm].eq(True) & shares.notna()).any(axis=None) for arm, shares in maps.items())
+    notes = ["Grey: nothing to flush, since every element that arrived was zero."] * grey
+    notes += ["Hatched: nine in ten elements that FP32 has there arrived as zero; the share is of the rest."] * hatched
+    return "\n".join(notes)
 
 
 def shown_arms(experiment: Experiment) -> list[str]:
@@ -62,6 +72,18 @@ def flushed_shares(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
     sums = frame.groupby(["tensor", "step"])[["flushed", "nonzero"]].sum()
     share = 100 * sums["flushed"] / sums["nonzero"].where(sums["nonzero"] > 0)
     return share.unstack("step").reindex(order)
+
+
+def _lost_before(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
+    """Whether few of the elements arrive that FP32 has at the same tensor and step."""
+    present = []
+    for other in (arm, baseline(experiment) or arm):
+        frame = counters(experiment, other)
+        frame = frame[frame["role"] == role]
+        sums = frame.groupby(["tensor", "step"])[["nonzero", "elements"]].sum()
+        present.append((sums["nonzero"] / sums["elements"]).unstack("step"))
+    here, in_fp32 = present
+    return here < FEW_ARRIVED * in_fp32.reindex_like(here)
 
 
 def _top(maps: Iterable[pd.DataFrame]) -> float:
@@ -83,6 +105,17 @@ def _draw_map(axes: Axes, shares: pd.DataFrame, top: float) -> QuadMesh:
     axes.set_xlabel("step")
     axes.spines[:].set_visible(False)
     return mesh
+
+
+def _hatch(axes: Axes, cells: np.ndarray) -> None:
+    """Strokes over the cells that are marked, a rectangle for each run of them."""
+    coordinates = axes.collections[0].get_coordinates()[0, :, 0]
+    for row, marks in enumerate(cells):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], marks, [False]]).astype(int)))
+        for first, last in zip(edges[::2], edges[1::2]):
+            left, right = coordinates[first], coordinates[last]
+            look = {"hatch": "////", "facecolor": "none", "edgecolor": "#888888", "linewidth": 0}
+            axes.add_patch(Rectangle((left, row - 0.5), right - left, 1, **look))
 
 
 def _name_rows(axes: Axes, tensors: list[str]) -> None:

@@ -57,7 +57,7 @@ def scale_window(experiment: Experiment) -> Figure | None:
         tidy(axes, NAMES[role])
     _scale_axis(rows[-1], PREDICTED[0], PREDICTED[-1], 5)
     legend_at(rows[0])
-    headline(figure, f"Effect of FP16 on the gradients of {base}, by loss scale", _window_note(usable))
+    headline(figure, f"Effect of FP16 on the gradients of {base}, by loss scale", _window_note(usable, rows[0]))
     return figure
 
 
@@ -110,13 +110,15 @@ def _shade(axes: Axes, usable: ScaleAdvice | None) -> None:
         axes.axvspan(*usable.joint_window_log2, color=GREEN, alpha=0.13, linewidth=0, zorder=0)
 
 
-def _window_note(usable: ScaleAdvice | None) -> str:
+def _window_note(usable: ScaleAdvice | None, axes: Axes) -> str:
     if usable is None:
         return ""
-    lines = (
-        "Lines: predicted from the histograms of all observed steps. Markers: what the arms counted, where not none;\n"
-        "below the line where values arrive as zeros, having been flushed nearer the loss."
-    )
+    lines = "Lines: predicted from the histograms of all observed steps."
+    if any(label.endswith(", counted") for label in axes.get_legend_handles_labels()[1]):
+        lines += (
+            " Markers: what the arms counted, where not none;\n"
+            "below the line where values arrive as zeros, having been flushed nearer the loss."
+        )
     if usable.joint_window_log2 is None:
         return f"No single scale fits all gradients.\n{lines}"
     low, high = usable.joint_window_log2

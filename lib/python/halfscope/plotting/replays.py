@@ -10,27 +10,63 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from halfscope.plotting.style import arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.style import COLOURS, arm_style, headline, legend_beside, new_figure, tidy
 from halfscope.results import Experiment, Run
 
 if TYPE_CHECKING:
-    from halfscope.replays import Replay
+    from halfscope.replays import Replay, ScalerRun
+
+PANELS_PER_ROW = 3
 
 
 def replayed_scales(replay: Replay) -> Figure:
     """log2 of every scaler's scale over the steps; crosses: steps that overflow, at the scale that they had."""
-    figure, axes = _scale_axes()
-    names = [run.scaler for run in replay.runs]
-    steps = np.array(replay.steps)
-    for run in replay.runs:
-        label = run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
-        look = arm_style(names, run.scaler)
-        _draw_scales(axes, steps[: len(run.scale_log2)], run.scale_log2, {**look, "label": label})
-        _mark_overflows(axes, steps, run.scale_log2, np.isin(steps, run.overflow_steps), look)
-    legend_beside(figure)
+    if len(replay.runs) > len(COLOURS):
+        figure = _side_by_side(replay)
+    else:
+        figure, axes = _scale_axes()
+        names = [run.scaler for run in replay.runs]
+        for run in replay.runs:
+            _draw_replay(axes, replay, run, {**arm_style(names, run.scaler), "label": _label(run)})
+        legend_beside(figure)
+    steps = replay.steps
     note = "Crosses: steps that overflow. The gradients are taken to be the recorded ones but for their scale."
     headline(figure, f"Loss scales over {len(steps)} recorded steps", note)
     return figure
+
+
+def _side_by_side(replay: Replay) -> Figure:
+    """A panel for each scaler, the others in grey behind it: more lines than colours cannot be told apart."""
+    rows = -(-len(replay.runs) // PANELS_PER_ROW)
+    figure = new_figure(height=0.9 + 1.35 * rows)
+    panels = figure.subplots(rows, PANELS_PER_ROW, sharex=True, sharey=True)
+    for axes in panels.flat[len(replay.runs) :]:
+        axes.set_visible(False)
+    for axes, run in zip(panels.flat, replay.runs):
+        for other in replay.runs:
+            axes.step(_steps_of(replay, other), other.scale_log2, where="post", linewidth=0.6, color="#d0d0d0")
+        _draw_replay(axes, replay, run, {"color": COLOURS[1], "linestyle": "-", "label": run.scaler})
+        tidy(axes)
+        axes.set_title(_label(run), loc="left", fontsize=8)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    for axes in panels[-1]:
+        axes.set_xlabel("step")
+    figure.supylabel("log2 of the loss scale", size=10)
+    return figure
+
+
+def _steps_of(replay: Replay, run: ScalerRun) -> np.ndarray:
+    return np.array(replay.steps[: len(run.scale_log2)])
+
+
+def _label(run: ScalerRun) -> str:
+    return run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
+
+
+def _draw_replay(axes: Axes, replay: Replay, run: ScalerRun, look: dict) -> None:
+    _draw_scales(axes, _steps_of(replay, run), run.scale_log2, look)
+    steps = np.array(replay.steps)
+    _mark_overflows(axes, steps, run.scale_log2, np.isin(steps, run.overflow_steps), look)
 
 
 def moving_scales(experiment: Experiment) -> Figure | None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, legend_at, new_figure, tidy
+from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, new_figure, tidy
 
 if TYPE_CHECKING:
     from halfscope._core import TensorFit
     from halfscope.advice import ScaleAdvice
 
 MOST = 40  # tensors that a figure shows: of more, those that ask the most
+LETTERS = 32  # of a name: of longer ones both ends, which tell layers apart
 
 
 def scale_windows(advice: ScaleAdvice) -> Figure:
@@ -24,13 +25,14 @@ def scale_windows(advice: ScaleAdvice) -> Figure:
     for place, fit in enumerate(fits):
         _draw_window(axes, place, fit)
     _draw_advice(axes, advice)
-    axes.set_yticks(range(len(fits)), [fit.name for fit in fits], size=8)
+    axes.set_yticks(range(len(fits)), [_shortened(fit.name) for fit in fits], size=8)
     axes.set_ylim(len(fits) - 0.4, -0.6)
     axes.set_xlabel("log2 of the loss scale")
     tidy(axes)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     if axes.get_legend_handles_labels()[1]:
-        legend_at(axes)
+        look = {"ncols": 3, "frameon": False, "fontsize": 9, "borderaxespad": 0.3}
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), **look)  # above, since names take the width
     headline(figure, f"Loss scales at which each tensor fits {advice.format}", _note(advice, len(fits)))
     return figure
 
@@ -65,6 +67,11 @@ def _draw_advice(axes: Axes, advice: ScaleAdvice) -> None:
         axes.axvline(best, color=GREY, linewidth=1.4, linestyle="--", label=f"{words}: $2^{{{best}}}$")
 
 
+def _shortened(name: str) -> str:
+    half = LETTERS // 2
+    return name if len(name) <= LETTERS else f"{name[:half]}\N{HORIZONTAL ELLIPSIS}{name[1 - half :]}"
+
+
 def _once(axes: Axes, label: str) -> str | None:
     return None if label in axes.get_legend_handles_labels()[1] else label
 
@@ -72,4 +79,4 @@ def _once(axes: Axes, label: str) -> str | None:
 def _note(advice: ScaleAdvice, shown: int) -> str:
     rule = f"Fits: underflow costs at most {100 * advice.tolerance:g} % of a tensor's norm, and nothing overflows."
     left_out = sum(not fit.any_scale for fit in advice.fits) - shown
-    return f"{rule} {left_out} tensors with wider windows are not shown." if left_out else rule
+    return f"{rule}\n{left_out} tensors with wider windows are not shown." if left_out else rule
