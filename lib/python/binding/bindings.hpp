@@ -18,5 +18,6 @@ void bind_memory(nanobind::module_& module);
 void bind_scalers(nanobind::module_& module);
 void bind_replay(nanobind::module_& module);
 void bind_lists(nanobind::module_& module);
+void bind_tensor_file(nanobind::module_& module);
 
 }  // namespace halfscope::python

@@ -42,4 +42,5 @@ NB_MODULE(_core, module) {
   python::bind_scalers(module);
   python::bind_replay(module);
   python::bind_lists(module);
+  python::bind_tensor_file(module);
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.advice import HEADROOM, TOLERANCE, ScaleAdvice, canonical, named
 from halfscope.results.dataframes import frame
+from halfscope.tensor_files import FilePath, tensors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,19 +50,25 @@ class Analysis(ScaleAdvice):
 
 
 def analyze(
-    tensors: Mapping[str, object], *, format: str = "fp16", tolerance: float = TOLERANCE, headroom: int = HEADROOM
+    tensors: Mapping[str, object] | FilePath | Sequence[FilePath],
+    *,
+    format: str = "fp16",
+    tolerance: float = TOLERANCE,
+    headroom: int = HEADROOM,
 ) -> Analysis:
     """Counts what a cast to `format` does to tensors, and looks for one power-of-two scale for all of them.
 
     tensors: arrays by name, of any shape: gradients of the unscaled loss, activations or weights. float32, float16,
-        bfloat16 or float64 in CPU memory; the last is counted as Histogram.update says.
+        bfloat16 or float64 in CPU memory; the last is counted as Histogram.update says. Or the path of a file of them,
+        .npy, .npz or .safetensors, or a list of paths; a file is read whole, where the command reads in pieces.
     format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
     tolerance: the share of a tensor's norm that underflow may cost at a fitting scale.
     headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.
 
     Raises TypeError for what is no dictionary of such arrays, ValueError for an unknown format, a tolerance or headroom
-    out of range, and arrays in a GPU's memory.
+    out of range, arrays in a GPU's memory, and a file that cannot be read.
     """
+    tensors = tensors_of(tensors)
     format = canonical(format)
     reports = tuple(_report(name, array, format, tolerance) for name, array in named("analyze", tensors))
     fits = tuple(report.fit for report in reports)

@@ -1,0 +1,55 @@
+// Files of tensors as NumPy arrays, for halfscope.analyze.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <halfscope/io/tensor_file.hpp>
+
+#include "binding/bindings.hpp"
+#include "binding/floats.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr const char* documentation =
+    R"doc(The tensors of a file by name, and what else it holds with the reason.
+
+path: .npy, .npz or .safetensors. Every type becomes float32: float16, bfloat16 and float8 exactly, float64 rounded to
+odd, so that counts stay exact. Raises ValueError with the file, and the byte or tensor, for one that breaks its format.)doc";
+
+nb::object read_tensor(const TensorFile& file, std::size_t index) {
+  const StoredTensor& tensor = file.tensors()[index];
+  auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(tensor.elements));
+  {
+    const nb::gil_scoped_release release;
+    float* next = values.get();
+    file.read(index, 0, tensor.elements,
+              [&](std::span<const float> piece) { next = std::ranges::copy(piece, next).out; });
+  }
+  return to_array(std::move(values), {static_cast<std::size_t>(tensor.elements)}, nb::none());
+}
+
+nb::tuple read_file(const std::filesystem::path& path) {
+  const std::unique_ptr<TensorFile> file = open_tensor_file(path);
+  nb::dict tensors, skipped;
+  for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+    tensors[file->tensors()[i].name.c_str()] = read_tensor(*file, i);
+  }
+  for (const SkippedTensor& other : file->skipped()) skipped[other.name.c_str()] = other.reason;
+  return nb::make_tuple(tensors, skipped);
+}
+
+}  // namespace
+
+void bind_tensor_file(nb::module_& module) {
+  module.def(
+      "read_tensor_file", read_file, nb::arg("path"),
+      nb::sig(
+          "def read_tensor_file(path: str | os.PathLike) -> tuple[dict[str, numpy.ndarray], dict[str, str]]"),
+      documentation);
+}
+
+}  // namespace halfscope::python
