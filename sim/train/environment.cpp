@@ -14,14 +14,6 @@
 namespace halfscope {
 namespace {
 
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
-
 std::string compiler() {
 #if defined(__clang__)
   return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
@@ -32,6 +24,14 @@ std::string compiler() {
 
 }  // namespace
 
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
 Json environment() {
   const auto device = describe_cuda_device();
   const auto of_device = [&](std::string DeviceDescription::*field) {
@@ -40,7 +40,7 @@ Json environment() {
   return {{"version", HALFSCOPE_VERSION},
           {"git_revision", HALFSCOPE_GIT_REVISION},
           {"compiler", compiler()},
-          {"cpu", processor()},
+          {"cpu", processor_name()},
           {"instruction_set", std::string(name_of(active_isa()))},
           {"gpu", of_device(&DeviceDescription::name)},
           {"driver", of_device(&DeviceDescription::driver)},

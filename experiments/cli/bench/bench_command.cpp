@@ -6,8 +6,10 @@
 #include <iostream>
 #include <memory>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/names.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/device/device.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
@@ -44,10 +46,8 @@ std::vector<BenchCase> chosen(const Options& options) {
 
 /// "AMD EPYC, avx512": the processor, its instruction set in use, and the GPU if there is one.
 std::string machine() {
-  const Json found = environment();
-  std::string text = found["cpu"].get<std::string>() + ", " + found["instruction_set"].get<std::string>();
-  if (found["gpu"].is_string()) text += ", " + found["gpu"].get<std::string>();
-  return text;
+  const auto gpu = describe_cuda_device();
+  return fmt::format("{}, {}{}", processor_name(), name_of(active_isa()), gpu ? ", " + gpu->name : "");
 }
 
 Json to_json(const BenchCase& entry, const BenchResult& result) {
