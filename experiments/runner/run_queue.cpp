@@ -27,12 +27,20 @@ std::vector<std::int64_t> steps_of(const std::vector<PlannedRun>& runs) {
   return steps;
 }
 
-/// The line that a finished run leaves.
-std::string last_line(const RunProgress& progress) {
-  const StepRecord& record = progress.record;
-  return fmt::format("{} {}  step {}/{}  loss {:.4f}  scale {:g}{}", progress.identity.experiment,
-                     name_of(progress.identity), record.step, progress.steps, record.loss, record.scale,
-                     record.skipped ? "  skipped" : "");
+/// Of a run's last step, which its last line tells.
+struct LastStep {
+  std::int64_t step = 0;
+  float loss = 0;
+  double scale = 1;
+  bool skipped = false;
+};
+
+/// The line that a run leaves; one without a step was done before.
+std::string last_line(const PlannedRun& run, const std::optional<LastStep>& last) {
+  if (!last) return run.folder.path().string() + ": done before";
+  return fmt::format("{} {}  step {}/{}  loss {:.4f}  scale {:g}{}", run.folder.identity().experiment,
+                     name_of(run.folder.identity()), last->step, run.settings.config.steps, last->loss,
+                     last->scale, last->skipped ? "  skipped" : "");
 }
 
 /// What the threads have to say, one at a time.
@@ -102,15 +110,15 @@ class RunQueue {
  private:
   void train(std::size_t index) {
     const PlannedRun& run = runs_[index];
-    std::string line = run.folder.path().string() + ": done before";
+    std::optional<LastStep> last;
     reporter_.begin(index, run.folder.identity());
     if (!run.is_done()) {
-      run_training(run.settings, *run.dataset, run.folder, [&](const RunProgress& progress) {
-        line = last_line(progress);
-        reporter_.advance(index, progress.record);
+      run_training(run.settings, *run.dataset, run.folder, [&](const StepRecord& record) {
+        last = {record.step, record.loss, record.scale, record.skipped};
+        reporter_.advance(index, record);
       });
     }
-    reporter_.finish(index, line);
+    reporter_.finish(index, last_line(run, last));
   }
 
   const std::vector<PlannedRun>& runs_;

@@ -106,7 +106,7 @@ class Run {
     diverged_ = !trainer_.weights_finite();
   }
 
-  void train(const ProgressFunction& progress) {
+  void train(const StepFunction& after_step) {
     const std::int64_t first = trainer_.steps_done();
     while (trainer_.steps_done() < config_.steps && !diverged_) {
       const auto begin = Clock::now();
@@ -115,7 +115,7 @@ class Run {
       if (settings_.device == Device::cuda) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
       seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
       finish_step(record);
-      progress({folder_.identity(), record, config_.steps, seconds_});
+      after_step(record);
     }
     steps_here_ = trainer_.steps_done() - first;
     if (steps_here_ == 0 && !diverged_)
@@ -174,14 +174,14 @@ void check_training(const RunSettings& settings, const Dataset& dataset) {
 }
 
 void run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
-                  const ProgressFunction& progress) {
+                  const StepFunction& after_step) {
   if (folder.exists()) folder.check_same(settings);
   if (folder.is_done()) return;
   try {
     Run run(settings, dataset, folder);
     run.resume();
     folder.begin(settings);
-    run.train(progress);
+    run.train(after_step);
     folder.finish(run.summary());
   } catch (const std::exception& error) {
     folder.fail(error.what());

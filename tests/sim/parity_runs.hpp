@@ -27,7 +27,7 @@ inline Records records_on(const RunPlace& place, TrainConfig config, const Datas
   config.device = place.device;
   config.execution = place.execution;
   const RunFolder folder(temporary.path(), {"experiment", "arm", config.seed});
-  run_training(parsed(config), dataset, folder, [](const RunProgress&) {});
+  run_training(parsed(config), dataset, folder, [](const StepRecord&) {});
   return {{"metrics", read_file(folder.path() / "metrics.jsonl")},
           {"histograms", read_file(folder.path() / "histograms.jsonl")},
           {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")}};

@@ -34,7 +34,7 @@ TrainConfig small_config() {
           .checkpoint_every = 7};
 }
 
-void ignore(const RunProgress& /*progress*/) {}
+void ignore(const StepRecord& /*record*/) {}
 
 /// Thrown to stop a run in the middle, as a kill would.
 struct Killed : std::exception {};
@@ -100,8 +100,8 @@ TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken
   for (const std::int64_t stop : {1, 7, 8, 20, 30}) {
     INFO("stopped at step " << stop);
     const RunFolder folder(temporary.path() / std::to_string(stop), {"experiment", "arm", 0});
-    const auto kill = [&](const RunProgress& progress) {
-      if (progress.record.step == stop) throw Killed();
+    const auto kill = [&](const StepRecord& record) {
+      if (record.step == stop) throw Killed();
     };
     CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
     CHECK_FALSE(folder.is_done());
@@ -131,8 +131,8 @@ TEST_CASE("a run whose state holds NaNs ends with the bytes of an unbroken one",
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const std::int64_t stop = planted.first_step(config.batch, seed) + 1;
   REQUIRE(stop < config.steps);
-  const auto kill = [&](const RunProgress& progress) {
-    if (progress.record.step == stop) throw Killed();
+  const auto kill = [&](const StepRecord& record) {
+    if (record.step == stop) throw Killed();
   };
   CHECK_THROWS_AS(run_training(parsed(config), planted, broken, kill), Killed);
   CHECK(nans_in(broken) > 0);
@@ -145,8 +145,8 @@ TEST_CASE("records newer than the checkpoint are cut off on resuming", "[run]") 
   const TrainConfig config = small_config();
   const Records expected = run_in(temporary.path() / "whole", config);
   const RunFolder folder(temporary.path() / "torn", {"experiment", "arm", 0});
-  const auto kill = [](const RunProgress& progress) {
-    if (progress.record.step == 15) throw Killed();
+  const auto kill = [](const StepRecord& record) {
+    if (record.step == 15) throw Killed();
   };
   CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
   // As if the records of step 21 had been written, but not yet their checkpoint.
@@ -163,8 +163,8 @@ TEST_CASE("a resumed summary says what an unbroken one says", "[run]") {
   run_training(parsed(config), dataset, whole, ignore);
   const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
   CHECK_THROWS_AS(run_training(parsed(config), dataset, broken,
-                               [](const RunProgress& progress) {
-                                 if (progress.record.step == 30) throw Killed();
+                               [](const StepRecord& record) {
+                                 if (record.step == 30) throw Killed();
                                }),
                   Killed);
   run_training(parsed(config), dataset, broken, ignore);
@@ -213,8 +213,8 @@ TEST_CASE("another config, another version or a torn file is not continued", "[r
   const TemporaryFolder temporary;
   TrainConfig config = small_config();
   const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
-  const auto kill = [](const RunProgress& progress) {
-    if (progress.record.step == 8) throw Killed();
+  const auto kill = [](const StepRecord& record) {
+    if (record.step == 8) throw Killed();
   };
   CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
   config.steps = 31;

@@ -41,15 +41,15 @@ TEST_CASE("under every scaler a resumed run has the bytes of an unbroken one, fo
     TrainConfig config = config_of(entry.name);
     config.record_gradients = "histogram";
     const RunFolder whole(temporary.path() / "whole", {"experiment", std::string(entry.name), 0});
-    run_training(parsed(config), dataset, whole, [](const RunProgress&) {});
+    run_training(parsed(config), dataset, whole, [](const StepRecord&) {});
     const RunFolder broken(temporary.path() / "broken", {"experiment", std::string(entry.name), 0});
     with_threads(2, [&] {
       CHECK_THROWS_AS(run_training(parsed(config), dataset, broken,
-                                   [](const RunProgress& progress) {
-                                     if (progress.record.step == 15) throw Killed();
+                                   [](const StepRecord& record) {
+                                     if (record.step == 15) throw Killed();
                                    }),
                       Killed);
-      run_training(parsed(config), dataset, broken, [](const RunProgress&) {});
+      run_training(parsed(config), dataset, broken, [](const StepRecord&) {});
     });
     CHECK(metrics_of(broken) == metrics_of(whole));
   }
@@ -120,7 +120,7 @@ TEST_CASE("a scaler that gives up fails the run and says why", "[run][scaling]")
     config.scaler_options = {{"initial_scale", 2}, {"min_scale", 1}};
     const RunFolder folder(temporary.path(), {"experiment", scaler, 0});
     const std::string message = message_of<RuntimeFailure>(
-        [&] { run_training(parsed(config), dataset, folder, [](const RunProgress&) {}); });
+        [&] { run_training(parsed(config), dataset, folder, [](const StepRecord&) {}); });
     check_says(message, {scaler, "1"});
     CHECK(read_file(folder.path() / "status") == "FAILED: " + message + "\n");
   }
