@@ -16,8 +16,9 @@ namespace halfscope {
 /// the test is skipped.
 [[nodiscard]] bool can_use_device();
 
-/// None, one, no whole vector, and more than a block of threads.
-inline constexpr std::size_t parity_sizes[] = {0, 1, 31, 257 * 259};
+/// None, one, no whole vector, one to four numbers behind the last whole four (random bits come in fours),
+/// and more than a block of threads.
+inline constexpr std::size_t parity_sizes[] = {0, 1, 31, 254, 256, 257 * 259};
 
 /// Any floats, special values among them.
 [[nodiscard]] std::vector<float> mixed_floats(std::size_t size);

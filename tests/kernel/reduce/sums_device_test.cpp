@@ -136,7 +136,7 @@ TEST_CASE("device parity of batch normalisation", "[kernel][batch_norm][cuda]") 
 }
 
 TEST_CASE("device parity of the elementary functions", "[kernel][elementary][cuda]") {
-  for (const std::size_t size : {0u, 1u, 31u, 257u * 259u}) {
+  for (const std::size_t size : parity_sizes) {
     std::vector<float> x = uniform_floats(size, -100, 100, 9);
     const std::vector<float> bits = random_floats(size / 2);
     std::copy(bits.begin(), bits.end(), x.begin());
@@ -150,7 +150,7 @@ TEST_CASE("device parity of the elementary functions", "[kernel][elementary][cud
 }
 
 TEST_CASE("device parity of the sum of one array", "[kernel][reduce][cuda]") {
-  for (const std::size_t size : {0u, 1u, 31u, 257u * 259u}) {
+  for (const std::size_t size : parity_sizes) {
     for (const AccumulateModel& model : sum_models()) {
       INFO(to_string(model) << " of " << size);
       check_device_parity({uniform_floats(size, -1, 3, 5), {0}},
