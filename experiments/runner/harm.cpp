@@ -246,14 +246,14 @@ void judge(PredictorResult& result, const HarmEvidence& evidence, std::size_t pr
 }
 
 /// Harm is what underflow or overflow brings: above the tolerance, or infinite.
-RightCount count_advisor(const HarmEvidence& evidence) {
+RightCount count_advisor(const HarmEvidence& evidence, HarmSet set) {
   const auto rule = std::find_if(
       evidence.predictors.begin(), evidence.predictors.end(),
       [](const PredictorResult& p) { return p.name == advisor_predictor && p.steps == PredictorSteps::all; });
   const auto index = static_cast<std::size_t>(rule - evidence.predictors.begin());
   std::vector<Point> points;
   for (const HarmTraining& training : evidence.trainings) {
-    points.push_back({training.predictors[index], training.harmed()});
+    if (training.set == set) points.push_back({training.predictors[index], training.harmed()});
   }
   return count_right(points, AdvisorOptions{}.tolerance);
 }
@@ -274,7 +274,8 @@ HarmEvidence judge_predictors(const std::vector<HarmTask>& tasks, const fs::path
     if (auto advice = advise_task(task, baselines, evidence.trainings))
       evidence.advice.push_back(std::move(*advice));
   }
-  evidence.advisor = count_advisor(evidence);
+  evidence.advisor = count_advisor(evidence, HarmSet::fitted);
+  evidence.advisor_held_out = count_advisor(evidence, HarmSet::held_out);
   for (std::size_t i = 0; i < evidence.predictors.size(); ++i) judge(evidence.predictors[i], evidence, i);
   return evidence;
 }

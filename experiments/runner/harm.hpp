@@ -86,7 +86,8 @@ struct TaskAdvice {
 struct HarmEvidence {
   std::vector<HarmTraining> trainings;
   std::vector<PredictorResult> predictors;
-  RightCount advisor{};  ///< of all trainings: those that the advisor's rule, at its tolerance, gets right
+  /// Trainings that the advisor's rule, at its tolerance, gets right; those that diverged are counted too.
+  RightCount advisor{}, advisor_held_out{};
   std::vector<TaskAdvice> advice{};
 };
 

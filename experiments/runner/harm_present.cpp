@@ -144,6 +144,7 @@ Json to_json(const HarmEvidence& evidence) {
   return {{"harmful", harmful},
           {"tolerance", AdvisorOptions{}.tolerance},
           {"advisor", json_of(evidence.advisor)},
+          {"advisor_held_out", json_of(evidence.advisor_held_out)},
           {"predictors", list_of(evidence.predictors)},
           {"advice", list_of(evidence.advice)},
           {"trainings", list_of(evidence.trainings)}};
@@ -165,9 +166,10 @@ std::string harm_verdict(const ExperimentSummary& summary) {
   const PredictorResult *free = best_of(evidence, false), *probed = best_of(evidence, true);
   return fmt::format(
       "The advisor's rule, at most {:g} % of a gradient's norm lost to underflow and no overflow, is right "
-      "in {} trainings. "
-      "Without a probe, the best predictor is the {}. With one: {}.",
-      100 * AdvisorOptions{}.tolerance, right_words(evidence.advisor), sentence(*free), sentence(*probed));
+      "in {} "
+      "trainings, in {} of held-out tasks. Without a probe, the best predictor is the {}. With one: {}.",
+      100 * AdvisorOptions{}.tolerance, right_words(evidence.advisor), right_words(evidence.advisor_held_out),
+      sentence(*free), sentence(*probed));
 }
 
 }  // namespace halfscope

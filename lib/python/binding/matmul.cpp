@@ -20,7 +20,7 @@ constexpr const char* documentation =
 
 struct ProductShape {
   std::int64_t rows = 1, depth = 0, columns = 0;
-  std::vector<std::size_t> result;
+  std::vector<std::size_t> result{};
 };
 
 ProductShape shape_of(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {

@@ -105,7 +105,11 @@ def test_every_figure_of_the_docs_is_a_recorded_one() -> None:
     "report", sorted(RECORDED.glob("*/*/report.txt")), ids=lambda path: "/".join(path.parts[-3:-1])
 )
 def test_every_recorded_table_is_of_its_summary(report: Path) -> None:
-    arms = json.loads((report.parent / "summary.json").read_text())["arms"]
+    summary = json.loads((report.parent / "summary.json").read_text())
+    if "harm" in summary:
+        check_predictors(report.read_text(), summary["harm"])
+        return
+    arms = summary["arms"]
     table, rows = read_table(report.parent), report_rows(report)
     assert list(rows) == list(table.arms) == [arm["arm"] for arm in arms]
     for arm in arms:
@@ -114,6 +118,14 @@ def test_every_recorded_table_is_of_its_summary(report: Path) -> None:
         expected = "-" if arm["mean"] is None else f"{arm['mean']:.{len(cell.partition('.')[2])}f}"
         assert (cell, row["seeds"]) == (expected, str(arm["seeds"]))
         assert table.cell(arm["arm"], "ms/step") == row["ms/step"]
+
+
+def check_predictors(text: str, evidence: dict) -> None:
+    """That a report has the counts of each predictor, and the advisor's."""
+    counts = [predictor[kind] for predictor in evidence["predictors"] for kind in ("fitted", "held_out")]
+    for count in (*counts, evidence["advisor"], evidence["advisor_held_out"]):
+        assert f"{count['right']} of {count['total']}" in text
+    assert all(line["task"] in text for line in evidence["advice"]) and len(evidence["trainings"]) > 300
 
 
 def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:

@@ -64,7 +64,7 @@ def _draw(axes: Axes, predictor: dict, points: list[tuple[dict, float | None]], 
 
 def _note(evidence: dict) -> str:
     return (
-        f"A point is a training at one loss scale; above the dotted line, {100 * evidence['harmful']:g} %, it is harmed.\n"
+        f"A point is a training at one scale; above the dotted line, {100 * evidence['harmful']:g} %, it is harmed.\n"
         "Red: the threshold that is right most often on the tasks with circles, with its 95 % interval.\n"
         "Triangles: held-out tasks. Values beyond the axes stand at their edges."
     )
