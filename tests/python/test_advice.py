@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import halfscope
+import halfscope.advice
 from halfscope import plotting
 
 TENSORS = {
@@ -73,6 +76,17 @@ def test_the_step_that_asks_for_the_largest_scale_counts() -> None:
     assert halfscope.advise_scale({"x": late}).joint_window_log2 == (-12, 27)
     with pytest.raises(ValueError, match="'x' is a histogram for bf16"):
         halfscope.advise_scale({"x": [early, halfscope.Histogram(format="bf16")]})
+
+
+def test_the_verdict_says_how_often_its_rule_was_right() -> None:
+    summary = Path(__file__).resolve().parents[2] / "experiments/recorded/cpu/advice-validity/summary.json"
+    evidence = json.loads(summary.read_text())["harm"]
+    assert evidence["tolerance"] == halfscope.advice.TOLERANCE
+    right, total = (evidence["advisor"][key] + evidence["advisor_held_out"][key] for key in ("right", "total"))
+    words = f"this rule was right in {right} of {total} trainings"
+    assert words in halfscope.advise_scale(TENSORS).verdict
+    assert words not in halfscope.advise_scale(TENSORS, tolerance=0.1).verdict
+    assert words not in halfscope.advise_scale(TENSORS, format="fp8_e5m2").verdict
 
 
 def test_no_single_scale() -> None:

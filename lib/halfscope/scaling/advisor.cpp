@@ -147,7 +147,7 @@ Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format, con
     advice.recommended = choose(joint, options);
     advice.first_hurt = limited_by(tensors, joint.low);
   }
-  advice.verdict = any_scale ? say_any_scale_fits(tensors) : say_scale_fits(tensors, advice, options);
+  advice.verdict = any_scale ? say_any_scale_fits(tensors) : say_scale_fits(tensors, advice, format, options);
   return advice;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
@@ -86,10 +87,17 @@ std::string say_remedy(Remedy remedy, const Advice& advice) {
   return fmt::format("; keep in FP32: {}", join(names));
 }
 
+/// Of the rule that has been held against trainings; empty of any other.
+std::string say_reliability(const FloatFormat& format, const AdvisorOptions& options) {
+  if (format != fp16 || options.tolerance != AdvisorOptions{}.tolerance) return "";
+  return fmt::format("; this rule was right in {} of {} trainings", rightly_judged_trainings,
+                     judged_trainings);
+}
+
 }  // namespace
 
 std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
-                           const AdvisorOptions& options) {
+                           const FloatFormat& format, const AdvisorOptions& options) {
   const ScaleWindow& window = *advice.joint;
   return fmt::format(
       "S = 2^{} fits {}: enough from 2^{} on, below it underflow costs {} first more than {} of its norm; "
@@ -98,7 +106,7 @@ std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& adv
       *advice.recommended, all_tensors(tensors.size()), window.low, join(advice.first_hurt),
       percent(options.tolerance), window.high, say_choice(*advice.recommended, window, options),
       window.contains(0) && *advice.recommended != 0 ? "; no scaling, S = 1, would do as well" : "",
-      say_nonfinite(tensors));
+      say_reliability(format, options) + say_nonfinite(tensors));
 }
 
 std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,

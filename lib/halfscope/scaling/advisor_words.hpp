@@ -7,7 +7,7 @@ namespace halfscope {
 
 /// "S = 2^10 fits all 4 tensors: ..."
 [[nodiscard]] std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
-                                         const AdvisorOptions& options);
+                                         const FloatFormat& format, const AdvisorOptions& options);
 /// "no single scale fits: ..." with what to do about each of `advice.outliers`.
 [[nodiscard]] std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                                             const FloatFormat& format, const AdvisorOptions& options);
