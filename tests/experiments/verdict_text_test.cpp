@@ -94,7 +94,8 @@ TEST_CASE("every experiment has a verdict over any of its arms", "[verdict]") {
       CHECK(text.ends_with('.'));
       CHECK(text.find("nan") == std::string::npos);
     }
-    CHECK(all != none);
+    // Predictors of harm are judged by trainings, not by arms.
+    if (experiment.harm_tasks.empty()) CHECK(all != none);
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 /// Whether a rounding is to fewer significand bits than FP32 has. No other has a fast path, or a fused step.
 template <typename Round>
-constexpr bool cuts_significand = !std::is_same_v<Round, RoundTo<RoundWay::by_element>>;
+[[maybe_unused]] constexpr bool cuts_significand = !std::is_same_v<Round, RoundTo<RoundWay::by_element>>;
 
 /// `multiply` with one rounding per term. gemm() has checked the format.
 void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
