@@ -6,7 +6,7 @@ caller="$PWD"  # relative folders on the command line are meant from here
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root" || exit
 
-build_packages=(g++ cmake ninja-build libboost-dev libeigen3-dev libfmt-dev libcli11-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
+build_packages=(g++ cmake ninja-build libboost-dev libeigen3-dev libfmt-dev libcli11-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(catch2 libmpfr-dev clang-format ccache)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)

@@ -69,7 +69,7 @@ Experiment make_accumulation_error() {
           .paper = paper_statement,
           .settings = with(sgd_classifier_settings(), {{"schedule", "cosine"}}),
           .full_settings = {{"batch", "512"}},
-          .varied = "accumulate",
+          .varied = {"accumulate"},
           .arms = make_arms(),
           .quick_set = QuickSet::left_out,
           .full_arms = {"fp32", "fp32_sequential", "tensor_core_hopper", "fp16_sequential"},

@@ -122,7 +122,7 @@ Experiment make_advice_validity() {
                    {"warmup_steps", "20"},
                    {"trackers", "cast_statistics"},
                    {"probe_every", "15"}},
-      .varied = "loss_scale",
+      .varied = {"loss_scale"},
       .arms = {},
       .quick_set = QuickSet::left_out,
       .arm_lines = ArmLines::hidden,

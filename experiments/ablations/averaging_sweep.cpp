@@ -77,7 +77,7 @@ Experiment make_averaging_sweep() {
           .paper = paper_statement,
           .metric = test_perplexity(),
           .settings = language_model_settings(),
-          .varied = "loss_weight",
+          .varied = {"loss_weight"},
           .arms = arms(),
           .verdict = verdict};
 }

@@ -40,7 +40,7 @@ Experiment make_batchnorm_reduction() {
       .paper = paper_statement,
       .settings = with(sgd_classifier_settings(), {{"batch_norm_epsilon", "1e-4"}}),
       .full_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
-      .varied = "reduce",
+      .varied = {"reduce"},
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},
                {"fp16_sequential", "FP16 tensors, FP16 sums one term after the other",

@@ -50,7 +50,7 @@ Experiment make_detection_loss_scale() {
           .metric = {.name = "AP50", .unit = "", .comparison = Comparison::difference, .digits = 3},
           .settings = detection_settings(),
           .full_settings = detection_full_settings(),
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(8), static_scale_arm(64),
                    static_scale_arm(1024), static_scale_arm(32768), dynamic_scale_arm()},

@@ -56,7 +56,7 @@ Experiment make_language_model_loss_scale() {
           .metric = test_perplexity(),
           .settings = large_batch_language_model_settings(),
           .full_settings = language_model_full_settings(2048),
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
                    dynamic_scale_arm()},

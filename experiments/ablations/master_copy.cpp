@@ -48,7 +48,7 @@ Experiment make(std::string name, std::string summary, Settings settings) {
                                                  {"schedule", "cosine"}}),
           // Three epochs of 60,000 images.
           .full_settings = {{"model", "resnet18"}, {"batch", "128"}, {"steps", "1407"}},
-          .varied = "policy",
+          .varied = {"policy"},
           .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                    {"fp16_mixed", "FP16 tensors, FP32 master weights, loss scale 1024", scaled("fp16_mixed")},
                    {"fp16_no_master", "the same with weights stored in FP16 only", scaled("fp16_no_master")},

@@ -94,7 +94,7 @@ Experiment make_negative_controls() {
                      .lower_is_better = true,
                      .digits = 4},
           .settings = {{"optimizer", "adam"}, {"schedule", "cosine"}, {"observe_every", "25"}},
-          .varied = "policy",
+          .varied = {"policy"},
           .arms = std::move(arms),
           .verdict = verdict};
 }

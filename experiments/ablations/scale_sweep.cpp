@@ -81,7 +81,7 @@ Experiment make_scale_sweep() {
           .paper = paper_statement,
           .settings = with(sgd_classifier_settings(), {{"steps", "100"}, {"observe_every", "5"}}),
           .full_settings = {{"model", "resnet18"}, {"batch", "256"}},
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .arms = std::move(arms),
           .full_arms = {"fp32", "fp16_s1", "fp16_s1024", "fp16_s262144", "fp16_dynamic"},
           .verdict = verdict};

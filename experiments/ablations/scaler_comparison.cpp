@@ -128,7 +128,7 @@ Experiment make_scaler_comparison() {
       .paper = paper_statement,
       .metric = {.name = "AP50 / perplexity", .unit = "", .comparison = Comparison::ratio, .digits = 3},
       .settings = {{"record_gradients", "histogram"}},
-      .varied = "loss_scale",
+      .varied = {"loss_scale"},
       .arms = {},
       .scale_columns = ScaleColumns::shown,
       .verdict = verdict};

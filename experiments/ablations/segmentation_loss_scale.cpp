@@ -47,7 +47,7 @@ Experiment make_segmentation_loss_scale() {
           .settings = with(segmentation_settings(), {{"loss_weight", "0.00390625"}}),
           // 64 images of 262,144 pixels: the 16.8 million that 1/256 of 65,536 stands for.
           .full_settings = {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}},
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .predicts_from = "fp32",
           .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(256), dynamic_scale_arm()},
           .verdict = verdict};

@@ -41,7 +41,7 @@ Experiment make_softmax_reduction() {
                                                    {"learning_rate", "1"},
                                                    {"evaluate_every", "100"}}),
       .full_settings = language_model_full_settings(512),
-      .varied = "reduce",
+      .varied = {"reduce"},
       .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                {"fp32_sums", "FP16 tensors, FP32 sums", half("fp32_chunked(256)")},
                {"fp16_sums", "FP16 tensors, FP16 sums one term after the other", half("fp16_sequential")},

@@ -1,5 +1,6 @@
 // halfscope list: what there is to choose from, read off the tables.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -13,6 +14,8 @@
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/experiment_source.hpp"
+#include "experiments/runner/experiment_file.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
@@ -66,7 +69,7 @@ Json experiments() {
                     {"summary", experiment.summary},
                     {"paper", experiment.paper},
                     {"arms", arms},
-                    {"varied", experiment.varied},
+                    {"varied", fmt::format("{}", fmt::join(experiment.varied, ","))},
                     {"in_quick_set", experiment.quick_set == QuickSet::included},
                     {"full_arms", full_arms}});
   }
@@ -124,14 +127,23 @@ void print_options(const Json& options) {
   std::cout << fmt::format("  {:<22}{}", "", line) << "\n";
 }
 
-void print(const Json& lists) {
+/// An experiment as a file that `run` takes.
+std::string as_toml(const std::string& name) {
+  Experiment experiment = find_experiment(name);
+  if (experiment.base.empty()) experiment.base = experiment.name;
+  return to_toml(experiment);
+}
+
+enum class ArmNames : std::uint8_t { hidden, shown };
+
+void print(const Json& lists, ArmNames arms) {
   for (const auto& [kind, list] : lists.items()) {
     std::cout << kind << "\n";
     for (const Json& entry : list) {
       const std::string summary = entry.contains("summary") ? entry["summary"].get<std::string>() : "";
       std::cout << fmt::format("  {:<22} {}", entry["name"].get<std::string>(), summary) << "\n";
       if (entry.contains("options") && !entry["options"].empty()) print_options(entry["options"]);
-      if (!entry.contains("arms")) continue;
+      if (arms == ArmNames::hidden || !entry.contains("arms")) continue;
       for (const Json& arm : entry["arms"]) {
         std::cout << fmt::format("    {:<20} {}", arm["name"].get<std::string>(),
                                  arm["summary"].get<std::string>())
@@ -145,8 +157,8 @@ void print(const Json& lists) {
 
 void add_list_command(CLI::App& app) {
   struct Options {
-    std::string kind;
-    bool json = false;
+    std::string kind, toml;
+    bool json = false, arms = false;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("list", "what there is to choose from");
@@ -154,7 +166,14 @@ void add_list_command(CLI::App& app) {
   for (const Listing& listing : listings) kinds += (kinds.empty() ? "" : ", ") + std::string(listing.name);
   command->add_option("KIND", options->kind, "one of " + kinds + "; all of them by default");
   command->add_flag("--json", options->json, "as JSON on stdout");
+  command->add_flag("--arms", options->arms, "arms of the experiments too");
+  command->add_option("--toml", options->toml, "EXPERIMENT as a file that 'halfscope run' takes")
+      ->excludes("--json", "--arms");
   command->callback([options] {
+    if (!options->toml.empty()) {
+      std::cout << as_toml(options->toml);
+      return;
+    }
     Json lists;
     for (const Listing& listing : listings) {
       if (options->kind.empty() || options->kind == listing.name) {
@@ -165,7 +184,7 @@ void add_list_command(CLI::App& app) {
     if (options->json) {
       std::cout << to_text(lists);
     } else {
-      print(lists);
+      print(lists, options->arms ? ArmNames::shown : ArmNames::hidden);
     }
   });
 }

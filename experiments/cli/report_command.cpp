@@ -11,43 +11,46 @@
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/experiment_source.hpp"
 #include "experiments/runner/present.hpp"
 #include "experiments/runner/summarise.hpp"
-#include "sim/train/renamed.hpp"
+#include "experiments/runner/summary_json.hpp"
 
 namespace halfscope {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The current name of an experiment, and its earlier ones.
-std::vector<std::string> names_of(const Experiment& experiment) {
-  std::vector<std::string> names{experiment.name};
-  for (const RenamedEntry& entry : renamed_table) {
-    if (entry.kind == NameKind::experiment && entry.current == experiment.name)
-      names.emplace_back(entry.earlier);
-  }
-  return names;
+struct Results {
+  Experiment experiment;
+  fs::path folder;
+};
+
+std::size_t place_in_table(const Results& results) {
+  const auto& table = experiment_table();
+  return static_cast<std::size_t>(std::ranges::find(table, results.experiment.name, &Experiment::name) -
+                                  table.begin());
 }
 
-/// Folders DIR/<experiment> in or at `folder`, in the order of the experiment table.
-std::vector<std::pair<const Experiment*, fs::path>> experiments_in(const fs::path& folder) {
+/// Results in `folder` or in the folders DIR/<experiment> of it: built-in experiments in the order of their
+/// table, then others by name.
+std::vector<Results> results_in(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InvalidArgument(printable(folder) + ": no such folder of results");
-  std::vector<std::pair<const Experiment*, fs::path>> found;
-  const fs::path absolute = fs::weakly_canonical(folder);
-  for (const Experiment& experiment : experiment_table()) {
-    for (const std::string& name : names_of(experiment)) {
-      const fs::path path = absolute.filename() == name ? folder : folder / name;
-      if (!fs::is_directory(path)) continue;
-      if (name != experiment.name) note_renamed(name, experiment.name);
-      found.emplace_back(&experiment, path);
-    }
+  if (std::optional<Experiment> experiment = experiment_of(folder)) return {{*std::move(experiment), folder}};
+  std::vector<Results> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    if (std::optional<Experiment> experiment = experiment_of(entry.path()))
+      found.push_back({*std::move(experiment), entry.path()});
   }
   if (found.empty()) {
     throw InvalidArgument(printable(folder) +
                           ": no results of an experiment; give what 'halfscope run' had as --out, or a "
                           "folder of an experiment in it");
   }
+  std::ranges::sort(found, {}, [](const Results& results) {
+    return std::pair(place_in_table(results), results.folder.filename().string());
+  });
   return found;
 }
 
@@ -65,11 +68,11 @@ void add_report_command(CLI::App& app) {
   command->callback([options] {
     std::string text;
     for (const std::string& folder : options->folders) {
-      for (const auto& [experiment, path] : experiments_in(folder)) {
-        const ExperimentSummary summary = summarise(*experiment, path);
+      for (const auto& [experiment, path] : results_in(folder)) {
+        const ExperimentSummary summary = summarise(experiment, path);
         if (summary.arms.empty()) throw InvalidArgument(printable(path) + ": no run in it is done");
-        text += options->json ? to_line(to_json(*experiment, summary)) + "\n"
-                              : to_table(*experiment, summary) + "\n";
+        text += options->json ? to_line(to_json(experiment, summary)) + "\n"
+                              : to_table(experiment, summary) + "\n";
       }
     }
     std::cout << text;

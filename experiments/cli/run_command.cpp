@@ -1,22 +1,30 @@
 // halfscope run: trains the arms of an experiment and prints their table.
+#include <nlohmann/json.hpp>
+
 #include <iostream>
 #include <memory>
 
-#include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
+#include "experiments/cli/experiment_source.hpp"
 #include "experiments/runner/present.hpp"
+#include "experiments/runner/run_matrix.hpp"
 #include "experiments/runner/runner.hpp"
+#include "experiments/runner/seeds.hpp"
 #include "experiments/runner/settings.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
 
+enum class Action : std::uint8_t { train, list };
+
 struct Options {
   RunRequest request;
-  std::vector<std::string> assignments;
-  std::string experiment, device, data, size = "small";
+  std::vector<std::string> assignments, own_arms;
+  std::string experiment, device, data, seed_list, size = "small";
+  Action action = Action::train;
+  bool json = false;
 };
 
 Settings settings_of(const Options& options) {
@@ -26,15 +34,68 @@ Settings settings_of(const Options& options) {
   return with(std::move(settings), parse_assignments(options.assignments));
 }
 
-void run(Options& options) {
-  options.request.settings = settings_of(options);
-  options.request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
-  const Experiment& experiment =
-      find_in_table("experiment", current_name(NameKind::experiment, options.experiment), experiment_table());
-  const ExperimentOutcome outcome = run_experiment(experiment, options.request);
-  if (!outcome.summary.arms.empty()) std::cout << to_table(experiment, outcome.summary) << std::flush;
+/// Arms that are given with --arm run beside the ones that --arms names.
+void choose_arms(RunRequest& request, const Experiment& experiment, std::size_t own) {
+  if (request.arms.empty() || own == 0) return;
+  for (std::size_t i = experiment.arms.size() - own; i < experiment.arms.size(); ++i)
+    request.arms.push_back(experiment.arms[i].name);
+}
+
+void list_runs(const Experiment& experiment, const Options& options) {
+  const Json matrix = run_matrix(experiment, options.request);
+  std::cout << (options.json ? to_text(matrix) : to_table(matrix));
+}
+
+void train(const Experiment& experiment, RunRequest& request) {
+  request.shown = with_earlier_arms(experiment, request.out / experiment.name);
+  const ExperimentOutcome outcome = run_experiment(experiment, request);
+  const Experiment& shown = request.shown ? *request.shown : experiment;
+  if (!outcome.summary.arms.empty()) std::cout << to_table(shown, outcome.summary) << std::flush;
   for (const std::string& failure : outcome.failures) print_error(failure);
   if (!outcome.failures.empty()) throw Exit{failed_run};
+}
+
+void run(Options& options) {
+  RunRequest& request = options.request;
+  request.settings = settings_of(options);
+  request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
+  if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
+  const Experiment experiment = with_arms(find_experiment(options.experiment), options.own_arms);
+  choose_arms(request, experiment, options.own_arms.size());
+  if (options.action == Action::list) {
+    list_runs(experiment, options);
+  } else {
+    train(experiment, request);
+  }
+}
+
+void add_choice_of_runs(CLI::App& command, const std::shared_ptr<Options>& options) {
+  RunRequest& request = options->request;
+  command.add_option("EXPERIMENT", options->experiment, "its name, or a file that ends in .toml")->required();
+  command.add_option("--arms", request.arms, "A,B: only these arms")->delimiter(',')->allow_extra_args(false);
+  command
+      .add_option("--arm", options->own_arms,
+                  "NAME:KEY=VALUE,...: one more arm; like=ARM starts from another's settings; repeatable")
+      ->allow_extra_args(false);
+  CLI::Option* seeds =
+      command.add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
+          ->check(CLI::Range(1, 1000));
+  command.add_option("--seed-list", options->seed_list, "A,B: these seeds")->excludes(seeds);
+  command.add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
+  command
+      .add_option("--size", options->size,
+                  "small; full: the paper's millions of positions; smoke: seconds, to see that it runs")
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>("--scale",
+                                        [options](const std::string& size) {
+                                          note_renamed("--scale", "--size");
+                                          options->size = size;
+                                        })
+      ->group("");  // not in --help
+  CLI::Option* list = command.add_flag_callback(
+      "--list-runs", [options] { options->action = Action::list; }, "print the runs and train none");
+  command.add_flag("--json", options->json, "with --list-runs: as JSON")->needs(list);
 }
 
 }  // namespace
@@ -43,25 +104,8 @@ void add_run_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   RunRequest& request = options->request;
   CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
-  command->add_option("EXPERIMENT", options->experiment, "its name")->required();
+  add_choice_of_runs(*command, options);
   command->add_option("--device", options->device, "cpu (the default) or cuda");
-  command->add_option("--arms", request.arms, "A,B: only these arms")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
-      ->check(CLI::Range(1, 1000));
-  command->add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
-  command
-      ->add_option("--size", options->size,
-                   "small; full: the paper's millions of positions; smoke: seconds, to see that it runs")
-      ->capture_default_str();
-  command
-      ->add_option_function<std::string>("--scale",
-                                         [options](const std::string& size) {
-                                           note_renamed("--scale", "--size");
-                                           options->size = size;
-                                         })
-      ->group("");  // not in --help
   command->add_option("--out", request.out, "where results go")->capture_default_str();
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");

@@ -38,6 +38,8 @@ struct ArmSummary {
   std::optional<double> seconds_per_step{};      ///< median
   std::optional<double> peak_device_bytes{};     ///< the most of any seed; empty where none says
   std::vector<std::string> overflows{};  ///< in words, a line per step, of the first seed that had any
+  /// Settings in which its seeds differ; such seeds have no mean.
+  std::vector<std::string> mixed{};
 };
 
 /// What loss scaling at an arm's scale should flush to zero, and what it did: shares of one tensor's elements
@@ -64,6 +66,8 @@ struct AccumulationRow {
 
 /// How two values of a metric are compared in a sentence.
 enum class Comparison : std::uint8_t { points, difference, ratio };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<Comparison>{"points", "difference", "ratio"};
 
 /// Metric that an experiment compares its arms by.
 struct ReportedMetric {
@@ -73,24 +77,19 @@ struct ReportedMetric {
   Comparison comparison = Comparison::points;
   bool lower_is_better = false;
   int digits = 2;  ///< after the decimal point
+
+  bool operator==(const ReportedMetric&) const = default;
 };
 
 /// Whether a table says when steps were skipped, and when the loss scale came to where it ended.
 enum class ScaleColumns : std::uint8_t { hidden, shown };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<ScaleColumns>{"hidden", "shown"};
 
 /// Whether a table has a line per arm.
 enum class ArmLines : std::uint8_t { hidden, shown };
-
-/// The arms that have results, in the experiment's order.
-struct ExperimentSummary {
-  ReportedMetric metric{};
-  std::vector<ArmSummary> arms;
-  /// Per arm in the order of the backward pass, nearest the loss first; empty where the experiment has none.
-  std::vector<UnderflowPrediction> predictions{};
-  HarmEvidence harm{};  ///< empty where the experiment has no harm_tasks
-  /// The arm called `name`, null where it was not run.
-  [[nodiscard]] const ArmSummary* find(std::string_view name) const;
-};
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<ArmLines>{"hidden", "shown"};
 
 /// How large the networks, batches and images of an experiment are.
 enum class RunSize : std::uint8_t {
@@ -102,17 +101,56 @@ enum class RunSize : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<RunSize>{"small", "full", "smoke"};
 
+/// A run that has no result.
+struct UnfinishedRun {
+  std::string arm;
+  std::int64_t seed = 0;
+  std::string status;  ///< RUNNING, or FAILED and the reason
+};
+
+/// Whether a setting changes what is trained, or only what is counted on the way.
+enum class Effect : std::uint8_t { training, counts };
+
+/// A setting of finished runs that is not the experiment's own.
+struct SettingDifference {
+  std::string key, own, found;
+  std::vector<std::string> arms;  ///< with runs that have it; empty: all
+  Effect effect = Effect::training;
+};
+
+struct ComparedSettings {
+  RunSize size = RunSize::small;
+  std::vector<SettingDifference> differences{};
+};
+
+/// The arms that have results, in the experiment's order.
+struct ExperimentSummary {
+  ReportedMetric metric{};
+  std::vector<ArmSummary> arms;
+  ComparedSettings settings{};
+  std::vector<UnfinishedRun> unfinished{};
+  /// Per arm in the order of the backward pass, nearest the loss first; empty where the experiment has none.
+  std::vector<UnderflowPrediction> predictions{};
+  HarmEvidence harm{};  ///< empty where the experiment has no harm_tasks
+  /// The arm called `name`, null where it was not run.
+  [[nodiscard]] const ArmSummary* find(std::string_view name) const;
+};
+
 /// Whether `tools/reproduce` runs an experiment by default, or only with --all.
 enum class QuickSet : std::uint8_t { included, left_out };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<QuickSet>{"included", "left_out"};
 
 struct Experiment {
   std::string name;
+  std::string base{};  ///< the built-in experiment whose tables and verdict it has; empty: it is built in, or
+                       ///< has none
   std::string summary{};
   std::string paper{};  ///< what "Mixed Precision Training" reports, and where
   ReportedMetric metric{};
-  Settings settings{};       ///< of every arm
-  Settings full_settings{};  ///< what differs at full size, over the arms' own
-  std::string varied;        ///< the key that the arms differ in; it cannot be set
+  Settings settings{};              ///< of every arm
+  Settings full_settings{};         ///< what differs at full size, over the arms' own
+  std::vector<std::string> varied;  ///< keys that the arms differ in; they cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};
   std::vector<Arm> arms;
@@ -127,7 +165,12 @@ struct Experiment {
   std::vector<HarmTask> harm_tasks{};
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;
+  /// Compares arms of a built-in experiment in words; null: no verdict.
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
+  std::vector<std::string> verdict_arms{};  ///< arms that `verdict` is about; empty: all
+
+  /// The arm called `name`; throws InvalidArgument with the nearest name where there is none.
+  [[nodiscard]] const Arm& arm(std::string_view arm_name) const;
 };
 
 }  // namespace halfscope

@@ -9,6 +9,8 @@
 
 #include <halfscope/io/file.hpp>
 
+#include "experiments/runner/arm_config.hpp"
+#include "experiments/runner/seeds.hpp"
 #include "experiments/runner/settings_file.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/train/build.hpp"
@@ -26,37 +28,22 @@ struct Request {
   Settings settings;  ///< what the user does
 };
 
-/// Sizes at which every experiment takes seconds.
-const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},           {"warmup_steps", "1"},
-                              {"image_size", "40"},     {"vocabulary", "200"},    {"sequence_length", "8"},
-                              {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
-                              {"observe_every", "2"},   {"checkpoint_every", "2"}};
-
-/// Settings of an arm that a size changes.
-Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {
-  if (size == RunSize::small) return {};
-  if (size == RunSize::smoke) return smoke_settings;
-  return with(experiment.full_settings, arm.full_settings);
-}
-
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
   if (asked == stored) return;
   throw InvalidArgument(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
 }
 
 std::vector<std::int64_t> seeds_of(const RunRequest& request) {
-  std::vector<std::int64_t> seeds(static_cast<std::size_t>(request.seeds > 0 ? request.seeds
-                                                           : request.quick   ? 1
-                                                                             : 3));
-  for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = static_cast<std::int64_t>(i);
-  return seeds;
+  if (!request.seed_list.empty()) return request.seed_list;
+  constexpr std::int64_t quick = 1, usual = 3;
+  return first_seeds(request.seeds > 0 ? request.seeds : request.quick ? quick : usual);
 }
 
 std::vector<std::string> arms_of(const RunRequest& request, const Experiment& experiment) {
   std::vector<std::string> arms;
   for (const std::string& name : request.arms) {
-    const std::string& arm = find_in_table("arm of " + experiment.name, name, experiment.arms).name;
-    if (std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
+    const std::string& arm = experiment.arm(name).name;
+    if (std::ranges::find(arms, arm) == arms.end()) arms.push_back(arm);
   }
   if (arms.empty() && request.size == RunSize::full) arms = experiment.full_arms;
   if (arms.empty() && request.quick) arms = experiment.quick_arms;
@@ -75,44 +62,40 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
       for (const std::string& arm : request.arms) require_same("arm", arm, *file.arm);
       settled.arms = {*file.arm};
     }
-    if (file.seed && request.seeds == 0) settled.seeds = {*file.seed};
+    if (file.seed) {
+      if (request.seeds > 0 || !request.seed_list.empty())
+        throw InvalidArgument(fmt::format("{} is of seed {}; leave out --seeds and --seed-list",
+                                          printable(request.config), *file.seed));
+      settled.seeds = {*file.seed};
+    }
     settled.settings = std::move(file.settings);
   }
   settled.settings = with(std::move(settled.settings), request.settings);
   return settled;
 }
 
-RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t seed) {
-  TrainConfig config;
-  const Settings of_size = size_settings(request.experiment, arm, request.size);
-  for (const Settings& settings : {request.experiment.settings, arm.settings, of_size}) {
-    for (const auto& [key, value] : settings) set_field(config, key, value);
+/// Throws InvalidArgument where `config` changes a key that the arms of `experiment` differ in. A value may
+/// be another word for the same one.
+void require_own(const Experiment& experiment, const TrainConfig& own, const TrainConfig& config) {
+  for (const std::string& key : experiment.varied) {
+    const std::string value = get_field(own, key);
+    if (get_field(config, key) == value || get_field(parsed(config).config, key) == value) continue;
+    throw InvalidArgument(fmt::format(
+        "{} is what the arms of {} differ in; choose them with --arms, or add one with --arm NAME:{}={}", key,
+        experiment.name, key, get_field(config, key)));
   }
-  const std::string fixed = get_field(config, request.experiment.varied);
-  for (const auto& [key, value] : request.settings) {
-    if (key == "seed") throw InvalidArgument("seed: choose the number of seeds with --seeds");
-    set_field(config, key, value);
-  }
-  const std::string& varied = request.experiment.varied;
-  if (get_field(config, varied) != fixed && get_field(parsed(config).config, varied) != fixed) {
-    throw InvalidArgument(fmt::format("{} is what the arms of {} differ in; choose them with --arms", varied,
-                                      request.experiment.name));
-  }
-  config.seed = seed;
-  return parsed(config);
 }
 
-std::vector<PlannedRun> settled_runs(const Request& request, const std::filesystem::path& out) {
-  std::vector<PlannedRun> runs;
-  for (const std::int64_t seed : request.seeds) {
-    for (const std::string& name : request.arms) {
-      const Arm& arm = find_in_table("arm of " + request.experiment.name, name, request.experiment.arms);
-      runs.push_back({.settings = make_settings(request, arm, seed),
-                      .folder = RunFolder(out, {request.experiment.name, name, seed}),
-                      .dataset = nullptr});
-    }
+RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t seed) {
+  const TrainConfig own = arm_config(request.experiment, arm, request.size);
+  TrainConfig config = own;
+  for (const auto& [key, value] : request.settings) {
+    if (key == "seed") throw InvalidArgument("seed: choose seeds with --seeds or --seed-list");
+    set_field(config, key, value);
   }
-  return runs;
+  require_own(request.experiment, own, config);
+  config.seed = seed;
+  return parsed(config);
 }
 
 void check_folder(const PlannedRun& run, const RunRequest& request) {
@@ -142,8 +125,21 @@ void open_datasets(std::vector<PlannedRun>& runs) {
 
 }  // namespace
 
+std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request) {
+  const Request settled = settle(experiment, request);
+  std::vector<PlannedRun> runs;
+  for (const std::int64_t seed : settled.seeds) {
+    for (const std::string& name : settled.arms) {
+      runs.push_back({.settings = make_settings(settled, experiment.arm(name), seed),
+                      .folder = RunFolder(request.out, {experiment.name, name, seed}),
+                      .dataset = nullptr});
+    }
+  }
+  return runs;
+}
+
 std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request) {
-  std::vector<PlannedRun> runs = settled_runs(settle(experiment, request), request.out);
+  std::vector<PlannedRun> runs = settled_runs(experiment, request);
   for (const PlannedRun& run : runs) check_folder(run, request);
   open_datasets(runs);
   return runs;

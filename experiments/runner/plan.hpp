@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "experiments/runner/experiment.hpp"
@@ -13,8 +14,9 @@ namespace halfscope {
 
 /// The options of `halfscope run`.
 struct RunRequest {
-  std::vector<std::string> arms{};  ///< empty: all
-  std::int64_t seeds = 0;           ///< 0: the default, three, or one with `quick`
+  std::vector<std::string> arms{};        ///< empty: all
+  std::int64_t seeds = 0;                 ///< 0: the default, three, or one with `quick`
+  std::vector<std::int64_t> seed_list{};  ///< in place of `seeds`
   std::filesystem::path out = "results";
   Settings settings{};             ///< --set, in order
   std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
@@ -23,6 +25,9 @@ struct RunRequest {
   int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
   bool quick = false;
   bool resume = false;
+  /// The experiment with arms of earlier requests, which its experiment.toml keeps and its table shows; empty
+  /// for an experiment that is built in.
+  std::optional<Experiment> shown{};
 };
 
 struct PlannedRun {
@@ -33,6 +38,10 @@ struct PlannedRun {
 
   [[nodiscard]] bool is_done() const { return dataset == nullptr; }
 };
+
+/// Every arm and seed that `request` asks for, seed by seed, without data sets. Throws InvalidArgument for
+/// names and values that cannot be right. Nothing is written, and no folder is looked at.
+[[nodiscard]] std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request);
 
 /// Every arm and seed that `request` asks for, seed by seed, with open data sets. Throws InvalidArgument
 /// where a run cannot be right: its names or values, what does not fit its data set, results that are there

@@ -1,51 +1,19 @@
-// Renders summaries.
+// Renders summaries as text.
 #include "experiments/runner/present.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "experiments/runner/harm_present.hpp"
+#include "experiments/runner/setting_differences.hpp"
 #include "experiments/runner/text_table.hpp"
-#include "sim/train/run_folder.hpp"
+#include "experiments/runner/verdict_text.hpp"
+#include "sim/policy.hpp"
 
 namespace halfscope {
 namespace {
-
-Json json_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
-}
-
-Json arm_json(const ArmSummary& arm) {
-  Json values = Json::array();
-  for (const auto& value : arm.values) values.push_back(json_or_null(value));
-  return {{"arm", arm.arm},
-          {"seeds", arm.values.size()},
-          {"mean", json_or_null(arm.mean)},
-          {"low", json_or_null(arm.low)},
-          {"high", json_or_null(arm.high)},
-          {"diverged", arm.diverged},
-          {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
-          {"values", values},
-          {"lost_updates", json_or_null(arm.lost_updates)},
-          {"flushed", json_or_null(arm.flushed)},
-          {"subnormal", json_or_null(arm.subnormal)},
-          {"overflow", json_or_null(arm.overflow)},
-          {"skipped", json_or_null(arm.skipped)},
-          {"last_skipped_step", json_or_null(arm.last_skipped)},
-          {"final_scale_log2", json_or_null(arm.final_scale_log2)},
-          {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
-          {"overflows", arm.overflows},
-          {"seconds_per_step", json_or_null(arm.seconds_per_step)},
-          {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
-}
-
-Json prediction_json(const UnderflowPrediction& entry) {
-  return {{"arm", entry.arm},        {"scale", entry.scale},       {"tensor", entry.tensor},
-          {"role", entry.role},      {"elements", entry.elements}, {"predicted", entry.predicted},
-          {"counted", entry.counted}};
-}
 
 std::string cell(const std::optional<double>& value, const std::string& format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
@@ -108,12 +76,6 @@ std::vector<std::string> prediction_row(const ExperimentSummary& summary, const 
   return {arm, nearest.text(), activations.text(), weights.text()};
 }
 
-Json accumulation_json(const AccumulationRow& row) {
-  return {{"terms", row.terms},           {"model", row.model},
-          {"count", row.count},           {"relative_error", json_or_null(row.relative_error)},
-          {"overflowed", row.overflowed}, {"stagnated", row.stagnated}};
-}
-
 /// "3.1e-04", with the share of the adds that stagnated and of the sums that overflowed where there are any.
 std::string accumulation_cell(const AccumulationRow& row) {
   std::string text = row.relative_error == 0.0 ? "0" : cell(row.relative_error, "{:.0e}");
@@ -145,6 +107,33 @@ std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
       "\n  median error relative to the sum of magnitudes; s: adds that changed nothing, o: sums that "
       "overflowed\n{}",
       text);
+}
+
+/// Settings that are not the experiment's own, arms whose seeds differ, and runs without a result.
+std::string settings_lines(const ExperimentSummary& summary) {
+  std::string text;
+  if (summary.settings.size != RunSize::small)
+    text += fmt::format("  size: {}\n", name_of(summary.settings.size));
+  if (!summary.settings.differences.empty())
+    text += fmt::format("  settings: {}\n", to_string(summary.settings.differences));
+  for (const ArmSummary& arm : summary.arms) {
+    if (!arm.mixed.empty())
+      text +=
+          fmt::format("  {}: no mean, since its seeds differ in {}\n", arm.arm, fmt::join(arm.mixed, ", "));
+  }
+  for (const UnfinishedRun& run : summary.unfinished)
+    text += fmt::format("  no result: {} seed {}: {}\n", run.arm, run.seed, run.status);
+  return text.empty() ? "" : "\n" + text;
+}
+
+/// What the paper says, and the verdict or why there is none.
+std::string closing_lines(const Experiment& experiment, const ExperimentSummary& summary) {
+  const Verdict verdict = verdict_on(experiment, summary);
+  std::string text;
+  if (!experiment.paper.empty()) text += fmt::format("  paper:   {}\n", experiment.paper);
+  if (!verdict.text.empty()) text += fmt::format("  verdict: {}\n", verdict.text);
+  if (!verdict.withheld.empty()) text += fmt::format("  verdict: none; {}\n", verdict.withheld);
+  return text.empty() ? "" : "\n" + text;
 }
 
 /// A line per arm of which a step overflowed: what did first, in its first such step.
@@ -203,36 +192,13 @@ std::string arm_table(const Experiment& experiment, const ExperimentSummary& sum
 
 }  // namespace
 
-Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
-  Json arms = Json::array(), predictions = Json::array();
-  for (const ArmSummary& arm : summary.arms) arms.push_back(arm_json(arm));
-  for (const UnderflowPrediction& entry : summary.predictions) predictions.push_back(prediction_json(entry));
-  Json json{{"format_version", results_format_version},
-            {"experiment", experiment.name},
-            {"title", experiment.summary},
-            {"metric", experiment.metric.name},
-            {"unit", experiment.metric.unit},
-            {"lower_is_better", experiment.metric.lower_is_better},
-            {"paper", experiment.paper},
-            {"arms", arms},
-            {"predictions", predictions},
-            {"verdict", experiment.verdict(summary)}};
-  if (experiment.accumulation != nullptr) {
-    for (const AccumulationRow& row : experiment.accumulation()) {
-      json["accumulation"].push_back(accumulation_json(row));
-    }
-  }
-  if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);
-  return json;
-}
-
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}: {}\n\n{}{}{}{}{}\n  paper:   {}\n  verdict: {}\n", experiment.name,
-                     experiment.summary, arm_table(experiment, summary), overflow_lines(summary),
-                     prediction_table(experiment, summary), harm_tables(summary.harm), sums, experiment.paper,
-                     experiment.verdict(summary));
+  return fmt::format("{}: {}\n\n{}{}{}{}{}{}{}", experiment.name, experiment.summary,
+                     arm_table(experiment, summary), settings_lines(summary), overflow_lines(summary),
+                     prediction_table(experiment, summary), harm_tables(summary.harm), sums,
+                     closing_lines(experiment, summary));
 }
 
 }  // namespace halfscope

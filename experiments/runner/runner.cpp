@@ -11,9 +11,10 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/io/file.hpp>
 
-#include "experiments/runner/present.hpp"
+#include "experiments/runner/experiment_file.hpp"
 #include "experiments/runner/run_queue.hpp"
 #include "experiments/runner/summarise.hpp"
+#include "experiments/runner/summary_json.hpp"
 #include "sim/train/lint.hpp"
 
 namespace halfscope {
@@ -62,6 +63,8 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   const std::vector<PlannedRun> runs = plan_runs(experiment, request);
   const auto folder = request.out / experiment.name;
   create_folder(folder);
+  const Experiment& shown = request.shown ? *request.shown : experiment;
+  if (request.shown) write_file(folder / definition_file, to_toml(shown));
   if (request.size == RunSize::smoke)
     fmt::print(stderr, "note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n");
   print_notes(runs);
@@ -69,9 +72,9 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   set_thread_count(threads_of(request, jobs));
   ExperimentOutcome outcome{.summary = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
   try {
-    outcome.summary = summarise(experiment, folder);
+    outcome.summary = summarise(shown, folder);
     if (!outcome.summary.arms.empty())
-      write_file(folder / "summary.json", to_text(to_json(experiment, outcome.summary)));
+      write_file(folder / "summary.json", to_text(to_json(shown, outcome.summary)));
   } catch (const std::exception& error) {
     if (outcome.failures.empty()) throw;
     outcome.failures.emplace_back(error.what());  // beside the runs that failed

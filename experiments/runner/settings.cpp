@@ -7,12 +7,12 @@
 
 namespace halfscope {
 
-Settings parse_assignments(const std::vector<std::string>& assignments) {
+Settings parse_assignments(const std::vector<std::string>& assignments, std::string_view option) {
   Settings settings;
   for (const std::string& assignment : assignments) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InvalidArgument(fmt::format("--set {}: give KEY=VALUE", assignment));
+      throw InvalidArgument(fmt::format("{} {}: give KEY=VALUE", option, assignment));
     }
     settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
   }

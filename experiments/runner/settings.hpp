@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,9 @@ namespace halfscope {
 /// Keys and values as `--set` takes them; of two values for a key the later one counts.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// "KEY=VALUE" texts, in order. Throws InvalidArgument for any other.
-[[nodiscard]] Settings parse_assignments(const std::vector<std::string>& assignments);
+/// "KEY=VALUE" texts, in order. Throws InvalidArgument, naming `option`, for any other.
+[[nodiscard]] Settings parse_assignments(const std::vector<std::string>& assignments,
+                                         std::string_view option = "--set");
 
 /// `base` and then `changes`, which win where both have a key.
 [[nodiscard]] Settings with(Settings base, const Settings& changes);

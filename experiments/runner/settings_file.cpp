@@ -2,18 +2,30 @@
 #include "experiments/runner/settings_file.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-
-#include <sstream>
 
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
+#include "experiments/runner/seeds.hpp"
+#include "experiments/runner/toml_file.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
 namespace {
+
+/// Puts one of the file's values to its place.
+void put(SettingsFile& file, const std::string& key, const std::string& value) {
+  if (key == "experiment") {
+    file.experiment = value;
+  } else if (key == "arm") {
+    file.arm = value;
+  } else if (key == "seed") {
+    file.seed = parse_seed(value);
+  } else {
+    file.settings.emplace_back(key, value);
+  }
+}
 
 SettingsFile from_json(const std::string& text, const std::filesystem::path& path) {
   const Json json = parse_json(text, printable(path));
@@ -21,16 +33,12 @@ SettingsFile from_json(const std::string& text, const std::filesystem::path& pat
   SettingsFile file;
   for (const auto& [key, value] : json.items()) {
     if (key == "format_version") continue;
-    if (key == "experiment") {
-      file.experiment = value.get<std::string>();
-    } else if (key == "arm") {
-      file.arm = value.get<std::string>();
-    } else if (key == "seed") {
-      file.seed = value.get<std::int64_t>();
-    } else if (value.is_string() || value.is_number()) {
-      file.settings.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
-    } else {
+    if (!value.is_string() && !value.is_number())
       throw InvalidArgument(fmt::format("{}: '{}' is neither a text nor a number", printable(path), key));
+    try {
+      put(file, key, value.is_string() ? value.get<std::string>() : value.dump());
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
     }
   }
   return file;
@@ -38,13 +46,9 @@ SettingsFile from_json(const std::string& text, const std::filesystem::path& pat
 
 SettingsFile from_toml(const std::string& text, const std::filesystem::path& path) {
   SettingsFile file;
-  std::istringstream stream(text);
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stream)) {
-    if (!item.parents.empty() || item.inputs.size() != 1) {
-      throw InvalidArgument(fmt::format("{}: '{}' should be KEY = VALUE, one value and no section",
-                                        printable(path), item.fullname()));
-    }
-    file.settings.emplace_back(item.name, item.inputs.front());
+  const TomlFile toml(text, path);
+  for (const TomlEntry& entry : in_file_order(toml.root())) {
+    toml.at(entry, [&] { put(file, std::string(entry.key), toml.setting(entry)); });
   }
   return file;
 }
@@ -54,13 +58,7 @@ SettingsFile from_toml(const std::string& text, const std::filesystem::path& pat
 SettingsFile read_settings_file(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  try {
-    return first != std::string::npos && text[first] == '{' ? from_json(text, path) : from_toml(text, path);
-  } catch (const CLI::Error& error) {
-    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
-  } catch (const nlohmann::json::exception& error) {
-    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
-  }
+  return first != std::string::npos && text[first] == '{' ? from_json(text, path) : from_toml(text, path);
 }
 
 }  // namespace halfscope

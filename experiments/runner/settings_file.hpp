@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// A config.json also names the experiment, arm and seed that it was written for.
+/// A config.json also names the experiment, arm and seed that it was written for, and so may TOML.
 struct SettingsFile {
   Settings settings;
   std::optional<std::string> experiment;
@@ -17,7 +17,7 @@ struct SettingsFile {
   std::optional<std::int64_t> seed;
 };
 
-/// A file that opens with '{' is JSON; anything else is TOML without sections. Throws InvalidArgument.
+/// A file that opens with '{' is JSON; anything else is TOML without tables. Throws InvalidArgument.
 [[nodiscard]] SettingsFile read_settings_file(const std::filesystem::path& path);
 
 }  // namespace halfscope

@@ -9,10 +9,9 @@
 #include <cmath>
 #include <numeric>
 
-#include <halfscope/io/file.hpp>
-
 #include "experiments/runner/prediction.hpp"
-#include "sim/train/run_folder.hpp"
+#include "experiments/runner/run_records.hpp"
+#include "experiments/runner/setting_differences.hpp"
 
 namespace halfscope {
 namespace {
@@ -25,39 +24,19 @@ std::optional<double> optional_mean(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(mean_of(values));
 }
 
-/// The summaries of an arm's finished runs, in the order of their seeds.
-std::vector<Json> finished_runs(const std::filesystem::path& arm_folder) {
-  std::vector<Json> runs;
-  if (!std::filesystem::is_directory(arm_folder)) return runs;
-  for (const auto& entry : std::filesystem::directory_iterator(arm_folder)) {
-    const auto path = entry.path() / "summary.json";
-    if (!std::filesystem::exists(path)) continue;
-    runs.push_back(read_json(path));
-    check_format_version(runs.back(), path);
-    for (const char* key : {"seed", "diverged", "metric", "train_loss"}) {
-      if (!runs.back().contains(key))
-        throw InvalidArgument(printable(path) + ": it lacks the key '" + key + "'");
-    }
-  }
-  std::sort(runs.begin(), runs.end(), [](const Json& a, const Json& b) {
-    return a["seed"].get<std::int64_t>() < b["seed"].get<std::int64_t>();
-  });
-  return runs;
-}
-
 /// The numbers under `key`, without those that are null.
-std::vector<double> numbers(const std::vector<Json>& runs, const std::string& key) {
+std::vector<double> numbers(const std::vector<FinishedRun>& runs, const std::string& key) {
   std::vector<double> values;
-  for (const Json& run : runs) {
+  for (const auto& [seed, run, config] : runs) {
     if (run.contains(key) && run[key].is_number()) values.push_back(run[key].get<double>());
   }
   return values;
 }
 
 /// The share of the non-zero gradients that `key` counts; empty where none was observed.
-std::optional<double> gradient_share(const std::vector<Json>& runs, const char* key) {
+std::optional<double> gradient_share(const std::vector<FinishedRun>& runs, const char* key) {
   std::vector<double> shares;
-  for (const Json& run : runs) {
+  for (const auto& [seed, run, config] : runs) {
     if (!run.contains("gradients")) continue;
     const Json& gradients = run["gradients"];
     const auto nonzero = gradients.at("nonzero").get<double>();
@@ -66,8 +45,8 @@ std::optional<double> gradient_share(const std::vector<Json>& runs, const char* 
   return optional_mean(shares);
 }
 
-std::vector<std::string> overflows(const std::vector<Json>& runs) {
-  for (const Json& run : runs) {
+std::vector<std::string> overflows(const std::vector<FinishedRun>& runs) {
+  for (const auto& [seed, run, config] : runs) {
     if (run.contains("overflows") && !run["overflows"].empty()) {
       return run["overflows"].get<std::vector<std::string>>();
     }
@@ -75,7 +54,8 @@ std::vector<std::string> overflows(const std::vector<Json>& runs) {
   return {};
 }
 
-ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs, const std::string& metric) {
+ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>& runs,
+                         const std::string& metric) {
   ArmSummary arm{.arm = name,
                  .lost_updates = optional_mean(numbers(runs, "lost_updates")),
                  .flushed = gradient_share(runs, "flushed"),
@@ -90,7 +70,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
   for (double& scale : scales) scale = std::log2(scale);
   arm.final_scale_log2 = optional_mean(scales);
   std::vector<double> metrics;
-  for (const Json& run : runs) {
+  for (const auto& [seed, run, config] : runs) {
     const bool diverged = run["diverged"].get<bool>();
     if (!diverged && run.at(metric).is_number()) {
       metrics.push_back(run[metric].get<double>());
@@ -104,8 +84,9 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<Json>& runs,
     arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
   }
   arm.overflows = overflows(runs);
-  arm.mean = optional_mean(metrics);
-  if (metrics.size() >= 2) {
+  arm.mixed = keys_that_differ(runs);
+  if (arm.mixed.empty()) arm.mean = optional_mean(metrics);
+  if (arm.mean && metrics.size() >= 2) {
     const double half_width = confidence_95(metrics);
     arm.low = *arm.mean - half_width;
     arm.high = *arm.mean + half_width;
@@ -133,18 +114,16 @@ double confidence_95(const std::vector<double>& values) {
   return quantile * std::sqrt(squares / freedom / count);
 }
 
-const ArmSummary* ExperimentSummary::find(std::string_view name) const {
-  const auto found =
-      std::find_if(arms.begin(), arms.end(), [&](const ArmSummary& arm) { return arm.arm == name; });
-  return found == arms.end() ? nullptr : &*found;
-}
-
 ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
   ExperimentSummary summary{.metric = experiment.metric, .arms = {}};
+  std::vector<ArmRuns> runs;
   for (const Arm& arm : experiment.arms) {
-    const std::vector<Json> runs = finished_runs(folder / arm.name);
-    if (!runs.empty()) summary.arms.push_back(summarise_arm(arm.name, runs, experiment.metric.key));
+    runs.push_back(read_runs(folder, arm.name));
+    const auto& [finished, unfinished] = runs.back();
+    if (!finished.empty()) summary.arms.push_back(summarise_arm(arm.name, finished, experiment.metric.key));
+    summary.unfinished.insert(summary.unfinished.end(), unfinished.begin(), unfinished.end());
   }
+  summary.settings = compare_settings(experiment, runs);
   if (!experiment.predicts_from.empty()) summary.predictions = predict_underflow(experiment, folder);
   if (!experiment.harm_tasks.empty()) summary.harm = judge_predictors(experiment.harm_tasks, folder);
   return summary;

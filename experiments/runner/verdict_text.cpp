@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace halfscope {
@@ -17,6 +18,22 @@ std::string distance(const ReportedMetric& metric, double ours, double theirs) {
 }
 
 }  // namespace
+
+Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary) {
+  if (experiment.verdict == nullptr) return {};
+  if (summary.settings.size == RunSize::smoke) return {"", "runs of smoke size mean nothing"};
+  const auto trains = [](const SettingDifference& difference) {
+    return difference.effect == Effect::training;
+  };
+  if (std::ranges::any_of(summary.settings.differences, trains))
+    return {"", "a verdict is for the experiment's own settings"};
+  if (experiment.verdict_arms.empty()) return {experiment.verdict(summary), ""};
+  ExperimentSummary judged = summary;
+  std::erase_if(judged.arms, [&](const ArmSummary& arm) {
+    return std::ranges::find(experiment.verdict_arms, arm.arm) == experiment.verdict_arms.end();
+  });
+  return {experiment.verdict(judged), ""};
+}
 
 std::string with_unit(const ReportedMetric& metric, double value) {
   return fmt::format("{:.{}f}{}{}", value, metric.digits, metric.unit.empty() ? "" : " ", metric.unit);

@@ -1,4 +1,4 @@
-// Sentences of a verdict.
+// Sentences of a verdict, and whether there is one.
 #pragma once
 
 #include <string>
@@ -6,6 +6,16 @@
 #include "experiments/runner/experiment.hpp"
 
 namespace halfscope {
+
+/// One of both is empty, or both where the experiment has no verdict.
+struct Verdict {
+  std::string text;
+  std::string withheld;  ///< why there is none
+};
+
+/// The experiment's verdict on the arms that it is about. It is withheld where runs were trained with
+/// settings that are not the experiment's own, or at smoke size.
+[[nodiscard]] Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary);
 
 /// "63.31 %", "0.525".
 [[nodiscard]] std::string with_unit(const ReportedMetric& metric, double value);

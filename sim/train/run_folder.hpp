@@ -39,6 +39,8 @@ class RunFolder {
 
   /// Makes the folder and writes config, environment and the status RUNNING.
   void begin(const RunSettings& settings) const;
+  /// What `begin` writes as config.json.
+  [[nodiscard]] Json config_json(const RunSettings& settings) const;
   /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
   void check_same(const RunSettings& settings) const;
 
@@ -58,8 +60,6 @@ class RunFolder {
   void fail(const std::string& reason) const noexcept;
 
  private:
-  [[nodiscard]] Json config_json(const RunSettings& settings) const;
-
   RunIdentity identity_;
   std::filesystem::path path_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 Experiment experiment() {
   return {.name = "tiny",
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .predicts_from = "fp32",
           .arms = {{"fp32", "", {}}, {"s1", "", {}}, {"s32", "", {}}}};
 }

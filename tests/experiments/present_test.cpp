@@ -1,5 +1,6 @@
 // Summaries as JSON and as the table of the terminal, each from a summary made by hand.
 #include "experiments/runner/present.hpp"
+#include "experiments/runner/summary_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +17,7 @@ Experiment experiment() {
   return {.name = "tiny",
           .summary = "a small one",
           .paper = "Section 0: nothing.",
-          .varied = "policy",
+          .varied = {"policy"},
           .predicts_from = "fp32",
           .arms = {{"fp32", "", {}}, {"fp16_mixed", "", {}}},
           .verdict = verdict};

@@ -78,8 +78,10 @@ class Results(WithFolder):
         half_width = 12.7062047361747 * abs(fp32["values"][0] - fp32["values"][1]) / 2
         self.assertAlmostEqual(fp32["high"] - fp32["mean"], half_width, places=6)
         text = self.run_ok("report", self.folder / "out")
-        self.assertIn("verdict:", text)
-        self.assertIn("fp16_pure diverged in 2 of 2 seeds", text)
+        self.assertIn("settings: steps = 30 (own: 600); batch = 32 (own: 64)\n", text)
+        self.assertIn("verdict: none; a verdict is for the experiment's own settings", text)
+        self.assertEqual(reports[0]["verdict"], "")
+        self.assertEqual([entry["key"] for entry in reports[0]["settings_differ"]], ["steps", "batch"])
 
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))

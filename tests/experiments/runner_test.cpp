@@ -7,6 +7,7 @@
 
 #include "experiments/runner/present.hpp"
 #include "experiments/runner/summarise.hpp"
+#include "experiments/runner/summary_json.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

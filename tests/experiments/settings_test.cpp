@@ -1,6 +1,8 @@
 // Settings from the command line, from TOML and from the config.json of a run, and texts that are none.
 #include "experiments/runner/settings.hpp"
 
+#include <fmt/format.h>
+
 #include "experiments/runner/settings_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -35,6 +37,9 @@ TEST_CASE("TOML gives settings alone", "[settings]") {
       read_settings_file(folder.put("settings.toml", "# ours\nsteps = 12\npolicy = \"fp16_mixed\"\n"));
   CHECK(file.settings == Settings{{"steps", "12"}, {"policy", "fp16_mixed"}});
   CHECK_FALSE((file.experiment || file.arm || file.seed));
+  const SettingsFile named =
+      read_settings_file(folder.put("named.toml", "arm = 'fp32'\nseed = 7\nexperiment = 'e'\n"));
+  CHECK((named.arm == "fp32" && named.seed == 7 && named.experiment == "e"));
   CHECK(read_settings_file(folder.put("empty.toml", "")).settings.empty());
 }
 
@@ -47,9 +52,13 @@ TEST_CASE("a file of settings that is none is refused with its name", "[settings
   check_says(refusal("{\"steps\":"), {"file", "JSON"});
   check_says(refusal(R"({"format_version":3})"), {"file", "format 3"});
   check_says(refusal(R"({"format_version":1,"steps":[1]})"), {"file", "'steps'", "neither"});
-  check_says(refusal(R"({"format_version":1,"seed":"x"})"), {"file"});
-  check_says(refusal("[section]\nsteps = 1\n"), {"file", "no section"});
-  check_says(refusal("steps = [1, 2]\n"), {"file", "one value"});
+  for (const char* seed : {"\"x\"", "-1", "1.7", "4294967296", "18446744073709551615", "1e300", "\"\""})
+    check_says(refusal(fmt::format(R"({{"format_version":1,"seed":{}}})", seed)),
+               {"file: seed", "0 to 4294967295"});
+  for (const char* line : {"++", ";x", "steps=[1,", "model=\"cnn_bn", "steps"})
+    check_says(refusal(line), {"file: line 1, column "});
+  check_says(refusal("[section]\nsteps = 1\n"), {"file", "line 1, column", "section", "a text or a number"});
+  check_says(refusal("steps = [1, 2]\n"), {"file: line 1, column 9: steps", "a text or a number"});
 }
 
 }  // namespace

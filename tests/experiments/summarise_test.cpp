@@ -15,7 +15,7 @@ namespace halfscope {
 namespace {
 
 Experiment two_arms() {
-  return {.name = "tiny", .varied = "policy", .arms = {{"one", "", {}}, {"two", "", {}}}};
+  return {.name = "tiny", .varied = {"policy"}, .arms = {{"one", "", {}}, {"two", "", {}}}};
 }
 
 /// The summary of arm "one", the only one in `folder`.

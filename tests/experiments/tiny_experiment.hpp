@@ -43,7 +43,7 @@ inline Experiment tiny() {
           .paper = "Section 0",
           .settings = {{"steps", "6"}, {"batch", "4"}, {"checkpoint_every", "2"}, {"observe_every", "3"}},
           .full_settings = {{"steps", "3"}},
-          .varied = "policy",
+          .varied = {"policy"},
           .arms = {{"fp32", "", {{"policy", "fp32"}}},
                    {"fp16_mixed",
                     "",

@@ -19,6 +19,7 @@ PACKAGES = {
     "Threads": r"g\+\+",
     "Boost": "libboost-dev",
     "CLI11": "libcli11-dev",
+    "tomlplusplus": "libtomlplusplus-dev",
     "Eigen3": "libeigen3-dev",
     "Catch2": "catch2",
 }
@@ -55,7 +56,7 @@ def test_all_missing_packages_are_named_at_once(folder: Path) -> None:
 def test_documents_and_tools_name_every_package(page: str) -> None:
     text = (ROOT / page).read_text()
     looked_for = re.findall(r"halfscope_look_for\w*\(.*?((?:lib)?[\w+-]+-dev|g\+\+)", CMAKE_FILES[0].read_text())
-    assert len(looked_for) == 8
+    assert len(looked_for) == 9
     assert [package for package in looked_for if package not in text] == []
 
 

@@ -42,6 +42,7 @@ std::string_view nearest_name(std::string_view given, std::span<const std::strin
 
 std::string unknown_name(std::string_view kind, std::string_view given,
                          std::span<const std::string_view> names) {
+  if (names.empty()) return fmt::format("unknown {} '{}'; there is none", kind, given);
   return fmt::format("unknown {} '{}'; did you mean '{}'? (one of: {})", kind, given,
                      nearest_name(given, names), fmt::join(names, ", "));
 }

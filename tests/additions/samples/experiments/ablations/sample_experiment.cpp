@@ -25,7 +25,7 @@ Experiment make_sample_experiment() {
                        {"batch", "64"},
                        {"optimizer", "sgd"},
                        {"learning_rate", "0.05"}},
-          .varied = "loss_scale",
+          .varied = {"loss_scale"},
           .arms = {{"fp32", "the baseline: everything in FP32", {{"policy", "fp32"}}},
                    {"fp16_s1", "FP16 tensors, no loss scaling", half("1")},
                    {"fp16_s1024", "FP16 tensors, loss scale 1024", half("1024")},

@@ -1,0 +1,67 @@
+// Looks experiments up in the table, in files and in folders of results.
+#include "experiments/cli/experiment_source.hpp"
+
+#include <algorithm>
+
+#include <halfscope/io/file.hpp>
+
+#include "experiments/ablations/experiments.hpp"
+#include "experiments/runner/experiment_file.hpp"
+#include "experiments/runner/own_arms.hpp"
+#include "sim/train/renamed.hpp"
+
+namespace halfscope {
+namespace {
+
+const Experiment* built_in(std::string_view name) {
+  const std::vector<Experiment>& table = experiment_table();
+  const auto found = std::ranges::find(table, name, &Experiment::name);
+  return found == table.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Experiment find_experiment(const std::string& name_or_file) {
+  if (name_or_file.ends_with(".toml")) return read_experiment_file(name_or_file, experiment_table());
+  return find_in_table("experiment", current_name(NameKind::experiment, name_or_file), experiment_table());
+}
+
+Experiment with_arms(Experiment experiment, const std::vector<std::string>& arms) {
+  if (arms.empty()) return experiment;
+  if (const Experiment* base = built_in(experiment.base.empty() ? experiment.name : experiment.base)) {
+    experiment.base = base->name;
+    for (const std::string& arm : arms) add_arm(experiment, parse_arm(arm));
+    take_verdict(experiment, *base);
+  } else {
+    for (const std::string& arm : arms) add_arm(experiment, parse_arm(arm));
+  }
+  return experiment;
+}
+
+std::optional<Experiment> with_earlier_arms(const Experiment& experiment,
+                                            const std::filesystem::path& folder) {
+  Experiment whole = experiment;
+  if (std::filesystem::exists(folder / definition_file)) {
+    for (const Arm& arm : read_experiment_file(folder / definition_file, experiment_table()).arms) {
+      if (std::ranges::find(whole.arms, arm.name, &Arm::name) == whole.arms.end()) whole.arms.push_back(arm);
+    }
+  }
+  const Experiment* same = built_in(whole.name);
+  if (same != nullptr && is_same(whole, *same)) return std::nullopt;
+  return whole;
+}
+
+std::optional<Experiment> experiment_of(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / definition_file;
+  if (std::filesystem::exists(file)) return read_experiment_file(file, experiment_table());
+  const std::string name = std::filesystem::weakly_canonical(folder).filename().string();
+  if (const Experiment* experiment = built_in(name)) return *experiment;
+  for (const RenamedEntry& entry : renamed_table) {
+    if (entry.kind != NameKind::experiment || entry.earlier != name) continue;
+    note_renamed(entry.earlier, entry.current);
+    return *built_in(entry.current);
+  }
+  return std::nullopt;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,101 @@
+// Renders summaries as JSON.
+#include "experiments/runner/summary_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/runner/harm_present.hpp"
+#include "experiments/runner/verdict_text.hpp"
+#include "sim/train/run_folder.hpp"
+
+namespace halfscope {
+namespace {
+
+Json json_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json arm_json(const ArmSummary& arm) {
+  Json values = Json::array();
+  for (const auto& value : arm.values) values.push_back(json_or_null(value));
+  return {{"arm", arm.arm},
+          {"seeds", arm.values.size()},
+          {"mean", json_or_null(arm.mean)},
+          {"low", json_or_null(arm.low)},
+          {"high", json_or_null(arm.high)},
+          {"diverged", arm.diverged},
+          {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
+          {"values", values},
+          {"lost_updates", json_or_null(arm.lost_updates)},
+          {"flushed", json_or_null(arm.flushed)},
+          {"subnormal", json_or_null(arm.subnormal)},
+          {"overflow", json_or_null(arm.overflow)},
+          {"skipped", json_or_null(arm.skipped)},
+          {"last_skipped_step", json_or_null(arm.last_skipped)},
+          {"final_scale_log2", json_or_null(arm.final_scale_log2)},
+          {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
+          {"overflows", arm.overflows},
+          {"seconds_per_step", json_or_null(arm.seconds_per_step)},
+          {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
+}
+
+Json prediction_json(const UnderflowPrediction& entry) {
+  return {{"arm", entry.arm},        {"scale", entry.scale},       {"tensor", entry.tensor},
+          {"role", entry.role},      {"elements", entry.elements}, {"predicted", entry.predicted},
+          {"counted", entry.counted}};
+}
+
+Json accumulation_json(const AccumulationRow& row) {
+  return {{"terms", row.terms},           {"model", row.model},
+          {"count", row.count},           {"relative_error", json_or_null(row.relative_error)},
+          {"overflowed", row.overflowed}, {"stagnated", row.stagnated}};
+}
+
+Json differences_json(const std::vector<SettingDifference>& differences) {
+  Json list = Json::array();
+  for (const SettingDifference& difference : differences) {
+    list.push_back({{"key", difference.key},
+                    {"own", difference.own},
+                    {"found", difference.found},
+                    {"arms", difference.arms}});
+  }
+  return list;
+}
+
+Json unfinished_json(const std::vector<UnfinishedRun>& runs) {
+  Json list = Json::array();
+  for (const UnfinishedRun& run : runs)
+    list.push_back({{"arm", run.arm}, {"seed", run.seed}, {"status", run.status}});
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
+  Json arms = Json::array(), predictions = Json::array();
+  for (const ArmSummary& arm : summary.arms) arms.push_back(arm_json(arm));
+  for (const UnderflowPrediction& entry : summary.predictions) predictions.push_back(prediction_json(entry));
+  const Verdict verdict = verdict_on(experiment, summary);
+  Json json{{"format_version", results_format_version},
+            {"experiment", experiment.name},
+            {"title", experiment.summary},
+            {"metric", experiment.metric.name},
+            {"unit", experiment.metric.unit},
+            {"lower_is_better", experiment.metric.lower_is_better},
+            {"paper", experiment.paper},
+            {"arms", arms},
+            {"predictions", predictions},
+            {"size", std::string(name_of(summary.settings.size))},
+            {"settings_differ", differences_json(summary.settings.differences)},
+            {"unfinished", unfinished_json(summary.unfinished)},
+            {"verdict", verdict.text}};
+  if (!verdict.withheld.empty()) json["verdict_withheld"] = verdict.withheld;
+  if (experiment.accumulation != nullptr) {
+    for (const AccumulationRow& row : experiment.accumulation()) {
+      json["accumulation"].push_back(accumulation_json(row));
+    }
+  }
+  if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);
+  return json;
+}
+
+}  // namespace halfscope

@@ -1,0 +1,103 @@
+"""Experiments from TOML files, arms and seeds of one's own, and the list of runs."""
+
+import json
+import unittest
+import uuid
+
+from program import WithFolder, halfscope
+
+
+def matrix(text):
+    return json.loads(text)["runs"]
+
+
+class ExperimentFile(WithFolder):
+    def put(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def train(self, experiment, out, *more):
+        return self.run_ok("run", experiment, "--data", self.data, "--out", self.folder / out, "--size", "smoke", "--seeds", 1, *more)
+
+    def test_every_built_in_experiment_asks_for_the_same_runs_from_a_file(self):
+        for entry in json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]:
+            name = entry["name"]
+            with self.subTest(name):
+                file = self.put(f"{name}.file.toml", self.run_ok("list", "--toml", name))
+                for options in (["--quick"], ["--size", "full"], ["--seeds", 2]):
+                    words = [*options, "--list-runs", "--json", "--out", self.folder / "out"]
+                    self.assertEqual(self.run_ok("run", name, *words), self.run_ok("run", file, *words))
+
+    def test_a_built_in_experiment_gives_the_same_bytes_from_a_file(self):
+        for name in ("master-copy", "detection-loss-scale", "segmentation-loss-scale", "accumulation-error"):
+            with self.subTest(name):
+                file = self.put("printed.toml", self.run_ok("list", "--toml", name))
+                table = self.train(name, "by-name", "--quick")
+                from_file = self.train(file, "from-file", "--quick")
+                self.assertEqual(self.records("by-name"), self.records("from-file"))
+                self.assertFalse((self.folder / "from-file" / name / "experiment.toml").exists())
+                self.assertEqual(len(table.splitlines()), len(from_file.splitlines()))
+
+    def test_a_grid_trains_reports_and_keeps_its_definition(self):
+        file = self.put("rates.toml", "[settings]\npolicy = 'fp16_mixed'\n[grid]\nlearning_rate = [1e-4, 1e-2]\nloss_scale = [1, 16]\n")
+        self.train(file, "out", "--jobs", 2)
+        report = json.loads(self.run_ok("report", self.folder / "out", "--json"))
+        names = [f"learning_rate={rate}+loss_scale={scale}" for rate in ("0.0001", "0.01") for scale in (1, 16)]
+        self.assertEqual([arm["arm"] for arm in report["arms"]], names)
+        self.assertEqual((report["experiment"], report["verdict"], report["paper"]), ("rates", "", ""))
+        config = json.loads((self.folder / "out/rates" / names[1] / "seed0/config.json").read_text())
+        self.assertEqual((config["learning_rate"], config["loss_scale"], config["policy"]), (1e-4, "16", "fp16_mixed"))
+        file.write_text("[settings]\npolicy = 'fp16_mixed'\n[arm.late]\nloss_scale = 4\n")
+        self.train(file, "out")
+        report = json.loads(self.run_ok("report", self.folder / "out/rates", "--json"))
+        self.assertEqual([arm["arm"] for arm in report["arms"]], ["late", *names])
+
+    def test_one_more_arm_beside_the_built_in_ones(self):
+        out = self.folder / "out"
+        self.train("detection-loss-scale", "out", "--arm", "s4:like=fp16_s8,loss_scale=4", "--arms", "fp32")
+        self.assertEqual(sorted(path.name for path in (out / "detection-loss-scale").iterdir() if path.is_dir()), ["fp32", "s4"])
+        report = json.loads(self.run_ok("report", out, "--json"))
+        self.assertEqual([arm["arm"] for arm in report["arms"]], ["fp32", "s4"])
+        self.train("detection-loss-scale", "out", "--arms", "fp16_s8")
+        report = json.loads(self.run_ok("report", out, "--json"))
+        self.assertEqual([arm["arm"] for arm in report["arms"]], ["fp32", "fp16_s8", "s4"])
+        refused = halfscope("run", "detection-loss-scale", "--set", "loss_scale=4", "--out", out / "x", "--data", self.data)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--arm NAME:loss_scale=4", refused.stderr)
+
+    def test_seeds_of_ones_own(self):
+        runs = matrix(self.run_ok("run", "master-copy", "--arms", "fp32", "--seed-list", "7,3", "--list-runs", "--json"))
+        self.assertEqual([run["seed"] for run in runs], [7, 3])
+        for seeds, says in (("x", "seed 'x'"), ("3,", "seed ''"), ("-1", "seed '-1'"), ("4294967296", "0 to 4294967295"), ("3,3", "twice")):
+            self.refuse("run", "master-copy", "--seed-list", seeds, says=[says])
+        self.refuse("run", "master-copy", "--seed-list", "3", "--seeds", "2", says=["--seed-list"])
+        config = self.put("seven.json", '{"format_version": 1, "seed": 7}')
+        self.refuse("run", "master-copy", "--config", config, "--seeds", 2, "--out", self.folder / "out", says=["of seed 7"])
+
+    def test_list_of_runs_says_their_state(self):
+        words = self.words("out", "--arms", "fp32,fp16_mixed", "--seeds", 1, steps=4)
+        listed = matrix(self.run_ok(*words, "--list-runs", "--json"))
+        self.assertEqual([run["state"] for run in listed], ["new", "new"])
+        self.assertFalse((self.folder / "out").exists())
+        self.run_ok(*words)
+        again = matrix(self.run_ok(*words, "--list-runs", "--json"))
+        self.assertEqual([run["state"] for run in again], ["done", "done"])
+        for run in again:
+            text = (self.folder / "out/master-copy" / run["arm"] / "seed0/config.json").read_text()
+            self.assertEqual(run["config_hash"], str(uuid.uuid5(uuid.NAMESPACE_URL, text)))
+        (self.folder / "out/master-copy/fp32/seed0/status").write_text("RUNNING\n")
+        changed = matrix(self.run_ok(*words, "--list-runs", "--json", "--set", "batch=8"))
+        self.assertEqual([run["state"] for run in changed], ["other_settings"] * 2)
+        self.assertEqual(matrix(self.run_ok(*words, "--list-runs", "--json"))[0]["state"], "unfinished")
+        self.assertIn("unfinished", self.run_ok(*words, "--list-runs"))
+
+    def test_refusals_name_the_place(self):
+        self.refuse("run", self.put("a.toml", "[arm.x]\nstps = 3\n"), says=["a.toml: line 2, column 1", "'stps'", "'steps'"])
+        self.refuse("run", self.folder / "missing.toml", says=["missing.toml"])
+        self.refuse("run", "master-copy", "--arm", "fp32:steps=3", says=["arm fp32"])
+        self.refuse("list", "--toml", "master", says=["master-copy"])
+
+
+if __name__ == "__main__":
+    unittest.main()
