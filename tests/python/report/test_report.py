@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -152,3 +153,16 @@ def test_help(capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     assert "usage: python -m halfscope.report" in (said := capsys.readouterr().out) and "DIR/report.html" in said
+
+
+def test_settings_that_differ_stand_in_place_of_the_verdict(experiment: Experiment) -> None:
+    differing = [
+        {"key": "steps", "own": "600", "found": "60", "arms": []},
+        {"key": "batch", "own": "4", "found": "<8>", "arms": ["fp32", "fp16_mixed"]},
+    ]
+    changes = {"verdict": "", "verdict_withheld": "other settings", "settings_differ": differing}
+    changed = dataclasses.replace(experiment, summary={**experiment.summary, **changes})
+    page = Page(report_page([(changed, [])]))
+    assert "No verdict: other settings." in page.text
+    assert "steps = 60 (own: 600); batch = <8> (own: 4) in fp32, fp16_mixed." in page.text
+    assert not any(attributes.get("class") == "verdict" for _, attributes in page.tags)

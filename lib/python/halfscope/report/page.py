@@ -68,7 +68,7 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         f'<section id="{escape(experiment.name)}">',
         f"<h2>{escape(experiment.name)}</h2>",
         f"<p>{escape(experiment.title)}</p>",
-        f'<p class="verdict">{escape(experiment.summary["verdict"])}</p>',
+        _verdict(experiment),
         _paper(experiment),
         arm_table(experiment),
         _unfinished(experiment),
@@ -83,6 +83,24 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _verdict(experiment: Experiment) -> str:
+    """The verdict, or why there is none, and the settings of the runs that are not the experiment's own."""
+    summary = experiment.summary
+    parts = [f'<p class="verdict">{escape(summary["verdict"])}</p>'] if summary["verdict"] else []
+    if summary.get("verdict_withheld"):
+        parts.append(f'<p class="note">No verdict: {escape(summary["verdict_withheld"])}.</p>')
+    differences = [
+        f"{entry['key']} = {entry['found']} (own: {entry['own']})"
+        + (f" in {', '.join(entry['arms'])}" if entry["arms"] else "")
+        for entry in summary.get("settings_differ", ())
+    ]
+    if differences:
+        parts.append(
+            f'<p class="note">Settings that are not the experiment&rsquo;s own: {escape("; ".join(differences))}.</p>'
+        )
+    return "\n".join(parts)
 
 
 def _paper(experiment: Experiment) -> str:
