@@ -28,7 +28,7 @@ program={program}
 if [ "$1" = run ]; then
   set -- "$@" --threads 1
   case " $* " in *" --size "*) ;; *) set -- "$@" --size smoke ;; esac
-  case " $* " in *" --seeds "* | *" --quick "*) ;; *) set -- "$@" --seeds 1 ;; esac
+  case " $* " in *" --seeds "* | *" --seed-list "* | *" --quick "*) ;; *) set -- "$@" --seeds 1 ;; esac
 fi
 exec "$program" "$@"
 """
@@ -190,7 +190,7 @@ def test_settings_and_names_exist(page: str) -> None:
     experiments = {entry["name"] for entry in listed["experiments"]}
     for line in commands_of(PAGES[page]):
         assert set(re.findall(r"--set ([a-z]\w*)=", line)) <= settings, f"{page}: {line}"
-        if match := re.match(r"halfscope run ([a-z][a-z-]+)", line):
+        if match := re.match(r"halfscope run ([a-z][a-z-]+)(?!\S)", line):
             assert match[1] in experiments, f"{page}: {line}"
 
 
