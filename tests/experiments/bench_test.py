@@ -28,6 +28,17 @@ class Bench(unittest.TestCase):
         self.assertEqual(cases[1]["unit"], "GFLOP/s")
         self.assertRegex(cases[1]["against"], r"^Eigen \d+\.\d+\.\d+ with(out)? FMA$")
 
+    def test_histograms_of_every_stored_type_are_beside_a_copy_of_as_many_bytes(self):
+        names = ["histogram", "histogram_fp16", "histogram_bf16"]
+        result = bench(*names, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = json.loads(result.stdout)["cases"]
+        self.assertEqual([case["name"] for case in cases], names)
+        for case in cases:
+            self.assertEqual((case["unit"], case["against"]), ("Gelem/s", "memcpy"))
+            self.assertGreater(case["value"], 0, case)
+            self.assertGreater(case["ratio"], 0, case)
+
     def test_every_rounding_and_kind_of_product_has_a_case(self):
         listed = json.loads(subprocess.run([PROGRAM, "list", "roundings", "--json"], capture_output=True, text=True).stdout)
         roundings = [entry["name"] for entry in listed["roundings"] if entry["name"] != "nearest_even"]

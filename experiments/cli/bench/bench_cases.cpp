@@ -6,9 +6,11 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/kernel/histogram/code_counts.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
 #include <halfscope/stats/tensor_summary.hpp>
 
@@ -69,6 +71,20 @@ BenchResult rounding(std::string_view quantizer) {
 BenchResult counting() {
   HistogramCounts counts;
   return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
+}
+
+/// Counts per magnitude of 16-bit elements, from which their histogram follows at the end.
+BenchResult counting_codes(DType type) {
+  const std::vector<float> floats = wide_floats(Sign::either);
+  std::vector<std::uint16_t> codes(floats.size()), copy(codes.size());
+  convert({floats.data(), floats.size(), DType::f32}, {codes.data(), codes.size(), type});
+  CodeCounts counts(sizeof codes[0]);
+  const Times times = time_in_turn([&] { counts.add(std::as_bytes(std::span(codes))); },
+                                   [&] {
+                                     std::memcpy(copy.data(), codes.data(), codes.size() * sizeof codes[0]);
+                                     use_memory();
+                                   });
+  return {static_cast<double>(array_size) / times.ours * 1e-9, "Gelem/s", times.ratio, "memcpy"};
 }
 
 BenchResult summarising() {
@@ -140,6 +156,10 @@ constexpr std::array cases{
     BenchCase{"round_fp16_saturate", "overflow to the largest number",
               [] { return rounding("fp16/saturate"); }},
     BenchCase{"histogram", "counting by binade", counting},
+    BenchCase{"histogram_fp16", "counting 16-bit elements by magnitude",
+              [] { return counting_codes(DType::f16); }},
+    BenchCase{"histogram_bf16", "counting 16-bit elements by magnitude",
+              [] { return counting_codes(DType::bf16); }},
     BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", summarising},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},

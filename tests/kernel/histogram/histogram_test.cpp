@@ -85,7 +85,7 @@ std::vector<float> values_of_a_tensor(std::size_t count, std::size_t rarity, std
 TEST_CASE("numbers that few others are like are counted in their place", "[kernel][histogram]") {
   for (const std::size_t rarity : {5u, 40u, 150u, 1'000u, 100'000u}) {
     for (const std::size_t plain : {0u, 1500u, 70'000u}) {
-      for (const std::size_t size : {4096u, 5119u, 65'536u, 65'537u, 70'000u, 257u * 259u, 300'000u}) {
+      for (const std::size_t size : {4096u, 5119u, 65'537u, 127u * 1024u, 127u * 1024u + 1u, 300'000u}) {
         const std::vector<float> values = values_of_a_tensor(size, rarity, plain);
         const HistogramCounts expected = count_one_by_one(values);
         for (const Isa isa : available_isas()) {
@@ -96,6 +96,37 @@ TEST_CASE("numbers that few others are like are counted in their place", "[kerne
           CHECK(counts == expected);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("numbers that are all alike are counted", "[kernel][histogram]") {
+  for (const float number : {0.0f, -0.0f, 1.5f, -0x1.8p-20f}) {
+    const std::vector<float> values(300'001, number);
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa) << ", " << number);
+      HistogramCounts counts;
+      histogram(values, counts);
+      CHECK(counts == count_one_by_one(values));
+    }
+  }
+}
+
+TEST_CASE("numbers of more and more binades are counted", "[kernel][histogram]") {
+  const RandomStream random{.seed = 7};
+  for (const std::uint32_t binades : {1u, 31u, 32u, 44u, 59u, 60u, 61u, 62u, 63u, 64u, 65u, 250u}) {
+    std::vector<float> values(150'000);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t field = 252 - random.bits(2 * i) % binades;
+      values[i] = from_bits(field << 23 | random.bits(2 * i + 1) % (1u << 23)) * (i % 2 == 0 ? 1.0f : -1.0f);
+    }
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa) << ", " << binades << " binades");
+      HistogramCounts counts;
+      histogram(values, counts);
+      CHECK(counts == count_one_by_one(values));
     }
   }
 }

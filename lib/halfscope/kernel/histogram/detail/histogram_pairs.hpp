@@ -13,7 +13,7 @@ namespace {
 /// The binades whose numbers are counted in pairs, where their class is `plain`; what is neither such a
 /// number nor a zero is marked, and counted by itself.
 struct Window {
-  static constexpr std::uint32_t binades = 31, zero = binades;  ///< a zero's place is after the binades'
+  static constexpr std::uint32_t binades = 63, zero = binades;  ///< a zero's place is after the binades'
 
   /// `last_field` is the exponent field of the highest binade, where there are as many below it.
   Window(std::uint32_t last_field, const OrderedEdges& edges)
@@ -58,9 +58,9 @@ inline std::size_t bin_of(std::uint32_t magnitude, const OrderedEdges& edges) {
 /// Pairs of numbers by the places of both.
 class PairTables {
  public:
-  static constexpr std::size_t tile = 1024;           ///< numbers
-  static constexpr std::size_t most_numbers = 65536;  ///< so that 16 bits hold every sum
-  static constexpr std::uint32_t most_marks = 32;     ///< in a tile; more of them take longer than they save
+  static constexpr std::size_t tile = 1024;                ///< numbers
+  static constexpr std::size_t most_numbers = 127 * tile;  ///< so that 16 bits hold the sum of all pairs
+  static constexpr std::uint32_t most_marks = 32;          ///< in a tile; more take longer than they save
 
   PairTables(const Window& window, const OrderedEdges& edges) : window_(window), edges_(edges) {}
 
@@ -107,7 +107,8 @@ class PairTables {
   }
 
  private:
-  static constexpr std::size_t tables = 4, side = 32, half = tile / 2;
+  static constexpr std::size_t tables = 4, place_bits = 6, side = 1 << place_bits, half = tile / 2;
+  static_assert(side == Window::zero + 1 && most_numbers / 2 < 65536);
   static constexpr std::uint16_t mark = 0x8000;
   static constexpr std::uint64_t any_mark = 0x8000'8000'8000'8000;
 
@@ -124,7 +125,7 @@ class PairTables {
       const std::uint32_t first = to_bits(values[2 * i]), second = to_bits(values[2 * i + 1]);
       const std::uint32_t a = first & ~sign_bit, b = second & ~sign_bit;
       const std::uint32_t marks = (window.marks(a) | window.marks(b)) != 0 ? mark : 0;
-      out[i] = static_cast<std::uint16_t>(window.place(a) | window.place(b) << 5 | marks);
+      out[i] = static_cast<std::uint16_t>(window.place(a) | window.place(b) << place_bits | marks);
       const auto x = static_cast<std::int32_t>(a), y = static_cast<std::int32_t>(b);
       const std::int32_t larger = x > y ? x : y;
       largest = largest > larger ? largest : larger;
