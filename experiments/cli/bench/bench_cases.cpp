@@ -1,12 +1,13 @@
 // Cases of `halfscope bench`: one line per case.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/cast/convert.hpp>
+#include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
@@ -74,10 +75,12 @@ BenchResult counting() {
 }
 
 /// Counts per magnitude of 16-bit elements, from which their histogram follows at the end.
-BenchResult counting_codes(DType type) {
-  const std::vector<float> floats = wide_floats(Sign::either);
+BenchResult counting_codes(const Quantizer& q) {
+  std::vector<float> floats = wide_floats(Sign::either);
+  round(floats, floats, q);
   std::vector<std::uint16_t> codes(floats.size()), copy(codes.size());
-  convert({floats.data(), floats.size(), DType::f32}, {codes.data(), codes.size(), type});
+  std::ranges::transform(floats, codes.begin(),
+                         [&](float x) { return static_cast<std::uint16_t>(encode(x, q.format)); });
   CodeCounts counts(sizeof codes[0]);
   const Times times = time_in_turn([&] { counts.add(std::as_bytes(std::span(codes))); },
                                    [&] {
@@ -157,9 +160,9 @@ constexpr std::array cases{
               [] { return rounding("fp16/saturate"); }},
     BenchCase{"histogram", "counting by binade", counting},
     BenchCase{"histogram_fp16", "counting 16-bit elements by magnitude",
-              [] { return counting_codes(DType::f16); }},
+              [] { return counting_codes({fp16}); }},
     BenchCase{"histogram_bf16", "counting 16-bit elements by magnitude",
-              [] { return counting_codes(DType::bf16); }},
+              [] { return counting_codes({bf16}); }},
     BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", summarising},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
