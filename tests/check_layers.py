@@ -38,9 +38,10 @@ ALLOWED = {
     "sim/optim": {"lib", "sim"},
     "sim/data": {"lib"},
     "sim/train": {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data"},
-    "experiments/runner": SIMULATOR,
-    "experiments/ablations": SIMULATOR | {"experiments/runner"},
-    "experiments/cli": SIMULATOR | {"experiments/runner", "experiments/ablations"},
+    "experiments/table": {"lib"},
+    "experiments/runner": SIMULATOR | {"experiments/table"},
+    "experiments/ablations": SIMULATOR | {"experiments/table", "experiments/runner"},
+    "experiments/cli": SIMULATOR | {"experiments/table", "experiments/runner", "experiments/ablations"},
 }
 SOURCES = {".hpp", ".cpp", ".cu", ".cuh"}
 LOOPS = re.compile(r"(\w+?)(?:_simd\.cpp|(?:_gpu)?\.cu)$")

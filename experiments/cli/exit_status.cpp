@@ -5,14 +5,12 @@
 
 #include <cstdio>
 
+#include <halfscope/core/escape.hpp>
+
 namespace halfscope {
 
 void print_error(const std::string& message) {
-  std::string line = message;
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  fmt::print(stderr, "halfscope: {}\n", line);
+  fmt::print(stderr, "halfscope: {}\n", escaped(message));
 }
 
 }  // namespace halfscope

@@ -203,7 +203,7 @@ class Streams(unittest.TestCase):
         self.assertEqual(len(messages), 14)
         for i, part in ((2, "is empty"), (3, "1 given"), (4, "3 given"), (5, "'0xg' is not hexadecimal"),
                         (6, "has more bits than fp16, which has 16"), (7, "NUL"), (8, "longer than 4096 bytes"),
-                        (9, "'1,5'"), (11, "'??'")):
+                        (9, "'1,5'"), (11, r"'\xff\xfe'")):
             found = [m for m in messages if m.startswith(f"halfscope: line {i}: ")]
             self.assertEqual(len(found), 1, messages)
             self.assertIn(part, found[0])

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/format/encoding.hpp>
 
 namespace halfscope {
@@ -74,11 +75,7 @@ Exact read_magnitude(std::string_view text) {
 }  // namespace
 
 std::string quoted(std::string_view text) {
-  std::string shown(text.substr(0, 40));
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return "'" + shown + (text.size() > 40 ? "...'" : "'");
+  return "'" + escaped(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
 }
 
 bool is_bit_pattern(std::string_view text) {

@@ -21,7 +21,7 @@ namespace halfscope {
 /// An operand of `format`: a bit pattern, or a decimal rounded to its nearest number.
 [[nodiscard]] float parse_operand(std::string_view text, const FloatFormat& format);
 
-/// `text` in quotes for a message: at most 40 bytes of it, bytes that do not print as '?'.
+/// `text` in quotes for a message: at most 40 bytes of it, see `escaped`.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 }  // namespace halfscope

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/detail/descriptor.hpp>
 
 namespace halfscope {
@@ -169,11 +170,7 @@ void create_folder(const std::filesystem::path& path) {
 }
 
 std::string printable(const std::filesystem::path& path) {
-  std::string text = path.empty() ? "''" : path.string();
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
-      '?');
-  return text;
+  return path.empty() ? "''" : escaped(path.string());
 }
 
 void remove_unfinished_files(const std::filesystem::path& folder) {

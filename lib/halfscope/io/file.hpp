@@ -23,7 +23,7 @@ void create_folder(const std::filesystem::path& path);
 /// nobody else writes to.
 void remove_unfinished_files(const std::filesystem::path& folder);
 
-/// `path` for a message of one line: control characters become '?'.
+/// `path` for a message of one line, see `escaped`; '' where it is empty.
 [[nodiscard]] std::string printable(const std::filesystem::path& path);
 
 }  // namespace halfscope
