@@ -59,6 +59,7 @@ int run(int count, const char* const* words) {
   add_list_command(app);
   add_run_command(app);
   add_report_command(app);
+  add_compare_command(app);
   add_analyze_command(app);
   add_replay_command(app);
   add_calc_command(app);

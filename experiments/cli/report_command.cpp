@@ -7,11 +7,13 @@
 #include <iostream>
 #include <memory>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/experiment_source.hpp"
+#include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/present.hpp"
 #include "experiments/runner/summarise.hpp"
 #include "experiments/runner/summary_json.hpp"
@@ -54,29 +56,142 @@ std::vector<Results> results_in(const fs::path& folder) {
   return found;
 }
 
+struct Options {
+  std::vector<std::string> folders, arms;
+  std::string format = "table", sort_by;
+  bool json = false;
+};
+
+/// "table" is the text of the terminal.
+TableFormat format_of(const Options& options) {
+  if (options.json) return TableFormat::json;
+  return options.format == "table" ? TableFormat::text : parse_enum<TableFormat>("format", options.format);
+}
+
+void choose_arms(const Experiment& experiment, const std::vector<std::string>& names,
+                 ExperimentSummary& summary) {
+  if (names.empty()) return;
+  for (const std::string& name : names) (void)experiment.arm(name);
+  std::erase_if(summary.arms,
+                [&](const ArmSummary& arm) { return std::ranges::find(names, arm.arm) == names.end(); });
+}
+
+/// Results with their summary.
+struct Reported {
+  Results results;
+  ExperimentSummary summary;
+};
+
+std::vector<Reported> read_all(const Options& options) {
+  std::vector<Reported> all;
+  for (const std::string& folder : options.folders) {
+    for (Results& results : results_in(folder)) {
+      ExperimentSummary summary = summarise(results.experiment, results.folder);
+      choose_arms(results.experiment, options.arms, summary);
+      if (summary.arms.empty()) throw InvalidArgument(printable(results.folder) + ": no run in it is done");
+      all.push_back({std::move(results), std::move(summary)});
+    }
+  }
+  return all;
+}
+
+std::string as_text(const std::vector<Reported>& all, const Options& options) {
+  std::string text;
+  for (const auto& [results, summary] : all) {
+    if (options.folders.size() > 1) text += printable(results.folder) + "\n";
+    text += to_table(results.experiment, summary, {output_width(), options.sort_by}) + "\n";
+  }
+  return text;
+}
+
+std::string as_json(const std::vector<Reported>& all) {
+  std::string text;
+  for (const auto& [results, summary] : all) {
+    Json json = to_json(results.experiment, summary);
+    json["folder"] = printable(results.folder);
+    text += to_line(json) + "\n";
+  }
+  return text;
+}
+
+/// A table with a heading, or in LaTeX a comment, per experiment.
+std::string as_sections(const std::vector<Reported>& all, const Options& options, TableFormat format) {
+  std::string text;
+  for (const auto& [results, summary] : all) {
+    Table table = arm_table(results.experiment, summary, format);
+    if (!options.sort_by.empty()) sort_rows(table, options.sort_by);
+    const std::string title = escaped(results.experiment.name + ": " + results.experiment.summary);
+    text += fmt::format("{} {}\n\n{}\n", format == TableFormat::latex ? "%" : "##", title,
+                        write_table(table, {format}));
+  }
+  return text;
+}
+
+/// Settings of `arm` that are not the experiment's own: "steps=60 batch=8".
+std::string settings_of(const ExperimentSummary& summary, const std::string& arm) {
+  std::string text;
+  for (const SettingDifference& difference : summary.settings.differences) {
+    const auto& arms = difference.arms;
+    if (!arms.empty() && std::ranges::find(arms, arm) == arms.end()) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", difference.key, difference.found);
+  }
+  return text;
+}
+
+/// One table of all results; folder, experiment and settings stand before the arms.
+std::string as_csv(const std::vector<Reported>& all, const Options& options) {
+  Table joined{{{"folder", "folder"}, {"experiment", "experiment"}, {"settings", "settings"}}, {}};
+  const std::size_t before = joined.columns.size();
+  for (const auto& [results, summary] : all) {
+    const Table arms = arm_table(results.experiment, summary, TableFormat::csv);
+    for (const Column& column : arms.columns) {
+      if (std::ranges::find(joined.columns, column.key, &Column::key) == joined.columns.end())
+        joined.columns.push_back(column);
+    }
+    for (const auto& row : arms.rows) {
+      joined.rows.push_back(
+          {printable(results.folder), results.experiment.name, settings_of(summary, row.front().text)});
+      for (std::size_t i = before; i < joined.columns.size(); ++i) {
+        const auto found = std::ranges::find(arms.columns, joined.columns[i].key, &Column::key);
+        const auto at = static_cast<std::size_t>(found - arms.columns.begin());
+        joined.rows.back().push_back(found == arms.columns.end() ? Cell("-", std::monostate{}) : row[at]);
+      }
+    }
+  }
+  for (auto& row : joined.rows) row.resize(joined.columns.size(), Cell("-", std::monostate{}));
+  if (!options.sort_by.empty()) sort_rows(joined, options.sort_by);
+  return write_table(joined, {TableFormat::csv});
+}
+
+std::string report(const Options& options) {
+  const std::vector<Reported> all = read_all(options);
+  switch (const TableFormat format = format_of(options)) {
+    case TableFormat::json:
+      return as_json(all);
+    case TableFormat::csv:
+      return as_csv(all, options);
+    case TableFormat::text:
+      return as_text(all, options);
+    default:
+      return as_sections(all, options, format);
+  }
+}
+
 }  // namespace
 
 void add_report_command(CLI::App& app) {
-  struct Options {
-    std::vector<std::string> folders;
-    bool json = false;
-  };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("report", "the arms of finished experiments side by side");
   command->add_option("DIR", options->folders, "results, or an experiment's folder in them")->required();
+  command->add_option("--format", options->format, "table, csv, markdown, latex or json")
+      ->capture_default_str();
+  command->add_option("--sort", options->sort_by,
+                      "key of a column, as --format csv names them: mean, flushed, ...");
+  command->add_option("--arms", options->arms, "A,B: only these arms")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one JSON object per experiment, a line each, on stdout");
-  command->callback([options] {
-    std::string text;
-    for (const std::string& folder : options->folders) {
-      for (const auto& [experiment, path] : results_in(folder)) {
-        const ExperimentSummary summary = summarise(experiment, path);
-        if (summary.arms.empty()) throw InvalidArgument(printable(path) + ": no run in it is done");
-        text += options->json ? to_line(to_json(experiment, summary)) + "\n"
-                              : to_table(experiment, summary) + "\n";
-      }
-    }
-    std::cout << text;
-  });
+  command->callback([options] { std::cout << report(*options); });
 }
 
 }  // namespace halfscope

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include <halfscope/core/escape.hpp>
+
+#include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/harm_present.hpp"
 #include "experiments/runner/setting_differences.hpp"
 #include "experiments/runner/text_table.hpp"
@@ -17,36 +20,6 @@ namespace {
 
 std::string cell(const std::optional<double>& value, const std::string& format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
-}
-
-/// Whether a column for the device's memory has something to say.
-bool knows_memory(const ExperimentSummary& summary) {
-  return std::any_of(summary.arms.begin(), summary.arms.end(),
-                     [](const ArmSummary& arm) { return arm.peak_device_bytes.has_value(); });
-}
-
-std::vector<std::string> arm_row(const Experiment& experiment, const ArmSummary& arm) {
-  const ReportedMetric& metric = experiment.metric;
-  const auto number = [&](const std::optional<double>& value) {
-    return cell(value, fmt::format("{{:.{}f}}", metric.digits));
-  };
-  const std::size_t seeds = arm.values.size();
-  std::vector<std::string> row{
-      arm.arm,
-      fmt::format("{}", seeds),
-      number(arm.mean),
-      arm.low ? number(arm.low) + " .. " + number(arm.high) : "-",
-      arm.diverged == 0 ? "-" : fmt::format("{} of {}", arm.diverged, seeds),
-      cell(arm.skipped, "{:.0f}"),
-      percent(arm.flushed),
-      percent(arm.lost_updates),
-      arm.seconds_per_step ? fmt::format("{:.1f}", 1000 * *arm.seconds_per_step) : "-"};
-  if (experiment.scale_columns == ScaleColumns::shown) {
-    row.push_back(cell(arm.last_skipped, "{:.0f}"));
-    row.push_back(cell(arm.final_scale_log2, "{:.1f}"));
-    row.push_back(cell(arm.first_at_final_scale, "{:.0f}"));
-  }
-  return row;
 }
 
 /// Predicted and counted flushed shares of several tensors together.
@@ -109,30 +82,38 @@ std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
       text);
 }
 
+/// "  LABELtext", its lines indented by as much as the label.
+std::string paragraph(std::string_view label, std::string_view text, std::size_t width) {
+  constexpr std::size_t indent = 2;
+  const std::size_t room = width - std::min(width, indent);
+  return fmt::format("  {}\n", wrapped(fmt::format("{}{}", label, escaped(text)), room,
+                                       std::string(indent + label.size(), ' ')));
+}
+
 /// Settings that are not the experiment's own, arms whose seeds differ, and runs without a result.
-std::string settings_lines(const ExperimentSummary& summary) {
+std::string settings_lines(const ExperimentSummary& summary, std::size_t width) {
   std::string text;
   if (summary.settings.size != RunSize::small)
     text += fmt::format("  size: {}\n", name_of(summary.settings.size));
   if (!summary.settings.differences.empty())
-    text += fmt::format("  settings: {}\n", to_string(summary.settings.differences));
+    text += paragraph("settings: ", to_string(summary.settings.differences), width);
   for (const ArmSummary& arm : summary.arms) {
     if (!arm.mixed.empty())
       text +=
           fmt::format("  {}: no mean, since its seeds differ in {}\n", arm.arm, fmt::join(arm.mixed, ", "));
   }
   for (const UnfinishedRun& run : summary.unfinished)
-    text += fmt::format("  no result: {} seed {}: {}\n", run.arm, run.seed, run.status);
+    text += paragraph("no result: ", fmt::format("{} seed {}: {}", run.arm, run.seed, run.status), width);
   return text.empty() ? "" : "\n" + text;
 }
 
 /// What the paper says, and the verdict or why there is none.
-std::string closing_lines(const Experiment& experiment, const ExperimentSummary& summary) {
+std::string closing_lines(const Experiment& experiment, const ExperimentSummary& summary, std::size_t width) {
   const Verdict verdict = verdict_on(experiment, summary);
   std::string text;
-  if (!experiment.paper.empty()) text += fmt::format("  paper:   {}\n", experiment.paper);
-  if (!verdict.text.empty()) text += fmt::format("  verdict: {}\n", verdict.text);
-  if (!verdict.withheld.empty()) text += fmt::format("  verdict: none; {}\n", verdict.withheld);
+  if (!experiment.paper.empty()) text += paragraph("paper:   ", experiment.paper, width);
+  if (!verdict.text.empty()) text += paragraph("verdict: ", verdict.text, width);
+  if (!verdict.withheld.empty()) text += paragraph("verdict: ", "none; " + verdict.withheld, width);
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -170,35 +151,25 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
 }
 
 /// A line per arm.
-std::string arm_table(const Experiment& experiment, const ExperimentSummary& summary) {
+std::string arm_lines(const Experiment& experiment, const ExperimentSummary& summary,
+                      const TextStyle& style) {
   if (experiment.arm_lines == ArmLines::hidden) return "";
-  const ReportedMetric& metric = experiment.metric;
-  std::vector<std::vector<std::string>> rows{
-      {"arm", "seeds", metric.unit.empty() ? metric.name : metric.name + " " + metric.unit, "95 % interval",
-       "diverged", "skipped", "flushed", "lost updates", "ms/step"}};
-  if (experiment.scale_columns == ScaleColumns::shown) {
-    rows[0].insert(rows[0].end(), {"last skip", "log2 final scale", "first at it"});
-  }
-  for (const ArmSummary& arm : summary.arms) rows.push_back(arm_row(experiment, arm));
-  if (knows_memory(summary)) {
-    rows[0].push_back("peak MiB");
-    for (std::size_t i = 0; i < summary.arms.size(); ++i) {
-      const auto& bytes = summary.arms[i].peak_device_bytes;
-      rows[i + 1].push_back(cell(bytes ? std::optional(*bytes / (1 << 20)) : bytes, "{:.0f}"));
-    }
-  }
-  return text_table(rows);
+  Table table = arm_table(experiment, summary, TableFormat::text);
+  if (!style.sort_by.empty()) sort_rows(table, style.sort_by);
+  return write_table(table, {TableFormat::text, style.width});
 }
 
 }  // namespace
 
-std::string to_table(const Experiment& experiment, const ExperimentSummary& summary) {
+std::string to_table(const Experiment& experiment, const ExperimentSummary& summary, const TextStyle& style) {
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}: {}\n\n{}{}{}{}{}{}{}", experiment.name, experiment.summary,
-                     arm_table(experiment, summary), settings_lines(summary), overflow_lines(summary),
-                     prediction_table(experiment, summary), harm_tables(summary.harm), sums,
-                     closing_lines(experiment, summary));
+  return fmt::format("{}\n\n{}{}{}{}{}{}{}",
+                     wrapped(fmt::format("{}: {}", escaped(experiment.name), escaped(experiment.summary)),
+                             style.width, "  "),
+                     arm_lines(experiment, summary, style), settings_lines(summary, style.width),
+                     overflow_lines(summary), prediction_table(experiment, summary),
+                     harm_tables(summary.harm), sums, closing_lines(experiment, summary, style.width));
 }
 
 }  // namespace halfscope

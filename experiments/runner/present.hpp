@@ -4,10 +4,17 @@
 #include <string>
 
 #include "experiments/runner/experiment.hpp"
+#include "experiments/table/text_width.hpp"
 
 namespace halfscope {
 
+struct TextStyle {
+  std::size_t width = any_width;  ///< columns of the terminal
+  std::string sort_by{};          ///< key of a column of the arms; empty: the experiment's order
+};
+
 /// The table that `report` prints: a line per arm, predicted and counted underflow, then paper and verdict.
-[[nodiscard]] std::string to_table(const Experiment& experiment, const ExperimentSummary& summary);
+[[nodiscard]] std::string to_table(const Experiment& experiment, const ExperimentSummary& summary,
+                                   const TextStyle& style = {});
 
 }  // namespace halfscope

@@ -38,11 +38,24 @@ Layout natural_layout(const Table& table) {
   return layout;
 }
 
+/// The fewest columns in which no two names are cut to the same text.
+std::size_t name_width(const Table& table, std::size_t natural) {
+  std::size_t width = std::min(natural, name_columns);
+  const auto are_alike = [&] {
+    std::vector<std::string> names;
+    for (const auto& row : table.rows) names.push_back(shortened(row[0].text, width - 1));
+    std::ranges::sort(names);
+    return std::ranges::adjacent_find(names) != names.end();
+  };
+  while (width < natural && are_alike()) ++width;
+  return width;
+}
+
 /// Takes columns out until the table fits with names of a readable length; then names get what room there is.
 void fit(Layout& layout, const Table& table, std::size_t width) {
   if (layout.width() <= width) return;
   const std::size_t natural = layout.widths[0];
-  layout.widths[0] = std::min(natural, name_columns);
+  layout.widths[0] = name_width(table, natural);
   while (layout.width() > width) {
     const auto least = std::max_element(layout.shown.begin(), layout.shown.end(), [&](auto a, auto b) {
       return table.columns[a].left_out < table.columns[b].left_out;
