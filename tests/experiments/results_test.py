@@ -1,5 +1,7 @@
 """Files of a run: those of the contract, the same bytes every time, and resuming after SIGKILL."""
 
+import csv
+import io
 import json
 import random
 import signal
@@ -7,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from program import ARMS, PROGRAM, WithFolder
+from program import ARMS, PROGRAM, WithFolder, halfscope
 
 
 class Results(WithFolder):
@@ -67,6 +69,7 @@ class Results(WithFolder):
         reports = [json.loads(self.run_ok("report", folder, "--json"))
                    for folder in (self.folder / "out", self.folder / "out/master-copy")]
         self.assertEqual(reports[0], reports[1])
+        self.assertEqual(reports[0].pop("folder"), str(self.folder / "out/master-copy"))
         self.assertEqual(reports[0], json.loads((self.folder / "out/master-copy/summary.json").read_text()))
         self.assertEqual((reports[0]["experiment"], reports[0]["metric"]), ("master-copy", "test accuracy"))
         arms = {arm["arm"]: arm for arm in reports[0]["arms"]}
@@ -82,6 +85,49 @@ class Results(WithFolder):
         self.assertIn("verdict: none; a verdict is for the experiment's own settings", text)
         self.assertEqual(reports[0]["verdict"], "")
         self.assertEqual([entry["key"] for entry in reports[0]["settings_differ"]], ["steps", "batch"])
+
+    def test_report_has_a_format_for_every_reader(self):
+        self.run_ok(*self.words("out", "--arms", "fp32,fp16_mixed", "--seeds", "1", steps=4))
+        out = self.folder / "out"
+        rows = list(csv.DictReader(io.StringIO(self.run_ok("report", out, out / "master-copy", "--format", "csv"))))
+        self.assertEqual([row["arm"] for row in rows], ["fp32", "fp16_mixed"] * 2)
+        self.assertEqual({row["folder"] for row in rows}, {str(out / "master-copy")})
+        self.assertEqual({row["settings"] for row in rows}, {"steps=4 batch=32"})
+        described = json.loads(self.run_ok("report", out, "--format", "json"))
+        self.assertEqual([float(row["mean"]) for row in rows[:2]], [arm["mean"] for arm in described["arms"]])
+        self.assertEqual(self.run_ok("report", out, "--json"), self.run_ok("report", out, "--format", "json"))
+        markdown = self.run_ok("report", out, "--format", "markdown", "--arms", "fp32").splitlines()
+        self.assertTrue(markdown[0].startswith("## master-copy: "), markdown)
+        self.assertEqual([line for line in markdown if "fp16" in line and line.startswith("|")], [])
+        self.assertIn("\\begin{tabular}", self.run_ok("report", out, "--format", "latex"))
+        self.assertEqual(self.run_ok("report", out), self.run_ok("report", out, "--format", "table"))
+        self.assertTrue(self.run_ok("report", out, out).startswith(f"{out / 'master-copy'}\n"))
+        self.refuse("report", out, "--format", "cvs", says=["unknown format 'cvs'", "csv"])
+        self.refuse("report", out, "--sort", "men", says=["unknown column 'men'", "mean"])
+        self.refuse("report", out, "--arms", "fp33", says=["fp32"])
+
+    def test_compare_says_where_two_results_part(self):
+        self.run_ok(*self.words("one", "--arms", "fp32", "--seeds", "2", steps=4))
+        self.run_ok(*self.words("same", "--arms", "fp32", "--seeds", "2", steps=4, threads=2))
+        text = self.run_ok("compare", self.folder / "one", self.folder / "same")
+        self.assertIn("2 of 2 runs are the same", text)
+        self.assertIn("revision ", text)
+        self.run_ok(*self.words("other", "--arms", "fp32", "--seeds", "1", "--set", "learning_rate=0.5", steps=4))
+        result = halfscope("compare", self.folder / "one", self.folder / "other", "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        found = json.loads(result.stdout)
+        self.assertEqual([(run["run"], run["same"]) for run in found["runs"]], [("master-copy/fp32/seed0", False)])
+        run = found["runs"][0]
+        self.assertEqual([entry["key"] for entry in run["settings"]], ["learning_rate"])
+        self.assertEqual((run["first_difference"]["file"], run["first_difference"]["step"]), ("metrics.jsonl", 1))
+        self.assertEqual(run["first_difference"]["key"], "learning_rate")
+        self.assertIn("train_loss", [entry["key"] for entry in run["results"]])
+        self.assertEqual((found["only_first"], found["only_second"]), (["master-copy/fp32/seed1"], []))
+        text = halfscope("compare", self.folder / "one", self.folder / "other").stdout
+        self.assertIn("metrics.jsonl, first at step 1: learning_rate", text)
+        self.assertIn("0 of 1 runs are the same", text)
+        self.refuse("compare", self.folder / "one", self.folder / "data", says=["data", "no run in it"])
+        self.refuse("compare", self.folder / "one", self.folder / "none", says=["none", "no such folder"])
 
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))
