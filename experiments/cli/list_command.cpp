@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/format/catalogue.hpp>
@@ -16,6 +18,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/experiment_source.hpp"
 #include "experiments/runner/experiment_file.hpp"
+#include "experiments/table/text_width.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
@@ -119,14 +122,6 @@ constexpr std::array listings{
     Listing{"settings", [] { return entries(describe_fields()); }},
 };
 
-/// "initial_scale=65536 growth_factor=2", under a scaler.
-void print_options(const Json& options) {
-  std::string line;
-  for (const auto& [name, value] : options.items())
-    line += fmt::format(" {}={:.10g}", name, value.get<double>());
-  std::cout << fmt::format("  {:<22}{}", "", line) << "\n";
-}
-
 /// An experiment as a file that `run` takes.
 std::string as_toml(const std::string& name) {
   Experiment experiment = find_experiment(name);
@@ -134,21 +129,60 @@ std::string as_toml(const std::string& name) {
   return to_toml(experiment);
 }
 
-enum class ArmNames : std::uint8_t { hidden, shown };
+/// How much of its entries a list shows.
+enum class Detail : std::uint8_t { names, options, arms };
 
-void print(const Json& lists, ArmNames arms) {
+/// "initial_scale=65536 growth_factor=2" of a scaler.
+std::string options_line(const Json& options) {
+  std::string line;
+  for (const auto& [name, value] : options.items())
+    line += fmt::format("{}{}={:.10g}", line.empty() ? "" : " ", name, value.get<double>());
+  return line;
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+/// Names and summaries, with what belongs to an entry below it.
+Lines lines_of(const Json& list, Detail detail) {
+  Lines lines;
+  for (const Json& entry : list) {
+    lines.emplace_back(entry["name"].get<std::string>(), entry.value("summary", ""));
+    if (detail != Detail::names && entry.contains("options") && !entry["options"].empty())
+      lines.emplace_back("", "  " + options_line(entry["options"]));
+    if (detail != Detail::arms || !entry.contains("arms")) continue;
+    for (const Json& arm : entry["arms"])
+      lines.emplace_back("  " + arm["name"].get<std::string>(), arm["summary"].get<std::string>());
+  }
+  return lines;
+}
+
+void print(std::string_view kind, const Lines& lines) {
+  const std::size_t width = output_width();
+  std::size_t longest = 0;
+  for (const auto& [name, summary] : lines) longest = std::max(longest, name.size());
+  std::cout << kind << "\n";
+  for (const auto& [name, summary] : lines) {
+    if (summary.empty()) {
+      std::cout << "  " << name << "\n";
+      continue;
+    }
+    const std::string blanks(longest + 4, ' ');
+    const std::size_t room = width - std::min(width, blanks.size());
+    std::istringstream text(wrapped(summary, room));
+    std::string before = fmt::format("  {:<{}}  ", name, longest);
+    for (std::string line; std::getline(text, line); before = blanks) std::cout << before << line << "\n";
+  }
+}
+
+/// One kind with all that it has, or all kinds with a line per entry; the many settings are for a list of
+/// their own.
+void print(const Json& lists, Detail detail) {
+  const bool is_overview = lists.size() > 1;
   for (const auto& [kind, list] : lists.items()) {
-    std::cout << kind << "\n";
-    for (const Json& entry : list) {
-      const std::string summary = entry.contains("summary") ? entry["summary"].get<std::string>() : "";
-      std::cout << fmt::format("  {:<22} {}", entry["name"].get<std::string>(), summary) << "\n";
-      if (entry.contains("options") && !entry["options"].empty()) print_options(entry["options"]);
-      if (arms == ArmNames::hidden || !entry.contains("arms")) continue;
-      for (const Json& arm : entry["arms"]) {
-        std::cout << fmt::format("    {:<20} {}", arm["name"].get<std::string>(),
-                                 arm["summary"].get<std::string>())
-                  << "\n";
-      }
+    if (is_overview && kind == "settings") {
+      std::cout << fmt::format("settings\n  {} of them: 'halfscope list settings'\n", list.size());
+    } else {
+      print(kind, lines_of(list, is_overview && detail == Detail::options ? Detail::names : detail));
     }
   }
 }
@@ -184,7 +218,7 @@ void add_list_command(CLI::App& app) {
     if (options->json) {
       std::cout << to_text(lists);
     } else {
-      print(lists, options->arms ? ArmNames::shown : ArmNames::hidden);
+      print(lists, options->arms ? Detail::arms : Detail::options);
     }
   });
 }

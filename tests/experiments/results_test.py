@@ -141,6 +141,18 @@ class Results(WithFolder):
         arms = json.loads(self.run_ok("report", self.folder / "out", "--json"))["arms"]
         self.assertEqual([arm["peak_device_bytes"] for arm in arms], [None, 700 * 2**20])
 
+    def test_list_is_a_page_with_arms_and_options_on_request(self):
+        overview = self.run_ok("list").splitlines()
+        self.assertLess(len(overview), 110)
+        self.assertTrue(any(line.startswith("  scale-sweep  ") for line in overview))
+        self.assertFalse(any("fp16_s1" in line or "growth_factor=" in line for line in overview))
+        self.assertIn("halfscope list settings", overview[-1])
+        experiments = self.run_ok("list", "experiments", "--arms").splitlines()
+        column = experiments[1].index("FP32 master weights against")
+        self.assertTrue(any(line.startswith("    fp16_s1024 ") for line in experiments))
+        self.assertEqual([line for line in experiments[1:] if line[column - 1] != " " or line[column] == " "], [])
+        self.assertIn("growth_factor=2", self.run_ok("list", "scalers"))
+
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))
         for kind in ("experiments", "formats", "roundings", "accumulators", "scalers", "models", "datasets", "trackers", "settings"):
