@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include <halfscope/core/random.hpp>
@@ -19,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array predictor_steps{PredictorSteps::first, PredictorSteps::all, PredictorSteps::mean};
+
 /// Training loss at the end of the run in `folder`; empty where it diverged. Nothing where it is not done.
 std::optional<std::optional<double>> final_loss(const fs::path& folder) {
   if (!fs::exists(folder / "summary.json")) return std::nullopt;
@@ -32,25 +36,27 @@ double ratio_of(LossKind kind, double loss, double baseline) {
   return kind == LossKind::log_perplexity ? std::exp(loss - baseline) : loss / baseline;
 }
 
-/// The largest value over the steps that `which` names; empty where no step tells.
-std::optional<double> largest(const std::vector<WatchedStep>& steps, PredictorSteps which, Predictor predict,
-                              int scale_log2) {
-  std::optional<double> most;
+/// Empty where no step tells.
+std::optional<double> value_over(const std::vector<WatchedStep>& steps, PredictorSteps which,
+                                 Predictor predict, int scale_log2) {
   const std::size_t count =
       which == PredictorSteps::first ? std::min<std::size_t>(1, steps.size()) : steps.size();
+  std::vector<double> values;
   for (std::size_t i = 0; i < count; ++i) {
     const std::optional<double> value = predict(steps[i], scale_log2);
-    if (value) most = std::max(most.value_or(*value), *value);
+    if (value) values.push_back(*value);
   }
-  return most;
+  if (values.empty()) return std::nullopt;
+  if (which != PredictorSteps::mean) return *std::ranges::max_element(values);
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 /// Every predictor's value; fewer where the records lack one.
 std::vector<double> predictors_at(const std::vector<WatchedStep>& steps, int scale_log2) {
   std::vector<double> values;
-  for (const PredictorSteps which : {PredictorSteps::first, PredictorSteps::all}) {
+  for (const PredictorSteps which : predictor_steps) {
     for (const PredictorEntry& entry : predictor_table) {
-      if (const auto value = largest(steps, which, entry.predict, scale_log2)) values.push_back(*value);
+      if (const auto value = value_over(steps, which, entry.predict, scale_log2)) values.push_back(*value);
     }
   }
   return values;
@@ -262,7 +268,7 @@ RightCount count_advisor(const HarmEvidence& evidence, HarmSet set) {
 
 HarmEvidence judge_predictors(const std::vector<HarmTask>& tasks, const fs::path& folder) {
   HarmEvidence evidence;
-  for (const PredictorSteps steps : {PredictorSteps::first, PredictorSteps::all}) {
+  for (const PredictorSteps steps : predictor_steps) {
     for (const PredictorEntry& entry : predictor_table) {
       evidence.predictors.push_back({.name = std::string(entry.name), .steps = steps});
     }

@@ -53,10 +53,11 @@ struct HarmTraining {
   [[nodiscard]] bool harmed() const { return diverged() || *loss_ratio > 1 + harmful; }
 };
 
-/// Which watched steps of the FP32 run a predictor looks at; of several, the largest value counts.
-enum class PredictorSteps : std::uint8_t { first, all };
+/// A predictor's value over the watched steps of the FP32 run: the first step's, or the largest or the mean
+/// of all.
+enum class PredictorSteps : std::uint8_t { first, all, mean };
 template <>
-inline constexpr std::array<std::string_view, 2> enum_names<PredictorSteps>{"first", "all"};
+inline constexpr std::array<std::string_view, 3> enum_names<PredictorSteps>{"first", "all", "mean"};
 
 /// Trainings that a threshold gets right: harmed above it, unharmed up to it.
 struct RightCount {

@@ -113,22 +113,32 @@ double share(const RightCount& count) {
   return count.total == 0 ? 0 : static_cast<double>(count.right) / static_cast<double>(count.total);
 }
 
+/// Of trainings of both sets.
+double share_right(const PredictorResult& result) {
+  return share({result.fitted.right + result.held_out.right, result.fitted.total + result.held_out.total});
+}
+
+std::string_view words_of(PredictorSteps steps) {
+  constexpr std::array<std::string_view, enum_names<PredictorSteps>.size()> words{
+      "of the first step", "the largest of all watched steps", "the mean of all watched steps"};
+  return words.at(static_cast<std::size_t>(steps));
+}
+
 /// The predictor of this kind, probed or not, that is right most often; null without any.
 const PredictorResult* best_of(const HarmEvidence& evidence, bool probed) {
   const PredictorResult* best = nullptr;
   for (const PredictorResult& result : evidence.predictors) {
     if ((result.name == "probed error") != probed) continue;
-    if (best == nullptr || share(result.fitted) > share(best->fitted)) best = &result;
+    if (best == nullptr || share_right(result) > share_right(*best)) best = &result;
   }
   return best;
 }
 
 std::string sentence(const PredictorResult& result) {
   return fmt::format(
-      "{} of {} {}, threshold {:.2g} ({:.2g} to {:.2g}): right in {} trainings, in {} of held-out tasks",
-      result.name, result.steps == PredictorSteps::first ? "the first" : "all",
-      result.steps == PredictorSteps::first ? "step" : "watched steps", result.threshold, result.low,
-      result.high, right_words(result.fitted), right_words(result.held_out));
+      "{}, {}, threshold {:.2g} ({:.2g} to {:.2g}): right in {} trainings, in {} of held-out tasks",
+      result.name, words_of(result.steps), result.threshold, result.low, result.high,
+      right_words(result.fitted), right_words(result.held_out));
 }
 
 template <typename Entry>

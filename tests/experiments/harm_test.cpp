@@ -72,7 +72,7 @@ TEST_CASE("predictors that know which trainings are harmed are right in all", "[
                                     write_task(folder.path(), "c", -25, HarmSet::held_out)};
   const HarmEvidence evidence = judge_predictors(tasks, folder.path());
   CHECK(evidence.trainings.size() == 33);
-  REQUIRE(evidence.predictors.size() == 2 * predictor_table.size());
+  REQUIRE(evidence.predictors.size() == 3 * predictor_table.size());
   for (const PredictorEntry& entry : predictor_table) {
     const PredictorResult& result = find(evidence, entry.name, PredictorSteps::all);
     INFO(entry.name);
@@ -89,6 +89,29 @@ TEST_CASE("predictors that know which trainings are harmed are right in all", "[
   CHECK(evidence.advisor.total == 22);
   CHECK(evidence.advisor_held_out.right == 10);
   CHECK(evidence.advisor_held_out.total == 11);
+}
+
+TEST_CASE("of several steps the first, the largest or the mean counts", "[harm]") {
+  const TemporaryFolder folder;
+  const HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  const fs::path baseline = folder.path() / task.baseline / "seed0";
+  std::string records, histograms;
+  for (const auto& [step, error] : {std::pair{1, 0.25}, {2, 1.0}, {3, 0.5}, {4, 0.25}}) {
+    Json probes = Json::array();
+    for (const ScaledArm& arm : task.arms)
+      probes.push_back({{"scale", std::ldexp(1.0, arm.scale_log2)}, {"error", error}});
+    records += to_line({{"step", step}, {"probes", probes}}) + "\n";
+    histograms += gradient_line(step, "activation_gradient", {1.0f});
+  }
+  write_file(baseline / "metrics.jsonl", records);
+  write_file(baseline / "histograms.jsonl", histograms);
+  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  REQUIRE_FALSE(evidence.trainings.empty());
+  for (const auto& [steps, value] :
+       {std::pair{PredictorSteps::first, 0.25}, {PredictorSteps::all, 1.0}, {PredictorSteps::mean, 0.5}}) {
+    const auto place = &find(evidence, "probed error", steps) - evidence.predictors.data();
+    CHECK(evidence.trainings[0].predictors[static_cast<std::size_t>(place)] == value);
+  }
 }
 
 TEST_CASE("a predictor that is wrong about some is counted so", "[harm]") {
