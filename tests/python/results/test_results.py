@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from halfscope.results import Experiment, read_experiment, read_results
+from halfscope.results import Experiment, read_experiment, read_results, runs_frame
 from synthetic import write_json, write_results
 
 
@@ -140,3 +141,34 @@ def test_static_scale(results: Path, loss_scale: str, scale: float | None) -> No
     path = results / "master-copy/fp32/seed0/config.json"
     write_json(path, json.loads(path.read_text()) | {"loss_scale": loss_scale})
     assert read_experiment(results / "master-copy").runs["fp32"][0].static_scale == scale
+
+
+def test_folders_that_are_not_called_by_a_seed_are_no_runs(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, seeds=2, steps=10)
+    for name in ("seedx", "seed1.old", "backup", "seed-1"):
+        shutil.copytree(folder / "fp32/seed0", folder / "fp32" / name)
+    experiment = read_experiment(folder)
+    assert [run.seed for run in experiment.runs["fp32"]] == [0, 1]
+    assert experiment.unfinished == ()
+
+
+def test_runs_of_several_folders_are_one_frame_with_the_settings_that_differ(tmp_path: Path) -> None:
+    one, other = (write_results(tmp_path / name, seeds=2, steps=10) for name in ("one", "other"))
+    for path in other.rglob("config.json"):
+        write_json(path, {**json.loads(path.read_text()), "learning_rate": 0.5})
+    path = one / "fp32/seed0/summary.json"
+    counts = {"nonzero": 8, "flushed": 4, "subnormal": 2, "overflow": 0}
+    write_json(path, {**json.loads(path.read_text()), "gradients": counts})
+    frame = runs_frame(one.parent, other)
+    assert len(frame) == 2 * 4 * 2
+    assert set(frame["folder"]) == {str(one.parent), str(other)}
+    columns = list(frame.columns)
+    assert columns[:4] == ["folder", "experiment", "arm", "seed"]
+    assert "learning_rate" in columns and "experiment" not in columns[4:]
+    assert set(frame.loc[frame["folder"] == str(other), "learning_rate"]) == {0.5}
+    assert "batch" not in columns and "data" not in columns
+    fp32 = frame[frame["arm"] == "fp32"].iloc[0]
+    assert fp32["metric"] == read_experiment(one).runs["fp32"][0].summary["metric"]
+    assert (fp32["flushed"], fp32["subnormal"], fp32["overflow"]) == (0.5, 0.25, 0.0)
+    with pytest.raises(ValueError, match="no results here"):
+        runs_frame(tmp_path / "none")

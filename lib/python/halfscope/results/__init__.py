@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from halfscope.results.histogram import RecordedHistogram
     from halfscope.results.locate import find_or_run, recorded_frame
     from halfscope.results.run import Run
+    from halfscope.results.run_table import runs_frame
 
 __all__ = [
     "Arm",
@@ -26,6 +27,7 @@ __all__ = [
     "read_experiment",
     "read_results",
     "recorded_frame",
+    "runs_frame",
 ]
 
 _MODULES = {
@@ -36,6 +38,7 @@ _MODULES = {
     "Run": "run",
     "find_or_run": "locate",
     "recorded_frame": "locate",
+    "runs_frame": "run_table",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -78,13 +79,19 @@ def read_experiment(folder: Path | str) -> Experiment:
     unfinished = []
     for line in summary["arms"]:
         runs[line["arm"]] = []
-        for seed_folder in sorted((folder / line["arm"]).glob("seed*"), key=lambda path: int(path.name[4:])):
+        for seed_folder in _seed_folders(folder / line["arm"]):
             status = read_status(seed_folder)
             if status == "DONE":
                 runs[line["arm"]].append(read_run(seed_folder))
             else:
                 unfinished.append(f"{line['arm']}, seed {seed_folder.name[4:]}: {status}")
     return Experiment(folder, summary, read_arms(summary), runs, tuple(unfinished))
+
+
+def _seed_folders(arm: Path) -> list[Path]:
+    """Folders called seed<k>, in order of k; others are no runs."""
+    numbered = ((match[1], path) for path in arm.glob("seed*") if (match := re.fullmatch(r"seed(\d+)", path.name)))
+    return [path for _, path in sorted(numbered, key=lambda entry: int(entry[0]))]
 
 
 def read_results(folder: Path | str) -> list[Experiment]:
