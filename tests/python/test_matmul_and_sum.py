@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 
@@ -62,6 +63,33 @@ def test_leading_axes_and_strides_of_products() -> None:
     assert (of_views == halfscope.matmul(a[:, ::2, ::-1].copy(), b[::-1].copy())).all()
     half, brain = a.astype(np.float16), halfscope.round(b, "bf16")
     assert (halfscope.matmul(half, bfloat16(brain)) == halfscope.matmul(half.astype(np.float32), brain)).all()
+
+
+def untouched(*shape: int) -> np.ndarray:
+    """Zeros in pages that the system makes where they are written: gigabytes that take no memory."""
+    reserve_nothing = 0x4000  # MAP_NORESERVE, which Python has no name for
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserve_nothing
+    return np.frombuffer(mmap.mmap(-1, 4 * int(np.prod(shape)), flags=flags), np.float32).reshape(shape)
+
+
+def test_a_product_of_more_than_2_to_the_31_elements() -> None:
+    a, b = untouched(2**22 + 3, 512), np.ones((512, 1), np.float32)
+    a[0], a[2**22], a[-1] = 1, 2, np.arange(512)
+    product = halfscope.matmul(a, b)
+    assert np.flatnonzero(product).tolist() == [0, 2**22, 2**22 + 2]
+    assert product[[0, 2**22, -1], 0].tolist() == [512, 1024, 511 * 256]
+
+
+def test_the_right_factor_may_have_more_than_2_to_the_31_elements() -> None:
+    a, b = np.ones((1, 2**16), np.float32), untouched(2**16, 2**15 + 65)
+    b[0, 0], b[-1, -1] = 3, 5
+    product = halfscope.matmul(a, b)
+    assert np.flatnonzero(product).tolist() == [0, 2**15 + 64] and product[0, -1] == 5
+
+
+def test_rows_of_more_than_2_to_the_31_elements_are_refused() -> None:
+    with pytest.raises(ValueError, match="^matmul: rows of 2147483648 elements; give at most 2147483647$"):
+        halfscope.matmul(untouched(1, 2**31), untouched(2**31, 1))
 
 
 @pytest.mark.parametrize("model", OF_TERMS)

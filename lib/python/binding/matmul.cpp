@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <limits>
+
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
@@ -35,12 +38,33 @@ ProductShape shape_of(const std::vector<std::size_t>& a, const std::vector<std::
   return shape;
 }
 
+/// Rows of a at a time: the products' offsets into a have 32 bits.
+std::int64_t rows_per_product(const ProductShape& shape) {
+  constexpr std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
+  if (shape.depth > most_elements) {
+    throw InvalidArgument(
+        fmt::format("matmul: rows of {} elements; give at most {}", shape.depth, most_elements));
+  }
+  return std::max<std::int64_t>(1, most_elements / std::max<std::int64_t>(1, shape.depth));
+}
+
 void multiply_in_blocks(const float* a, const float* b, const ProductShape& shape,
                         const AccumulateModel& model, std::span<float> c) {
-  const Memory<std::int32_t> row = strided_offsets(shape.rows, shape.depth);
+  const std::int64_t most = std::min(shape.rows, rows_per_product(shape));
+  const Memory<std::int32_t> row = strided_offsets(most, shape.depth);
   const Memory<std::int32_t> column = strided_offsets(shape.depth, 1);
-  const GatherMatrix left{.data = a, .row = row.values(), .column = column.values(), .stride = shape.depth};
-  gemm(left, {.data = b, .rows = shape.depth, .columns = shape.columns}, c, model);
+  std::int64_t first = 0;
+  do {  // once without a row, too: the model is checked there
+    const auto count = static_cast<std::size_t>(std::min(most, shape.rows - first));
+    const auto columns = static_cast<std::size_t>(shape.columns);
+    const GatherMatrix left{.data = a + first * shape.depth,
+                            .row = row.values().first(count),
+                            .column = column.values(),
+                            .stride = shape.depth};
+    gemm(left, {.data = b, .rows = shape.depth, .columns = shape.columns},
+         c.subspan(static_cast<std::size_t>(first) * columns, count * columns), model);
+    first += most;
+  } while (first < shape.rows);
 }
 
 /// For the orders that no product of matrices has: each element by itself.

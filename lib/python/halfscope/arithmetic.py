@@ -65,8 +65,8 @@ def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused") -> Any:
     accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
         A tensor core rounds a and b to its operands' format first.
 
-    Raises ValueError for shapes that do not fit, an unknown model, and tensors that need a gradient; TypeError as
-    `round` does.
+    Raises ValueError for shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
+    TypeError as `round` does.
     """
     _refuse_gradients("matmul", a, b)
     return _core.matmul(a, b, accumulate=accumulate)
