@@ -138,9 +138,28 @@ TEST_CASE("tiny tensors do not get an absurd scale", "[advisor]") {
   const Advice advice = advise(std::vector{strict_fit("a", between(-80, -75))}, fp16, strict);
   CHECK(advice.joint == ScaleWindow{56, 90});
   CHECK(advice.recommended == 56);
-  const Advice wide = advise(std::vector{fit_of("a", between(-30, -29), bf16)}, bf16);
+  const FloatFormat e7m8 = parse_format("e7m8");
+  const Advice wide = advise(std::vector{fit_of("a", between(-30, -29), e7m8)}, e7m8);
   CHECK(wide.recommended == 24);
   check_says(wide.verdict, {"S = 1, would do as well"});
+}
+
+TEST_CASE("a format with the exponents of FP32 needs no loss scale", "[advisor]") {
+  for (const char* name : {"fp32", "bf16", "tf32", "e8m3"}) {
+    INFO(name);
+    const FloatFormat format = parse_format(name);
+    const Advice advice = advise(
+        std::vector{fit_of("a", between(-30, -29), format), fit_of("b", between(-9, 4), format)}, format);
+    CHECK(advice.recommended == 0);
+    CHECK(advice.joint->contains(0));
+    CHECK(advice.verdict ==
+          std::string(name) +
+              " has the exponents of FP32: no loss scale is needed; at S = 1 underflow costs "
+              "each of 2 tensors at most 20 % of its norm, and nothing overflows");
+  }
+  const Advice tiny = advise(std::vector{fit_of("a", between(-140, -139), bf16)}, bf16);
+  CHECK(tiny.recommended > 0);
+  check_says(tiny.verdict, {"fits the tensor: enough from"});
 }
 
 TEST_CASE("where no single scale fits, each tensor left out gets its remedy", "[advisor]") {

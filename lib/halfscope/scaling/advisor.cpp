@@ -39,6 +39,11 @@ bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
          underflow_error(binades, bf16, 0) <= tolerance;
 }
 
+/// Whether a loss scale of such a format has nothing to do: its exponents are those of FP32.
+bool has_range_of_fp32(const FloatFormat& format) {
+  return format.exponent_bits == fp32.exponent_bits;
+}
+
 /// The tensors of which `low` is the smallest scale.
 std::vector<std::string> limited_by(std::span<const TensorFit> tensors, int low) {
   std::vector<std::string> names;
@@ -146,6 +151,11 @@ Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format, con
     advice.joint = joint;
     advice.recommended = choose(joint, options);
     advice.first_hurt = limited_by(tensors, joint.low);
+  }
+  if (!any_scale && has_range_of_fp32(format) && joint.contains(0)) {
+    advice.recommended = 0;
+    advice.verdict = say_no_scale_needed(tensors, format, options);
+    return advice;
   }
   advice.verdict = any_scale ? say_any_scale_fits(tensors) : say_scale_fits(tensors, advice, format, options);
   return advice;

@@ -84,7 +84,7 @@ struct Advice {
 
 /// Looks for one scale for all `tensors`, counted for `format`. A larger scale costs nothing as long as
 /// nothing overflows (Micikevicius et al., section 3.2), so that of the scales that fit the largest with
-/// headroom is recommended.
+/// headroom is recommended; 1 where it fits a format with the exponents of FP32, which needs no loss scale.
 [[nodiscard]] Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format,
                             const AdvisorOptions& options = {});
 

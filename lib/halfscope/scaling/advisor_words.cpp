@@ -124,6 +124,16 @@ std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& 
   return text + say_nonfinite(tensors);
 }
 
+std::string say_no_scale_needed(std::span<const TensorFit> tensors, const FloatFormat& format,
+                                const AdvisorOptions& options) {
+  return fmt::format(
+      "{} has the exponents of FP32: no loss scale is needed; at S = 1 underflow costs {} at most {} of its "
+      "norm, and nothing overflows{}",
+      to_string(format),
+      tensors.size() == 1 ? "the tensor" : fmt::format("each of {} tensors", tensors.size()),
+      percent(options.tolerance), say_nonfinite(tensors));
+}
+
 std::string say_any_scale_fits(std::span<const TensorFit> tensors) {
   const char* what = tensors.empty() ? "there is no tensor to judge" : "no tensor has a nonzero finite value";
   return fmt::format("{}: any scale fits{}", what, say_nonfinite(tensors));

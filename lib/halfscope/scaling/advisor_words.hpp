@@ -11,6 +11,10 @@ namespace halfscope {
 /// "no single scale fits: ..." with what to do about each of `advice.outliers`.
 [[nodiscard]] std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                                             const FloatFormat& format, const AdvisorOptions& options);
+/// Of a format with the exponents of FP32, which S = 1 fits: "bf16 has the exponents of FP32: no loss scale
+/// ..."
+[[nodiscard]] std::string say_no_scale_needed(std::span<const TensorFit> tensors, const FloatFormat& format,
+                                              const AdvisorOptions& options);
 /// Of tensors without a nonzero finite value, and of none.
 [[nodiscard]] std::string say_any_scale_fits(std::span<const TensorFit> tensors);
 
