@@ -48,6 +48,10 @@ TEST_CASE("a record is a step of a trace", "[trace]") {
   REQUIRE(counted.histogram);
   CHECK(counted.histogram->count(2) == 5);
   CHECK(counted.histogram->zeros() == 7);
+  Json wide = histogram;
+  wide["format"] = "bf16";
+  check_says(message_of<InvalidArgument>([&] { (void)trace_step(with_gradient("histogram", wide)); }),
+             {"the histogram is for bf16; loss scalers are replayed for fp16"});
 }
 
 TEST_CASE("a record that is no step says what is wrong", "[trace]") {

@@ -40,6 +40,16 @@ TEST_CASE("moved weights are counted as updates are", "[stats]") {
       CHECK(found.ratios == update_ratios(step.before, step.update));
     }
   }
+  const Step step = step_of(257 * 2590);
+  for (const FloatFormat& format : {bf16, fp8_e4m3, fp8_e5m2}) {
+    const WeightDelta found = count_weight_delta(step.before, step.after, format);
+    const UpdateCounters expected = count_lost_updates({}, {format}, step.before, step.update);
+    CHECK(found.counters.lost == expected.lost);
+    CHECK(found.counters.lost != count_lost_updates({}, {fp16}, step.before, step.update).lost);
+    CHECK(found.counters.applied_over_intended == expected.applied_over_intended);
+    CHECK(found.ratios == update_ratios(step.before, step.update, format));
+    CHECK(found.ratios.format() == format);
+  }
   CHECK_THROWS_AS(count_weight_delta(std::vector<float>(2), std::vector<float>(3)), InvalidArgument);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
@@ -52,6 +53,10 @@ TraceStep trace_step(const Json& record) {
   const auto histogram = gradients.find("histogram");
   if (histogram != gradients.end() && !histogram->is_null()) {
     step.histogram = histogram_of(*histogram);
+    if (step.histogram->format() != fp16) {
+      throw InvalidArgument(fmt::format("the histogram is for {}; loss scalers are replayed for fp16",
+                                        to_string(step.histogram->format())));
+    }
   }
   return step;
 }

@@ -57,11 +57,13 @@ UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
                          update_effect(weights, updates, weight_storage(site, quantizer)));
 }
 
-ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates) {
+ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates,
+                                const FloatFormat& format) {
+  const BinadeEdges edges = binade_edges(format);
   if (active_device() == Device::cuda) {
     HistogramCounts counts;
-    cuda::ratio_histogram(weights, updates, binade_edges(fp16), counts);
-    return ExponentHistogram(counts);
+    cuda::ratio_histogram(weights, updates, edges, counts);
+    return ExponentHistogram(counts, format);
   }
   const std::size_t parts = std::clamp<std::size_t>(weights.size() / (2 * ratio_block), 1,
                                                     static_cast<std::size_t>(thread_count()));
@@ -70,10 +72,10 @@ ExponentHistogram update_ratios(std::span<const float> weights, std::span<const 
     const auto part = static_cast<std::size_t>(index);
     const std::size_t first = weights.size() * part / parts;
     const std::size_t count = weights.size() * (part + 1) / parts - first;
-    add_update_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part]);
+    add_update_ratios(weights.subspan(first, count), updates.subspan(first, count), counts[part], edges);
   });
-  ExponentHistogram total;
-  for (const HistogramCounts& part : counts) total.merge(ExponentHistogram(part));
+  ExponentHistogram total(format);
+  for (const HistogramCounts& part : counts) total.merge(ExponentHistogram(part, format));
   return total;
 }
 

@@ -26,7 +26,8 @@ namespace halfscope {
 /// `site`.
 [[nodiscard]] WeightStorage weight_storage(const Site& site, const Quantizer& quantizer);
 
-/// |dw| / |w| of the elements in which neither is zero.
-[[nodiscard]] ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates);
+/// |dw| / |w| of the elements in which neither is zero, counted at the edges of `format`.
+[[nodiscard]] ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates,
+                                              const FloatFormat& format = fp16);
 
 }  // namespace halfscope

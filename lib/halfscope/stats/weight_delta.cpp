@@ -1,4 +1,4 @@
-// Block by block: the updates, what FP16 makes of them, and how large they are beside their weights.
+// Block by block: the updates, what a format makes of them, and how large they are beside their weights.
 #include <halfscope/stats/weight_delta.hpp>
 
 #include <algorithm>
@@ -20,15 +20,16 @@ struct Part {
   std::span<const float> before, after;
   std::size_t first_tile;
   std::span<UpdateEffect> tiles;
+  FloatFormat format;
 };
 
 void count_block(const Part& part, HistogramCounts& ratios) {
   std::array<float, block> buffer;
   const std::span updates = std::span(buffer).first(part.before.size());
   for (std::size_t i = 0; i < updates.size(); ++i) updates[i] = part.after[i] - part.before[i];
-  update_effects(part.before, updates, {.before = {fp16}, .after = {fp16}, .stream = {}}, part.first_tile,
-                 part.tiles);
-  add_update_ratios(part.before, updates, ratios);
+  update_effects(part.before, updates, {.before = {part.format}, .after = {part.format}, .stream = {}},
+                 part.first_tile, part.tiles);
+  add_update_ratios(part.before, updates, ratios, binade_edges(part.format));
 }
 
 /// Block `index` of the whole.
@@ -36,19 +37,20 @@ Part take_block(const Part& whole, std::size_t index) {
   const std::size_t start = index * block, size = std::min(block, whole.before.size() - start);
   const std::size_t first = index * tiles_per_block;
   return {whole.before.subspan(start, size), whole.after.subspan(start, size), first,
-          whole.tiles.subspan(first, update_tiles(size))};
+          whole.tiles.subspan(first, update_tiles(size)), whole.format};
 }
 
 }  // namespace
 
-WeightDelta count_weight_delta(std::span<const float> before, std::span<const float> after) {
+WeightDelta count_weight_delta(std::span<const float> before, std::span<const float> after,
+                               const FloatFormat& format) {
   if (before.size() != after.size())
     throw InvalidArgument("count_weight_delta: give as many weights after the step as before it");
   std::vector<UpdateEffect> tiles(update_tiles(before.size()));
   const std::size_t blocks = (before.size() + block - 1) / block;
   const std::size_t threads = std::clamp<std::size_t>(blocks, 1, static_cast<std::size_t>(thread_count()));
   std::vector<HistogramCounts> ratios(threads);
-  const Part whole{before, after, 0, tiles};
+  const Part whole{before, after, 0, tiles, format};
   parallel_for(static_cast<std::int64_t>(threads), [&](std::int64_t index) noexcept {
     const auto thread = static_cast<std::size_t>(index);
     for (std::size_t b = blocks * thread / threads; b < blocks * (thread + 1) / threads; ++b)
@@ -57,8 +59,9 @@ WeightDelta count_weight_delta(std::span<const float> before, std::span<const fl
   UpdateEffect total;
   for (const UpdateEffect& tile : tiles) total += tile;
   WeightDelta found{.counters = update_counters({}, std::ssize(before), total),
-                    .ratios = ExponentHistogram(ratios.front())};
-  for (std::size_t part = 1; part < threads; ++part) found.ratios.merge(ExponentHistogram(ratios[part]));
+                    .ratios = ExponentHistogram(ratios.front(), format)};
+  for (std::size_t part = 1; part < threads; ++part)
+    found.ratios.merge(ExponentHistogram(ratios[part], format));
   return found;
 }
 

@@ -56,19 +56,19 @@ does.)doc";
 constexpr const char* record_documentation =
     R"doc(The counts as a dictionary, with the keys of a line of histograms.jsonl.
 
-first_exponent; counts, pow2, top and subnormal_carry from there on; zeros, negative_zeros, infinities, nans; and
-max_abs, which histograms.jsonl leaves out.)doc";
+first_exponent; counts, pow2, top and subnormal_carry from there on; zeros, negative_zeros, infinities, nans; max_abs,
+which histograms.jsonl leaves out; and format, unless that is "fp16".)doc";
 
 constexpr const char* from_record_documentation =
-    R"doc(A histogram of FP16 from such a dictionary, or a line of histograms.jsonl as it stands, loss scale included.
+    R"doc(A histogram from such a dictionary, or a line of histograms.jsonl as it stands, loss scale included.
 
-max_abs is 0 where the record does not have it. Raises ValueError where a key is missing or the lists do not fit
-together.)doc";
+max_abs is 0 and format "fp16" where the record does not have it. Raises ValueError where a key is missing, the format
+is unknown or the lists do not fit together.)doc";
 
 constexpr const char* from_bins_documentation =
-    R"doc(A histogram of FP16 from bins that were counted elsewhere, such as on a GPU: int64, one axis, in CPU memory.
+    R"doc(A histogram from bins that were counted elsewhere, such as on a GPU: int64, one axis, in CPU memory.
 
-kernel/histogram/binned_histogram.hpp defines the bins. Raises ValueError for another number of bins, and for negative
+kernel/histogram/binned_histogram.hpp defines the bins, which were made at the edges of `format`. Raises ValueError for another number of bins, and for negative
 ones.)doc";
 
 constexpr const char* pandas_documentation =
@@ -205,12 +205,14 @@ void bind_histogram(nb::module_& module) {
       .def_static("from_record", histogram_of, nb::arg("record").none(),
                   nb::sig("def from_record(record: Mapping[str, object]) -> Histogram"),
                   from_record_documentation)
-      .def_static("from_bins", histogram_of_bins, nb::arg("bins"),
-                  nb::sig("def from_bins(bins: numpy.ndarray) -> Histogram"), from_bins_documentation)
+      .def_static("from_bins", histogram_of_bins, nb::arg("bins"), nb::kw_only(), nb::arg("format") = "fp16",
+                  nb::sig("def from_bins(bins: numpy.ndarray, *, format: str = 'fp16') -> Histogram"),
+                  from_bins_documentation)
       .def("numbers", numbers_of, nb::sig("def numbers(self) -> numpy.ndarray"), numbers_documentation)
-      .def_static("from_numbers", histogram_of_numbers, nb::arg("numbers"),
-                  nb::sig("def from_numbers(numbers: numpy.ndarray) -> Histogram"),
-                  "A histogram of FP16 from such an array. Raises ValueError for another size.")
+      .def_static("from_numbers", histogram_of_numbers, nb::arg("numbers"), nb::kw_only(),
+                  nb::arg("format") = "fp16",
+                  nb::sig("def from_numbers(numbers: numpy.ndarray, *, format: str = 'fp16') -> Histogram"),
+                  "A histogram for `format` from such an array. Raises ValueError for another size.")
       .def_prop_ro(
           "format", [](const Self& self) { return to_string(self.format()); },
           "At whose edges the counts were made.")

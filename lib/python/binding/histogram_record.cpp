@@ -8,6 +8,7 @@
 #include <bit>
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <memory>
@@ -22,6 +23,7 @@ nb::dict record_of(const ExponentHistogram& histogram) {
   const nb::object loads = nb::module_::import_("json").attr("loads");
   auto record = nb::cast<nb::dict>(loads("{" + histogram_members(histogram) + "}"));
   record["max_abs"] = histogram.max_abs();
+  if (histogram.format() != fp16) record["format"] = to_string(histogram.format());
   return record;
 }
 
@@ -29,15 +31,16 @@ ExponentHistogram histogram_of(nb::handle record) {
   return halfscope::histogram_of(json_of(record));
 }
 
-ExponentHistogram histogram_of_bins(const Bins& bins) {
+ExponentHistogram histogram_of_bins(const Bins& bins, const std::string& format) {
+  const FloatFormat parsed = parse_format(format);
   const std::span<const std::int64_t> numbers(bins.data(), bins.size());
   if (std::ranges::any_of(numbers, [](std::int64_t count) { return count < 0; }))
     throw InvalidArgument("histogram bins: a count is negative");
   if (!numbers.empty() && numbers.back() >= infinity_bits)
     throw InvalidArgument("histogram bins: max_abs is not finite");
   HistogramCounts counts;
-  add_bins_to(counts, numbers, binade_edges(fp16));
-  return ExponentHistogram(counts);
+  add_bins_to(counts, numbers, binade_edges(parsed));
+  return ExponentHistogram(counts, parsed);
 }
 
 nb::object numbers_of(const ExponentHistogram& histogram) {
@@ -58,7 +61,7 @@ nb::object numbers_of(const ExponentHistogram& histogram) {
   return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(data, {histogram_numbers}, owner));
 }
 
-ExponentHistogram histogram_of_numbers(const Bins& numbers) {
+ExponentHistogram histogram_of_numbers(const Bins& numbers, const std::string& format) {
   if (numbers.size() != histogram_numbers)
     throw InvalidArgument(
         fmt::format("histogram numbers: {}; {} are expected", numbers.size(), histogram_numbers));
@@ -72,7 +75,7 @@ ExponentHistogram histogram_of_numbers(const Bins& numbers) {
   for (std::int64_t* count : {&counts.zeros, &counts.negative_zeros, &counts.infinities, &counts.nans})
     *count = *next++;
   counts.max_abs = std::bit_cast<float>(static_cast<std::uint32_t>(*next));
-  return ExponentHistogram(counts);
+  return ExponentHistogram(counts, parse_format(format));
 }
 
 }  // namespace halfscope::python

@@ -46,7 +46,7 @@ Json number_of(nb::handle value) {
   return nb::cast<double>(nb::float_(value));
 }
 
-/// Members of the record, which does not tell the format.
+/// Members of the record, for a trace: its replay knows FP16 alone.
 Json histogram_at(const ExponentHistogram& histogram, int depth) {
   if (histogram.format() != fp16) {
     throw InvalidArgument(fmt::format("a Histogram of {}: give one of fp16", to_string(histogram.format())));

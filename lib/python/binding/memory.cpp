@@ -9,6 +9,7 @@
 #include <halfscope/core/dtype.hpp>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
 #include "binding/bindings.hpp"
@@ -18,7 +19,7 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* floats_documentation =
-    R"doc(The histograms of arrays in CPU memory, each an address, a number of elements and their type.
+    R"doc(The histograms for `format` of arrays in CPU memory, each an address, a number of elements and their type.
 
 Types: "f32", "f16", "bf16", "f64" (rounded to odd, as Histogram has it). Whoever calls it vouches for what is there;
 `Histogram` checks. Raises ValueError for another type.)doc";
@@ -55,9 +56,10 @@ nb::list list_of(std::size_t size, Count&& count) {
   return found;
 }
 
-nb::list count_floats(const Regions& regions) {
+nb::list count_floats(const Regions& regions, const std::string& format) {
+  const FloatFormat parsed = parse_format(format);
   return list_of(regions.size(), [&](std::size_t i) {
-    ExponentHistogram histogram;
+    ExponentHistogram histogram(parsed);
     const auto& [address, elements, type] = regions[i];
     add_in_threads(histogram, parse_enum<DType>("type", type), start_of(regions[i]), elements);
     return histogram;
@@ -77,11 +79,12 @@ class KeptWeights {
     for (std::size_t i = 0; i < regions.size(); ++i) copies_[i].fill(floats_of(regions[i]));
   }
 
-  [[nodiscard]] nb::list moved(const Regions& regions) const {
+  [[nodiscard]] nb::list moved(const Regions& regions, const std::string& format) const {
+    const FloatFormat parsed = parse_format(format);
     if (regions.size() != copies_.size())
       throw InvalidArgument("KeptWeights.moved: other arrays than were kept");
     return list_of(regions.size(), [&](std::size_t i) {
-      return count_weight_delta(copies_[i].values(), floats_of(regions[i]));
+      return count_weight_delta(copies_[i].values(), floats_of(regions[i]), parsed);
     });
   }
 
@@ -114,18 +117,20 @@ class KeptWeights {
 }  // namespace
 
 void bind_memory(nb::module_& module) {
-  module.def("count_floats", count_floats, nb::arg("arrays"),
-             nb::sig("def count_floats(arrays: Sequence[tuple[int, int, str]]) -> list[Histogram]"),
+  module.def("count_floats", count_floats, nb::arg("arrays"), nb::arg("format") = "fp16",
+             nb::sig("def count_floats(arrays: Sequence[tuple[int, int, str]], format: str = 'fp16') -> "
+                     "list[Histogram]"),
              floats_documentation);
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
-      .def_ro("counters", &WeightDelta::counters, "what FP16 would lose, as lost_updates")
+      .def_ro("counters", &WeightDelta::counters, "what the format would lose, as lost_updates")
       .def_ro("ratios", &WeightDelta::ratios, "as update_ratios");
   nb::class_<KeptWeights>(module, "KeptWeights", kept_documentation)
       .def(nb::init<>())
       .def("keep", &KeptWeights::keep, nb::arg("arrays"), "Copies them, in place of what was kept before.")
-      .def("moved", &KeptWeights::moved, nb::arg("arrays"),
-           nb::sig("def moved(self, arrays: Sequence[tuple[int, int, str]]) -> list[WeightDelta]"),
-           "The delta of each array since `keep`, in the same order and of the same lengths.");
+      .def("moved", &KeptWeights::moved, nb::arg("arrays"), nb::arg("format") = "fp16",
+           nb::sig("def moved(self, arrays: Sequence[tuple[int, int, str]], format: str = 'fp16') -> "
+                   "list[WeightDelta]"),
+           "The delta of each array since `keep`, in the same order and of the same lengths, for `format`.");
 }
 
 }  // namespace halfscope::python

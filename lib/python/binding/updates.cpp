@@ -28,7 +28,8 @@ differ; TypeError as `round` does.)doc";
 constexpr const char* ratio_documentation =
     R"doc(The histogram of |dw| / |w| of the elements in which neither is zero.
 
-weights, updates: as many elements of one as of the other. Raises ValueError where the sizes differ.)doc";
+weights, updates: as many elements of one as of the other. format: of the histogram. Raises ValueError where the sizes
+differ.)doc";
 
 struct Pair {
   FloatVec weights, updates;
@@ -47,13 +48,14 @@ UpdateCounters lost_updates(nb::handle weights, nb::handle updates, const std::s
   return count_lost_updates({.tensor = "weights"}, parsed, pair.weights.values(), pair.updates.values());
 }
 
-ExponentHistogram ratios(nb::handle weights, nb::handle updates) {
+ExponentHistogram ratios(nb::handle weights, nb::handle updates, const std::string& format) {
+  const FloatFormat parsed = parse_format(format);
   const Pair pair(weights, updates);
   const nb::gil_scoped_release release;
   if (pair.weights.values().size() != pair.updates.values().size()) {
     throw InvalidArgument("update_ratios: give as many updates as weights");
   }
-  return update_ratios(pair.weights.values(), pair.updates.values());
+  return update_ratios(pair.weights.values(), pair.updates.values(), parsed);
 }
 
 using State = std::tuple<std::int64_t, std::int64_t, std::int64_t, double>;
@@ -128,8 +130,8 @@ void bind_updates(nb::module_& module) {
       .def("__repr__", describe);
   module.def("lost_updates", lost_updates, nb::arg("weights").none(), nb::arg("updates").none(),
              nb::arg("quantizer") = "fp16", lost_documentation);
-  module.def("update_ratios", ratios, nb::arg("weights").none(), nb::arg("updates").none(),
-             ratio_documentation);
+  module.def("update_ratios", ratios, nb::arg("weights").none(), nb::arg("updates").none(), nb::kw_only(),
+             nb::arg("format") = "fp16", ratio_documentation);
 }
 
 }  // namespace halfscope::python

@@ -69,6 +69,20 @@ TEST_CASE("a record that is no histogram is refused with what is wrong", "[recor
   CHECK(histogram_of(as_floats) == histogram_of(good));
 }
 
+TEST_CASE("a record is of FP16 unless it names another format", "[records]") {
+  ExponentHistogram narrow(fp8_e4m3);
+  narrow.add(std::vector<float>{1.0f, 1.94f});
+  Json record = parse_json("{" + histogram_members(narrow) + "}", "record");
+  CHECK(histogram_of(record).format() == fp16);
+  record["format"] = "fp8_e4m3";
+  CHECK(histogram_of(record).format() == fp8_e4m3);
+  CHECK(histogram_of(record).binade(0) == narrow.binade(0));
+  for (const Json& wrong : {Json("fp61"), Json(16)}) {
+    record["format"] = wrong;
+    CHECK_THROWS_AS(histogram_of(record), InvalidArgument);
+  }
+}
+
 TEST_CASE("a record's max_abs is read when it has one", "[records]") {
   Json record = record_of({1.0f, -4.5f});
   CHECK(histogram_of(record).max_abs() == 0);

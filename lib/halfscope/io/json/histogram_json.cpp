@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
@@ -91,6 +92,13 @@ std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) 
   return std::span(counts.binades).subspan(static_cast<std::size_t>(first - lowest_binade), size);
 }
 
+FloatFormat format_of(const Json& record) {
+  const auto found = record.find("format");
+  if (found == record.end()) return fp16;
+  if (!found->is_string()) reject_member("format", *found, "the name of a format");
+  return parse_format(found->get<std::string>());
+}
+
 }  // namespace
 
 std::string histogram_members(const ExponentHistogram& histogram) {
@@ -124,7 +132,7 @@ ExponentHistogram histogram_of(const Json& record) {
     if (!max_abs->is_number()) reject_member("max_abs", *max_abs, "a number");
     counts.max_abs = max_abs->get<float>();
   }
-  return ExponentHistogram(counts);
+  return ExponentHistogram(counts, format_of(record));
 }
 
 }  // namespace halfscope

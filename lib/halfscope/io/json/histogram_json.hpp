@@ -12,8 +12,9 @@ namespace halfscope {
 /// training run writes.
 [[nodiscard]] std::string histogram_members(const ExponentHistogram& histogram);
 
-/// The FP16 histogram of an object that has these members; max_abs is 0 unless the object has one. Throws
-/// InvalidArgument for a member that is missing or of another kind, and for lists that do not fit together.
+/// The histogram of an object that has these members. `format` is at whose edges it was counted, FP16 unless
+/// the object says otherwise; max_abs is 0 unless it has one. Throws InvalidArgument for a member that is
+/// missing or of another kind, an unknown format, and lists that do not fit together.
 [[nodiscard]] ExponentHistogram histogram_of(const Json& record);
 
 }  // namespace halfscope

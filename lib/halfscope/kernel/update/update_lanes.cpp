@@ -27,13 +27,13 @@ std::size_t update_ratios(std::span<const float> weights, std::span<const float>
 }
 
 void add_update_ratios(std::span<const float> weights, std::span<const float> updates,
-                       HistogramCounts& counts) {
+                       HistogramCounts& counts, const BinadeEdges& edges) {
   std::array<float, ratio_block> buffer;
   for (std::size_t start = 0; start < weights.size(); start += ratio_block) {
     const std::span ratios = std::span(buffer).first(std::min(ratio_block, weights.size() - start));
     const std::size_t without =
         update_ratios(weights.subspan(start, ratios.size()), updates.subspan(start, ratios.size()), ratios);
-    histogram(ratios, counts);
+    histogram(ratios, counts, edges);
     counts.zeros -= static_cast<std::int64_t>(without);
   }
 }

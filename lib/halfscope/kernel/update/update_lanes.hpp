@@ -48,6 +48,6 @@ inline constexpr std::size_t ratio_block = std::size_t{1} << 15;
 /// Adds |updates[i] / weights[i]| of the elements in which neither is zero to `counts`, in CPU memory and on
 /// this thread.
 void add_update_ratios(std::span<const float> weights, std::span<const float> updates,
-                       HistogramCounts& counts);
+                       HistogramCounts& counts, const BinadeEdges& edges = binade_edges(fp16));
 
 }  // namespace halfscope
