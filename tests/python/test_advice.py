@@ -139,8 +139,19 @@ def test_figure_of_a_histogram() -> None:
     figure = plotting.value_histogram(histogram, "Values")
     assert "25.0 % flushed to zero, 25.0 % subnormal" in figure.get_supxlabel()
     assert max(bar.get_height() for bar in figure.axes[1].patches[:57]) == 25
-    with pytest.raises(ValueError, match="histogram for bf16"):
-        plotting.value_histogram(halfscope.Histogram(format="bf16"))
+    for format, labels in {
+        "bf16": ["normal"],
+        "fp8_e4m3": [
+            "flushed to zero\n$\\leq 2^{-10}$",
+            "subnormal\n$2^{-9}$ to $2^{-7}$",
+            "normal",
+            "overflow $>$ 464",
+        ],
+        "fp8_e5m2": ["subnormal: $2^{-16}$ to $2^{-15}$", "overflow $\\geq$ 61440"],
+    }.items():
+        figure = plotting.value_histogram(halfscope.Histogram(np.float32([2.0**-12, 1.0]), format=format))
+        assert set(labels) <= {text.get_text() for text in figure.axes[1].texts}
+        assert f"As {format.upper().replace('_', ' ')}, unscaled" in figure.get_supxlabel()
 
 
 def test_scaled_histogram() -> None:

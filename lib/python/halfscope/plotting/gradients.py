@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import floor, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,34 +12,46 @@ from matplotlib.figure import Figure
 
 from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
 from halfscope.results import Experiment
+from halfscope.results.formats import describe, label
 from halfscope.results.histogram import Outcome, RecordedHistogram
 
 if TYPE_CHECKING:
     from halfscope import Histogram
 
 LOW, HIGH = -40, 16  # first and last binade drawn; both also hold what lies beyond them
-# Edges of what FP16 does to |x|, log2. 65520, from which on it is infinite, is 2^16 to the width of a line.
-BANDS = (
-    (LOW, -25, RED, "flushed to zero\n$\\leq 2^{-25}$"),
-    (-25, -14, AMBER, "subnormal\n$2^{-24}$ to $2^{-15}$"),
-    (-14, 16, GREEN, "normal"),
-    (16, 18, RED, "overflow $\\geq$ 65520"),
-)
+END = HIGH + 2  # of the axis
 NAMES = {"weight_gradient": "Weight gradients", "activation_gradient": "Activation gradients"}
 
 
 def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gradient") -> Figure:
-    """Share of all gradients per binade, unscaled, with FP16's bands; zeros at the left, inf and NaN at the right."""
+    """Share of all gradients per binade, unscaled, with the format's bands; zeros left, inf and NaN right."""
     histogram = experiment.histogram(arm, role)
     title = f"{NAMES[role]} of {arm}: all layers, all observed steps"
     return _draw_histogram(histogram, title, _caption(experiment, arm, histogram), "|gradient|, loss scale removed")
 
 
 def value_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -> Figure:
-    """The same of any FP16 histogram. Raises ValueError for one that was counted for another format."""
+    """The same of any histogram, with the bands of its format."""
     if not isinstance(histogram, RecordedHistogram):
         histogram = RecordedHistogram.of(histogram)
     return _draw_histogram(histogram, title, _band_shares(histogram), "|value|")
+
+
+def bands(format: str) -> list[tuple[float, float, str, str]]:
+    """Of what a cast to `format` does to |x|: edges, log2 and to the width of a line; colour; label."""
+    about = describe(format)
+    smallest, normal = (round(log2(about[key])) for key in ("smallest", "smallest_normal"))
+    last_place = 2.0 ** (floor(log2(about["largest"])) - about["mantissa_bits"])
+    edge = about["largest"] + last_place / 2
+    # A tie goes to the even one: beyond an odd largest number to infinity.
+    relation = "\\geq" if round(about["largest"] / last_place) % 2 else ">"
+    overflow = round(log2(edge), 2)
+    return [
+        (LOW, smallest - 1, RED, f"flushed to zero\n$\\leq 2^{{{smallest - 1}}}$"),
+        (smallest - 1, normal, AMBER, f"subnormal\n$2^{{{smallest}}}$ to $2^{{{normal - 1}}}$"),
+        (normal, overflow, GREEN, "normal"),
+        (overflow, END, RED, f"overflow ${relation}$ {edge:g}"),
+    ]
 
 
 def _draw_histogram(histogram: RecordedHistogram, title: str, caption: str, unit: str) -> Figure:
@@ -46,7 +60,7 @@ def _draw_histogram(histogram: RecordedHistogram, title: str, caption: str, unit
     zero, binades, special = figure.subplots(1, 3, sharey=True, width_ratios=[1.6, 29, 3])
     # The binades set the height: half the gradients behind a ReLU are zero, and would flatten everything else.
     binades.set_ylim(0, 1.35 * max(shares.max(), 1e-3))
-    draw_binades(binades, shares, [label for *_, label in BANDS])
+    draw_binades(binades, shares, bands(histogram.format))
     binades.set_xlabel(f"exponent: log2 {unit}")
     draw_aside(zero, histogram, {"0": histogram.zeros})
     draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
@@ -57,19 +71,22 @@ def _draw_histogram(histogram: RecordedHistogram, title: str, caption: str, unit
     return figure
 
 
-def draw_binades(axes: Axes, shares: np.ndarray, labels: list[str]) -> None:
-    """Bars of `shares` (%) of the binades LOW..HIGH over FP16's bands, each with its label at the top."""
+def draw_binades(axes: Axes, shares: np.ndarray, shown: Iterable[tuple[float, float, str, str]]) -> None:
+    """Bars of `shares` (%) of the binades LOW..HIGH over the part of `bands`' bands that is on the axis."""
     look = {"color": COLOURS[1], "edgecolor": "white", "linewidth": 0.4}
     axes.bar(np.arange(LOW, HIGH + 1), shares, width=1, align="edge", **look)
     top = axes.get_ylim()[1]
-    for (left, right, colour, _), label in zip(BANDS, labels):
+    for first, last, colour, words in shown:
+        left, right = max(first, LOW), min(last, END)
+        if left >= right:
+            continue
         axes.axvspan(left, right, color=colour, alpha=0.12, linewidth=0, zorder=0)
         narrow = right - left < 4
-        text = label.replace("\n", ": ") if narrow else label
+        text = words.replace("\n", ": ") if narrow else words
         axes.text((left + right) / 2, 0.97 * top, text, ha="center", va="top", rotation=90 if narrow else 0, size=8)
     ticks = [LOW, *range(LOW + 10, HIGH - 5, 5), HIGH]
     axes.set_xticks(ticks, [f"$\\leq {LOW}$", *(f"${tick}$" for tick in ticks[1:-1]), f"$\\geq {HIGH}$"])
-    axes.set(xlim=(LOW, BANDS[-1][1]))
+    axes.set(xlim=(LOW, END))
     tidy(axes)
     axes.spines["left"].set_visible(False)
     axes.tick_params(left=False)
@@ -98,13 +115,13 @@ def _caption(experiment: Experiment, arm: str, histogram: RecordedHistogram) -> 
     scales = {run.steps["scale"].iloc[-1] for run in experiment.runs[arm]} - {1.0}
     for scale in sorted(scales):
         scaled = histogram.outcome(round(np.log2(scale)))
-        lines.append(f"As FP16, times the loss scale {scale:g}: {_describe(scaled)}.")
+        lines.append(f"As {label(histogram.format)}, times the loss scale {scale:g}: {_describe(scaled)}.")
     return "\n".join(lines)
 
 
 def _band_shares(histogram: RecordedHistogram) -> str:
     unscaled = histogram.outcome()
-    return f"As FP16, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."
+    return f"As {label(histogram.format)}, unscaled: {_describe(unscaled)}. Exact zeros: {percent(unscaled.zeros)}."
 
 
 def _describe(outcome: Outcome) -> str:

@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import headline, new_figure, power_of_two
 from halfscope.results import Experiment
+from halfscope.results.formats import label
 from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 
 LABELS = 40  # beyond so many rows only some are named
@@ -44,7 +45,10 @@ def flushed_map(experiment: Experiment, role: str = "activation_gradient") -> Fi
     bar = figure.colorbar(mesh, ax=list(panels), pad=0.02, aspect=30)
     bar.set_label("flushed (% of non-zero)")
     bar.outline.set_visible(False)
-    headline(figure, f"{NAMES[role]} that become zero in FP16, layer by layer, over the training", _note(maps, lost))
+    format = label(experiment.format_of(next(iter(maps))))
+    headline(
+        figure, f"{NAMES[role]} that become zero in {format}, layer by layer, over the training", _note(maps, lost)
+    )
     return figure
 
 

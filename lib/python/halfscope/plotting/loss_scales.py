@@ -14,6 +14,7 @@ from halfscope import ScaleAdvice
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
 from halfscope.results import Arm, Experiment
+from halfscope.results.formats import label
 from halfscope.results.loss_scales import (
     OUTCOMES,
     advice,
@@ -57,7 +58,8 @@ def scale_window(experiment: Experiment) -> Figure | None:
         tidy(axes, NAMES[role])
     _scale_axis(rows[-1], PREDICTED[0], PREDICTED[-1], 5)
     legend_at(rows[0])
-    headline(figure, f"Effect of FP16 on the gradients of {base}, by loss scale", _window_note(usable, rows[0]))
+    format = label(next(iter(histograms.values())).format)
+    headline(figure, f"Effect of {format} on the gradients of {base}, by loss scale", _window_note(usable, rows[0]))
     return figure
 
 

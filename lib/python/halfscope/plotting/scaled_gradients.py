@@ -1,13 +1,14 @@
-"""Gradients as they are and times a loss scale, beside what FP16 can hold: Fig. 3 of "Mixed Precision Training"."""
+"""Gradients as they are and times a loss scale, beside what a format holds: Fig. 3 of "Mixed Precision Training"."""
 
 from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.plotting.gradients import BANDS, HIGH, LOW, NAMES, draw_aside, draw_binades
+from halfscope.plotting.gradients import HIGH, LOW, NAMES, bands, draw_aside, draw_binades
 from halfscope.plotting.style import headline, new_figure, percent, power_of_two
 from halfscope.results import Experiment
+from halfscope.results.formats import label
 from halfscope.results.histogram import RecordedHistogram
 
 ROOM = 1.62  # height of an axis in heights of its highest bar: the labels of the bands stand above the bars
@@ -29,7 +30,7 @@ def scaled_gradient_histogram(experiment: Experiment, arm: str, role: str, log2_
     zeros = histogram.zeros / max(histogram.elements, 1)
     headline(
         figure,
-        f"{NAMES[role]} of {arm} as FP16 sees them: all layers, all observed steps",
+        f"{NAMES[role]} of {arm} as {label(histogram.format)} sees them: all layers, all observed steps",
         "Shares in the bands: of the non-zero finite values, exact. "
         f"Bars: of all values, of which {percent(zeros)} are zero.",
     )
@@ -41,7 +42,11 @@ def _draw_row(row: list[Axes], histogram: RecordedHistogram) -> None:
     shares = 100 * histogram.within(LOW, HIGH) / max(histogram.elements, 1)
     outcome = histogram.of_nonzero().outcome()
     found = (outcome.flushed, outcome.subnormal, outcome.normal, outcome.overflow)
-    draw_binades(binades, shares, [f"{label}\n{percent(share)}" for (*_, label), share in zip(BANDS, found)])
+    told = [
+        (left, right, colour, f"{words}\n{percent(share)}")
+        for (left, right, colour, words), share in zip(bands(histogram.format), found)
+    ]
+    draw_binades(binades, shares, told)
     draw_aside(zero, histogram, {"0": histogram.zeros})
     draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
     zero.set_ylabel("share of all values (%)")

@@ -1,4 +1,4 @@
-"""Weight updates: their size beside their weights, and the share that FP16 weights lose."""
+"""Weight updates: their size beside their weights, and the share that weights of a format lose."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from halfscope.plotting.curves import drawn
 from halfscope.plotting.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
 from halfscope.results import Experiment, RecordedHistogram, Run
+from halfscope.results.formats import describe, label
 
 if TYPE_CHECKING:
     from halfscope import Histogram
 
-# Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.
-MAYBE_LOST, ALWAYS_LOST = -11, -12
 RATIO_RANGE = (-40, 10)  # log2 |dw/w|
 
 
@@ -27,7 +26,7 @@ def update_ratio_histogram(experiment: Experiment) -> Figure:
     for arm in experiment.runs:
         look = {"label": arm, **arm_style(list(experiment.runs), arm)}
         _draw_ratios(axes, experiment.histogram(arm, "update_ratio"), look)
-    _draw_loss_bounds(axes)
+    _draw_loss_bounds(axes, _format_of(experiment))
     legend_beside(figure)
     return figure
 
@@ -38,12 +37,12 @@ def ratio_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -
         histogram = RecordedHistogram.of(histogram)
     figure, axes = _ratio_axes(title)
     _draw_ratios(axes, histogram, {"color": COLOURS[1], "fill": True, "alpha": 0.8})
-    _draw_loss_bounds(axes)
+    _draw_loss_bounds(axes, histogram.format)
     return figure
 
 
 def lost_updates(experiment: Experiment) -> Figure:
-    """Share of the non-zero weight updates that FP16 weights lose, over steps; mean over seeds."""
+    """Share of the non-zero weight updates that weights of the format lose, over steps; mean over seeds."""
     figure = new_figure()
     axes = figure.subplots()
     for arm, runs in drawn(experiment).items():
@@ -53,7 +52,10 @@ def lost_updates(experiment: Experiment) -> Figure:
             marker = "o" if len(mean) == 1 else None  # a run that broke down at once still shows
             axes.plot(mean, label=arm, linewidth=1.6, marker=marker, **arm_style(list(experiment.runs), arm))
     axes.set(xlabel="step", ylabel="share of non-zero updates (%)", ylim=(0, 100))
-    tidy(axes, "Updates lost in FP16\n(arms with a master copy: what would be lost without it)")
+    tidy(
+        axes,
+        f"Updates lost in {label(_format_of(experiment))}\n(arms with a master copy: what would be lost without it)",
+    )
     legend_beside(figure)
     return figure
 
@@ -76,16 +78,25 @@ def _draw_ratios(axes: Axes, histogram: RecordedHistogram, look: dict) -> None:
         axes.stairs(100 * counts / counts.sum(), np.arange(low, high + 1), linewidth=1.6, **look)
 
 
-def _draw_loss_bounds(axes: Axes) -> None:
-    """Shades where updates are lost and labels the bounds, above the highest bar."""
+def _format_of(experiment: Experiment) -> str:
+    return experiment.format_of(next((arm for arm, runs in experiment.runs.items() if runs), ""))
+
+
+def _draw_loss_bounds(axes: Axes, format: str) -> None:
+    """Shades where updates are lost and labels the bounds, above the highest bar.
+
+    Below 2^-12 of its weight an update never survives rounding to FP16; above 2^-11 it always changes something.
+    """
+    maybe_lost = -1 - describe(format)["mantissa_bits"]
+    always_lost = maybe_lost - 1
     top = axes.get_ylim()[1]
     axes.set_ylim(0, 1.2 * top)
-    axes.axvspan(RATIO_RANGE[0], ALWAYS_LOST, color=RED, alpha=0.12, linewidth=0, zorder=0)
-    axes.axvspan(ALWAYS_LOST, MAYBE_LOST, color=AMBER, alpha=0.25, linewidth=0, zorder=0)
-    for bound in (ALWAYS_LOST, MAYBE_LOST):
+    axes.axvspan(RATIO_RANGE[0], always_lost, color=RED, alpha=0.12, linewidth=0, zorder=0)
+    axes.axvspan(always_lost, maybe_lost, color=AMBER, alpha=0.25, linewidth=0, zorder=0)
+    for bound in (always_lost, maybe_lost):
         axes.axvline(bound, color=GREY, linewidth=1, linestyle=":")
-    axes.text(ALWAYS_LOST - 0.4, 1.12 * top, "always lost", ha="right", va="center")
-    axes.text(MAYBE_LOST + 0.4, 1.12 * top, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")
+    axes.text(always_lost - 0.4, 1.12 * top, "always lost", ha="right", va="center")
+    axes.text(maybe_lost + 0.4, 1.12 * top, "\N{LEFTWARDS ARROW} may be lost", ha="left", va="center")
 
 
 def _lost_share(run: Run) -> pd.Series:

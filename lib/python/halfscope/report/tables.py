@@ -10,6 +10,7 @@ import pandas as pd
 from halfscope.plotting.predictions import predicted_arms, predictions_in_words
 from halfscope.plotting.style import FEW, percent
 from halfscope.results import Arm, Experiment, Prediction, Run
+from halfscope.results.formats import label
 
 NOTHING = "\N{EN DASH}"
 ARROW = "\N{RIGHTWARDS ARROW}"
@@ -18,7 +19,7 @@ EXTRA_COLUMNS = {"flushed": "gradients flushed", "overflow": "gradients overflow
 
 GRADIENT_NOTE = (
     "Gradients: share of the non-zero elements, both of activations and of weights, over all observed steps. "
-    "FP32 arms flush nothing: theirs is the share that a cast to FP16 would flush."
+    "FP32 arms flush nothing: theirs is the share that a cast to {} would flush."
 )
 
 
@@ -35,8 +36,13 @@ def arm_table(experiment: Experiment) -> str:
         [*_arm_row(arm, experiment.digits), *(cells[place] for cells in extra.values())]
         for place, arm in enumerate(experiment.arms)
     )
-    note = f'\n<p class="note">{GRADIENT_NOTE}</p>' if "flushed" in extra else ""
+    note = f'\n<p class="note">{GRADIENT_NOTE.format(_formats(experiment))}</p>' if "flushed" in extra else ""
     return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1) + note
+
+
+def _formats(experiment: Experiment) -> str:
+    formats = {experiment.format_of(arm.name) for arm in experiment.arms}
+    return " or ".join(sorted(map(label, formats)))
 
 
 def prediction_table(experiment: Experiment) -> str:

@@ -66,6 +66,10 @@ class Experiment:
         names = [field.name for field in fields(Prediction)]
         return tuple(Prediction(*(line[name] for name in names)) for line in self.summary.get("predictions") or ())
 
+    def format_of(self, arm: str) -> str:
+        """The format that the counts of `arm` are for."""
+        return self.runs[arm][0].format if self.runs.get(arm) else "fp16"
+
     def histogram(self, arm: str, role: str) -> RecordedHistogram:
         """All that was recorded of `role` in `arm`, over steps, tensors and seeds, unscaled."""
         return merge(histogram for run in self.runs[arm] for kind, histogram in run.histograms if kind == role)

@@ -1,4 +1,4 @@
-"""Exponent histograms as recorded: counts per binade without the loss scale, and shares of a cast to FP16."""
+"""Exponent histograms as recorded: counts per binade without the loss scale, and shares of a cast to their format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_BINADE = ("counts", "pow2", "top", "subnormal_carry")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Effects of FP16 on a histogram, as shares of all elements (zeros, infinities, NaN included)."""
+    """Effects of a cast on a histogram, as shares of all elements (zeros, infinities, NaN included)."""
 
     zeros: float
     flushed: float
@@ -36,9 +36,9 @@ class RecordedHistogram:
 
     Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
 
-    `pow2`, `top` and `subnormal_carry` count, per binade, those that are exactly 2^e, those that round up to
-    65536 where e is 15, and those that round up to 2^-14 where e is -15; they decide the edges of the bands exactly.
-    `zeros` counts zeros of either sign.
+    `pow2`, `top` and `subnormal_carry` count, per binade, those that are exactly 2^e, those that in FP16 round up to
+    65536 where e is 15, and those that round up to 2^-14 where e is -15, or what stands for these in another `format`;
+    they decide the edges of the bands exactly. `zeros` counts zeros of either sign.
     """
 
     first_exponent: int = 0
@@ -49,12 +49,11 @@ class RecordedHistogram:
     zeros: int = 0
     infinities: int = 0
     nans: int = 0
+    format: str = "fp16"  # of the cast
 
     @classmethod
     def of(cls, histogram: Histogram) -> RecordedHistogram:
-        """The same counts. Raises ValueError where they were not made for FP16."""
-        if histogram.format != "fp16":
-            raise ValueError(f"a histogram for {histogram.format}; give one for fp16")
+        """The same counts."""
         first, binades = filled(histogram)
         return cls(
             first_exponent=first,
@@ -62,6 +61,7 @@ class RecordedHistogram:
             zeros=histogram.zeros,
             infinities=histogram.infinities,
             nans=histogram.nans,
+            format=histogram.format,
         )
 
     @property
@@ -88,9 +88,9 @@ class RecordedHistogram:
         return shares
 
     def outcome(self, log2_scale: int = 0) -> Outcome:
-        """Effects of a cast to FP16 of the elements times 2^log2_scale."""
+        """Effects of a cast to the format of the elements times 2^log2_scale."""
         binades = np.stack([getattr(self, name) for name in PER_BINADE], axis=1)  # (binades, 4)
-        cast = halfscope.WhatIf.of_binades(self.first_exponent, binades, log2_scale)
+        cast = halfscope.WhatIf.of_binades(self.first_exponent, binades, log2_scale, format=self.format)
         every = max(self.elements, 1)
         return Outcome(
             zeros=self.zeros / every,
@@ -120,8 +120,11 @@ def from_record(record: dict) -> RecordedHistogram:
 
 
 def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
-    """The histogram of all elements together."""
+    """The histogram of all elements together. Raises ValueError where they are for different formats."""
     parts = list(histograms)
+    formats = sorted({part.format for part in parts}) or ["fp16"]
+    if len(formats) > 1:
+        raise ValueError(f"histograms for {' and '.join(formats)} cannot be merged; give those for one format")
     with_binades = [part for part in parts if len(part.counts)]
     first = min((part.first_exponent for part in with_binades), default=0)
     end = max((part.first_exponent + len(part.counts) for part in with_binades), default=0)
@@ -136,4 +139,5 @@ def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
         zeros=sum(part.zeros for part in parts),
         infinities=sum(part.infinities for part in parts),
         nans=sum(part.nans for part in parts),
+        format=formats[0],
     )

@@ -83,7 +83,7 @@ def advice(experiment: Experiment, arm: str | None) -> ScaleAdvice | None:
     for run in experiment.runs.get(arm or "", ()):
         for tensor, histogram in run.gradient_histograms():
             steps.setdefault(tensor, []).append(histogram)
-    return advise_scale(steps) if steps else None
+    return advise_scale(steps, format=experiment.format_of(arm or "")) if steps else None
 
 
 def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:

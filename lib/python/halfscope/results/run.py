@@ -37,6 +37,11 @@ class Run:
         return self.summary["diverged_step"] if self.summary["diverged"] else None
 
     @property
+    def format(self) -> str:
+        """The format that the histograms and counters are for."""
+        return self.config.get("format", "fp16")
+
+    @property
     def static_scale(self) -> float | None:
         """The loss scale where it stays the same from the first step to the last; None where a scaler moves it."""
         text = self.config.get("loss_scale", "none")
