@@ -14,8 +14,10 @@ import torch
 import torch.distributed as dist
 
 from halfscope.torch import watch
+from halfscope.torch.totals import ROLES
 
 SAMPLES, STEPS, EVERY = 12, 4, 2
+STATES = {"observe_roles": "optimizer_state", "format": "bf16"}
 
 
 def network() -> torch.nn.Module:
@@ -35,7 +37,7 @@ def batch(step: int) -> torch.Tensor:
 
 def watched_training(model: torch.nn.Module, part: slice, clip: bool = False, **options: object) -> object:
     """Four steps on `part` of each batch, the last of which moves the weights; the ranks' gradients are averaged."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.5 if "observe_roles" in options else 0.0)
     with watch(model, EVERY, optimizer=optimizer, **options) as watched:
         for step in range(1, STEPS + 1):
             optimizer.zero_grad()
@@ -69,6 +71,8 @@ CASES = {
     "ddp clipped": lambda *given: ddp(*given, clip=True),
     "fsdp": fsdp,
     "fsdp clipped": lambda *given: fsdp(*given, clip=True),
+    "ddp states": lambda *given: ddp(*given, **STATES),
+    "fsdp states": lambda *given: fsdp(*given, **STATES),
     "alone": lambda rank, part, folder: watched_training(
         torch.nn.parallel.DistributedDataParallel(network()), part, ranks="alone", out=folder / f"own{rank}"
     ),
@@ -90,26 +94,52 @@ def alone_watching(rank: int) -> None:
 
 
 def other_models(rank: int) -> None:
-    model = network() if rank == 0 else network()[:1]
+    refused(network() if rank == 0 else network()[:1])
+
+
+def other_formats(rank: int) -> None:
+    refused(network(), format="bf16" if rank else "fp16")
+
+
+def owned_states(rank: int) -> None:
+    """An optimizer that keeps the state of each parameter on one rank: the third and the fourth on the second."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.5)
+    with watch(model, 1, optimizer=optimizer, **STATES) as watched:
+        for place, parameter in enumerate(model.parameters()):
+            optimizer.state[parameter] = {"momentum_buffer": torch.ones_like(parameter)} if place // 2 == rank else {}
+        optimizer.step()
+    print(sorted((name, found.elements) for name, found in watched.histograms("optimizer_state").items()), flush=True)
+
+
+def refused(model: torch.nn.Module, **options: object) -> None:
     try:
-        watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+        watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), **options)
     except ValueError as error:
         print(error, flush=True)
+
+
+SINGLE = {
+    "one watches": alone_watching,
+    "other models": other_models,
+    "other formats": other_formats,
+    "owned states": owned_states,
+}
 
 
 def main() -> None:
     case, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
-    if case in ("one watches", "other models"):
-        (alone_watching if case == "one watches" else other_models)(rank)
+    if case in SINGLE:
+        SINGLE[case](rank)
     else:
         share = SAMPLES // size
         watched = CASES[case](rank, slice(rank * share, (rank + 1) * share), folder)
         watched.report()
         found = {
             role: {name.removeprefix("module."): h.record() for name, h in watched.histograms(role).items()}
-            for role in ("activation", "activation_gradient", "weight_gradient", "optimizer_gradient", "update_ratio")
+            for role in ROLES
         }
         (folder / f"rank{rank}.json").write_text(json.dumps({"histograms": found, "verdict": watched.verdict()}))
         dist.barrier()

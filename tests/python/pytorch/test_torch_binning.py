@@ -23,20 +23,23 @@ def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_histograms(kind: str, piece: int) -> None:
+@pytest.mark.parametrize("format", ["fp16", "fp8_e4m3", "e8m22"])
+def test_histograms(kind: str, format: str, piece: int) -> None:
     values = KINDS[kind]()
-    found = Histogram.from_bins(binning.histogram_bins(values).numpy())
-    assert found == Histogram(values) and found.elements == values.numel()
+    found = Histogram.from_bins(binning.histogram_bins(values, format).numpy(), format=format)
+    assert found == Histogram(values, format=format) and found.elements == values.numel()
 
 
 @pytest.mark.parametrize("case", range(PAIRS))
-def test_updates(case: int, piece: int) -> None:
+@pytest.mark.parametrize("format", binning.ROUNDED)
+def test_updates(case: int, format: str, piece: int) -> None:
     weights, updates = list(pairs())[case]
-    expected = lost_updates(weights, updates)
-    found = counting.update_counters(binning.update_effect(weights, updates).numpy(), weights.numel())
+    expected = lost_updates(weights, updates, format)
+    found = counting.update_counters(binning.update_effect(weights, updates, format).numpy(), weights.numel())
     assert (found.elements, found.nonzero, found.lost) == (expected.elements, expected.nonzero, expected.lost)
     assert found.applied_over_intended == pytest.approx(expected.applied_over_intended, rel=1e-12)
-    assert Histogram.from_bins(binning.ratio_bins(weights, updates).numpy()) == update_ratios(weights, updates)
+    ratios = Histogram.from_bins(binning.ratio_bins(weights, updates, format).numpy(), format=format)
+    assert ratios == update_ratios(weights, updates, format=format)
 
 
 def test_every_pair_of_weights_and_updates_is_tried() -> None:

@@ -37,27 +37,29 @@ def on_gpu(tensor: torch.Tensor) -> torch.Tensor:
     return torch.as_strided(flat.cuda(), tensor.shape, tensor.stride(), 0)
 
 
-def made_of(bins: torch.Tensor) -> Histogram:
-    return Histogram.from_bins(bins.cpu().numpy())
+def made_of(bins: torch.Tensor, format: str) -> Histogram:
+    return Histogram.from_bins(bins.cpu().numpy(), format=format)
 
 
+@pytest.mark.parametrize("format", ["fp16", "fp8_e4m3"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_histograms(kind: str, ways: counting.Counting) -> None:
+def test_histograms(kind: str, format: str, ways: counting.Counting) -> None:
     values = KINDS[kind]()
-    assert made_of(ways.histogram(on_gpu(values))) == Histogram(values)
+    assert made_of(ways.histogram(on_gpu(values), format), format) == Histogram(values, format=format)
 
 
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
 @pytest.mark.parametrize("case", range(PAIRS))
-def test_updates(case: int, ways: counting.Counting) -> None:
+def test_updates(case: int, format: str, ways: counting.Counting) -> None:
     weights, updates = list(pairs())[case]
     there = on_gpu(weights), on_gpu(updates)
-    expected = lost_updates(weights, updates)
-    found = counting.update_counters(ways.updates(*there).cpu().numpy(), weights.numel())
+    expected = lost_updates(weights, updates, format)
+    found = counting.update_counters(ways.updates(*there, format).cpu().numpy(), weights.numel())
     assert (found.elements, found.nonzero, found.lost) == (expected.elements, expected.nonzero, expected.lost)
     assert found.applied_over_intended == pytest.approx(expected.applied_over_intended, rel=1e-12)
     if ways is counting.BY_KERNELS:
         assert found.applied_over_intended == expected.applied_over_intended  # in the same order, to the bit
-    assert made_of(ways.ratios(*there)) == update_ratios(weights, updates)
+    assert made_of(ways.ratios(*there, format), format) == update_ratios(weights, updates, format=format)
 
 
 def test_tensors_are_read_after_what_was_queued_for_them_and_before_what_follows(ways: counting.Counting) -> None:
@@ -66,14 +68,16 @@ def test_tensors_are_read_after_what_was_queued_for_them_and_before_what_follows
             tensor = torch.zeros(257 * 259, device="cuda")
             torch.cuda._sleep(SLEEP)
             tensor.fill_(1.5)
-            bins = ways.histogram(tensor)
+            bins = ways.histogram(tensor, "fp16")
             tensor.fill_(-7.0)
-            found = made_of(bins)
+            found = made_of(bins, "fp16")
             assert found.nonzero == found.elements == tensor.numel() and found.max_abs == 1.5
             torch.cuda._sleep(SLEEP)
-            bins = ways.histogram(torch.full((1000,), 2.5, device="cuda") * 2)  # freed at once, and taken again:
+            bins = ways.histogram(
+                torch.full((1000,), 2.5, device="cuda") * 2, "fp16"
+            )  # freed at once, and taken again:
             again = torch.zeros(1000, device="cuda")
-            assert made_of(bins).max_abs == 5.0 and again.sum() == 0
+            assert made_of(bins, "fp16").max_abs == 5.0 and again.sum() == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -147,7 +147,7 @@ def test_shared_layers_tuples_and_half_precision_are_counted_together() -> None:
     watched = watch(cell, 1, optimizer=optimizer)
     first, state = cell(torch.ones(5, 2, 8))
     cell(first, state)[0].sum().backward()
-    seen = watched._seen.histograms["activation", ""]
+    seen = watched._watcher._seen.histograms["activation", ""]
     assert seen.elements == 2 * (5 * 2 * 8 + 2 * 2 * 8)
     watched.close()
 

@@ -18,6 +18,7 @@ pytestmark = [
 
 from conftest import ROOT
 from halfscope import Histogram
+from halfscope.torch.totals import ROLES
 from planted import records
 
 SIZE = 2
@@ -51,12 +52,12 @@ def counts_of(folder: Path, rank: int) -> dict:
     return json.loads((folder / f"rank{rank}.json").read_text())["histograms"]
 
 
-def one_process(clip: bool) -> dict:
+def one_process(case: str) -> dict:
     import ranks
 
-    watched = ranks.watched_training(ranks.network(), slice(None), clip)
-    roles = ("activation", "activation_gradient", "weight_gradient", "optimizer_gradient", "update_ratio")
-    return {role: {name: found.record() for name, found in watched.histograms(role).items()} for role in roles}
+    options = ranks.STATES if case.endswith("states") else {}
+    watched = ranks.watched_training(ranks.network(), slice(None), case.endswith("clipped"), **options)
+    return {role: {name: found.record() for name, found in watched.histograms(role).items()} for role in ROLES}
 
 
 def doubled(record: dict) -> dict:
@@ -64,11 +65,13 @@ def doubled(record: dict) -> dict:
 
 
 @pytest.mark.parametrize(
-    "case", ["ddp", "ddp clipped", *(pytest.param(f"fsdp{c}", marks=needs_fsdp) for c in ("", " clipped"))]
+    "case",
+    [f"ddp{c}" for c in ("", " clipped", " states")]
+    + [pytest.param(f"fsdp{c}", marks=needs_fsdp) for c in ("", " clipped", " states")],
 )
 def test_merged_counts_are_those_of_one_process(case: str, tmp_path: Path) -> None:
     printed = run(case, tmp_path)
-    expected = one_process(case.endswith("clipped"))
+    expected = one_process(case)
     # The clipping norm is a sum of squares, whose last bit depends on the order.
     exact = {*expected} - ({"optimizer_gradient", "update_ratio"} if case.endswith("clipped") else set())
     # A rank's mean is over half of the samples: its gradients of activations are twice those of one process.
@@ -80,6 +83,7 @@ def test_merged_counts_are_those_of_one_process(case: str, tmp_path: Path) -> No
         for role in exact:
             assert found[role] == expected[role], (rank, role)
     assert bool(counts_of(tmp_path, 0)["optimizer_gradient"]) == case.endswith("clipped")
+    assert len(counts_of(tmp_path, 0)["optimizer_state"]) == (4 if case.endswith("states") else 0)
     assert "Over 3 watched steps, over 2 ranks: " in printed[0] and printed[1] == ""
     assert [line["step"] for line in records(tmp_path / "shared", "metrics.jsonl")] == [1, 2, 3, 4]
     updates = records(tmp_path / "shared", "metrics.jsonl")[0]["updates"]
@@ -99,7 +103,13 @@ def test_a_rank_that_waits_in_vain_says_so(tmp_path: Path) -> None:
     assert second == ""
 
 
-def test_ranks_with_other_models_are_told(tmp_path: Path) -> None:
-    assert (
-        run("other models", tmp_path) == ["watch: the ranks watch models with other layers; give ranks='alone'\n"] * 2
-    )
+def test_a_state_is_counted_by_the_rank_that_has_it(tmp_path: Path) -> None:
+    sizes = {"0.bias": 31, "0.weight": 31 * 16, "2.bias": 7, "2.weight": 7 * 31}
+    expected = [(f"{name}.momentum_buffer", size) for name, size in sizes.items()]
+    assert run("owned states", tmp_path) == [f"{expected}\n"] * 2
+
+
+@pytest.mark.parametrize("case", ["other models", "other formats"])
+def test_ranks_that_watch_something_else_are_told(case: str, tmp_path: Path) -> None:
+    says = "watch: the ranks watch other layers, or for other formats or roles; give ranks='alone'\n"
+    assert run(case, tmp_path) == [says] * 2

@@ -84,7 +84,7 @@ def test_a_closed_watch_gives_its_memory_back() -> None:
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
     train(model, optimizer, 1)
     schedule.step()
-    (weights,) = watched._weights
+    (weights,) = watched._watcher._weights
     kept = weakref.ref(weights._kept) if "__weakref__" in dir(weights._kept) else None
     watched.close()
     assert not weights._plain and not weights._copies and (kept is None or kept() is None)

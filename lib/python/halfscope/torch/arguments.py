@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from halfscope.results.formats import describe
+from halfscope.torch.observations import OPTIMIZER_STATE
 from halfscope.torch.records import Sinks
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.tensorboard import Board
+from halfscope.torch.tensors import Choice
+
+
+class Plan:
+    """Which steps and tensors are watched, and for which format."""
+
+    def __init__(self, every: int, choice: Choice, format: str, observe_roles: str | Iterable[str]) -> None:
+        if every < 1:
+            raise ValueError(f"watch: every={every}; give 1 or more steps")
+        self.every, self.choice = every, choice
+        self.format: str = _canonical(format)
+        roles = {observe_roles} if isinstance(observe_roles, str) else set(observe_roles)
+        if not roles <= {OPTIMIZER_STATE}:
+            raise ValueError(
+                f"watch: observe_roles={observe_roles!r}; give {OPTIMIZER_STATE!r} or nothing: all others are observed"
+            )
+        self.optimizer_state = bool(roles)
+
+
+def _canonical(format: object) -> str:
+    """The format's own name: fp16 for e5m10."""
+    if not isinstance(format, str):
+        raise TypeError(f"watch: format={format!r}; give a name, such as 'bf16', 'fp8_e4m3' or 'e5m7'")
+    try:
+        return describe(format)["format"]
+    except ValueError as error:
+        raise ValueError(f"watch: format={format!r}: {error}") from None
 
 
 class Trainers:

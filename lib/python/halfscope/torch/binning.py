@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
+from halfscope.results.formats import describe
+
 CLASSES = 4
 SUBNORMALS = CLASSES * 256  # where the bins of float32's subnormal numbers begin
 NEGATIVE_ZEROS = SUBNORMALS + CLASSES * 23
@@ -17,44 +19,45 @@ MAX_ABS = NEGATIVE_ZEROS + 1  # the bits of the largest finite magnitude
 SIZE = MAX_ABS + 1
 
 _SIGN, _INFINITY, _SMALLEST_NORMAL, _FRACTION = -(2**31), 0x7F800000, 1 << 23, (1 << 23) - 1
-# Fractions from which a number of FP16 rounds up to the smallest normal one, and beyond the largest.
-_FIRST_EDGE, _SECOND_EDGE = 0x7FE000, 0x7FF000
+# Formats that PyTorch rounds to, ties to even, with an infinity.
+ROUNDED = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _PIECE = 1 << 24  # elements at a time: their bins are 64-bit
 _TABLES = 64  # so that not all threads of a device wait for the same counter
 
 
-def histogram_bins(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the elements of `tensor`, of any shape and floating-point type: (SIZE,) int64.
+def histogram_bins(tensor: torch.Tensor, format: str = "fp16") -> torch.Tensor:
+    """Of the elements of `tensor`, of any shape and floating-point type, at the edges of `format`: (SIZE,) int64.
 
     float64 is rounded to odd first, as `halfscope.Histogram` does it.
     """
     bins = _no_bins(tensor)
     for (piece,) in _pieces(tensor):
-        _count(bins, _bits(piece), None)
+        _count(bins, _bits(piece), None, format)
     return bins
 
 
-def ratio_bins(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def ratio_bins(weights: torch.Tensor, updates: torch.Tensor, format: str = "fp16") -> torch.Tensor:
     """The same of |dw| / |w| of the elements in which neither is zero, as `halfscope.update_ratios` counts them."""
     bins = _no_bins(weights)
     for piece, update in _pieces(weights, updates):
         w, dw = _float32(piece), _float32(update)
         both = (w != 0) & (dw != 0)
-        _count(bins, torch.where(both, (dw / w).abs(), torch.zeros_like(w)).view(torch.int32), both)
+        _count(bins, torch.where(both, (dw / w).abs(), torch.zeros_like(w)).view(torch.int32), both, format)
     return bins
 
 
-def update_effect(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    """Counts of lost and moved `updates` to weights in FP16, as `halfscope.lost_updates` counts it: (4,) int64.
+def update_effect(weights: torch.Tensor, updates: torch.Tensor, format: str = "fp16") -> torch.Tensor:
+    """Lost and moved `updates` to weights in a format of ROUNDED, as `halfscope.lost_updates` has them: (4,) int64.
 
     How many are not zero; how many of them are lost; and the bits of two doubles, the sums of what is applied and of
     what was intended, whose last places depend on the order in which the device adds.
     """
+    kind = ROUNDED[format]
     counts = torch.zeros(2, dtype=torch.int64, device=weights.device)
     sums = torch.zeros(2, dtype=torch.float64, device=weights.device)
     for piece, update in _pieces(weights, updates):
-        stored, dw = _float32(piece).half().float(), _float32(update)
-        updated = _add_to_odd(stored, dw).half().float()
+        stored, dw = _float32(piece).to(kind).float(), _float32(update)
+        updated = _add_to_odd(stored, dw).to(kind).float()
         nonzero = dw != 0
         counts += torch.stack([nonzero.sum(), (nonzero & (updated == stored)).sum()])
         applied = (updated.double() - stored.double()).abs()
@@ -74,8 +77,9 @@ def _pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         yield tuple(tensor[start : start + _PIECE] for tensor in flat)
 
 
-def _count(bins: torch.Tensor, bits: torch.Tensor, counted: torch.Tensor | None) -> None:
+def _count(bins: torch.Tensor, bits: torch.Tensor, counted: torch.Tensor | None, format: str) -> None:
     """Adds float32 numbers, given as int32, to `bins`; where `counted` is False they must be zeros and add nothing."""
+    lower, upper = describe(format)["binade_edges"]
     magnitude = bits & ~_SIGN
     subnormal = magnitude < _SMALLEST_NORMAL
     # A subnormal number is an integer times 2^-149: as a float32 that integer is exact, with an exponent of its own.
@@ -83,7 +87,7 @@ def _count(bins: torch.Tensor, bits: torch.Tensor, counted: torch.Tensor | None)
     own_binade = SUBNORMALS + CLASSES * ((normalised >> 23) - 127)
     first = torch.where(subnormal & (magnitude != 0), own_binade, CLASSES * (magnitude >> 23))
     fraction = torch.where(subnormal, normalised, magnitude) & _FRACTION
-    bin_ = first + (fraction == 0).int() + 2 * (fraction >= _FIRST_EDGE).int() + (fraction >= _SECOND_EDGE).int()
+    bin_ = first + (fraction == 0).int() + 2 * (fraction >= lower).int() + (fraction >= upper).int()
     table = torch.arange(bits.numel(), device=bits.device) & (_TABLES - 1)
     ones = (
         torch.ones(1, dtype=torch.int64, device=bits.device).expand(bits.numel()) if counted is None else counted.long()
@@ -111,7 +115,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _add_to_odd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a + b rounded to odd, so that rounding it again to FP16 is rounding once; the error is Knuth's TwoSum."""
+    """a + b rounded to odd, so that rounding it again to 16 bits is rounding once; the error is Knuth's TwoSum."""
     total = a + b
     b_part = total - a
     error = ((a - (total - b_part)) + (b - b_part)).view(torch.int32)

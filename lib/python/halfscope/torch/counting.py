@@ -15,14 +15,14 @@ from halfscope.torch.tensors import dense, lies_without_gaps, on_host
 
 
 class Counting(NamedTuple):
-    """Functions that count a tensor; weights and their updates; and the ratios of the two.
+    """Functions that count a tensor; weights and their updates; and the ratios of the two; for a format, given last.
 
     Each returns its result, or int64 numbers of one axis on the tensor's device, of which `Waiting` makes it later.
     """
 
-    histogram: Callable[[torch.Tensor], Histogram | torch.Tensor]
-    updates: Callable[[torch.Tensor, torch.Tensor], UpdateCounters | torch.Tensor]
-    ratios: Callable[[torch.Tensor, torch.Tensor], Histogram | torch.Tensor]
+    histogram: Callable[[torch.Tensor, str], Histogram | torch.Tensor]
+    updates: Callable[[torch.Tensor, torch.Tensor, str], UpdateCounters | torch.Tensor]
+    ratios: Callable[[torch.Tensor, torch.Tensor, str], Histogram | torch.Tensor]
 
 
 # Types that the compiled module reads where they lie, by the names that it has for them.
@@ -47,14 +47,31 @@ def region(tensor: torch.Tensor) -> Region:
     return tensor.data_ptr(), tensor.numel(), TYPES[tensor.dtype]
 
 
-def _histogram(tensor: torch.Tensor) -> Histogram:
-    return count_floats([region(tensor)])[0] if is_plain(tensor) else Histogram(on_host(tensor))
+def _histogram(tensor: torch.Tensor, format: str) -> Histogram:
+    if is_plain(tensor):
+        return count_floats([region(tensor)], format)[0]
+    return Histogram(on_host(tensor), format=format)
 
 
-ON_HOST = Counting(_histogram, lost_updates, update_ratios)
-BY_PYTORCH = Counting(lambda tensor: binning.histogram_bins(dense(tensor)), binning.update_effect, binning.ratio_bins)
+def _ratios(weights: torch.Tensor, updates: torch.Tensor, format: str) -> Histogram:
+    return update_ratios(weights, updates, format=format)
+
+
+def _updates_by_pytorch(weights: torch.Tensor, updates: torch.Tensor, format: str) -> UpdateCounters | torch.Tensor:
+    """On the host where PyTorch has no rounding to the format: the device is waited for."""
+    if format in binning.ROUNDED:
+        return binning.update_effect(weights, updates, format)
+    return lost_updates(weights.cpu(), updates.cpu(), format)
+
+
+ON_HOST = Counting(_histogram, lost_updates, _ratios)
+BY_PYTORCH = Counting(
+    lambda tensor, format: binning.histogram_bins(dense(tensor), format), _updates_by_pytorch, binning.ratio_bins
+)
 BY_KERNELS = Counting(
-    lambda tensor: cuda_queue.histogram_bins(dense(tensor)), cuda_queue.update_effect, cuda_queue.ratio_bins
+    lambda tensor, format: cuda_queue.histogram_bins(dense(tensor), format),
+    cuda_queue.update_effect,
+    cuda_queue.ratio_bins,
 )
 
 # By type of device, as far as it is known yet; a tensor of any other one is brought to the host.

@@ -11,21 +11,21 @@ from halfscope import _core
 from halfscope.torch.binning import SIZE
 
 
-def histogram_bins(tensor: torch.Tensor) -> torch.Tensor:
+def histogram_bins(tensor: torch.Tensor, format: str) -> torch.Tensor:
     bins = _zeros(SIZE, tensor)
-    _core.queue_histogram(tensor, bins, _stream(tensor))
+    _core.queue_histogram(tensor, bins, _stream(tensor), format)
     return bins
 
 
-def ratio_bins(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def ratio_bins(weights: torch.Tensor, updates: torch.Tensor, format: str) -> torch.Tensor:
     bins = _zeros(SIZE, weights)
-    _core.queue_update_ratios(weights, updates, bins, _stream(weights))
+    _core.queue_update_ratios(weights, updates, bins, _stream(weights), format)
     return bins
 
 
-def update_effect(weights: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def update_effect(weights: torch.Tensor, updates: torch.Tensor, format: str) -> torch.Tensor:
     numbers = _zeros(4, weights)
-    _core.queue_lost_updates(weights, updates, numbers, _stream(weights))
+    _core.queue_lost_updates(weights, updates, numbers, _stream(weights), format)
     return numbers
 
 

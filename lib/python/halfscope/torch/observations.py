@@ -1,9 +1,9 @@
-"""Observations of one training step: histograms by role and tensor, and lost updates, as the records hold them."""
+"""Observations of one training step: histograms by role and tensor, and lost updates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import log2
@@ -18,6 +18,8 @@ from halfscope.torch.tensors import Unreadable, elements_of, format_of
 
 # Of the weight gradients as the optimizer got them, where they are not those of the backward pass: clipped ones.
 AT_OPTIMIZER = "optimizer_gradient"
+# Of what the optimizer keeps per parameter, such as Adam's m and v; counted where it is asked for.
+OPTIMIZER_STATE = "optimizer_state"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Stalled:
 class Observations:
     """One step's; a tensor that is seen several times (a shared layer, accumulated gradients) is counted together."""
 
+    format: str = "fp16"  # that the counts are for
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
     formats: dict[tuple[str, str], str] = field(default_factory=dict)  # of the tensors as they came
@@ -45,7 +48,7 @@ class Observations:
     def count(self, role: str, tensor: str, given: torch.Tensor, scale: float = 1.0) -> None:
         elements = self._readable(role, tensor, given)
         if elements is not None:
-            self._add_counted(role, tensor, counting_of(elements).histogram(elements), scale)
+            self._add_counted(role, tensor, counting_of(elements).histogram(elements, self.format), scale)
 
     def recount(self, role: str, tensors: dict[str, torch.Tensor], scale: float) -> None:
         """Counts `tensors` in place of what was counted of them before in this role."""
@@ -58,11 +61,11 @@ class Observations:
         readable = {name: self._readable(role, name, tensor) for name, tensor in tensors.items()}
         present = {name: tensor for name, tensor in readable.items() if tensor is not None}
         plain = {name: tensor for name, tensor in present.items() if is_plain(tensor)}
-        for name, found in zip(plain, count_floats(list(map(region, plain.values())))):
+        for name, found in zip(plain, count_floats(list(map(region, plain.values())), self.format)):
             self.add(role, name, found, scale)
         for name, tensor in present.items():
             if name not in plain:
-                self._add_counted(role, name, counting_of(tensor).histogram(tensor), scale)
+                self._add_counted(role, name, counting_of(tensor).histogram(tensor, self.format), scale)
 
     def _readable(self, role: str, tensor: str, given: torch.Tensor) -> torch.Tensor | None:
         """The elements of `given`, whose format is noted; None where there are none in reach, which is noted too."""
@@ -75,8 +78,8 @@ class Observations:
         return elements
 
     def count_update(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
-        """Which of the updates FP16 would lose, and how large they are beside the weights."""
-        found = counting_of(weights).updates(weights, update)
+        """Which of the updates the format would lose, and how large they are beside the weights."""
+        found = counting_of(weights).updates(weights, update, self.format)
         if isinstance(found, torch.Tensor):
             self._waiting.add(found, partial(self._add_update, parameter, weights.numel()))
         else:
@@ -85,7 +88,7 @@ class Observations:
 
     def count_ratio(self, parameter: str, weights: torch.Tensor, update: torch.Tensor) -> None:
         """How large the updates are beside the weights."""
-        self._add_counted("update_ratio", parameter, counting_of(weights).ratios(weights, update), 1.0)
+        self._add_counted("update_ratio", parameter, counting_of(weights).ratios(weights, update, self.format), 1.0)
 
     def count_stalled(self, parameter: str, format: str, stays: torch.Tensor, gradient: torch.Tensor) -> None:
         """stays: by element whether the weight stayed; `gradient` is the one that the optimizer had."""
@@ -124,7 +127,7 @@ class Observations:
     def _add_late(self, role: str, tensor: str, bins: np.ndarray, about: tuple[float, int]) -> None:
         scale, round_ = about
         if round_ == self._rounds[role, tensor]:
-            self.add(role, tensor, Histogram.from_bins(bins), scale)
+            self.add(role, tensor, Histogram.from_bins(bins, format=self.format), scale)
 
     def _add_update(self, parameter: str, elements: int, numbers: np.ndarray) -> None:
         self.updates[parameter] = update_counters(numbers, elements)
@@ -150,56 +153,15 @@ class Observations:
         scale, found = self.scales[key], self.histograms[key]
         return found if scale == 1 else found.scaled(power_of_two(1 / scale))
 
-    def histogram_records(self, step: int) -> list[dict]:
-        """Lines of histograms.jsonl."""
-        return [
-            {"step": step, "tensor": tensor, "role": role, "scale": self.scales[role, tensor], **_counts(found)}
-            for (role, tensor), found in self.histograms.items()
-        ]
-
-    def tensor_records(self) -> list[dict]:
-        """The `tensors` of a line of metrics.jsonl: what FP16 makes of every tensor that was cast, scale included."""
-        return [
-            _tensor_record(role, tensor, self.scales[role, tensor], found)
-            for (role, tensor), found in self.histograms.items()
-            if role != "update_ratio"
-        ]
-
-    def update_records(self) -> list[dict]:
-        return [
-            {
-                "tensor": tensor, "elements": found.elements, "nonzero": found.nonzero, "lost": found.lost,
-                "applied_over_intended": found.applied_over_intended,
-            }
-            for tensor, found in self.updates.items()
-        ]  # fmt: skip
-
-    def gradient_record(self, scale: float) -> dict:
-        """The `gradients` of a line of metrics.jsonl, for `halfscope replay`: all weight gradients, `scale` in them."""
-        together = Histogram()
-        for found in self.unscaled("weight_gradient").values():
-            together.merge(found)
-        together = together.scaled(power_of_two(scale))
-        finite = together.infinities + together.nans + together.what_if(1.0).overflow == 0
-        return {"finite": finite, "max_abs": together.max_abs if finite else None, "histogram": _counts(together)}
-
 
 def power_of_two(scale: float) -> float:
     """The nearest power of two: binades cannot be shifted by a fraction."""
     return 2.0 ** round(log2(scale))
 
 
-def _counts(histogram: Histogram) -> dict:
-    """As histograms.jsonl has them, which leaves max_abs out."""
-    record = histogram.record()
-    del record["max_abs"]
-    return record
-
-
-def _tensor_record(role: str, tensor: str, scale: float, histogram: Histogram) -> dict:
-    cast = histogram.what_if(1.0)
-    return {
-        "tensor": tensor, "role": role, "scale": scale, "elements": cast.elements, "zeros": histogram.zeros,
-        "flushed": cast.flushed, "subnormal": cast.subnormal, "overflow": cast.overflow,
-        "nonfinite": histogram.infinities + histogram.nans, "max_abs": histogram.max_abs,
-    }  # fmt: skip
+def together(histograms: Iterable[Histogram], format: str) -> Histogram:
+    """The counts of several, all for `format`, as one histogram."""
+    total = Histogram(format=format)
+    for found in histograms:
+        total.merge(found)
+    return total

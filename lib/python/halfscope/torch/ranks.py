@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ import torch.distributed as dist
 
 from halfscope import Histogram, UpdateCounters
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.observations import AT_OPTIMIZER, Observations, Stalled
+from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
 from halfscope.torch.tensors import FORMATS
 
 LAYER_ROLES = ("activation", "activation_gradient")
@@ -33,17 +32,27 @@ class Alone:
         """Nothing: the counts are whole."""
 
 
+class Counted(NamedTuple):
+    """What every rank counts, and for which format."""
+
+    layers: list[str]
+    parameters: dict[str, torch.nn.Parameter]
+    format: str = "fp16"
+    optimizer_state: bool = False
+
+
 class Ranks:
     """The processes of a group, each of which watches its own copy, or its own shards, of the same model."""
 
-    def __init__(self, group: Any, layers: Iterable[str], parameters: dict[str, torch.nn.Parameter]) -> None:
+    def __init__(self, group: Any, counted: Counted) -> None:
         """Raises ValueError where another rank does not watch, or watches a model with other names."""
         self._group = group
         self.size, self._rank = dist.get_world_size(group), dist.get_rank(group)
         self.first = self._rank == 0
-        self._keys = [(role, name) for role in LAYER_ROLES for name in layers]
-        self._keys += [(role, name) for role in PARAMETER_ROLES for name in parameters]
-        self._parameters = parameters
+        self._keys = [(role, name) for role in LAYER_ROLES for name in counted.layers]
+        self._keys += [(role, name) for role in PARAMETER_ROLES for name in counted.parameters]
+        self._parameters, self._format = counted.parameters, counted.format
+        self._has_states = counted.optimizer_state
         self._meet()
 
     def _meet(self) -> None:
@@ -51,7 +60,8 @@ class Ranks:
         global _meetings
         _meetings += 1
         members = _members(self._group)
-        digest = hashlib.sha256(repr(self._keys).encode()).hexdigest()
+        watched = (self._keys, self._format, self._has_states)
+        digest = hashlib.sha256(repr(watched).encode()).hexdigest()
         store = dist.distributed_c10d._get_default_store()
         keys = [f"halfscope/{members}/{_meetings}/{rank}" for rank in members]
         store.set(keys[self._rank], digest)
@@ -62,36 +72,50 @@ class Ranks:
                 f"watch: not all {self.size} ranks watch this model; call watch on every rank, or give ranks='alone'"
             ) from None
         if any(store.get(key).decode() != digest for key in keys):
-            raise ValueError("watch: the ranks watch models with other layers; give ranks='alone'")
+            raise ValueError("watch: the ranks watch other layers, or for other formats or roles; give ranks='alone'")
 
     def merge(self, seen: Observations, scale: float) -> None:
         """Puts the counts of all ranks in the place of this rank's: one all_reduce. `scale` is the step's.
 
         Counts of layers add up, and those of shards (DTensors). Copies of a parameter have the same gradients and
-        updates on every rank: the first rank's count.
+        updates on every rank: the first rank's count, and of an optimizer's state the first one's that has it.
         """
-        histograms = np.zeros((len(self._keys), _COUNTS + self.size), np.int64)
-        for row, key in zip(histograms, self._keys):
-            if key in seen.histograms and (key[0] in LAYER_ROLES or self._is_ours(key[1])):
+        owners = self._owners_of_states(seen) if self._has_states else {}
+        keys = [*self._keys, *owners]
+        histograms = np.zeros((len(keys), _COUNTS + self.size), np.int64)
+        for row, key in zip(histograms, keys):
+            if key in seen.histograms and (key[0] in LAYER_ROLES or self._is_ours(key, owners.get(key, 0))):
                 numbers = seen.histograms[key].numbers()
                 row[:_COUNTS] = numbers[:_COUNTS]
                 row[_COUNTS + self._rank] = numbers[-1] << 8 | _code(seen.formats.get(key, "fp32"))
         updates = np.zeros((len(self._parameters), 7, self.size), np.int64)
         for block, name in zip(updates, self._parameters):
-            if self._is_ours(name):
+            if self._is_ours(("update_ratio", name)):
                 block[:, self._rank] = _update_numbers(seen, name)
         histograms, updates = self._add_up(histograms, updates)
-        for row, key in zip(histograms, self._keys):
+        for row, key in zip(histograms, keys):
             _put_histogram(seen, key, row, scale)
         seen.updates, seen.stalled = {}, {}
         for block, name in zip(updates, self._parameters):
             _put_updates(seen, name, block)
 
-    def _is_ours(self, parameter: str) -> bool:
-        """Whether this rank's elements of it count: those of a shard, or of the first of several copies."""
-        given: Any = self._parameters[parameter]
+    def _owners_of_states(self, seen: Observations) -> dict[tuple[str, str], int]:
+        """By role and tensor, in the same order everywhere, the first rank that has it; an optimizer names its states.
+
+        Some optimizers keep a parameter's state on one rank only.
+        """
+        names: list[list[str]] = [[] for _ in range(self.size)]
+        own = [name for role, name in seen.histograms if role == OPTIMIZER_STATE]
+        dist.all_gather_object(names, own, group=self._group)
+        owners = {name: rank for rank in reversed(range(self.size)) for name in names[rank]}
+        return {(OPTIMIZER_STATE, name): owners[name] for name in sorted(owners)}
+
+    def _is_ours(self, key: tuple[str, str], owner: int = 0) -> bool:
+        """Whether this rank's elements of it count: those of a shard, or of the owner's of several copies."""
+        role, name = key
+        given: Any = self._parameters[name.rpartition(".")[0] if role == OPTIMIZER_STATE else name]
         if not hasattr(given, "device_mesh"):
-            return self.first
+            return self._rank == owner
         place = given.device_mesh.get_coordinate()
         return place is not None and all(
             at == 0 for at, placement in zip(place, given.placements) if placement.is_replicate()
@@ -106,14 +130,14 @@ class Ranks:
         return [part.reshape(table.shape) for part, table in zip(parts, tables)]
 
 
-def ranks_of(given: Any, layers: Iterable[str], parameters: dict[str, torch.nn.Parameter]) -> Alone | Ranks:
+def ranks_of(given: Any, counted: Counted) -> Alone | Ranks:
     """By watch's argument `ranks`: "together", "alone" or a process group."""
     if isinstance(given, str) and given not in ("together", "alone"):
         raise ValueError(f"watch: ranks={given!r}; give 'together', 'alone' or a process group")
     if given == "alone" or not (dist.is_available() and dist.is_initialized()):
         return Alone()
     group = None if given == "together" else given
-    return Ranks(group, layers, parameters) if dist.get_world_size(group) > 1 else Alone()
+    return Ranks(group, counted) if dist.get_world_size(group) > 1 else Alone()
 
 
 def _members(group: Any) -> list[int]:
@@ -129,7 +153,8 @@ def _put_histogram(seen: Observations, key: tuple[str, str], row: np.ndarray, sc
     if not told.size:
         seen.histograms.pop(key, None)
         return
-    seen.histograms[key] = Histogram.from_numbers(np.append(row[:_COUNTS], (told >> 8).max()))
+    numbers = np.append(row[:_COUNTS], (told >> 8).max())
+    seen.histograms[key] = Histogram.from_numbers(numbers, format=seen.format)
     seen.scales.setdefault(key, scale if key[0] in GRADIENTS else 1.0)
     seen.formats.setdefault(key, _FORMATS[(told[0] & 255) - 1])
 

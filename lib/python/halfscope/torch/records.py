@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
+from halfscope.torch.step_records import gradient_record
 from halfscope.torch.tensorboard import Board
 
 
@@ -36,7 +37,7 @@ class Records:
     def add(self, record: dict[str, Any], seen: Observations | None) -> None:
         """seen: of a watched step."""
         if seen is not None:
-            record["gradients"] = seen.gradient_record(record["scale"])
+            record["gradients"] = gradient_record(seen, record["scale"])
             self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
             if self._board:
                 self._board.add(record["step"], record["scale"], seen)

@@ -11,8 +11,10 @@ from pathlib import Path
 import torch
 
 from halfscope.results.arms import WATCHED as ARM
+from halfscope.results.formats import label
 from halfscope.results.json_files import FORMAT_VERSION
 from halfscope.torch.observations import Observations
+from halfscope.torch.step_records import histogram_records, tensor_records, update_records
 
 
 class RunFolder:
@@ -51,19 +53,25 @@ class RunFolder:
             (self._run / name).touch()
 
     def _write_config(self) -> None:
-        # FP32 gradients are the model's own: what FP16 would make of them is a prediction.
+        # FP32 gradients are the model's own: what another format would make of them is a prediction.
         narrow = sorted(self._formats - {"fp32", "fp64"})
         written = {"activation_gradient": narrow[0] if narrow else "fp32"}
         _write_json(self._run / "config.json", {**self._identity, **self._settings, **written})
+
+    def _for_format(self) -> str:
+        format = self._settings.get("format")
+        return f" for {label(format)}" if format else ""
 
     def add(self, record: dict, seen: Observations | None) -> None:
         """A step's line, with its counters where it was watched; on the disk when it returns."""
         if record["loss"] is not None:
             self._last_loss = record["loss"]
         if seen is not None:
-            record |= {"tensors": seen.tensor_records(), "updates": seen.update_records(), "reductions": []}
-            self._append("histograms.jsonl", seen.histogram_records(record["step"]))
+            record |= {"tensors": tensor_records(seen), "updates": update_records(seen), "reductions": []}
+            self._append("histograms.jsonl", histogram_records(seen, record["step"]))
             self._note_formats(seen)
+            if seen.format != "fp16":  # as records without a format are
+                record["format"] = seen.format
         self._append("metrics.jsonl", [record])
 
     def _note_formats(self, seen: Observations) -> None:
@@ -91,7 +99,7 @@ class RunFolder:
             "diverged": int(diverged), "values": [_finite(self._last_loss)], "lost_updates": None,
         }  # fmt: skip
         words = {
-            "title": "A PyTorch model, watched",
+            "title": f"A PyTorch model, watched{self._for_format()}",
             "paper": "",
             "metric": "training loss",
             "unit": "",

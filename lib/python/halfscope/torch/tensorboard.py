@@ -1,4 +1,4 @@
-"""Watched steps in TensorBoard: histograms of log2 |x|, and the shares that FP16 flushes."""
+"""Watched steps in TensorBoard: histograms of log2 |x|, and the shares that the watched format flushes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from halfscope import Histogram
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.observations import Observations
+from halfscope.torch.observations import Observations, together
 
 
 class Board:
@@ -25,11 +25,9 @@ class Board:
             if histogram.nonzero:
                 self._writer.add_histogram_raw(f"log2 {role}/{tensor}", **_log2_buckets(histogram), global_step=step)
         for role in GRADIENTS:
-            together = Histogram()
-            for found in seen.unscaled(role).values():
-                together.merge(found)
-            share = together.what_if(1.0).flushed_fraction
-            self._writer.add_scalar(f"flushed without loss scale/{role}", share, step)
+            share = together(seen.unscaled(role).values(), seen.format).what_if(1.0).flushed_fraction
+            by = "" if seen.format == "fp16" else f"by {seen.format} "
+            self._writer.add_scalar(f"flushed {by}without loss scale/{role}", share, step)
         self._writer.add_scalar("loss scale, log2", log2(scale), step)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Everything that a watch has counted: histograms by role and tensor, lost updates, formats."""
+"""Everything that a watch has counted: histograms by role and tensor, lost updates, formats of the tensors."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections import defaultdict
 from typing import Any
 
 from halfscope import Histogram, ScaleAdvice, advise_scale
+from halfscope.results.formats import describe
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.observations import AT_OPTIMIZER, Observations, Stalled
+from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
 
-ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio")
+ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
+_NARROW = ("fp16", "bf16")  # formats that PyTorch computes in
 
 
 class Totals:
     """All watched steps together, without the loss scale."""
 
-    def __init__(self) -> None:
+    def __init__(self, format: str) -> None:
+        self.format = format  # that the counts are for
+        self._flushed_before = {
+            narrow for narrow in _NARROW if describe(format)["smallest"] <= describe(narrow)["smallest"]
+        }
         self.of: dict[str, dict[str, Histogram]] = defaultdict(dict)  # by role and tensor; not to be changed
         self.steps = self.nonzero_updates = self.lost_updates = 0
         self.changed_steps = 0  # in which weight gradients were changed before the optimizer got them
@@ -68,19 +74,18 @@ class Totals:
             name: [self._hardest[key], found] if (key := (role, name)) in self._hardest else found
             for (role, name), found in self.gradients().items()
         }
-        return advise_scale(steps, **options)
+        return advise_scale(steps, format=self.format, **options)
 
-    def was_fp16(self, role: str, tensor: str) -> bool:
-        """Whether the gradients came in FP16, or were computed from such: those of a layer's weights from its own."""
-        if "fp16" in self._formats[role, tensor]:
-            return True
-        layer = tensor.rpartition(".")[0]
-        return role == "weight_gradient" and "fp16" in self._formats["activation_gradient", layer]
+    def flushed_before(self, role: str, tensor: str) -> str | None:
+        """The format in which the tensor came, where that has flushed already whatever the watched format flushes.
 
+        Also that of the gradients from which it was computed: those of a layer's weights from its output's.
+        """
+        formats = self._formats[role, tensor]
+        if role == "weight_gradient":
+            formats = formats | self._formats["activation_gradient", tensor.rpartition(".")[0]]
+        return min(formats & self._flushed_before, default=None)
 
-def together(histograms: Any) -> Histogram:
-    """The counts of several as one histogram."""
-    total = Histogram()
-    for found in histograms:
-        total.merge(found)
-    return total
+    def together(self, role: str) -> Histogram:
+        """All tensors of a role as one histogram."""
+        return together(self.of[role].values(), self.format)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from halfscope import Histogram
+from halfscope.results.formats import has_range_of_fp32, label
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.observations import AT_OPTIMIZER
-from halfscope.torch.totals import Totals, together
+from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, together
+from halfscope.torch.totals import Totals
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,20 @@ class Circumstances:
 
 def verdict(totals: Totals, about: Circumstances) -> str:
     gradients = totals.gradients()
-    sentences = [*_overflow(totals.of["activation"]), *_scaler(about)]
+    sentences = [*_overflow(totals), *_scaler(about)]
     if not any(found.nonzero for found in gradients.values()):
         sentences.append(_without_gradients(gradients, about))
     else:
-        sentences += [_flushed(totals, about), *_already_fp16(totals), *_infinite(gradients), *_changed(totals)]
+        sentences += [_flushed(totals, about), *_flushed_before(totals), *_infinite(gradients), *_changed(totals)]
         if about.unknown_scale is None:
             sentences.append(_loss_scale(totals))
-        sentences += _updates(totals)
+        sentences += [*_updates(totals), *_optimizer_state(totals)]
     return " ".join([*sentences, *_gaps(totals, about)])
 
 
-def _overflow(activations: dict[str, Histogram]) -> list[str]:
-    beyond = {name: _beyond_fp16(found) for name, found in activations.items()}
+def _overflow(totals: Totals) -> list[str]:
+    activations = totals.of["activation"]
+    beyond = {name: _beyond(found) for name, found in activations.items()}
     worst = sorted(
         (name for name in beyond if beyond[name]), key=lambda name: -beyond[name] / activations[name].elements
     )
@@ -47,12 +49,17 @@ def _overflow(activations: dict[str, Histogram]) -> list[str]:
         return []
     shares = [f"{_called(name)} ({beyond[name]} of {activations[name].elements} elements)" for name in worst]
     return [
-        f"FP16 overflows in the outputs of {len(worst)} of {len(activations)} layers, which no loss scale helps: "
-        f"{_listed(shares)}. Keep these layers in FP32 or BF16."
+        f"{label(totals.format)} overflows in the outputs of {len(worst)} of {len(activations)} layers, which no loss "
+        f"scale helps: {_listed(shares)}. Keep these layers in {_wider(totals.format)}."
     ]
 
 
-def _beyond_fp16(histogram: Histogram) -> int:
+def _wider(format: str) -> str:
+    """Formats of PyTorch's that hold more."""
+    return "FP32" if has_range_of_fp32(format) else "FP32 or BF16"
+
+
+def _beyond(histogram: Histogram) -> int:
     return histogram.what_if(1.0).overflow + histogram.infinities + histogram.nans
 
 
@@ -83,24 +90,36 @@ def _flushed(totals: Totals, about: Circumstances) -> str:
     opening = f"Over {totals.steps} watched step{'s' * (totals.steps != 1)}{ranks}"
     parts = []
     for role in GRADIENTS:
-        whole = together(found for name, found in totals.of[role].items() if not totals.was_fp16(role, name))
+        kept = (found for name, found in totals.of[role].items() if not totals.flushed_before(role, name))
+        whole = together(kept, totals.format)
         if whole.nonzero:
             parts.append(f"{_percent(whole.what_if(1.0).flushed_fraction)} of the {role.replace('_', ' ')}s")
     if not parts:
-        return f"{opening}: what FP16 flushes of the gradients is unknown."
-    return f"{opening}: without loss scaling FP16 flushes {' and '.join(parts)}."
+        return f"{opening}: what {label(totals.format)} flushes of the gradients is unknown."
+    return f"{opening}: without loss scaling {label(totals.format)} flushes {' and '.join(parts)}."
 
 
-def _already_fp16(totals: Totals) -> list[str]:
-    narrow = {name: found for (role, name), found in totals.gradients().items() if totals.was_fp16(role, name)}
-    if not narrow:
-        return []
-    whole = together(narrow.values())
-    return [
-        f"The gradients of {_number(narrow, 'tensor')} were FP16 already ({_listed(map(_called, narrow))}): "
-        f"{whole.zeros} of {whole.elements} elements are exact zeros, and FP16 may have flushed them. "
-        "Watch a run in FP32 or BF16 to know."
-    ]
+def _flushed_before(totals: Totals) -> list[str]:
+    """Of gradients that came in a format that has flushed them already."""
+    return _narrow(totals, totals.gradients(), "The gradients of {} were")
+
+
+def _narrow(totals: Totals, tensors: dict[tuple[str, str], Histogram], subject: str) -> list[str]:
+    """A sentence per format; subject: "The gradients of {} were", with "4 tensors" put in."""
+    by_format: dict[str, dict[str, Histogram]] = {}
+    for (role, name), found in tensors.items():
+        format = totals.flushed_before(role, name)
+        if format:
+            by_format.setdefault(format, {})[name] = found
+    sentences = []
+    for format, narrow in by_format.items():
+        whole = together(narrow.values(), totals.format)
+        sentences.append(
+            f"{subject.format(_number(narrow, 'tensor'))} {label(format)} already "
+            f"({_listed(map(_called, narrow))}): {whole.zeros} of {whole.elements} elements are exact zeros, and "
+            f"{label(format)} may have flushed them. Watch a run in {_wider(totals.format)} to know."
+        )
+    return sentences
 
 
 def _infinite(gradients: dict[tuple[str, str], Histogram]) -> list[str]:
@@ -118,13 +137,14 @@ def _changed(totals: Totals) -> list[str]:
     after = max(found.max_abs for found in changed.values())
     return [
         f"In {totals.changed_steps} of {totals.steps} watched steps weight gradients changed between the backward pass "
-        f"and the optimizer, as clipping does: the largest was {before:.3g}, then {after:.3g}. FP16 meets the "
-        "former, and the loss scale is for these."
+        f"and the optimizer, as clipping does: the largest was {before:.3g}, then {after:.3g}. "
+        f"{label(totals.format)} meets the former, and the loss scale is for these."
     ]
 
 
 def _loss_scale(totals: Totals) -> str:
-    left = ", from what FP16 has left" if any(totals.was_fp16(*key) for key in totals.gradients()) else ""
+    before = {format for key in totals.gradients() if (format := totals.flushed_before(*key))}
+    left = f", from what {' and '.join(sorted(map(label, before)))} has left" if before else ""
     return f"Loss scale{left}: {totals.advise_scale().verdict}."
 
 
@@ -132,15 +152,41 @@ def _updates(totals: Totals) -> list[str]:
     sentences = []
     if totals.nonzero_updates:
         share = totals.lost_updates / totals.nonzero_updates
-        sentences.append(f"FP16 weights would lose {_percent(share)} of the updates{_master_copy(share)}.")
+        sentences.append(
+            f"{label(totals.format)} weights would lose {_percent(share)} of the updates{_master_copy(share)}."
+        )
     for format, found in totals.stalled.items():
         if found.with_gradient:
             share = found.unmoved / found.with_gradient
             sentences.append(
-                f"{format.upper()} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
+                f"{label(format)} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
                 f"({_percent(share)}){_master_copy(share)}."
             )
     return sentences
+
+
+def _optimizer_state(totals: Totals) -> list[str]:
+    """Of all parameters together, by the state's own name."""
+    states = {(OPTIMIZER_STATE, tensor): found for tensor, found in totals.of[OPTIMIZER_STATE].items()}
+    by_name: dict[str, list[Histogram]] = {}
+    for key, found in states.items():
+        if not totals.flushed_before(*key):
+            by_name.setdefault(key[1].rpartition(".")[2], []).append(found)
+    return [*_narrow(totals, states, "Optimizer state: {} came as"), *_cast_of_state(totals, by_name)]
+
+
+def _cast_of_state(totals: Totals, by_name: dict[str, list[Histogram]]) -> list[str]:
+    casts = {name: together(found, totals.format).what_if(1.0) for name, found in by_name.items()}
+    flushed = [f"{_percent(cast.flushed_fraction)} of {name}" for name, cast in casts.items() if cast.nonzero]
+    if not flushed:
+        return []
+    beyond = [f"{cast.overflow} elements of {name}" for name, cast in casts.items() if cast.overflow]
+    overflow = f" and overflow in {_listed(beyond)}" if beyond else ""
+    harmed = beyond or any(cast.flushed_fraction >= 0.01 for cast in casts.values())
+    return [
+        f"{label(totals.format)} optimizer state would flush {' and '.join(flushed)}{overflow}"
+        f"{': keep it in FP32' if harmed else ''}."
+    ]
 
 
 def _master_copy(share: float) -> str:

@@ -61,7 +61,7 @@ class Weights:
     def count_updates(self, seen: Observations) -> None:
         """Counts what the step did to the weights that were kept before it."""
         now = [_laid_out(elements_of(self.parameters[name]), *layout) for name, layout in self._plain.items()]
-        for name, moved in zip(self._plain, self._kept.moved(list(map(region, now)))):
+        for name, moved in zip(self._plain, self._kept.moved(list(map(region, now)), seen.format)):
             seen.updates[name] = moved.counters
             seen.add("update_ratio", name, moved.ratios)
         for name in self._others:

@@ -1,0 +1,57 @@
+"""Lines of a run's records from the observations of a step."""
+
+from __future__ import annotations
+
+from halfscope import Histogram
+from halfscope.torch.observations import Observations, power_of_two, together
+
+
+def histogram_records(seen: Observations, step: int) -> list[dict]:
+    """Lines of histograms.jsonl; each names its format unless that is fp16."""
+    return [
+        {"step": step, "tensor": tensor, "role": role, "scale": seen.scales[role, tensor], **_counts(found)}
+        for (role, tensor), found in seen.histograms.items()
+    ]
+
+
+def tensor_records(seen: Observations) -> list[dict]:
+    """The `tensors` of a line of metrics.jsonl: effects of the format on each tensor, with the loss scale in it."""
+    return [
+        _tensor_record(role, tensor, seen.scales[role, tensor], found)
+        for (role, tensor), found in seen.histograms.items()
+        if role != "update_ratio"
+    ]
+
+
+def update_records(seen: Observations) -> list[dict]:
+    """The `updates` of a line of metrics.jsonl."""
+    return [
+        {
+            "tensor": tensor, "elements": found.elements, "nonzero": found.nonzero, "lost": found.lost,
+            "applied_over_intended": found.applied_over_intended,
+        }
+        for tensor, found in seen.updates.items()
+    ]  # fmt: skip
+
+
+def gradient_record(seen: Observations, scale: float) -> dict:
+    """The `gradients` of a line of metrics.jsonl, for `halfscope replay`: all weight gradients, `scale` in them."""
+    found = together(seen.unscaled("weight_gradient").values(), seen.format).scaled(power_of_two(scale))
+    finite = found.infinities + found.nans + found.what_if(1.0).overflow == 0
+    return {"finite": finite, "max_abs": found.max_abs if finite else None, "histogram": _counts(found)}
+
+
+def _counts(histogram: Histogram) -> dict:
+    """As histograms.jsonl has them, which leaves max_abs out."""
+    record = histogram.record()
+    del record["max_abs"]
+    return record
+
+
+def _tensor_record(role: str, tensor: str, scale: float, histogram: Histogram) -> dict:
+    cast = histogram.what_if(1.0)
+    return {
+        "tensor": tensor, "role": role, "scale": scale, "elements": cast.elements, "zeros": histogram.zeros,
+        "flushed": cast.flushed, "subnormal": cast.subnormal, "overflow": cast.overflow,
+        "nonfinite": histogram.infinities + histogram.nans, "max_abs": histogram.max_abs,
+    }  # fmt: skip
