@@ -134,6 +134,16 @@ def test_figures() -> None:
     assert halfscope.advise_scale({}).plot().axes
 
 
+def test_a_figure_of_many_tensors_shows_those_that_limit_the_scale() -> None:
+    tensors = {f"plain{place}": np.float32([2.0**-20, 2.0**-2]) for place in range(60)}
+    tensors |= {"large": np.float32([2.0**-20, 2.0**6] * 9), "small (output)": np.float32([2.0**-27])}
+    figure = halfscope.advise_scale(tensors).plot()
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(names) == 40 and {"large", "small (output)"} <= set(names)
+    assert "(output): gradient of a layer's output; the others are those of weights." in figure.get_supxlabel()
+    assert "22 tensors that limit the scale less are not shown." in figure.get_supxlabel()
+
+
 def test_figure_of_a_histogram() -> None:
     histogram = halfscope.Histogram(np.float32([0, 2.0**-30, 2.0**-20, 1.0]))
     figure = plotting.value_histogram(histogram, "Values")

@@ -100,7 +100,8 @@ def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> 
     )
     assert told["verdict"] == analysis.verdict
     assert told["recommended_scale_log2"] == of_weights.recommended_scale_log2
-    everything = {**watched.histograms("activation_gradient"), **histograms}
+    outputs = {f"{name} (output)": found for name, found in watched.histograms("activation_gradient").items()}
+    everything = {**outputs, **histograms}
     assert watched.advise_scale().verdict == halfscope.advise_scale(everything).verdict
     assert f"Loss scale: {halfscope.advise_scale(everything).verdict}." in watched.verdict()
 

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.torch
 
 import halfscope
 from halfscope import _core
+from halfscope.results import loss_scales, read_experiment
 from halfscope.torch import watch
 from halfscope.torch.counting import region
 from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train
@@ -49,6 +50,26 @@ def test_advice_and_histograms() -> None:
     assert watched.advise_scale().joint_window_log2[0] == -3
     with pytest.raises(ValueError, match="role 'weights'; give one of"):
         watched.histograms("weights")
+
+
+def test_the_advice_tells_outputs_from_weights_and_leaves_clipped_gradients_out(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), Scale())
+    model[1].weight = torch.nn.Parameter(torch.ones(3))
+    torch.nn.init.ones_(model[0].weight)
+    torch.nn.init.zeros_(model[0].bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, 1, optimizer=optimizer, out=tmp_path / "mine") as watched:
+        (model(torch.ones(8, 4)) * 2.0**-10).sum().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0**-40)
+        optimizer.step()
+    assert watched.histograms("optimizer_gradient")
+    advice = watched.advise_scale()
+    names = ["1 (output)", "0 (output)", "0.weight", "0.bias", "1.weight"]
+    assert [fit.name for fit in advice.fits] == names == list(advice.to_pandas().index)
+    assert "costs 1 (output), 0 (output) first" in watched.verdict()
+    labels = [label.get_text() for label in advice.plot().axes[0].get_yticklabels()]
+    assert labels == names
+    assert loss_scales.advice(read_experiment(tmp_path / "mine"), "watched").verdict == advice.verdict
 
 
 def test_the_trace_can_be_replayed(tmp_path: Path) -> None:

@@ -8,17 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, new_figure, tidy
+from halfscope.results.loss_scales import OF_OUTPUT
 
 if TYPE_CHECKING:
     from halfscope._core import TensorFit
     from halfscope.advice import ScaleAdvice
 
-MOST = 40  # tensors that a figure shows: of more, those that ask the most
+MOST = 40  # tensors that a figure shows
 LETTERS = 32  # of a name: of longer ones both ends, which tell layers apart
 
 
 def scale_windows(advice: ScaleAdvice) -> Figure:
-    """The scales that fit each tensor, log2, in the tensors' order; of more than 40, those with narrow windows."""
+    """The scales that fit each tensor, log2, in the tensors' order; of more than 40, those that limit it most."""
     fits = _shown(advice)
     figure = new_figure(height=1.5 + 0.24 * max(len(fits), 3))
     axes = figure.subplots()
@@ -39,9 +40,13 @@ def scale_windows(advice: ScaleAdvice) -> Figure:
 
 def _shown(advice: ScaleAdvice) -> list[TensorFit]:
     asking = [fit for fit in advice.fits if not fit.any_scale]
-    kept = sorted(asking, key=lambda fit: fit.overflow_high_log2 - fit.underflow_low_log2)[:MOST]
-    names = {id(fit) for fit in kept}
-    return [fit for fit in asking if id(fit) in names]
+    if len(asking) <= MOST:
+        return asking
+    against_underflow = sorted(asking, key=lambda fit: -fit.underflow_low_log2)
+    against_overflow = sorted(asking, key=lambda fit: fit.overflow_high_log2)
+    in_turn = [fit for pair in zip(against_overflow, against_underflow) for fit in pair]
+    kept = set(list(dict.fromkeys(map(id, in_turn)))[:MOST])
+    return [fit for fit in asking if id(fit) in kept]
 
 
 def _draw_window(axes: Axes, place: int, fit: TensorFit) -> None:
@@ -79,4 +84,9 @@ def _once(axes: Axes, label: str) -> str | None:
 def _note(advice: ScaleAdvice, shown: int) -> str:
     rule = f"Fits: underflow costs at most {100 * advice.tolerance:g} % of a tensor's norm, and nothing overflows."
     left_out = sum(not fit.any_scale for fit in advice.fits) - shown
-    return f"{rule}\n{left_out} tensors with wider windows are not shown." if left_out else rule
+    lines = [rule]
+    if any(fit.name.endswith(OF_OUTPUT) for fit in advice.fits):
+        lines.append(f"{OF_OUTPUT.strip()}: gradient of a layer's output; the others are those of weights.")
+    if left_out:
+        lines.append(f"{left_out} tensors that limit the scale less are not shown.")
+    return "\n".join(lines)

@@ -11,6 +11,7 @@ from halfscope.results import Arm, Experiment
 from halfscope.results.histogram import RecordedHistogram
 
 GRADIENTS = ("activation_gradient", "weight_gradient")
+OF_OUTPUT = " (output)"  # behind the name of a layer, in an advice: the gradient of what the layer returns
 OUTCOMES = ("flushed", "subnormal", "overflow")
 TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
 MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
@@ -81,9 +82,15 @@ def advice(experiment: Experiment, arm: str | None) -> ScaleAdvice | None:
     """
     steps: dict[str, list[Histogram]] = {}
     for run in experiment.runs.get(arm or "", ()):
-        for tensor, histogram in run.gradient_histograms():
-            steps.setdefault(tensor, []).append(histogram)
+        for role, tensor, histogram in run.tensor_histograms():
+            if role in GRADIENTS:
+                steps.setdefault(gradient_name(role, tensor), []).append(histogram)
     return advise_scale(steps, format=experiment.format_of(arm or "")) if steps else None
+
+
+def gradient_name(role: str, tensor: str) -> str:
+    """Name in an advice: "fc (output)" for the gradient of a layer's output, "fc.weight" for that of its weights."""
+    return f"{tensor or 'the model'}{OF_OUTPUT}" if role == "activation_gradient" else tensor
 
 
 def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:

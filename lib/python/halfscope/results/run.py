@@ -85,12 +85,11 @@ class Run:
         path = self.folder / "histograms.jsonl"
         return [(record["role"], from_record(record)) for record in read_json_lines(path)]
 
-    def gradient_histograms(self) -> Iterator[tuple[str, Histogram]]:
-        """Every recorded histogram of a gradient with its tensor's name, unscaled."""
+    def tensor_histograms(self) -> Iterator[tuple[str, str, Histogram]]:
+        """Every recorded histogram with its role and its tensor's name, unscaled, step by step."""
         for record in read_json_lines(self.folder / "histograms.jsonl"):
-            if record["role"].endswith("_gradient"):
-                histogram = Histogram.from_record(record)
-                yield record["tensor"], histogram.scaled(2.0 ** -round(log2(record["scale"])))
+            histogram = Histogram.from_record(record)
+            yield record["role"], record["tensor"], histogram.scaled(2.0 ** -round(log2(record["scale"])))
 
 
 def read_status(folder: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from halfscope import Histogram, ScaleAdvice, advise_scale
 from halfscope.results.formats import describe
-from halfscope.results.loss_scales import GRADIENTS
+from halfscope.results.loss_scales import GRADIENTS, gradient_name
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
 
 ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
@@ -71,8 +71,8 @@ class Totals:
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights: the hardest step beside all together."""
         steps = {
-            name: [self._hardest[key], found] if (key := (role, name)) in self._hardest else found
-            for (role, name), found in self.gradients().items()
+            gradient_name(*key): [self._hardest[key], found] if key in self._hardest else found
+            for key, found in self.gradients().items()
         }
         return advise_scale(steps, format=self.format, **options)
 
