@@ -1,10 +1,11 @@
-"""Times the steps of two PyTorch models: alone, watched, and with hooks that call torch.histc.
+"""Times the steps of PyTorch models: alone, watched, and with hooks that call torch.histc.
 
-One has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32.
+One perceptron has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32. Of a ResNet-18,
+plain and in channels_last, in FP32 and in BF16 autocast, watched and unwatched steps alternate.
 
 usage: bench_watch.py [ROUNDS]
 
-The last column compares processor time, which says something on a machine that others use too.
+Processor time says something on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import torch
 from torch import nn
 
 from halfscope.torch import watch
+from watched_networks import Training, perceptron, resnet18
 
 STEPS = 10
+MOST = 1.3  # times as long as an unwatched step of a ResNet-18: what a watched one is meant to take
 
 
 class Task(NamedTuple):
@@ -81,18 +84,9 @@ class Cost(NamedTuple):
 def training_step(task: Task, watching: Watching, stack: ExitStack) -> Callable[[], None]:
     """One step of a new model that is watched until `stack` is left."""
     torch.manual_seed(0)
-    layers = [part for i, o in zip(task.sizes, task.sizes[1:]) for part in (nn.Linear(i, o), nn.ReLU())]
-    model = nn.Sequential(*layers[:-1])
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    inputs, labels = torch.randn(task.batch, task.sizes[0]), torch.randint(task.sizes[-1], (task.batch,))
-
-    def step() -> None:
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(inputs), labels).backward()
-        optimizer.step()
-
-    stack.enter_context(watching(model, optimizer))
-    return step
+    training = perceptron(task.sizes, task.batch)
+    stack.enter_context(watching(training.model, training.optimizer))
+    return training.step
 
 
 def cost_of(step: Callable[[], None]) -> Cost:
@@ -123,6 +117,39 @@ def compare(task: Task, threads: int, rounds: int) -> None:
         print(f"{threads:7}  {name:24} {1e3 * typical:10.1f} {clock:9.2f} {processor:10.2f}", flush=True)
 
 
+LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+
+
+def alternate(training: Training, pairs: int) -> tuple[float, float]:
+    """Processor time of an unwatched step, and median of that of a watched one beside its neighbour's."""
+    unwatched, ratios = [], []
+    with watch(training.model, 2, optimizer=training.optimizer):
+        training.step()  # the first is watched
+        for _ in range(pairs):
+            watched_time = processor_time(training.step)
+            unwatched.append(processor_time(training.step))
+            ratios.append(watched_time / unwatched[-1])
+    return statistics.median(unwatched), statistics.median(ratios)
+
+
+def processor_time(step: Callable[[], None]) -> float:
+    started = time.process_time()
+    step()
+    return time.process_time() - started
+
+
+def compare_resnets(pairs: int) -> None:
+    torch.set_num_threads(1)
+    print(f"ResNet-18, 32 x 32, batch 16, AdamW, one thread; {pairs} pairs of steps, meant to be at most {MOST}")
+    print(f"{'':32} {'ms unwatched':>12} {'watched':>9}")
+    for layout, memory_format in LAYOUTS.items():
+        for autocast in (False, True):
+            torch.manual_seed(0)
+            alone, ratio = alternate(resnet18(memory_format, autocast), pairs)
+            name = f"{layout}, {'BF16 autocast' if autocast else 'FP32'}"
+            print(f"{name:32} {1e3 * alone:12.1f} {ratio:9.2f}", flush=True)
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     for task in TASKS:
@@ -132,6 +159,7 @@ def main() -> None:
         print(f"{'threads':>7}  {'':24} {'ms a step':>10} {'of alone':>9} {'processor':>10}")
         for threads in (1, 2):
             compare(task, threads, rounds)
+    compare_resnets(4 * rounds)
 
 
 if __name__ == "__main__":
