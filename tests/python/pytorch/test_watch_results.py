@@ -134,6 +134,14 @@ def test_tensorboard_gets_histograms_of_log2() -> None:
     assert writer.scalars["loss scale, log2", 2] == 0
 
 
+def test_tensorboard_names_another_format() -> None:
+    model, writer = Planted(), Events()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer, tensorboard=writer, format="fp8_e4m3"):
+        train(model, optimizer, 1)
+    assert writer.scalars["flushed by fp8_e4m3 without loss scale/weight_gradient", 1] == 1.0
+
+
 def test_tensorboard_reads_what_is_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
