@@ -9,8 +9,8 @@
 
 namespace halfscope {
 
-/// Records of all steps so far, one JSON value per line. No time, thread count or path goes in here: the same
-/// config gives the same bytes.
+/// Records of one step or of several, one JSON value per line. No time, thread count or path goes in here:
+/// the same config gives the same bytes.
 struct RecordText {
   std::string metrics;
   std::string histograms;

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <charconv>
-
+#include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "sim/train/environment.hpp"
@@ -14,26 +13,25 @@
 namespace halfscope {
 namespace {
 
-constexpr const char* metrics_file = "metrics.jsonl";
-constexpr const char* histograms_file = "histograms.jsonl";
+constexpr const char* config_file = "config.json";
+constexpr const char* environment_file = "environment.json";
+constexpr const char* summary_file = "summary.json";
+constexpr const char* status_file = "status";
 constexpr const char* checkpoint_file = "checkpoint/state.safetensors";
 
-/// The first bytes of `path`, as many as the checkpoint says it had.
-std::string records_up_to(const std::filesystem::path& path, const SafetensorsFile& checkpoint,
-                          const std::string& key) {
-  std::string text = read_file(path);
-  const auto entry = checkpoint.metadata.find(key);
-  std::size_t length = 0;
-  if (entry == checkpoint.metadata.end() ||
-      std::from_chars(entry->second.data(), entry->second.data() + entry->second.size(), length).ec !=
-          std::errc{} ||
-      length > text.size()) {
-    throw InvalidArgument(
-        fmt::format("{}: it is shorter than its checkpoint says; remove the run's folder and start again",
-                    printable(path)));
+/// Whether two environments may compute or record differently; threads are no such difference.
+bool is_same_build(Json first, Json second) {
+  for (Json* environment : {&first, &second}) {
+    for (const char* key : {"threads", "continued", "from_step"}) environment->erase(key);
   }
-  text.resize(length);
-  return text;
+  return first == second;
+}
+
+/// The environment of those who trained last.
+const Json& latest_of(const Json& environment) {
+  const auto later = environment.find("continued");
+  const bool continued = later != environment.end() && later->is_array() && !later->empty();
+  return continued && later->back().is_object() ? later->back() : environment;
 }
 
 }  // namespace
@@ -53,8 +51,13 @@ RunFolder::RunFolder(const std::filesystem::path& root, RunIdentity identity)
     : identity_(std::move(identity)),
       path_(root / identity_.experiment / identity_.arm / fmt::format("seed{}", identity_.seed)) {}
 
+bool RunFolder::exists() const {
+  return std::filesystem::exists(path_ / config_file) || std::filesystem::exists(path_ / checkpoint_file);
+}
+
 bool RunFolder::is_done() const {
-  return std::filesystem::exists(path_ / "status") && read_file(path_ / "status").starts_with("DONE");
+  return std::filesystem::exists(path_ / status_file) && read_file(path_ / status_file).starts_with("DONE") &&
+         std::filesystem::exists(path_ / summary_file);
 }
 
 Json RunFolder::config_json(const RunSettings& settings) const {
@@ -65,18 +68,41 @@ Json RunFolder::config_json(const RunSettings& settings) const {
   return json;
 }
 
-void RunFolder::begin(const RunSettings& settings) const {
+Json RunFolder::environment_json(std::int64_t steps_done) const {
+  Json ours = environment();
+  if (steps_done == 0 || !std::filesystem::exists(path_ / environment_file)) return ours;
+  Json first = read_json(path_ / environment_file);
+  if (!first.is_object() || is_same_build(latest_of(first), ours)) return first;
+  print_stderr(
+      fmt::format("note: {}: continued after step {} by another build or machine than before; "
+                  "environment.json lists them\n",
+                  printable(path_), steps_done));
+  Json entry{{"from_step", steps_done + 1}};
+  entry.update(ours);
+  if (!first.contains("continued") || !first["continued"].is_array()) first["continued"] = Json::array();
+  first["continued"].push_back(std::move(entry));
+  return first;
+}
+
+void RunFolder::begin(const RunSettings& settings, std::int64_t steps_done) const {
   create_folder(path_ / "checkpoint");
   remove_unfinished_files(path_);
   remove_unfinished_files(path_ / "checkpoint");
-  write_file(path_ / "environment.json", to_text(environment()));
-  write_file(path_ / "status", "RUNNING\n");
-  write_file(path_ / "config.json", to_text(config_json(settings)));
+  write_file(path_ / environment_file, to_text(environment_json(steps_done)));
+  write_file(path_ / status_file, "RUNNING\n");
+  write_file(path_ / config_file, to_text(config_json(settings)));
 }
 
 void RunFolder::check_same(const RunSettings& settings) const {
-  const Json file = read_json(path_ / "config.json");
-  check_format_version(file, path_ / "config.json");
+  const auto path = path_ / config_file;
+  if (!std::filesystem::exists(path)) {
+    throw InvalidArgument(
+        fmt::format("{}: it is missing beside a checkpoint, whose settings nobody knows; put it back, or "
+                    "remove the run's folder and start again",
+                    printable(path)));
+  }
+  const Json file = read_json(path);
+  check_format_version(file, path);
   const Json stored = with_current_names(file), wanted = config_json(settings);
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
@@ -84,35 +110,43 @@ void RunFolder::check_same(const RunSettings& settings) const {
     throw InvalidArgument(
         fmt::format("{}: the run has {} = {}, now {} is asked for; give the run's own settings or another "
                     "--out",
-                    printable(path_ / "config.json"), key, found == stored.end() ? "nothing" : found->dump(),
-                    value.dump()));
+                    printable(path), key, found == stored.end() ? "nothing" : found->dump(), value.dump()));
   }
 }
 
-void RunFolder::save(const RecordText& records, SafetensorsFile checkpoint) const {
-  write_file(path_ / metrics_file, records.metrics);
-  write_file(path_ / histograms_file, records.histograms);
-  checkpoint.metadata["metrics_bytes"] = fmt::format("{}", records.metrics.size());
-  checkpoint.metadata["histograms_bytes"] = fmt::format("{}", records.histograms.size());
+void RunFolder::save(RecordLog& records, SafetensorsFile checkpoint) const {
+  records.flush();
+  records.describe(checkpoint);
   write_safetensors(path_ / checkpoint_file, checkpoint);
 }
 
-std::optional<RunFolder::Saved> RunFolder::load() const {
-  if (!std::filesystem::exists(path_ / checkpoint_file)) return std::nullopt;
-  Saved saved{read_safetensors(path_ / checkpoint_file), {}};
-  saved.records = {records_up_to(path_ / metrics_file, saved.checkpoint, "metrics_bytes"),
-                   records_up_to(path_ / histograms_file, saved.checkpoint, "histograms_bytes")};
-  return saved;
+void RunFolder::load(RecordLog& records, const LineFunction& take,
+                     const std::function<void(const SafetensorsFile&)>& restore) const {
+  const auto path = path_ / checkpoint_file;
+  if (!std::filesystem::exists(path)) return records.restore(take);
+  const SafetensorsFile checkpoint = read_safetensors(path);
+  try {
+    restore(checkpoint);
+    records.expect(checkpoint);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        fmt::format("{}: {}; remove the run's folder and start again", printable(path), error.what()));
+  }
+  records.restore(take);
 }
 
 void RunFolder::finish(const Json& summary) const {
-  write_file(path_ / "summary.json", to_text(summary));
-  write_file(path_ / "status", "DONE\n");
+  write_file(path_ / summary_file, to_text(summary));
+  write_file(path_ / status_file, "DONE\n");
+}
+
+void RunFolder::stop(std::int64_t steps_done) const {
+  write_file(path_ / status_file, fmt::format("STOPPED after step {}\n", steps_done));
 }
 
 void RunFolder::fail(const std::string& reason) const noexcept {
   try {
-    if (std::filesystem::exists(path_)) write_file(path_ / "status", "FAILED: " + reason + "\n");
+    if (std::filesystem::exists(path_)) write_file(path_ / status_file, "FAILED: " + reason + "\n");
   } catch (const std::exception&) {
     // The status then stays RUNNING; the reason itself is on its way to the user.
   }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <functional>
 #include <string>
 
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
-#include "sim/train/records.hpp"
+#include "sim/train/record_log.hpp"
 #include "sim/train/run_settings.hpp"
 
 namespace halfscope {
@@ -27,6 +27,7 @@ struct RunIdentity {
 /// writes.
 void check_format_version(const Json& json, const std::filesystem::path& path);
 
+/// Whoever writes to it holds its FolderLock.
 class RunFolder {
  public:
   /// `root`/<experiment>/<arm>/seed<k>; nothing is made yet.
@@ -34,32 +35,38 @@ class RunFolder {
 
   [[nodiscard]] const RunIdentity& identity() const { return identity_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] bool exists() const { return std::filesystem::exists(path_ / "config.json"); }
+  /// Whether a run has begun in it.
+  [[nodiscard]] bool exists() const;
+  /// Whether its status is DONE and the summary is there.
   [[nodiscard]] bool is_done() const;
 
-  /// Makes the folder and writes config, environment and the status RUNNING.
-  void begin(const RunSettings& settings) const;
+  /// Makes the folder and writes config, environment and the status RUNNING. A folder that another build or
+  /// machine began keeps that environment; ours is added to its "continued", with the step.
+  void begin(const RunSettings& settings, std::int64_t steps_done) const;
   /// What `begin` writes as config.json.
   [[nodiscard]] Json config_json(const RunSettings& settings) const;
   /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
   void check_same(const RunSettings& settings) const;
 
-  /// Records and checkpoint of the same step. The checkpoint is written last and holds the records' lengths,
-  /// so that a run killed in between resumes from the older one.
-  void save(const RecordText& records, SafetensorsFile checkpoint) const;
-  struct Saved {
-    SafetensorsFile checkpoint;
-    RecordText records;
-  };
-  /// What `save` wrote, with later records cut off; nothing where no checkpoint was reached.
-  [[nodiscard]] std::optional<Saved> load() const;
+  /// Brings the records to the disk, then writes the checkpoint, which holds their extent: a run killed in
+  /// between resumes from the older checkpoint.
+  void save(RecordLog& records, SafetensorsFile checkpoint) const;
+  /// Hands the last checkpoint to `restore`, and leaves the records that belong to it: `take` hears the lines
+  /// of metrics.jsonl. Does nothing with the trainer where there is no checkpoint. Throws InvalidArgument,
+  /// with the file, where a file is not what the run wrote.
+  void load(RecordLog& records, const LineFunction& take,
+            const std::function<void(const SafetensorsFile&)>& restore) const;
 
   /// Writes the summary and the status DONE.
   void finish(const Json& summary) const;
+  /// Writes the status STOPPED with the step of the checkpoint.
+  void stop(std::int64_t steps_done) const;
   /// Writes the status FAILED with the reason, if the disk still takes it.
   void fail(const std::string& reason) const noexcept;
 
  private:
+  [[nodiscard]] Json environment_json(std::int64_t steps_done) const;
+
   RunIdentity identity_;
   std::filesystem::path path_;
 };

@@ -2,27 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "sim/train/checkpoint_metadata.hpp"
 #include "sim/train/trainer.hpp"
 
 namespace halfscope {
-namespace {
-
-double metadata_number(const SafetensorsFile& checkpoint, const std::string& key) {
-  const auto entry = checkpoint.metadata.find(key);
-  double value = 0;
-  if (entry == checkpoint.metadata.end())
-    throw InvalidArgument("checkpoint: its metadata lacks '" + key + "'");
-  const std::string& text = entry->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    throw InvalidArgument("checkpoint: metadata '" + key + "' is no number: '" + text + "'");
-  }
-  return value;
-}
-
-}  // namespace
 
 std::vector<ArrayReference> Trainer::all_arrays() {
   std::vector<ArrayReference> arrays;
@@ -50,18 +34,18 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
   for (const ArrayReference& entry : all_arrays()) {
     const auto stored = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
                                      [&](const NamedArray& tensor) { return tensor.name == entry.name; });
-    if (stored == checkpoint.tensors.end())
-      throw InvalidArgument("checkpoint: it lacks the tensor " + entry.name);
+    if (stored == checkpoint.tensors.end()) throw InvalidArgument("it lacks the tensor " + entry.name);
     if (stored->array.shape() != entry.array->shape()) {
-      throw InvalidArgument(fmt::format("checkpoint: tensor {} has shape {}, the model wants {}", entry.name,
+      throw InvalidArgument(fmt::format("tensor {} has shape {}, the model wants {}", entry.name,
                                         to_string(stored->array.shape()), to_string(entry.array->shape())));
     }
     *entry.array = stored->array.to(settings_.device);
   }
-  steps_done_ = static_cast<std::int64_t>(metadata_number(checkpoint, "step"));
-  optimizer_->restore_steps(static_cast<std::int64_t>(metadata_number(checkpoint, "optimizer_steps")));
+  steps_done_ = metadata_count(checkpoint, "step", {1, static_cast<double>(settings_.config.steps)});
+  optimizer_->restore_steps(
+      metadata_count(checkpoint, "optimizer_steps", {0, static_cast<double>(steps_done_)}));
   for (const ScalerNumber& number : scaler_->numbers()) {
-    *number.value = metadata_number(checkpoint, "scaler_" + number.name);
+    *number.value = metadata_number(checkpoint, "scaler_" + number.name, {number.low, number.high});
   }
 }
 

@@ -8,11 +8,10 @@
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include <algorithm>
-#include <map>
 
 #include "sim/train/trainer.hpp"
 #include "tests/sim/planted_dataset.hpp"
-#include "tests/sim/small_dataset.hpp"
+#include "tests/sim/small_runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
@@ -21,37 +20,7 @@
 namespace halfscope {
 namespace {
 
-const SmallDataset dataset;
-
-TrainConfig small_config() {
-  return {.steps = 30,
-          .batch = 32,
-          .learning_rate = 1e-3,
-          .policy = "fp16_mixed",
-          .loss_scale = "dynamic",
-          .observe_every = 5,
-          .evaluate_every = 10,
-          .checkpoint_every = 7};
-}
-
-void ignore(const StepRecord& /*record*/) {}
-
-/// Thrown to stop a run in the middle, as a kill would.
-struct Killed : std::exception {};
-
-using Records = std::map<std::string, std::string>;
-
-Records records_of(const RunFolder& folder) {
-  return {{"metrics", read_file(folder.path() / "metrics.jsonl")},
-          {"histograms", read_file(folder.path() / "histograms.jsonl")},
-          {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")}};
-}
-
-Records run_in(const std::filesystem::path& root, const TrainConfig& config) {
-  const RunFolder folder(root, {"experiment", "arm", config.seed});
-  run_training(parsed(config), dataset, folder, ignore);
-  return records_of(folder);
-}
+const SmallDataset& dataset = small_dataset;
 
 TEST_CASE("the same config gives the same bytes, for any thread count and instruction set", "[run]") {
   const TemporaryFolder temporary;
@@ -100,10 +69,7 @@ TEST_CASE("a run that was stopped at any step ends with the bytes of an unbroken
   for (const std::int64_t stop : {1, 7, 8, 20, 30}) {
     INFO("stopped at step " << stop);
     const RunFolder folder(temporary.path() / std::to_string(stop), {"experiment", "arm", 0});
-    const auto kill = [&](const StepRecord& record) {
-      if (record.step == stop) throw Killed();
-    };
-    CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
+    CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, killed_at(stop)), Killed);
     CHECK_FALSE(folder.is_done());
     run_training(parsed(config), dataset, folder, ignore);
     CHECK(folder.is_done());
@@ -131,29 +97,10 @@ TEST_CASE("a run whose state holds NaNs ends with the bytes of an unbroken one",
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const std::int64_t stop = planted.first_step(config.batch, seed) + 1;
   REQUIRE(stop < config.steps);
-  const auto kill = [&](const StepRecord& record) {
-    if (record.step == stop) throw Killed();
-  };
-  CHECK_THROWS_AS(run_training(parsed(config), planted, broken, kill), Killed);
+  CHECK_THROWS_AS(run_training(parsed(config), planted, broken, killed_at(stop)), Killed);
   CHECK(nans_in(broken) > 0);
   run_training(parsed(config), planted, broken, ignore);
   CHECK(records_of(broken) == records_of(whole));
-}
-
-TEST_CASE("records newer than the checkpoint are cut off on resuming", "[run]") {
-  const TemporaryFolder temporary;
-  const TrainConfig config = small_config();
-  const Records expected = run_in(temporary.path() / "whole", config);
-  const RunFolder folder(temporary.path() / "torn", {"experiment", "arm", 0});
-  const auto kill = [](const StepRecord& record) {
-    if (record.step == 15) throw Killed();
-  };
-  CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
-  // As if the records of step 21 had been written, but not yet their checkpoint.
-  const std::string metrics = read_file(folder.path() / "metrics.jsonl");
-  write_file(folder.path() / "metrics.jsonl", metrics + "{\"step\":15}\n");
-  run_training(parsed(config), dataset, folder, ignore);
-  CHECK(records_of(folder) == expected);
 }
 
 TEST_CASE("a resumed summary says what an unbroken one says", "[run]") {
@@ -162,11 +109,7 @@ TEST_CASE("a resumed summary says what an unbroken one says", "[run]") {
   const RunFolder whole(temporary.path() / "whole", {"experiment", "arm", 0});
   run_training(parsed(config), dataset, whole, ignore);
   const RunFolder broken(temporary.path() / "broken", {"experiment", "arm", 0});
-  CHECK_THROWS_AS(run_training(parsed(config), dataset, broken,
-                               [](const StepRecord& record) {
-                                 if (record.step == 30) throw Killed();
-                               }),
-                  Killed);
+  CHECK_THROWS_AS(run_training(parsed(config), dataset, broken, killed_at(30)), Killed);
   run_training(parsed(config), dataset, broken, ignore);
   Json first = read_json(whole.path() / "summary.json"), second = read_json(broken.path() / "summary.json");
   for (const char* timing : {"seconds", "seconds_per_step"}) {
@@ -213,10 +156,7 @@ TEST_CASE("another config, another version or a torn file is not continued", "[r
   const TemporaryFolder temporary;
   TrainConfig config = small_config();
   const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
-  const auto kill = [](const StepRecord& record) {
-    if (record.step == 8) throw Killed();
-  };
-  CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, kill), Killed);
+  CHECK_THROWS_AS(run_training(parsed(config), dataset, folder, killed_at(8)), Killed);
   config.steps = 31;
   check_says(message_of<InvalidArgument>([&] { run_training(parsed(config), dataset, folder, ignore); }),
              {"config.json", "steps = 30", "31"});

@@ -15,16 +15,12 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/escape.hpp>
-#include <halfscope/io/detail/descriptor.hpp>
+#include <halfscope/io/detail/posix_file.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::string_view unfinished_prefix = ".halfscope-";
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 std::string read_all(const Descriptor& file, std::size_t expected_size) {
   constexpr std::size_t smallest_step = 1 << 16;
@@ -43,18 +39,6 @@ std::string read_all(const Descriptor& file, std::size_t expected_size) {
   return contents;
 }
 
-/// 0 or the errno.
-int write_all(const Descriptor& file, std::string_view contents) {
-  while (!contents.empty()) {
-    const ssize_t count = ::write(file.number(), contents.data(), contents.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) return EIO;
-    contents.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return 0;
-}
-
 /// A new file beside the one to be written; removed on scope exit unless it was renamed.
 class TemporaryFile {
  public:
@@ -69,8 +53,7 @@ class TemporaryFile {
   [[nodiscard]] int become(const std::filesystem::path& target, std::string_view contents) {
     if (file_.number() < 0) return open_error_;
     if (const int error = write_all(file_, contents)) return error;
-    // Some file systems (FUSE, network) know no fsync.
-    if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != ENOTSUP) return errno;
+    if (const int error = sync_file(file_)) return error;
     if (const int error = file_.close()) return error;
     if (::rename(path_.c_str(), target.c_str()) != 0) return errno;
     path_.clear();

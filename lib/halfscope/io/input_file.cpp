@@ -5,20 +5,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <system_error>
+#include <cerrno>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/detail/posix_file.hpp>
 #include <halfscope/io/file.hpp>
 
 namespace halfscope {
-namespace {
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
-
-}  // namespace
 
 /// Not blocking: opening a pipe that nobody writes to would wait forever.
 InputFile::InputFile(const std::filesystem::path& path)
@@ -35,16 +29,22 @@ InputFile::InputFile(const std::filesystem::path& path)
   static_cast<void>(::posix_fadvise(descriptor_.number(), 0, 0, POSIX_FADV_SEQUENTIAL));  // only a hint
 }
 
+std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> to) const {
+  for (;;) {
+    const ssize_t count = ::pread(descriptor_.number(), to.data(), to.size(), static_cast<off_t>(offset));
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno == EINTR) continue;
+    throw RuntimeFailure(fmt::format("cannot read {}: byte {}: {}", name_, offset, reason(errno)));
+  }
+}
+
 void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
-    const ssize_t count = ::pread(descriptor_.number(), to.data(), to.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      throw RuntimeFailure(fmt::format("cannot read {}: byte {}: {}", name_, offset, reason(errno)));
+    const std::size_t count = read_some(offset, to);
     if (count == 0)
       reject(name_, fmt::format("ends at byte {}; it had {} when it was opened", offset, size_));
-    offset += static_cast<std::uint64_t>(count);
-    to = to.subspan(static_cast<std::size_t>(count));
+    offset += count;
+    to = to.subspan(count);
   }
 }
 

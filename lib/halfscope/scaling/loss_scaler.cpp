@@ -1,5 +1,6 @@
 // Common part of all loss scalers.
 #include <halfscope/scaling/loss_scaler.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {
 
@@ -10,7 +11,7 @@ bool LossScaler::update(const StepGradients& gradients) {
 }
 
 std::vector<ScalerNumber> LossScaler::numbers() {
-  std::vector<ScalerNumber> all{{"scale", &scale_}};
+  std::vector<ScalerNumber> all{{"scale", &scale_, smallest_scale, largest_scale}};
   for (ScalerNumber& counter : counters()) all.push_back(std::move(counter));
   return all;
 }

@@ -28,11 +28,16 @@ struct StepGradients {
   int histogram_log2 = 0;
 };
 
-/// One number that a scaler remembers, under its name in a checkpoint. Counts are exact up to 2^53.
+/// One number that a scaler remembers, under its name in a checkpoint, and its range: that of a count, which
+/// is exact up to 2^53, unless another is given.
 struct ScalerNumber {
   std::string name;
   double* value = nullptr;
+  double low = 0, high = 0x1p53;
 };
+
+/// Range of the log2 of any number that a scaler looks at.
+inline constexpr double lowest_log2 = -1100, highest_log2 = 1100;
 
 class LossScaler {
  public:

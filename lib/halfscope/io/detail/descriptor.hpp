@@ -19,6 +19,8 @@ class Descriptor {
   }
 
   [[nodiscard]] int number() const { return number_; }
+  /// The number, which is the caller's to close from now on.
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }
   /// 0 or the errno, which the destructor could not report.
   [[nodiscard]] int close() {
     const int status = ::close(std::exchange(number_, -1));

@@ -29,6 +29,8 @@ class InputFile {
   /// InvalidArgument, where a mapping would end the process, and no page of it counts as this process's
   /// memory.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
+  /// Reads bytes from `offset` on into the beginning of `to`. Returns how many, 0 where the file ends now.
+  [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:
   std::string name_;

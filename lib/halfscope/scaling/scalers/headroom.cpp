@@ -87,7 +87,8 @@ std::vector<ScalerNumber> HeadroomScaler::counters() {
                                 {"widening", &widening_},
                                 {"good_steps", &good_steps_},
                                 {"stuck_steps", &stuck_steps_}};
-  for (std::size_t i = 0; i < limits_.size(); ++i) all.push_back({fmt::format("limit{}", i), &limits_[i]});
+  for (std::size_t i = 0; i < limits_.size(); ++i)
+    all.push_back({fmt::format("limit{}", i), &limits_[i], lowest_log2, highest_log2});
   return all;
 }
 

@@ -80,7 +80,10 @@ void LogMaxScaler::add(double log_max) {
 }
 
 std::vector<ScalerNumber> LogMaxScaler::counters() {
-  return {{"count", &count_}, {"mean", &mean_}, {"slow_mean", &slow_mean_}, {"slow_square", &slow_square_}};
+  return {{"count", &count_},
+          {"mean", &mean_, lowest_log2, highest_log2},
+          {"slow_mean", &slow_mean_, lowest_log2, highest_log2},
+          {"slow_square", &slow_square_}};
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// Sums, last values and sentences over the records.
+#include "sim/train/run_summary.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+#include <halfscope/core/names.hpp>
+#include <halfscope/stats/site.hpp>
+
+#include "sim/train/overflow_record.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Training loss of a summary: the mean over this many last steps, since single batches scatter.
+constexpr std::size_t loss_window = 30;
+
+}  // namespace
+
+void RunSummary::add(std::string_view line, std::string_view where) {
+  add(parse_json(line, where));
+}
+
+void RunSummary::add(const Json& record) {
+  const Json& loss = record.at("loss");
+  losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
+  if (losses_.size() > loss_window) losses_.pop_front();
+  const auto step = record.at("step").get<std::int64_t>();
+  if (record.at("skipped").get<bool>()) {
+    ++skipped_;
+    last_skipped_ = step;
+  }
+  scale_ = record.at("scale").get<double>();
+  first_at_scale_.emplace(scale_, step);
+  if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
+    overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
+  }
+  if (!record.contains("updates")) return;
+  for (const Json& tensor : record["tensors"]) {
+    const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
+    if (gradient_roles.contains(role)) gradients_.add(tensor);
+  }
+  for (const Json& update : record["updates"]) {
+    nonzero_ += update.at("nonzero").get<std::int64_t>();
+    lost_ += update.at("lost").get<std::int64_t>();
+  }
+}
+
+void RunSummary::write_to(Json& summary) const {
+  double sum = 0;
+  for (const double loss : losses_) sum += loss;
+  summary["train_loss"] = losses_.empty() ? Json() : Json(sum / static_cast<double>(losses_.size()));
+  summary["lost_updates"] =
+      nonzero_ == 0 ? Json() : Json(static_cast<double>(lost_) / static_cast<double>(nonzero_));
+  summary["gradients"] = {{"nonzero", gradients_.nonzero},
+                          {"flushed", gradients_.flushed},
+                          {"subnormal", gradients_.subnormal},
+                          {"overflow", gradients_.overflow}};
+  summary["skipped"] = skipped_;
+  summary["last_skipped_step"] = last_skipped_ == 0 ? Json() : Json(last_skipped_);
+  summary["final_scale"] = scale_;
+  const auto first = first_at_scale_.find(scale_);
+  summary["first_at_final_scale"] = first == first_at_scale_.end() ? Json() : Json(first->second);
+  summary["overflows"] = overflows_;
+}
+
+void RunSummary::Gradients::add(const Json& tensor) {
+  const auto count = [&](const char* key) { return tensor.at(key).get<std::int64_t>(); };
+  nonzero += count("elements") - count("zeros") - count("nonfinite");
+  flushed += count("flushed");
+  subnormal += count("subnormal");
+  overflow += count("overflow");
+}
+
+}  // namespace halfscope

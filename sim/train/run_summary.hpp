@@ -1,0 +1,40 @@
+// The part of a run's summary that its records tell.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/io/json/json_lines.hpp>
+
+namespace halfscope {
+
+/// Gathered record by record, so that a resumed run, which reads its earlier records again, says the same as
+/// an unbroken one.
+class RunSummary {
+ public:
+  /// A line of metrics.jsonl, as it reads back: an infinity has become null. `where` names it in messages.
+  void add(std::string_view line, std::string_view where);
+  void write_to(Json& summary) const;
+
+ private:
+  void add(const Json& record);
+
+  /// Over all gradients of all observed steps.
+  struct Gradients {
+    std::int64_t nonzero = 0, flushed = 0, subnormal = 0, overflow = 0;
+    void add(const Json& tensor);
+  };
+
+  std::deque<double> losses_{};  ///< of the last steps
+  Gradients gradients_{};
+  std::map<double, std::int64_t> first_at_scale_{};
+  std::vector<std::string> overflows_{};  ///< in words, a line per step
+  std::int64_t skipped_ = 0, last_skipped_ = 0, nonzero_ = 0, lost_ = 0;
+  double scale_ = 1;
+};
+
+}  // namespace halfscope
