@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails where an include breaks the layers of the design, a kernel has no header of its name, or two headers define a
-type of one name: linked into one program, the functions of one would be taken for those of the other.
+type of one name: linked into one program, the functions of one would be taken for those of the other. Also where
+text goes to stderr by another way than print_stderr, which a closed or full stderr does not stop.
 
 check_layers.py ROOT          check a tree
 check_layers.py --self-test   check that planted violations are found
@@ -52,6 +53,9 @@ EIGEN_FOR_USERS = "lib/halfscope/arithmetic/eigen.hpp"
 # The peer that the matrix product is timed against.
 EIGEN_AS_PEER = "experiments/cli/bench/bench_eigen_simd.cpp"
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? \{", re.MULTILINE)
+# Text on stderr; STDERR_FILENO, which a terminal's width is asked of, is none.
+TO_STDERR = re.compile(r"\bstderr\b|std::cerr|std::clog|\bperror\(")
+STDERR_TEXT = "lib/halfscope/core/stderr_text.cpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -110,6 +114,8 @@ def check_file(root: Path, path: str) -> list[str]:
         return [f"{path}: folder of no known layer; add it to ALLOWED in tests/check_layers.py"]
     problems = []
     for number, line in enumerate((root / path).read_text(encoding="utf-8").splitlines(), 1):
+        if TO_STDERR.search(line.split("//")[0]) and path != STDERR_TEXT:
+            problems.append(f"{path}:{number}: text goes to stderr through print_stderr")
         match = INCLUDE.match(line)
         if not match:
             continue
@@ -193,6 +199,9 @@ PLANTED = {  # file: (content, what the check must say; None where the file is r
     "lib/halfscope/orphan/x.hpp": ("\n", "no known layer"),
     "lib/halfscope/stats/finding.hpp": ("struct Finding;\nstruct Finding {\n};\n", None),
     "lib/halfscope/kernel/cast/finding.hpp": ("\nnamespace {\nstruct Finding {\n};\n}\n", None),
+    "sim/train/silent.cpp": ('// on stderr\nprint_stderr("x");\nioctl(STDERR_FILENO, 0);\n', None),
+    "sim/train/loud.cpp": ('fmt::print(stderr, "x");\n', "through print_stderr"),
+    "experiments/cli/loud.cpp": ('std::cerr << "x";\n', "through print_stderr"),
     "lib/nn/ok.cpp": ("#include <halfscope/kernel/cast/ok.hpp>\n", None),
     "lib/nn/up.cpp": ("#include <halfscope/stats/site.hpp>\n", "layer lib/nn may not include layer lib/stats"),
     "sim/train/finding.hpp": ("struct Finding final : Base {\n};\n", "the type Finding is also defined in"),

@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include <halfscope/core/escape.hpp>
+#include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
 
 void print_error(const std::string& message) {
-  fmt::print(stderr, "halfscope: {}\n", escaped(message));
+  print_stderr(fmt::format("halfscope: {}\n", escaped(message)));
 }
 
 }  // namespace halfscope

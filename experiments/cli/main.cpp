@@ -1,4 +1,5 @@
 // The program: parses the command line and turns errors into exit statuses.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #endif
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 
@@ -15,6 +17,7 @@
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
+#include "experiments/runner/stop_signals.hpp"
 
 namespace halfscope {
 namespace {
@@ -51,6 +54,25 @@ void keep_freed_memory() {
 #endif
 }
 
+ExitStatus run_command(CLI::App& app, int count, const char* const* words) {
+  try {
+    app.parse(count, words);
+  } catch (const Exit& exit) {
+    return exit.status;
+  } catch (const CLI::Success& request) {
+    app.exit(request);  // --help and --version
+  }
+  return done;
+}
+
+/// Ends as a program without a handler does: a shell's $? is 128 and the signal's number.
+[[noreturn]] void end_by_signal(const StoppedBySignal& stop) {
+  for (const std::string& line : stop.lines) print_error(line);
+  std::signal(stop.signal, SIG_DFL);
+  static_cast<void>(std::raise(stop.signal));
+  std::_Exit(failed_run);  // the signal is blocked
+}
+
 int run(int count, const char* const* words) {
   keep_freed_memory();
   CLI::App app{"halfscope shows what half precision does to training.", "halfscope"};
@@ -66,16 +88,11 @@ int run(int count, const char* const* words) {
   add_bench_command(app);
   try {
     check_command(app, count, words);
-    ExitStatus status = done;
-    try {
-      app.parse(count, words);
-    } catch (const Exit& exit) {
-      status = exit.status;
-    }
+    const ExitStatus status = run_command(app, count, words);
     flush_output();
     return status;
-  } catch (const CLI::Success& request) {
-    return app.exit(request);  // --help and --version
+  } catch (const StoppedBySignal& stop) {
+    end_by_signal(stop);
   } catch (const CLI::Error& error) {
     return end_with(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
   } catch (const InvalidArgument& error) {
@@ -88,9 +105,19 @@ int run(int count, const char* const* words) {
 }  // namespace
 }  // namespace halfscope
 
+/// A file opened later would get the number of a standard stream that is closed, and the stream's text.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // Opened for reading alone: writing to it fails as to the closed stream.
+    if (::fcntl(stream, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDONLY));
+  }
+}
+
 int main(int count, char** words) {
-  // A file that may not grow, or a reader that is gone, is an error to report, not a signal to die of.
+  occupy_closed_streams();
+  // A file that may not grow is an error to report, not a signal to die of.
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGPIPE, SIG_IGN);
+  // As other filters: a reader of stdout that is gone, `| head`, ends the program without a word.
+  std::signal(SIGPIPE, SIG_DFL);
   return halfscope::run(count, words);
 }

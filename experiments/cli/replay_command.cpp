@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
@@ -108,7 +109,7 @@ void replay(const Options& options) {
   read_trace(options.trace, [&](const TraceStep& step) { trace.step(step); });
   if (trace.steps().empty()) throw InvalidArgument(printable(options.trace) + ": there is no step in it");
   for (const std::string& name : trace.left_out())
-    fmt::print(stderr, "leaving out {}: the trace has no histograms\n", name);
+    print_stderr(fmt::format("leaving out {}: the trace has no histograms\n", name));
   if (options.json) return print_json(trace);
   print(trace);
 }

@@ -18,11 +18,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Calls handle(record) for every line of `path`; there may be no such file.
+/// Calls handle(record) for every line of `path`; there may be no such file. A last line without its end is
+/// still being written.
 template <typename Handle>
 void for_each_record(const std::filesystem::path& path, Handle&& handle) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) handle(parse_json(line, path.string()));
+  for (std::string line; std::getline(file, line) && !file.eof();) handle(parse_json(line, path.string()));
 }
 
 ProbedError probed_error_of(const Json& probe) {

@@ -23,7 +23,8 @@ using TensorKey = std::pair<std::string, std::string>;
 std::vector<Json> first_step(const fs::path& path) {
   std::vector<Json> records;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  // A last line without its end is still being written.
+  for (std::string line; std::getline(file, line) && !file.eof();) {
     Json record = parse_json(line, path.string());
     if (!records.empty() && record.at("step") != records.front().at("step")) break;
     records.push_back(std::move(record));

@@ -11,6 +11,7 @@
 
 #include "experiments/runner/progress.hpp"
 #include "experiments/runner/status_line.hpp"
+#include "experiments/runner/stop_signals.hpp"
 #include "sim/train/run.hpp"
 
 namespace halfscope {
@@ -86,7 +87,7 @@ class RunQueue {
 
   /// Trains one run after the other until none is left; for several threads at once.
   void work() {
-    for (std::size_t run = next_++; run < runs_.size(); run = next_++) {
+    for (std::size_t run = next_++; run < runs_.size() && StopSignals::received() == 0; run = next_++) {
       try {
         train(run);
       } catch (const std::exception& error) {
@@ -94,6 +95,13 @@ class RunQueue {
         reporter_.fail(run);
       }
     }
+  }
+
+  /// How to go on after a signal, once no thread is at work.
+  [[nodiscard]] std::string stopped_line() const {
+    return fmt::format(
+        "stopped by {}: runs done: {} of {}, checkpoints saved: {}; go on with the same command and --resume",
+        signal_name(StopSignals::received()), done_.load(), runs_.size(), stopped_.load());
   }
 
   /// Once no thread is at work.
@@ -112,31 +120,41 @@ class RunQueue {
     const PlannedRun& run = runs_[index];
     std::optional<LastStep> last;
     reporter_.begin(index, run.folder.identity());
-    if (!run.is_done()) {
-      run_training(run.settings, *run.dataset, run.folder, [&](const StepRecord& record) {
-        last = {record.step, record.loss, record.scale, record.skipped};
-        reporter_.advance(index, record);
-      });
+    const auto after_step = [&](const StepRecord& record) {
+      last = {record.step, record.loss, record.scale, record.skipped};
+      reporter_.advance(index, record);
+    };
+    const auto should_stop = [] { return StopSignals::received() != 0; };
+    if (!run.is_done() &&
+        run_training(run.settings, *run.dataset, run.folder, after_step, should_stop) == RunEnd::stopped) {
+      ++stopped_;
+      return;
     }
+    ++done_;
     reporter_.finish(index, last_line(run, last));
   }
 
   const std::vector<PlannedRun>& runs_;
   std::vector<std::optional<std::string>> reasons_;  ///< why a run failed
   Reporter reporter_;
-  std::atomic<std::size_t> next_ = 0;
+  std::atomic<std::size_t> next_ = 0, done_ = 0, stopped_ = 0;
 };
 
 }  // namespace
 
 std::vector<std::string> train_runs(const std::vector<PlannedRun>& runs, std::size_t jobs) {
+  const StopSignals signals;
   RunQueue queue(runs);
   {
     std::vector<std::jthread> others;
     for (std::size_t i = 1; i < jobs; ++i) others.emplace_back([&queue] { queue.work(); });
     queue.work();
   }
-  return queue.failures();
+  std::vector<std::string> lines = queue.failures();
+  const int signal = StopSignals::received();
+  if (signal == 0) return lines;
+  lines.push_back(queue.stopped_line());
+  throw StoppedBySignal{signal, std::move(lines)};
 }
 
 }  // namespace halfscope

@@ -9,6 +9,7 @@
 
 #include <halfscope/core/isa.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "experiments/runner/experiment_file.hpp"
@@ -33,14 +34,14 @@ bool lacks_fma(const std::vector<PlannedRun>& runs) {
 /// What the formats of the arms do to their constants; seeds do not differ in that.
 void print_notes(const std::vector<PlannedRun>& runs) {
   if (lacks_fma(runs)) {
-    fmt::print(stderr,
-               "note: the instruction set in use has no fused multiply-add, so products in FP32 are "
-               "slow; --set accumulate=fp32_sequential is some twenty times as fast\n");
+    print_stderr(
+        fmt::format("note: the instruction set in use has no fused multiply-add, so products in FP32 are "
+                    "slow; --set accumulate=fp32_sequential is some twenty times as fast\n"));
   }
   for (const PlannedRun& run : runs) {
     if (run.settings.config.seed != runs.front().settings.config.seed) continue;
     for (const Finding& finding : lint(run.settings)) {
-      fmt::print(stderr, "note: {}: {}\n", run.folder.identity().arm, to_string(finding));
+      print_stderr(fmt::format("note: {}: {}\n", run.folder.identity().arm, to_string(finding)));
     }
   }
 }
@@ -66,7 +67,7 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   const Experiment& shown = request.shown ? *request.shown : experiment;
   if (request.shown) write_file(folder / definition_file, to_toml(shown));
   if (request.size == RunSize::smoke)
-    fmt::print(stderr, "note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n");
+    print_stderr(fmt::format("note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n"));
   print_notes(runs);
   const int jobs = jobs_of(request, runs);
   set_thread_count(threads_of(request, jobs));

@@ -5,7 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <cstdlib>
+
+#include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
 namespace {
@@ -20,6 +22,12 @@ std::size_t terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
 }
 
+/// A terminal that calls itself dumb has no control sequences.
+bool can_rewrite_line() {
+  const char* name = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && (name == nullptr || std::string_view(name) != "dumb");
+}
+
 bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;
 }
@@ -32,7 +40,7 @@ std::string_view cut_to_width(std::string_view text, std::size_t width) {
   return text.substr(0, width);
 }
 
-StatusLine::StatusLine() : terminal_(isatty(STDERR_FILENO) == 1), last_(Clock::now()) {}
+StatusLine::StatusLine() : terminal_(can_rewrite_line()), last_(Clock::now()) {}
 
 bool StatusLine::is_due() const {
   const auto waited = Clock::now() - last_;
@@ -44,20 +52,19 @@ void StatusLine::update(const std::string& text) {
   last_ = Clock::now();
   shown_ = true;
   if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K{}", cut_to_width(text, terminal_width()));
+    print_stderr(fmt::format("\r\x1b[K{}", cut_to_width(text, terminal_width())));
   } else {
-    fmt::print(stderr, "{}\n", text);
+    print_stderr(text + "\n");
   }
-  std::fflush(stderr);
 }
 
 void StatusLine::finish(const std::string& text) {
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", text);
+  print_stderr(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
   shown_ = false;
 }
 
 void StatusLine::clear() {
-  if (terminal_ && shown_) fmt::print(stderr, "\r\x1b[K");
+  if (terminal_ && shown_) print_stderr("\r\x1b[K");
   shown_ = false;
 }
 

@@ -1,4 +1,5 @@
-// The status line on stderr: one line on a terminal, a plain line every 10 s otherwise.
+// The status line on stderr: one line on a terminal, a plain line every 10 s otherwise and where TERM is
+// dumb. It has no colour, so NO_COLOR asks for nothing.
 #pragma once
 
 #include <chrono>
@@ -15,8 +16,8 @@ class StatusLine {
   StatusLine();
   /// Whether `update` would show a text now.
   [[nodiscard]] bool is_due() const;
-  /// Shows `text` if it is time to, cut to the width of the terminal; the line has no colour and no cursor
-  /// movement where stderr is no terminal.
+  /// Shows `text` if it is time to, cut to the width of the terminal; the line has no cursor movement
+  /// where stderr is no terminal.
   void update(const std::string& text);
   /// Shows `text` and leaves it there.
   void finish(const std::string& text);

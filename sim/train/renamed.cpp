@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <halfscope/core/name_list.hpp>
+#include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
 
@@ -28,8 +29,8 @@ void note_renamed(std::string_view earlier, std::string_view current) {
   static std::set<std::string, std::less<>> noted;
   const std::lock_guard lock(mutex);
   if (!noted.emplace(earlier).second) return;
-  fmt::print(stderr, "note: {} is called {} now; the earlier name is read for one release\n", earlier,
-             current);
+  print_stderr(
+      fmt::format("note: {} is called {} now; the earlier name is read for one release\n", earlier, current));
 }
 
 std::string current_value(std::string_view key, std::string_view value) {

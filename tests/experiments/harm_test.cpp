@@ -165,6 +165,7 @@ TEST_CASE("of several steps a predictor takes the worst or the first", "[harm]")
   const HarmTask task = write_task(folder.path(), "a", -20, HarmSet::fitted);
   const fs::path file = folder.path() / "a_fp32/seed0/histograms.jsonl";
   write_file(file, read_file(file) + gradient_line(2, "activation_gradient", {0x1p-28f}));
+  write_file(file, read_file(file) + R"({"step":3,)");  // still being written
   const auto steps = read_watched_steps(folder.path() / "a_fp32/seed0");
   REQUIRE(steps.size() == 2);
   CHECK(worst_underflow(steps[0], 0) == 0.0);

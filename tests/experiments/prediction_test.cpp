@@ -108,9 +108,20 @@ TEST_CASE("without records, or at a scale that is no power of two, nothing is pr
   CHECK(predict_underflow(experiment(), folder.path()).empty());
 }
 
+TEST_CASE("records of a run in training end anywhere in a line", "[prediction]") {
+  const TemporaryFolder folder;
+  const std::string first = histogram(1, "x", activation), second = histogram(1, "fc", weight);
+  folder.put("s1/seed0/metrics.jsonl",
+             step_line(1, {counters("x", activation, 1, 4), counters("fc", weight, 1, 4)}) + R"({"step":)");
+  for (std::size_t more = 0; more <= second.size(); ++more) {
+    folder.put("fp32/seed0/histograms.jsonl", first + second.substr(0, more));
+    CHECK(predict_underflow(experiment(), folder.path()).size() == (more == second.size() ? 2 : 1));
+  }
+}
+
 TEST_CASE("a record that is no JSON is refused with its file", "[prediction]") {
   const TemporaryFolder folder;
-  folder.put("fp32/seed0/histograms.jsonl", "{");
+  folder.put("fp32/seed0/histograms.jsonl", "{\n");
   folder.put("s1/seed0/metrics.jsonl", "");
   check_says(message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); }),
              {"histograms.jsonl"});

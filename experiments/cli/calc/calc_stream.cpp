@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/stderr_text.hpp>
 
 #include "experiments/cli/calc/calc_number.hpp"
 
@@ -99,7 +100,7 @@ class LineAnswers {
     } catch (const InvalidArgument& error) {
       ++malformed_;
       out_ += "error\n";
-      fmt::print(stderr, "halfscope: line {}: {}\n", lines_, error.what());
+      print_stderr(fmt::format("halfscope: line {}: {}\n", lines_, error.what()));
     }
   }
 

@@ -1,0 +1,36 @@
+// Signals that ask for an end: SIGINT, SIGTERM and SIGHUP.
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace halfscope {
+
+/// While it lives, the first of these signals is taken down, and the next one ends the program at once. One
+/// that the program was told to ignore, as nohup does, stays ignored.
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  /// The signal that came, or 0.
+  [[nodiscard]] static int received() noexcept;
+
+ private:
+  std::array<struct sigaction, 3> before_{};
+};
+
+/// "SIGTERM", of one of these.
+[[nodiscard]] std::string signal_name(int signal);
+
+/// Thrown once all that a signal asked to end has ended; the program says `lines` and ends by the signal.
+struct StoppedBySignal {
+  int signal = 0;
+  std::vector<std::string> lines{};
+};
+
+}  // namespace halfscope

@@ -1,0 +1,133 @@
+"""Runs that are interrupted by signals or meet another process: no record is lost, none is mixed."""
+
+import fcntl
+import json
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from program import PROGRAM, WithFolder, halfscope
+
+ARMS = "fp32,fp16_mixed"
+RECORDS = ("metrics.jsonl", "histograms.jsonl", "checkpoint/state.safetensors")
+
+
+class Interrupted(WithFolder):
+    def words(self, out, *more, steps=1500):
+        return super().words(str(out), "--arms", ARMS, "--seeds", "1", "--set", "checkpoint_every=400", *more, steps=steps)
+
+    def run_folder(self, out, arm):
+        return self.folder / str(out) / "master-copy" / arm / "seed0"
+
+    def started(self, out, *more):
+        """A process that has begun to train; `--resume` included."""
+        process = subprocess.Popen([PROGRAM, *map(str, self.words(out, "--resume", *more))], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        statuses = [self.run_folder(out, arm) / "status" for arm in ARMS.split(",")]
+        while process.poll() is None and not any(s.exists() and s.read_text() == "RUNNING\n" for s in statuses):
+            time.sleep(0.001)
+        self.assertIsNone(process.poll(), "the runs ended before they could be interrupted")
+        return process
+
+    def assert_stopped(self, process, number):
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -number, errors)
+        self.assertEqual(output, "")
+        last = errors.splitlines()[-1]
+        self.assertTrue(last.startswith(f"halfscope: stopped by {signal.Signals(number).name}: "), last)
+        self.assertIn("--resume", last)
+        return last
+
+    def test_signals_at_random_moments_lose_no_step(self):
+        self.run_ok(*self.words("whole"))
+        chance = random.Random()
+        for jobs in (1, 2):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                process = self.started(jobs, "--jobs", jobs)
+                time.sleep(chance.uniform(0, 0.1))
+                process.send_signal(number)
+                last = self.assert_stopped(process, number)
+                self.assertRegex(last, f"runs done: 0 of 2, checkpoints saved: [1-{jobs}];")
+                for path in (self.folder / str(jobs)).rglob("status"):
+                    self.assertRegex(path.read_text(), r"^STOPPED after step [1-9][0-9]*\n$")
+                self.assertEqual(list((self.folder / str(jobs)).rglob("lock")), [])
+            self.run_ok(*self.words(jobs, "--resume", "--jobs", jobs))
+            self.assertEqual(self.records("whole"), self.records(str(jobs)))
+
+    def test_second_signal_kills_at_once(self):
+        process = self.started("out")
+        process.send_signal(signal.SIGSTOP)  # so that both have come before it goes on
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        _, errors = process.communicate(timeout=60)
+        self.assertIn(process.returncode, (-signal.SIGINT, -signal.SIGTERM))
+        self.assertNotIn("stopped by", errors)
+        self.assertEqual((self.run_folder("out", "fp32") / "status").read_text(), "RUNNING\n")
+
+    def test_ignored_signal_stays_ignored(self):
+        words = ["nohup", PROGRAM, *map(str, self.words("out", steps=300))]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not (self.run_folder("out", "fp32") / "status").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(), 0)
+
+
+class TwoProcesses(WithFolder):
+    def words(self, out, *more, steps=60):
+        return super().words(str(out), "--seeds", "1", "--set", "checkpoint_every=2", *more, steps=steps)
+
+    def bytes_of(self, run):
+        return {name: (run / name).read_bytes() for name in RECORDS}
+
+    def test_two_at_once_leave_the_run_of_one(self):
+        batches = (32, 16)
+        whole = {}
+        for batch in batches:
+            self.run_ok(*self.words(f"whole{batch}", "--arms", "fp16_mixed", "--set", f"batch={batch}"))
+            whole[batch] = self.bytes_of(self.folder / f"whole{batch}/master-copy/fp16_mixed/seed0")
+        refused = 0
+        for attempt in range(12):
+            same = attempt % 2 == 0
+            used = (batches[0], batches[0]) if same else batches
+            both = [subprocess.Popen([PROGRAM, *map(str, self.words(attempt, "--arms", "fp16_mixed", "--set", f"batch={batch}"))],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for batch in used]
+            errors = [process.communicate(timeout=60)[1] for process in both]
+            statuses = [process.returncode for process in both]
+            self.assertIn(0, statuses, errors)
+            for status, error in zip(statuses, errors):
+                if status == 0:
+                    continue
+                refused += 1
+                self.assertRegex(error.splitlines()[-1], "is training this run|holds a run already|is asked for")
+            run = self.folder / f"{attempt}/master-copy/fp16_mixed/seed0"
+            batch = json.loads((run / "config.json").read_text())["batch"]
+            self.assertEqual(self.bytes_of(run), whole[batch])
+            if not same:
+                self.assertEqual(statuses.count(0), 1, errors)
+                self.assertEqual(batch, used[statuses.index(0)])
+            self.assertEqual((run / "status").read_text(), "DONE\n")
+            self.assertFalse((run / "lock").exists())
+        self.assertGreater(refused, 0)
+
+    def test_other_runs_go_on_beside_a_locked_one(self):
+        run = self.folder / "out/master-copy/fp32/seed0"
+        run.mkdir(parents=True)
+        with open(run / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write("process 77 on elsewhere\n")
+            lock.flush()
+            result = halfscope(*self.words("out", "--arms", "fp32,fp16_mixed"))
+            self.assertEqual(result.returncode, 3, result.stderr)
+            last = result.stderr.splitlines()[-1]
+            self.assertTrue(last.startswith(f"halfscope: master-copy fp32 seed 0: {run}: process 77 on elsewhere is training"), last)
+            self.assertEqual([path.name for path in run.iterdir()], ["lock"])
+            self.assertEqual((run.parent.parent / "fp16_mixed/seed0/status").read_text(), "DONE\n")
+        self.run_ok(*self.words("out", "--arms", "fp32,fp16_mixed", "--resume"))
+
+
+if __name__ == "__main__":
+    unittest.main()
