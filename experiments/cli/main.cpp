@@ -97,6 +97,10 @@ int run(int count, const char* const* words) {
     return end_with(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
   } catch (const InvalidArgument& error) {
     return end_with(wrong_request, error.what());
+  } catch (const OutOfMemory& error) {
+    return end_with(failed_run, error.what());
+  } catch (const std::bad_alloc&) {
+    return end_with(failed_run, "out of memory");
   } catch (const std::exception& error) {
     return end_with(failed_run, error.what());
   }

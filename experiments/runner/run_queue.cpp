@@ -6,8 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
+
+#include <halfscope/core/stderr_text.hpp>
 
 #include "experiments/runner/progress.hpp"
 #include "experiments/runner/status_line.hpp"
@@ -90,9 +93,10 @@ class RunQueue {
     for (std::size_t run = next_++; run < runs_.size() && StopSignals::received() == 0; run = next_++) {
       try {
         train(run);
+      } catch (const std::bad_alloc&) {
+        fail(run, "out of memory");
       } catch (const std::exception& error) {
-        reasons_[run] = error.what();
-        reporter_.fail(run);
+        fail(run, error.what());
       }
     }
   }
@@ -116,6 +120,11 @@ class RunQueue {
   }
 
  private:
+  void fail(std::size_t run, const char* reason) {
+    reasons_[run] = reason;
+    reporter_.fail(run);
+  }
+
   void train(std::size_t index) {
     const PlannedRun& run = runs_[index];
     std::optional<LastStep> last;
@@ -140,16 +149,37 @@ class RunQueue {
   std::atomic<std::size_t> next_ = 0, done_ = 0, stopped_ = 0;
 };
 
+/// Works on the queue with `jobs` threads, or with half of those that the system gives: memory is left for
+/// the runs.
+void work_in_threads(RunQueue& queue, std::size_t jobs) {
+  std::atomic<std::size_t> workers = 0;  // not known yet
+  std::vector<std::jthread> others;
+  others.reserve(jobs);
+  const auto work = [&](std::size_t number) {
+    workers.wait(0);
+    if (number < workers) queue.work();
+  };
+  for (std::size_t number = 1; number < jobs; ++number) {
+    try {
+      others.emplace_back(work, number);
+    } catch (const std::exception& error) {  // no more threads, or no memory for one
+      const std::size_t possible = (number + 1) / 2;
+      print_stderr(fmt::format("note: {} runs at a time instead of {}: a thread cannot be started: {}\n",
+                               possible, jobs, error.what()));
+      jobs = possible;
+    }
+  }
+  workers = jobs;
+  workers.notify_all();
+  work(0);
+}
+
 }  // namespace
 
 std::vector<std::string> train_runs(const std::vector<PlannedRun>& runs, std::size_t jobs) {
   const StopSignals signals;
   RunQueue queue(runs);
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < jobs; ++i) others.emplace_back([&queue] { queue.work(); });
-    queue.work();
-  }
+  work_in_threads(queue, jobs);
   std::vector<std::string> lines = queue.failures();
   const int signal = StopSignals::received();
   if (signal == 0) return lines;

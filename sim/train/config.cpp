@@ -21,11 +21,14 @@ namespace {
 struct FieldRange {
   double low = 0;
   double high = 0;
+  const char* text = nullptr;  ///< the range in words; null: its two numbers
 };
 
 constexpr FieldRange count{1, 1e9};
 constexpr FieldRange interval{0, 1e9};
 constexpr FieldRange fraction{0, 1};
+/// Adam divides by 1 - beta^step, in FP32.
+constexpr FieldRange decay_rate{0, 0x1.fffffep-1, "0 to less than 1"};
 constexpr FieldRange positive{std::numeric_limits<double>::denorm_min(), std::numeric_limits<float>::max()};
 constexpr FieldRange nonnegative{0, std::numeric_limits<float>::max()};
 
@@ -36,8 +39,9 @@ Number parse_number(std::string_view key, std::string_view text, const FieldRang
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (!whole || !(static_cast<double>(value) >= range.low && static_cast<double>(value) <= range.high)) {
     constexpr bool integer = std::is_integral_v<Number>;
-    throw InvalidArgument(fmt::format("{} = '{}': give {} from {:.4g} to {:.4g}", key, text,
-                                      integer ? "an integer" : "a number", range.low, range.high));
+    throw InvalidArgument(fmt::format(
+        "{} = '{}': give {} from {}", key, text, integer ? "an integer" : "a number",
+        range.text != nullptr ? range.text : fmt::format("{:.4g} to {:.4g}", range.low, range.high)));
   }
   return value;
 }
@@ -83,8 +87,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together, unscaled; 0: any");
   visit("momentum", c.momentum, fraction, "of sgd");
-  visit("beta1", c.beta1, fraction, "of adam");
-  visit("beta2", c.beta2, fraction, "of adam");
+  visit("beta1", c.beta1, decay_rate, "of adam");
+  visit("beta2", c.beta2, decay_rate, "of adam");
   visit("epsilon", c.epsilon, nonnegative, "of adam");
   visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");

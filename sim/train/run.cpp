@@ -121,10 +121,35 @@ class Run {
   std::int64_t peak_bytes_ = 0;  ///< of a training step's arrays on the device, these steps'
 };
 
+struct StepFunctions {
+  const StepFunction& after_step;
+  const StopFunction& should_stop;
+};
+
+RunEnd train_in(const RunFolder& folder, const RunSettings& settings, const Dataset& dataset,
+                const StepFunctions& functions) {
+  Run run(settings, dataset, folder);
+  run.begin();
+  if (run.train(functions.after_step, functions.should_stop) == RunEnd::stopped) return RunEnd::stopped;
+  folder.finish(run.summary());
+  return RunEnd::done;
+}
+
+std::string memory_advice(const RunSettings& settings, const std::bad_alloc& error) {
+  const auto* known = dynamic_cast<const OutOfMemory*>(&error);
+  return fmt::format("{}; the model is {}, the batch {}: ask for smaller sizes, or for fewer --jobs",
+                     known != nullptr ? known->what() : "out of memory", settings.config.model,
+                     settings.config.batch);
+}
+
 }  // namespace
 
 void check_training(const RunSettings& settings, const Dataset& dataset) {
-  Trainer(settings, dataset).try_example();
+  try {
+    Trainer(settings, dataset).try_example();
+  } catch (const std::bad_alloc& error) {
+    throw RuntimeFailure(memory_advice(settings, error));
+  }
 }
 
 RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
@@ -134,11 +159,11 @@ RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const R
   if (folder.exists()) folder.check_same(settings);
   if (folder.is_done()) return RunEnd::done;
   try {
-    Run run(settings, dataset, folder);
-    run.begin();
-    if (run.train(after_step, should_stop) == RunEnd::stopped) return RunEnd::stopped;
-    folder.finish(run.summary());
-    return RunEnd::done;
+    return train_in(folder, settings, dataset, {after_step, should_stop});
+  } catch (const std::bad_alloc& error) {
+    const std::string reason = memory_advice(settings, error);
+    folder.fail(reason);
+    throw RuntimeFailure(reason);
   } catch (const std::exception& error) {
     folder.fail(error.what());
     throw;

@@ -25,6 +25,9 @@ class BadInput(WithFolder):
     def test_values_out_of_range(self):
         for setting in ("steps=0", "steps=-1", "steps=ten", "learning_rate=nan", "momentum=2", "loss_scale=0", "seed=1"):
             self.refuse(*self.words("out", "--set", setting), says=[setting.split("=")[0]])
+        for beta in ("beta1", "beta2"):
+            for value in ("1", "0.99999999"):  # 1 in FP32
+                self.refuse(*self.words("out", "--set", f"{beta}={value}"), says=[f"{beta} = '{value}'", "0 to less than 1"])
         self.refuse(*self.words("out", "--set", "steps"), says=["KEY=VALUE"])
         self.refuse(*self.words("out", "--set", "batch=97"), says=["97", "96"])
         self.refuse(*self.words("out", "--seeds", "0"), says=["--seeds"])

@@ -8,9 +8,10 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
 namespace {
@@ -54,8 +55,9 @@ class Team : public std::enable_shared_from_this<Team> {
  public:
   explicit Team(std::size_t threads) : shares_(threads) {}
 
-  /// Starts the threads beside the caller's; fewer where the system gives no more.
-  void start();
+  /// Starts the threads beside the caller's. Returns how many there are with it: fewer than `size` where the
+  /// system gives no more.
+  [[nodiscard]] std::size_t start();
   void run(std::int64_t count, const Loop& loop);
   /// Lets the threads end. Does not wait: after a fork there are none.
   void stop();
@@ -77,14 +79,15 @@ class Team : public std::enable_shared_from_this<Team> {
   std::atomic<bool> stopped_ = false;
 };
 
-void Team::start() {
+std::size_t Team::start() {
   for (std::size_t own = 1; own < shares_.size(); ++own) {
     try {
       std::thread([team = shared_from_this(), own] { team->work_for_others(own); }).detach();
-    } catch (const std::system_error&) {
-      return;
+    } catch (const std::exception&) {  // no more threads, or no memory for one
+      return own;
     }
   }
+  return shares_.size();
 }
 
 void Team::stop() {
@@ -149,9 +152,17 @@ void Team::work(std::size_t own) {
   }
 }
 
+void note_missing_threads(std::size_t wanted, std::size_t threads) {
+  static std::atomic<bool> noted = false;
+  if (noted.exchange(true)) return;
+  print_stderr("note: the system does not start " + std::to_string(wanted) + " threads; going on with " +
+               std::to_string(threads) + "\n");
+}
+
 /// The team of a thread, which ends with it.
 struct OwnTeam {
   std::shared_ptr<Team> team;
+  std::size_t wanted = 0;  ///< what the team was made for
 
   OwnTeam() = default;
   OwnTeam(const OwnTeam&) = delete;
@@ -161,10 +172,16 @@ struct OwnTeam {
   }
 
   Team& of(std::size_t threads) {
-    if (team && team->size() >= threads) return *team;
-    if (team) team->stop();
-    team = std::make_shared<Team>(threads);
-    team->start();
+    if (threads <= wanted) return *team;
+    wanted = threads;
+    for (std::size_t size = threads;;) {
+      if (team) team->stop();
+      team = std::make_shared<Team>(size);
+      const std::size_t started = team->start();
+      if (started == size) break;
+      size = (started + 1) / 2;  // threads and memory are left for others
+      note_missing_threads(threads, size);
+    }
     return *team;
   }
 };
@@ -192,8 +209,8 @@ void parallel_for_each(std::int64_t count, void* context, RangeFunction function
   constexpr std::int64_t steps_of_thread = 16;  // as many as keep threads level, few enough to cost nothing
   const std::int64_t step = std::max<std::int64_t>(1, count / (threads * steps_of_thread));
   is_inside = true;
-  own_team.of(static_cast<std::size_t>(threads_in_use))
-      .run(count, {function, context, step, static_cast<std::size_t>(threads)});
+  Team& team = own_team.of(static_cast<std::size_t>(threads_in_use));
+  team.run(count, {function, context, step, std::min(static_cast<std::size_t>(threads), team.size())});
   is_inside = false;
 }
 }  // namespace detail

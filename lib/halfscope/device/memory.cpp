@@ -7,6 +7,7 @@
 #include <new>
 #include <unordered_map>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/device/detail/device_memory.hpp>
 #include <halfscope/device/step_graph.hpp>
 
@@ -53,7 +54,9 @@ class HostPool {
         return memory;
       }
     }
-    return ::operator new (bytes, std::align_val_t{alignment});
+    void* memory = ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
+    if (memory == nullptr) throw OutOfMemory(bytes);
+    return memory;
   }
 
   void give_back(void* memory, std::size_t bytes) noexcept {

@@ -7,8 +7,9 @@
 
 namespace halfscope {
 
-/// The bytes of the file or pipe at `path`. Throws InvalidArgument if it is missing, a folder or not
-/// readable, RuntimeFailure if reading fails half-way.
+/// The bytes of the file or pipe at `path`. Throws InvalidArgument if it is missing, a folder, a device or
+/// not readable, a pipe that nobody writes to for 5 s or one that does not end within 1 GiB; RuntimeFailure
+/// if reading fails half-way.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
 /// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the

@@ -1,0 +1,73 @@
+"""Limits of the machine: threads that do not start, memory that is not there, files without an end."""
+
+import os
+import resource
+import subprocess
+import unittest
+
+from program import WithFolder, halfscope
+
+GIBIBYTE = 1 << 30
+
+
+def address_space(size):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+class Limits(WithFolder):
+    def assert_refused(self, result, status, *says):
+        self.assertEqual(result.returncode, status, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        for text in says:
+            self.assertIn(text, lines[0])
+
+    def test_threads_that_cannot_be_started(self):
+        words = self.words("few", "--arms", "fp32,fp16_mixed", "--seeds", "1", threads=1024)
+        result = halfscope(*words, preexec_fn=address_space(3 * GIBIBYTE))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("note: the system does not start 1024 threads; going on with ", result.stderr)
+        self.run_ok(*self.words("one", "--arms", "fp32,fp16_mixed", "--seeds", "1"))
+        self.assertEqual(self.records("one"), self.records("few"))
+
+    def test_runs_at_a_time_that_cannot_be_started(self):
+        def large_stacks():  # of threads, so that memory has room for few
+            resource.setrlimit(resource.RLIMIT_STACK, (GIBIBYTE // 2, GIBIBYTE // 2))
+            address_space(3 * GIBIBYTE)()
+
+        result = halfscope(*self.words("few", "--seeds", "9", "--arms", "fp32", "--jobs", "9", steps=2), preexec_fn=large_stacks)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, "note: [1-5] runs at a time instead of 9: a thread cannot be started")
+        statuses = [path.read_text() for path in (self.folder / "few").rglob("status")]
+        self.assertEqual(statuses, ["DONE\n"] * 9)
+
+    def test_memory_that_is_not_there(self):
+        for experiment, size in (("language-model-loss-scale", "hidden_size=100000"), ("detection-loss-scale", "image_size=4096")):
+            result = halfscope("run", experiment, "--size", "smoke", "--quick", "--arms", "fp32", "--set", size, "--out",
+                               self.folder / "out", preexec_fn=address_space(3 * GIBIBYTE))
+            self.assert_refused(result, 3, "out of memory: an array of ", " MB cannot be had; the model is ", "smaller sizes")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_files_without_an_end(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        words = ("run", "master-copy", "--out", self.folder / "out", "--config")
+        self.assert_refused(halfscope(*words, pipe), 2, str(pipe), "a pipe that nobody has written to")
+        for device in ("/dev/zero", "/dev/null"):
+            result = halfscope(*words, device, preexec_fn=address_space(GIBIBYTE))
+            self.assert_refused(result, 2, device, "neither a file nor a pipe")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_pipes_are_read_to_their_end(self):
+        # A writer that takes its time, through /dev/fd as a shell's <(...) gives it.
+        reader, writer = os.pipe()
+        shell = subprocess.Popen(["sh", "-c", "sleep 0.2; printf 'steps = 0\\n'; exec 1>&-"], stdout=writer)
+        os.close(writer)
+        result = halfscope("run", "master-copy", "--config", f"/dev/fd/{reader}", pass_fds=[reader])
+        os.close(reader)
+        shell.wait()
+        self.assert_refused(result, 2, "steps = '0'")
+
+
+if __name__ == "__main__":
+    unittest.main()
