@@ -54,8 +54,15 @@ std::vector<std::string> safetensors_seeds() {
   return seeds;
 }
 
+std::vector<std::string> records_seeds() {
+  const std::string line = R"({"step":1,"loss":2.5,"metric":null,"tensors":[{"tensor":"w","elements":6}]})"
+                           "\n";
+  return {
+      "", "\n", line, line + line, line + line.substr(0, 20), "{\"step\":1e999}\n", "{\"a\":1,\"a\":2}\n"};
+}
+
 const std::map<std::string, std::vector<std::string> (*)()> formats{
-    {"npy", npy_seeds}, {"npz", npz_seeds}, {"safetensors", safetensors_seeds}};
+    {"npy", npy_seeds}, {"npz", npz_seeds}, {"safetensors", safetensors_seeds}, {"records", records_seeds}};
 
 }  // namespace
 }  // namespace halfscope
@@ -63,7 +70,7 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{
 int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
-    std::fputs("usage: write_seeds npy|npz|safetensors FOLDER\n", stderr);
+    std::fputs("usage: write_seeds npy|npz|safetensors|records FOLDER\n", stderr);
     return 2;
   }
   const std::filesystem::path folder = words[2];
