@@ -7,17 +7,7 @@ import struct
 import unittest
 
 from program import WithFolder, halfscope
-
-
-def safetensors(tensors):
-    """The bytes of a file of F32 tensors, each a flat list or the bytes of its elements."""
-    header, data = {}, b""
-    for name, values in tensors.items():
-        content = values if isinstance(values, bytes) else struct.pack(f"<{len(values)}f", *values)
-        header[name] = {"dtype": "F32", "shape": [len(content) // 4], "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data
+from tensor_files import safetensors
 
 
 def read_safetensors(path):
@@ -216,7 +206,8 @@ class Analyze(WithFolder):
         updates = self.write("u.safetensors", {"a": [2.0**-11] * 250 + [2.0**-10] * 700 + [0.0] * 50, "b": [-(2.0**-14), 1.0, 2.0**-25]})
         words = ("--weights", weights, "--updates", updates)
         self.assertEqual(self.analyze(*words)["updates"], [
-            {"name": "a", "elements": 1000, "nonzero": 950, "lost": 250}, {"name": "b", "elements": 3, "nonzero": 3, "lost": 2},
+            {"name": "a", "elements": 1000, "nonzero": 950, "lost": 250, "nonfinite": 0, "lost_share": 250 / 950},
+            {"name": "b", "elements": 3, "nonzero": 3, "lost": 2, "nonfinite": 0, "lost_share": 2 / 3},
         ])
         self.complains(*words, "--fail-on", "lost_updates>50%", status=1, lines=[["b (66.67 %)"]])
         self.assertIn("26.32 %", self.run_ok("analyze", *words, "--include", "a"))

@@ -2,6 +2,7 @@
 // all.
 #include <halfscope/io/file_summary.hpp>
 
+#include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
@@ -133,6 +134,110 @@ TEST_CASE("damage in a block is told whatever the threads, and its tensor is not
     check_says(message_of<InvalidArgument>(summary), {"damaged at element 2097157"});
     CHECK(reported == std::vector<std::size_t>{0});
   }
+}
+
+TEST_CASE("many files are summarised in order, and a damaged one is left out", "[summarise_file]") {
+  FileInMemory files[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    files[i].add("first", gradients(1000, i));
+    files[i].add("large", gradients(2 * summarise_block, 10 + i));
+    files[i].add("last", gradients(5, 20 + i));
+  }
+  files[1].damage(1, summarise_block + 7);
+  const std::vector<std::size_t> all{0, 1, 2};
+  const std::vector<ChosenTensors> chosen{{&files[0], all}, {&files[1], all}, {&files[2], all}};
+  for (const int threads : {1, 3}) {
+    const Threads set(threads);
+    std::vector<std::pair<std::size_t, std::size_t>> order;
+    std::vector<std::size_t> failed;
+    std::int64_t heard = 0;
+    summarise_files(
+        chosen, fp16,
+        {.tensor = [&](const SummarisedTensor& found) { order.emplace_back(found.file, found.index); },
+         .failed =
+             [&](std::size_t file, const std::exception_ptr& error) {
+               CHECK_THROWS_AS(std::rethrow_exception(error), InvalidArgument);
+               failed.push_back(file);
+             },
+         .progress = [&](std::size_t, std::int64_t elements) { heard += elements; }});
+    CHECK(order == std::vector<std::pair<std::size_t, std::size_t>>{
+                       {0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}, {2, 1}, {2, 2}});
+    CHECK(failed == std::vector<std::size_t>{1});
+    CHECK(heard == 3 * (1000 + 2 * summarise_block + 5));
+  }
+}
+
+TEST_CASE("doubles beyond FP32's range are counted", "[summarise_file]") {
+  const std::vector<double> values{1e300,
+                                   -1e39,
+                                   1e-200,
+                                   -1e-46,
+                                   0x1p-149,
+                                   0,
+                                   1,
+                                   std::numeric_limits<double>::infinity(),
+                                   std::numeric_limits<float>::max(),
+                                   std::nan("")};
+  FileInMemory file;
+  file.add_stored("x", DType::f64, std::as_bytes(std::span(values)));
+  const std::vector<std::size_t> all{0};
+  const ChosenTensors chosen{&file, all};
+  std::int64_t beyond = -1, elements = 0;
+  summarise_files({&chosen, 1}, fp16,
+                  {.tensor =
+                       [&](const SummarisedTensor& found) {
+                         beyond = found.beyond_fp32;
+                         elements = found.summary->histogram().elements();
+                       },
+                   .failed = {},
+                   .progress = {}});
+  CHECK(beyond == 4);
+  CHECK(elements == 10);
+}
+
+TEST_CASE("a tensor is compared with its reference", "[summarise_file]") {
+  const std::int64_t size = 3 * (std::int64_t{1} << 20) + 5;
+  const std::vector<float> reference = gradients(size, 5);
+  std::vector<float> tensor = reference;
+  for (std::size_t i = 0; i < tensor.size(); i += 3) tensor[i] *= 1.001f;
+  FileInMemory first, second;
+  first.add("x", tensor, Access::sequential);
+  first.add("nan", {1, std::nanf("")});
+  second.add("x", reference);
+  second.add("nan", {1, 2});
+  double dd = 0, rr = 0;
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    const double r = reference[i], d = tensor[i] - r;
+    dd += d * d;
+    rr += r * r;
+  }
+  std::optional<double> before;
+  for (const int threads : {1, 3}) {
+    const Threads set(threads);
+    const ReferenceComparison found = compare_with_reference({first, 0}, {second, 0});
+    CHECK(found.elements == size);
+    REQUIRE(found.relative_error());
+    CHECK(std::fabs(*found.relative_error() / std::sqrt(dd / rr) - 1) < 1e-9);
+    CHECK(before.value_or(*found.relative_error()) == *found.relative_error());
+    CHECK(*found.cosine() < 1);
+    CHECK(*found.cosine() > 0.999);
+    before = found.relative_error();
+  }
+  const ReferenceComparison broken = compare_with_reference({first, 1}, {second, 1});
+  CHECK(broken.nonfinite == 1);
+  CHECK_FALSE(broken.relative_error());
+  CHECK(*compare_with_reference({second, 0}, {second, 0}).relative_error() == 0);
+  check_says(message_of<InvalidArgument>([&] {
+               static_cast<void>(compare_with_reference({first, 0}, {second, 1}));
+             }),
+             {"'x'", "shape", "reference"});
+}
+
+TEST_CASE("updates that are not finite are counted", "[summarise_file]") {
+  FileInMemory weights, updates;
+  weights.add("w", {1, 1, 1, 1});
+  updates.add("w", {std::nanf(""), std::numeric_limits<float>::infinity(), 0, 1});
+  CHECK(count_lost_updates({weights, 0}, {updates, 0}, fp16).nonfinite == 2);
 }
 
 TEST_CASE("lost updates of files are those of the arrays", "[summarise_file]") {

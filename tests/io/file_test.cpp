@@ -3,7 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/file_size_limit.hpp"
@@ -90,7 +92,47 @@ TEST_CASE("a path that cannot be read is named with the reason", "[file]") {
 
 TEST_CASE("a message is one line even for a name of several", "[file]") {
   const TemporaryFolder folder;
-  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_file(folder / "a\nb")); }), {"a?b"});
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(read_file(folder / "a\nb")); }), {"a\\nb"});
+}
+
+TEST_CASE("lines of a file come one after the other, of any length", "[file]") {
+  const TemporaryFolder folder;
+  const std::string length(200'000, 'x');
+  std::vector<std::string> lines;
+  read_lines(folder.put("lines", "one\n\n" + length + "\nlast"),
+             [&](std::size_t line, std::string_view text) {
+               CHECK(line == lines.size() + 1);
+               lines.emplace_back(text);
+             });
+  CHECK(lines == std::vector<std::string>{"one", "", length, "last"});
+  read_lines(folder.put("nothing", ""), [](std::size_t, std::string_view) { FAIL("there is no line"); });
+}
+
+TEST_CASE("a source without an end is refused before it fills the memory", "[file]") {
+  const TemporaryFolder folder;
+  const auto refusal = [](auto&& read) { return message_of<InvalidArgument>(read); };
+  const auto lines_of = [](const std::filesystem::path& path) {
+    return [path] { read_lines(path, [](std::size_t, std::string_view) {}); };
+  };
+  check_says(refusal([] { static_cast<void>(read_file("/dev/zero")); }),
+             {"/dev/zero", "neither a file nor a pipe"});
+  check_says(refusal(lines_of("/dev/zero")), {"/dev/zero", "neither a file nor a pipe"});
+  const auto zeros = folder.put("zeros", "");
+  std::filesystem::resize_file(zeros, longest_line + 100'000);
+  check_says(refusal(lines_of(zeros)), {"zeros", "line 1 is longer"});
+}
+
+TEST_CASE("a pipe is read when its writer comes, and not waited for without one", "[file]") {
+  const TemporaryFolder folder;
+  const std::filesystem::path pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::thread writer([&] { std::ofstream(pipe) << "late" << std::flush << " words"; });
+  CHECK(read_file(pipe) == "late words");
+  writer.join();
+  // Nobody at all takes five seconds; somebody who leaves without a word does not.
+  std::thread silent([&] { std::ofstream opened(pipe); });
+  CHECK(read_file(pipe).empty());
+  silent.join();
 }
 
 TEST_CASE("folders are made with those above them, and again", "[file]") {

@@ -58,8 +58,9 @@ TEST_CASE("a record that is no step says what is wrong", "[trace]") {
   const auto refusal = [](const Json& record) {
     return message_of<InvalidArgument>([&] { (void)trace_step(record); });
   };
-  check_says(refusal(Json::object()), {"lacks 'step'", "--set record_gradients"});
-  check_says(refusal(7), {"lacks 'step'"});
+  check_says(refusal(Json::object()), {"lacks 'step'"});
+  check_says(refusal(7), {"expected an object with step, scale and gradients"});
+  check_says(refusal({{"step", 1}, {"scale", 1}}), {"lacks 'gradients'", "--set record_gradients"});
   check_says(refusal(with("gradients", 5)), {"lacks 'finite'"});
   check_says(refusal(with("step", "two")), {"step = \"two\"", "an integer of 0 or more"});
   check_says(refusal(with("step", -1)), {"step = -1: expected an integer of 0 or more"});
@@ -74,6 +75,16 @@ TEST_CASE("a record that is no step says what is wrong", "[trace]") {
   check_says(refusal(with_gradient("max_abs", -1)), {"max_abs = -1", "0 or more"});
   check_says(refusal(with_gradient("max_abs", nullptr)), {"max_abs = null"});
   check_says(refusal(with_gradient("histogram", Json::object())), {"histogram record: it lacks 'counts'"});
+}
+
+TEST_CASE("the steps of a file ascend", "[trace]") {
+  const TemporaryFolder folder;
+  for (const int next : {8, 9}) {
+    const auto path =
+        folder.put("trace.jsonl", with("step", 9).dump() + "\n" + with("step", next).dump() + "\n");
+    check_says(message_of<InvalidArgument>([&] { read_trace(path, [](const TraceStep&) {}); }),
+               {"trace.jsonl: line 2", "after step 9", "ascend"});
+  }
 }
 
 TEST_CASE("the steps of a file come in order, without its empty lines", "[trace]") {

@@ -4,17 +4,20 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
+#include "experiments/cli/analyze/tensor_groups.hpp"
+#include "experiments/cli/exit_status.hpp"
+
 namespace halfscope {
 
-/// Which files are looked at, and which tensors of them.
+/// Which tensors of the files are looked at.
 struct TensorSelection {
   std::optional<DType> raw_type;
   std::vector<std::string> include, exclude;  ///< globs; no include is all
@@ -23,11 +26,27 @@ struct TensorSelection {
 };
 
 struct AnalyzeRequest {
-  std::vector<std::string> files;
-  std::string weights, updates;  ///< empty, or both
+  std::vector<std::string> files;             ///< see expand_paths
+  std::vector<std::string> weights, updates;  ///< empty, or both
+  std::vector<std::string> against;           ///< files of reference tensors
   TensorSelection selection;
+  TensorGroups groups;
   FloatFormat format;
   AdvisorOptions advisor;
+};
+
+/// A tensor, or several that were added up.
+struct AnalyzedTensor {
+  std::string name;  ///< of the tensor or the group
+  std::string file;  ///< where it is, for people; empty of a group
+  std::int64_t tensors = 1;
+  std::int64_t beyond_fp32 = 0;  ///< see SummarisedTensor
+  TensorReport report;           ///< its name is the one that is printed
+  std::optional<ReferenceComparison> reference;
+};
+
+struct SkippedReport {
+  std::string name, file, reason;
 };
 
 struct UpdateReport {
@@ -38,35 +57,40 @@ struct UpdateReport {
 struct Analysis {
   FloatFormat format{};
   AdvisorOptions advisor{};
-  std::vector<TensorReport> tensors{};
-  std::vector<SkippedTensor> skipped{};
+  std::size_t files = 0;  ///< that were given, with those in folders
+  std::vector<AnalyzedTensor> tensors{};
+  std::vector<SkippedReport> skipped{};
   std::vector<UpdateReport> updates{};
   Advice advice{};
+  ExitStatus status = done;  ///< wrong_request where a file could not be read; its line is on stderr
 };
 
 /// A file and the tensors of it that are asked for.
 struct SelectedFile {
-  std::string name;
-  std::unique_ptr<TensorFile> file;
-  std::vector<std::size_t> tensors;  ///< ascending indices, at least one
+  std::string name{};  ///< for messages
+  std::unique_ptr<TensorFile> file{};
+  std::vector<std::size_t> tensors{};  ///< ascending indices
+  std::size_t left_out = 0;            ///< tensors that are not asked for
+  std::string first_left_out{};
 };
 
-/// Throws InvalidArgument where the file cannot be read or holds no tensor that `selection` takes.
+/// Throws InvalidArgument where the file cannot be read.
 [[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection);
 
-/// Appends what is in the file at `path` to `analysis`, or nothing where it throws. `prefix` opens the names.
-void analyze_file(const std::string& path, const std::string& prefix, const AnalyzeRequest& request,
-                  Analysis& analysis);
+/// Appends what is in the request's files. A file that is wrong is one line on stderr, and the others go on.
+/// Throws InvalidArgument where no file holds a tensor that is asked for.
+void analyze_files(const AnalyzeRequest& request, Analysis& analysis);
 
-/// Counts the updates that the weights do not feel, tensor by tensor. Throws InvalidArgument where the two
-/// files do not hold the same tensors.
+/// Counts the updates that the weights do not feel, tensor by tensor. Throws InvalidArgument where the files
+/// of the two do not hold the same tensors.
 [[nodiscard]] std::vector<UpdateReport> analyze_updates(const AnalyzeRequest& request);
 
-/// For the terminal, and as the contract of `analyze --json` has it.
-[[nodiscard]] std::string analysis_text(const Analysis& analysis);
-[[nodiscard]] std::string analysis_json(const Analysis& analysis);
-
-/// "0.1 %", or "<0.01 %" for what is not zero but too small to print.
-[[nodiscard]] std::string share_words(double share);
+/// How tensors of several files are told apart.
+enum class Labels : std::uint8_t {
+  with_file,  ///< "FILE:NAME" as soon as there are two files
+  shortest,   ///< the name alone where no other file has it; escaped for a terminal
+};
+/// Gives every tensor the name that is printed, in reports and in the advice about them.
+void label_tensors(Analysis& analysis, Labels labels);
 
 }  // namespace halfscope

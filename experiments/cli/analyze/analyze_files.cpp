@@ -1,34 +1,230 @@
-// Goes over the files of `halfscope analyze`.
+// Goes over the files of `halfscope analyze`, many at a time.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <map>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
+#include "experiments/cli/analyze/analyze_paths.hpp"
+#include "experiments/cli/analyze/tensor_lookup.hpp"
 #include "experiments/runner/status_line.hpp"
 
 namespace halfscope {
 namespace {
+
+constexpr std::size_t files_at_a_time =
+    64;  // open at once: enough for threads to share, few enough for any limit
 
 bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; });
 }
 
-std::string why_nothing_is_selected(const SelectedFile& file) {
-  const std::vector<StoredTensor>& tensors = file.file->tensors();
-  if (!tensors.empty()) {
-    return fmt::format("{}: --include and --exclude leave none of its {} tensors, the first is '{}'",
-                       file.name, tensors.size(), tensors[0].name);
+/// Sums of the tensors of one group.
+struct GroupSums {
+  TensorSummary summary;
+  std::int64_t tensors = 0, beyond_fp32 = 0;
+  std::optional<ReferenceComparison> reference;
+
+  void add(const GroupSums& other) {
+    summary.merge(other.summary);
+    tensors += other.tensors;
+    beyond_fp32 += other.beyond_fp32;
+    if (!other.reference) return;
+    reference ? static_cast<void>(*reference += *other.reference)
+              : static_cast<void>(reference = other.reference);
   }
-  const std::vector<SkippedTensor>& skipped = file.file->skipped();
-  if (skipped.empty()) return file.name + ": holds no tensor";
-  return fmt::format("{}: holds no tensor of floating-point numbers; '{}' is skipped ({})", file.name,
-                     skipped[0].name, skipped[0].reason);
-}
+};
+
+/// Rows of the analysis, file by file: of a file that turns out to be damaged none is kept.
+class Rows {
+ public:
+  Rows(const AnalyzeRequest& request, Analysis& analysis) : request_(request), analysis_(analysis) {
+    if (!request.against.empty()) references_.emplace(request.against, request.selection);
+  }
+
+  void begin(const SelectedFile& file) { file_ = &file; }
+
+  void take(const SummarisedTensor& found) {
+    const std::string& name = file_->file->tensors()[found.index].name;
+    const auto group = request_.groups.group_of(name);
+    GroupSums sums{*found.summary, 1, found.beyond_fp32, compared(found.index)};
+    if (!group) return singles_.push_back(row(name, file_->name, sums));
+    const auto [entry, is_new] = of_file_.try_emplace(*group, std::move(sums));
+    if (!is_new) entry->second.add(sums);
+  }
+
+  /// The file has been read, or has failed.
+  void end() {
+    std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
+    for (auto& [group, sums] : of_file_) {
+      const auto [entry, is_new] = groups_.try_emplace(group, std::move(sums));
+      if (!is_new) entry->second.add(sums);
+    }
+    drop();
+  }
+  void drop() {
+    singles_.clear();
+    of_file_.clear();
+  }
+
+  void finish() {
+    for (const auto& [group, sums] : groups_) analysis_.tensors.push_back(row(group, "", sums));
+    if (references_) references_->require_used();
+  }
+
+ private:
+  [[nodiscard]] std::optional<ReferenceComparison> compared(std::size_t index) {
+    if (!references_) return std::nullopt;
+    const TensorInFile tensor{*file_->file, index, file_->name};
+    const bool one_each =
+        analysis_.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
+    const std::optional<TensorInFile> reference =
+        one_each ? references_->front() : references_->find(tensor.tensor().name);
+    if (!reference) return std::nullopt;
+    return compare_with_reference(tensor, *reference);
+  }
+
+  [[nodiscard]] AnalyzedTensor row(const std::string& name, const std::string& file,
+                                   const GroupSums& sums) const {
+    return {.name = name,
+            .file = file,
+            .tensors = sums.tensors,
+            .beyond_fp32 = sums.beyond_fp32,
+            .report = report_tensor(name, sums.summary, request_.advisor),
+            .reference = sums.reference};
+  }
+
+  const AnalyzeRequest& request_;
+  Analysis& analysis_;
+  std::optional<TensorLookup> references_;
+  const SelectedFile* file_ = nullptr;
+  std::vector<AnalyzedTensor> singles_;  // of the file
+  std::map<std::string, GroupSums> of_file_, groups_;
+};
+
+/// "3 of 40 files, shard-3.safetensors: 12 million elements"
+class Progress {
+ public:
+  explicit Progress(std::size_t files) : files_(files) {}
+  void show(std::size_t file, const std::string& name, std::int64_t elements) {
+    elements_ += elements;
+    if (!line_.is_due()) return;
+    std::string text = files_ == 1 ? name : fmt::format("{} of {} files, {}", file + 1, files_, name);
+    if (elements_ >= 1'000'000) text += fmt::format(": {} million elements", elements_ / 1'000'000);
+    line_.update(text);
+  }
+  void clear() { line_.clear(); }
+
+ private:
+  StatusLine line_;
+  std::size_t files_;
+  std::int64_t elements_ = 0;
+};
+
+class Reader {
+ public:
+  Reader(const AnalyzeRequest& request, Analysis& analysis, std::size_t files)
+      : request_(request), analysis_(analysis), rows_(request, analysis), progress_(files) {}
+
+  /// Reads `paths`, of which the first is file `first` of all.
+  void read(std::span<const std::string> paths, std::size_t first) {
+    std::vector<SelectedFile> files = open(paths);
+    std::vector<ChosenTensors> chosen;
+    for (const SelectedFile& file : files) chosen.push_back({file.file.get(), file.tensors});
+    std::optional<std::size_t> current;
+    const auto enter = [&](std::size_t file) {
+      if (current == file) return;
+      rows_.end();
+      rows_.begin(files[file]);
+      current = file;
+    };
+    summarise_files(chosen, request_.format,
+                    {.tensor =
+                         [&](const SummarisedTensor& found) {
+                           enter(found.file);
+                           rows_.take(found);
+                         },
+                     .failed =
+                         [&](std::size_t file, const std::exception_ptr& error) {
+                           enter(file);
+                           rows_.drop();
+                           files[file].tensors.clear();
+                           fail(error);
+                         },
+                     .progress =
+                         [&](std::size_t file, std::int64_t elements) {
+                           progress_.show(first + file, files[file].name, elements);
+                         }});
+    rows_.end();
+    for (const SelectedFile& file : files) list_skipped(file);
+  }
+
+  void finish() {
+    progress_.clear();
+    rows_.finish();
+    if (!selected_any_ && analysis_.status == done) throw InvalidArgument(why_nothing_);
+  }
+
+ private:
+  std::vector<SelectedFile> open(std::span<const std::string> paths) {
+    std::vector<SelectedFile> files;
+    for (const std::string& path : paths) {
+      try {
+        SelectedFile file = select_tensors(path, request_.selection);
+        if (!file.tensors.empty()) selected_any_ = true;
+        if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
+        files.push_back(std::move(file));
+      } catch (const InvalidArgument&) {
+        fail(std::current_exception());
+      }
+    }
+    return files;
+  }
+
+  static std::string why_nothing_is_selected(const SelectedFile& file) {
+    const std::vector<SkippedTensor>& skipped = file.file->skipped();
+    if (file.left_out > 0) {
+      const std::string which =
+          file.left_out == 1 ? "leave out its only tensor,"
+                             : fmt::format("leave none of its {} tensors, the first is", file.left_out);
+      return fmt::format("{}: --include and --exclude {} '{}'", file.name, which,
+                         escaped(file.first_left_out));
+    }
+    if (skipped.empty()) return file.name + ": holds no tensor";
+    return fmt::format("{}: holds no tensor of floating-point numbers; '{}' is skipped ({})", file.name,
+                       escaped(skipped[0].name), skipped[0].reason);
+  }
+
+  void fail(const std::exception_ptr& error) {
+    progress_.clear();
+    try {
+      std::rethrow_exception(error);
+    } catch (const InvalidArgument& problem) {
+      print_error(problem.what());
+      analysis_.status = wrong_request;
+    }
+  }
+
+  void list_skipped(const SelectedFile& file) {
+    for (const SkippedTensor& skipped : file.file->skipped()) {
+      if (request_.selection.takes(skipped.name))
+        analysis_.skipped.push_back({skipped.name, file.name, skipped.reason});
+    }
+  }
+
+  const AnalyzeRequest& request_;
+  Analysis& analysis_;
+  Rows rows_;
+  Progress progress_;
+  bool selected_any_ = false;
+  std::string why_nothing_;  // of the first file
+};
 
 }  // namespace
 
@@ -37,40 +233,28 @@ bool TensorSelection::takes(const std::string& tensor) const {
 }
 
 SelectedFile select_tensors(const std::string& path, const TensorSelection& selection) {
-  SelectedFile selected{printable(path), open_tensor_file(path, selection.raw_type), {}};
+  SelectedFile selected{.name = printable(path)};
+  const auto wanted = [&](std::string_view name) {
+    if (selection.takes(std::string(name))) return true;
+    if (selected.left_out++ == 0) selected.first_left_out = name;
+    return false;
+  };
+  selected.file = open_tensor_file(path, selection.raw_type, wanted);
   const std::vector<StoredTensor>& tensors = selected.file->tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (selection.takes(tensors[i].name)) selected.tensors.push_back(i);
+    if (wanted(tensors[i].name)) selected.tensors.push_back(i);
   }
-  if (selected.tensors.empty()) throw InvalidArgument(why_nothing_is_selected(selected));
   return selected;
 }
 
-void analyze_file(const std::string& path, const std::string& prefix, const AnalyzeRequest& request,
-                  Analysis& analysis) {
-  const SelectedFile selected = select_tensors(path, request.selection);
-  const std::vector<StoredTensor>& tensors = selected.file->tensors();
-  std::int64_t elements = 0, done = 0;
-  for (const std::size_t index : selected.tensors) elements += tensors[index].elements;
-  std::vector<TensorReport> reports;
-  StatusLine status;
-  summarise_tensors(
-      *selected.file, selected.tensors, request.format,
-      [&](std::size_t index, const TensorSummary& summary) {
-        reports.push_back(report_tensor(prefix + tensors[index].name, summary, request.advisor));
-      },
-      [&](std::int64_t more) {
-        done += more;
-        status.update(fmt::format("{}: {} of {} million elements", selected.name, done / 1'000'000,
-                                  elements / 1'000'000));
-      });
-  status.clear();
-  std::move(reports.begin(), reports.end(), std::back_inserter(analysis.tensors));
-  for (const SkippedTensor& skipped : selected.file->skipped()) {
-    if (request.selection.takes(skipped.name)) {
-      analysis.skipped.push_back({prefix + skipped.name, skipped.reason});
-    }
+void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
+  const std::vector<std::string> paths = expand_paths(request.files);
+  analysis.files = paths.size();
+  Reader reader(request, analysis, paths.size());
+  for (std::size_t first = 0; first < paths.size(); first += files_at_a_time) {
+    reader.read(std::span(paths).subspan(first, std::min(files_at_a_time, paths.size() - first)), first);
   }
+  reader.finish();
 }
 
 }  // namespace halfscope

@@ -15,21 +15,41 @@ double share(std::int64_t count, std::int64_t total) {
   return total == 0 ? 0 : static_cast<double>(count) / static_cast<double>(total);
 }
 
-/// What can be asked of a tensor, one line each; one of the two functions is there.
+using Share = std::optional<double>;
+
+/// `share` of a tensor that has finite elements.
+Share of_finite(const AnalyzedTensor& t, double share) {
+  return t.report.counts.elements > t.report.nonfinite ? Share(share) : std::nullopt;
+}
+
+Share of_all(const AnalyzedTensor& t, std::int64_t count) {
+  return t.report.counts.elements > 0 ? Share(t.report.counts.of_all(count)) : std::nullopt;
+}
+
+/// What can be asked of a tensor, one line each; one of the two functions is there. Nothing where the tensor
+/// has no elements to judge by.
 struct Metric {
   std::string_view name;
-  double (*of_tensor)(const TensorReport&);
-  double (*of_update)(const UpdateReport&);
+  Share (*of_tensor)(const AnalyzedTensor&);
+  Share (*of_update)(const UpdateReport&);
 };
 constexpr std::array metrics{
-    Metric{"flushed", [](const TensorReport& t) { return t.counts.flushed_fraction(); }, nullptr},
-    Metric{"subnormal", [](const TensorReport& t) { return t.counts.subnormal_fraction(); }, nullptr},
-    Metric{"overflow", [](const TensorReport& t) { return t.counts.overflow_fraction(); }, nullptr},
-    Metric{"zeros", [](const TensorReport& t) { return t.counts.of_all(t.zeros); }, nullptr},
-    Metric{"nonfinite", [](const TensorReport& t) { return t.counts.of_all(t.nonfinite); }, nullptr},
-    Metric{"lost_energy", [](const TensorReport& t) { return t.lost_energy; }, nullptr},
-    Metric{"lost_updates", nullptr,
-           [](const UpdateReport& u) { return share(u.counts.lost, u.counts.nonzero); }},
+    Metric{"flushed",
+           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.flushed_fraction()); }, nullptr},
+    Metric{"subnormal",
+           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.subnormal_fraction()); },
+           nullptr},
+    Metric{"overflow",
+           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.overflow_fraction()); },
+           nullptr},
+    Metric{"zeros", [](const AnalyzedTensor& t) { return of_all(t, t.report.zeros); }, nullptr},
+    Metric{"nonfinite", [](const AnalyzedTensor& t) { return of_all(t, t.report.nonfinite); }, nullptr},
+    Metric{"lost_energy", [](const AnalyzedTensor& t) { return of_finite(t, t.report.lost_energy); },
+           nullptr},
+    Metric{"relative_error",
+           [](const AnalyzedTensor& t) { return t.reference ? t.reference->relative_error() : std::nullopt; },
+           nullptr},
+    Metric{"lost_updates", nullptr, lost_updates_share},
 };
 
 std::string_view trim(std::string_view text) {
@@ -39,6 +59,12 @@ std::string_view trim(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<double> lost_updates_share(const UpdateReport& update) {
+  const LostUpdates& counts = update.counts;
+  if (counts.elements == counts.nonfinite) return std::nullopt;
+  return share(counts.lost, counts.nonzero - counts.nonfinite);
+}
 
 double parse_share(std::string_view what, std::string_view text) {
   std::string_view number = trim(text);
@@ -57,19 +83,20 @@ double parse_share(std::string_view what, std::string_view text) {
   return value;
 }
 
-Threshold parse_threshold(std::string_view text) {
+Threshold parse_threshold(std::string_view option, std::string_view text) {
   const std::size_t at = text.find('>');
   if (at == std::string_view::npos) {
     throw InvalidArgument(fmt::format(
-        "--fail-on '{}': give METRIC>SHARE or METRIC>=SHARE, such as 'flushed>2%'; a metric is one of {}",
+        "{} '{}': give METRIC>SHARE or METRIC>=SHARE, such as 'flushed>2%'; a metric is one of {}", option,
         text, threshold_metrics()));
   }
   const bool or_equal = text.substr(at + 1).starts_with('=');
-  const Metric& metric = find_in_table("metric of --fail-on", trim(text.substr(0, at)), metrics);
+  const Metric& metric =
+      find_in_table(fmt::format("metric of {}", option), trim(text.substr(0, at)), metrics);
   return {.text = std::string(text),
           .metric = std::string(metric.name),
           .comparator = or_equal ? Comparator::at_least : Comparator::above,
-          .share = parse_share("--fail-on", text.substr(at + (or_equal ? 2 : 1)))};
+          .share = parse_share(option, text.substr(at + (or_equal ? 2 : 1)))};
 }
 
 std::string threshold_metrics() {
@@ -78,18 +105,29 @@ std::string threshold_metrics() {
   return names;
 }
 
-std::vector<OverThreshold> find_over(const Threshold& threshold, const Analysis& analysis) {
+bool is_of_updates(const Threshold& threshold) {
+  return find_in_table("metric", threshold.metric, metrics).of_update != nullptr;
+}
+
+std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor& tensor) {
   const Metric& metric = find_in_table("metric", threshold.metric, metrics);
-  std::vector<OverThreshold> findings;
-  const auto judge = [&](const std::string& name, double value) {
-    if (threshold.is_reached(value)) findings.push_back({name, value});
+  return metric.of_tensor != nullptr ? metric.of_tensor(tensor) : std::nullopt;
+}
+
+Judgement judge(const Threshold& threshold, const Analysis& analysis) {
+  Judgement judgement;
+  const auto take = [&](const std::string& name, const Share& value) {
+    if (!value) return;
+    ++judgement.judged;
+    if (threshold.is_reached(*value)) judgement.over.push_back({name, *value});
   };
-  if (metric.of_tensor != nullptr) {
-    for (const TensorReport& tensor : analysis.tensors) judge(tensor.name, metric.of_tensor(tensor));
+  const Metric& metric = find_in_table("metric", threshold.metric, metrics);
+  if (metric.of_update != nullptr) {
+    for (const UpdateReport& update : analysis.updates) take(update.name, metric.of_update(update));
   } else {
-    for (const UpdateReport& update : analysis.updates) judge(update.name, metric.of_update(update));
+    for (const AnalyzedTensor& tensor : analysis.tensors) take(tensor.report.name, metric.of_tensor(tensor));
   }
-  return findings;
+  return judgement;
 }
 
 }  // namespace halfscope

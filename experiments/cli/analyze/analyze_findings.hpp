@@ -1,6 +1,7 @@
 // Thresholds on what `halfscope analyze` finds: --fail-on 'flushed>2%'.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,17 +27,26 @@ struct Threshold {
   }
 };
 
-/// "METRIC>SHARE" or "METRIC>=SHARE"; throws InvalidArgument.
-[[nodiscard]] Threshold parse_threshold(std::string_view text);
+/// "METRIC>SHARE" or "METRIC>=SHARE", given to `option`; throws InvalidArgument.
+[[nodiscard]] Threshold parse_threshold(std::string_view option, std::string_view text);
 /// The names of the metrics, with commas.
 [[nodiscard]] std::string threshold_metrics();
+/// Whether the metric is one of weight updates, not of tensors.
+[[nodiscard]] bool is_of_updates(const Threshold& threshold);
+
+/// The threshold's metric of a tensor; nothing where it has no elements to judge by.
+[[nodiscard]] std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor& tensor);
+/// Lost updates as a share of the finite ones that are not zero; nothing where no update is finite.
+[[nodiscard]] std::optional<double> lost_updates_share(const UpdateReport& update);
 
 struct OverThreshold {
   std::string tensor;
   double share = 0;
 };
-
-/// The tensors, or updates, of `analysis` that reach `threshold`.
-[[nodiscard]] std::vector<OverThreshold> find_over(const Threshold& threshold, const Analysis& analysis);
+struct Judgement {
+  std::size_t judged = 0;           ///< tensors, or updates, that have a value
+  std::vector<OverThreshold> over;  ///< of those, the ones that reach the threshold
+};
+[[nodiscard]] Judgement judge(const Threshold& threshold, const Analysis& analysis);
 
 }  // namespace halfscope

@@ -1,11 +1,9 @@
 // Renders what `halfscope analyze` found.
+#include "experiments/cli/analyze/analyze_present.hpp"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include <halfscope/io/json/json_lines.hpp>
-
-#include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/runner/text_table.hpp"
+#include <algorithm>
 
 namespace halfscope {
 namespace {
@@ -14,90 +12,165 @@ std::string window_words(const std::optional<ScaleWindow>& window) {
   return window ? fmt::format("2^{} .. 2^{}", window->low, window->high) : "none";
 }
 
-std::string window_of(const TensorFit& fit) {
-  return fit.any_scale ? "any" : window_words(fit.window());
+std::string window_of(const AnalyzedTensor& tensor) {
+  const TensorFit& fit = tensor.report.fit;
+  const std::string words = fit.any_scale ? "any" : window_words(fit.window());
+  return tensor.beyond_fp32 > 0 ? "at most " + words : words;
 }
 
-std::vector<std::string> tensor_row(const TensorReport& tensor) {
-  const WhatIf& counts = tensor.counts;
-  return {tensor.name,
-          fmt::format("{}", counts.elements),
-          share_words(counts.of_all(tensor.zeros)),
-          share_words(counts.flushed_fraction()),
-          share_words(counts.subnormal_fraction()),
-          fmt::format("{}", counts.overflow),
-          fmt::format("{}", tensor.nonfinite),
-          share_words(tensor.lost_energy),
-          tensor.cosine ? fmt::format("{:.6f}", *tensor.cosine) : "-",
-          window_of(tensor.fit)};
+Cell share_cell(double share) {
+  return {share_words(share), share};
 }
 
-std::string tensors_text(const Analysis& analysis) {
-  std::vector<std::vector<std::string>> rows{{"tensor", "elements", "zeros", "flushed", "subnormal",
-                                              "overflow", "inf/nan", "lost energy", "cosine", "window"}};
-  for (const TensorReport& tensor : analysis.tensors) rows.push_back(tensor_row(tensor));
-  return fmt::format(
-      "Cast to {} without scaling. Flushed and subnormal: of the nonzero values.\n\n{}\n"
-      "window of all: {}\n{}\n",
-      to_string(analysis.format), text_table(rows), window_words(analysis.advice.joint),
-      analysis.advice.verdict);
+Cell share_cell(const std::optional<double>& share) {
+  return share ? share_cell(*share) : Cell{"-", std::monostate{}};
 }
 
-std::string updates_text(const Analysis& analysis) {
-  std::vector<std::vector<std::string>> rows{{"update", "elements", "not zero", "lost", "share"}};
-  LostUpdates all;
+Cell cosine_cell(const std::optional<double>& cosine) {
+  return cosine ? Cell{fmt::format("{:.6f}", *cosine), *cosine} : Cell{"-", std::monostate{}};
+}
+
+Cell error_cell(const std::optional<double>& error) {
+  return error ? Cell{fmt::format("{:.2e}", *error), *error} : Cell{"-", std::monostate{}};
+}
+
+/// Columns that only some requests have.
+struct Extras {
+  bool groups = false, references = false;
+};
+
+Extras extras_of(const View& view) {
+  Extras extras;
+  for (const AnalyzedTensor* tensor : view.tensors) {
+    extras.groups |= tensor->file.empty();
+    extras.references |= tensor->reference.has_value();
+  }
+  return extras;
+}
+
+std::vector<Cell> tensor_row(const AnalyzedTensor& tensor, const Extras& extras) {
+  const TensorReport& report = tensor.report;
+  const WhatIf& counts = report.counts;
+  std::vector<Cell> row{report.name};
+  if (extras.groups) row.push_back(count_cell(tensor.tensors));
+  row.insert(row.end(), {count_cell(counts.elements), share_cell(counts.of_all(report.zeros)),
+                         share_cell(counts.flushed_fraction()), share_cell(counts.subnormal_fraction()),
+                         count_cell(counts.overflow), count_cell(report.nonfinite),
+                         share_cell(report.lost_energy), cosine_cell(report.cosine)});
+  if (extras.references) {
+    const ReferenceComparison none;
+    const ReferenceComparison& found = tensor.reference ? *tensor.reference : none;
+    row.push_back(error_cell(tensor.reference ? found.relative_error() : std::nullopt));
+    row.push_back(cosine_cell(found.cosine()));
+  }
+  row.push_back(window_of(tensor));
+  return row;
+}
+
+Table tensor_table(const View& view) {
+  const Extras extras = extras_of(view);
+  Table table{{{"tensor", "tensor"}}, {}};
+  if (extras.groups) table.columns.push_back({"tensors", "tensors", 4});
+  table.columns.insert(table.columns.end(), {{"elements", "elements", 1},
+                                             {"zeros", "zeros", 8},
+                                             {"flushed", "flushed"},
+                                             {"subnormal", "subnormal", 2},
+                                             {"overflow", "overflow"},
+                                             {"nonfinite", "inf/nan", 5},
+                                             {"lost_energy", "lost energy", 6},
+                                             {"cosine", "cosine", 7}});
+  if (extras.references) {
+    table.columns.push_back({"relative_error", "error"});
+    table.columns.push_back({"reference_cosine", "cosine to reference", 3});
+  }
+  table.columns.push_back({"window_log2", "window"});
+  for (const AnalyzedTensor* tensor : view.tensors) table.rows.push_back(tensor_row(*tensor, extras));
+  return table;
+}
+
+Table update_table(const Analysis& analysis) {
+  Table table{{{"update", "update"},
+               {"elements", "elements", 1},
+               {"nonzero", "not zero", 2},
+               {"nonfinite", "inf/nan", 3},
+               {"lost", "lost"},
+               {"lost_share", "share"}},
+              {}};
   for (const UpdateReport& update : analysis.updates) {
     const LostUpdates& counts = update.counts;
-    const WhatIf shares{.nonzero = counts.nonzero};
-    rows.push_back({update.name, fmt::format("{}", counts.elements), fmt::format("{}", counts.nonzero),
-                    fmt::format("{}", counts.lost), share_words(shares.of_nonzero(counts.lost))});
-    all.nonzero += counts.nonzero;
-    all.lost += counts.lost;
+    table.rows.push_back({update.name, count_cell(counts.elements), count_cell(counts.nonzero),
+                          count_cell(counts.nonfinite), count_cell(counts.lost),
+                          share_cell(lost_updates_share(update))});
   }
-  const WhatIf shares{.nonzero = all.nonzero};
+  return table;
+}
+
+/// Which tensors are not in the table, and how to see them.
+std::string rest_line(const View& view) {
+  const std::size_t shown = view.tensors.size();
+  if (shown == view.all) return "";
+  if (view.matching < view.all && shown == view.matching)
+    return fmt::format("{} of {} tensors are over --only.", shown, view.all);
+  return fmt::format("{} of {} tensors; --top N shows N, --all shows all.", shown, view.matching);
+}
+
+std::string beyond_line(const Analysis& analysis) {
+  std::int64_t count = 0;
+  for (const AnalyzedTensor& tensor : analysis.tensors) count += tensor.beyond_fp32;
+  if (count == 0) return "";
   return fmt::format(
-      "Updates that would not change a weight stored as {}.\n\n{}\n"
-      "lost: {} of all nonzero updates{}\n",
-      to_string(analysis.format), text_table(rows), share_words(shares.of_nonzero(all.lost)),
-      all.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
+      "{} values are beyond FP32's range and were read as its largest or smallest: counts are right, scales "
+      "of "
+      "their tensors are bounds only.",
+      count);
 }
 
-Json window_json(const std::optional<ScaleWindow>& window) {
-  return window ? Json{window->low, window->high} : Json();
+std::string advice_text(const Analysis& analysis, std::size_t width) {
+  std::string text = fmt::format("window of all: {}\n{}\n", window_words(analysis.advice.joint),
+                                 wrapped(analysis.advice.verdict, width));
+  if (const std::string line = beyond_line(analysis); !line.empty()) text += wrapped(line, width) + "\n";
+  return text;
 }
 
-template <typename Value>
-Json json_or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
+std::string tensors_text(const Analysis& analysis, const View& view, std::size_t width) {
+  std::string text =
+      fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.\n\n{}",
+                  to_string(analysis.format), write_table(tensor_table(view), {.width = width}));
+  if (const std::string line = rest_line(view); !line.empty())
+    text += "  " + wrapped(line, width, "  ") + "\n";
+  return text + "\n" + advice_text(analysis, width);
 }
 
-Json tensor_json(const TensorReport& tensor) {
-  const WhatIf& counts = tensor.counts;
-  return {{"name", tensor.name},
-          {"elements", counts.elements},
-          {"zeros", tensor.zeros},
-          {"flushed", counts.flushed},
-          {"subnormal", counts.subnormal},
-          {"overflow", counts.overflow},
-          {"nonfinite", tensor.nonfinite},
-          {"max_abs", shortest(tensor.max_abs)},
-          {"lost_energy", tensor.lost_energy},
-          {"cosine", json_or_null(tensor.cosine)},
-          {"window_log2", window_json(tensor.fit.window())},
-          {"any_scale", tensor.fit.any_scale}};
+std::string skipped_text(const Analysis& analysis, std::size_t width) {
+  constexpr std::size_t shown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, analysis.skipped.size()); ++i) {
+    const SkippedReport& skipped = analysis.skipped[i];
+    text += wrapped(fmt::format("skipped: {} ({})", skipped.name, skipped.reason), width, "  ") + "\n";
+  }
+  if (analysis.skipped.size() > shown)
+    text += fmt::format("skipped: {} more; --json lists them\n", analysis.skipped.size() - shown);
+  return text;
 }
 
-Json outlier_json(const Outlier& outlier) {
-  return {{"name", outlier.tensor.name},
-          {"remedy", std::string(name_of(outlier.remedy))},
-          {"scale_log2", json_or_null(outlier.scale_log2)}};
+std::string lost_line(const Analysis& analysis) {
+  UpdateReport all;
+  for (const UpdateReport& update : analysis.updates) {
+    all.counts.elements += update.counts.elements;
+    all.counts.nonzero += update.counts.nonzero;
+    all.counts.nonfinite += update.counts.nonfinite;
+    all.counts.lost += update.counts.lost;
+  }
+  const auto share = lost_updates_share(all);
+  if (!share) return "lost: no update is finite\n";
+  return fmt::format("lost: {} of all finite nonzero updates{}\n", share_words(*share),
+                     all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
 }
 
-template <typename Values, typename ToJson>
-Json list_of(const Values& values, ToJson&& to_json) {
-  Json list = Json::array();
-  for (const auto& value : values) list.push_back(to_json(value));
-  return list;
+std::string updates_text(const Analysis& analysis, std::size_t width) {
+  return fmt::format("Updates that would not change a weight stored as {}.\n\n{}\n{}",
+                     to_string(analysis.format), write_table(update_table(analysis), {.width = width}),
+                     lost_line(analysis));
 }
 
 }  // namespace
@@ -109,38 +182,28 @@ std::string share_words(double share) {
   return fmt::format("{:.2f} %", 100 * share);
 }
 
-std::string analysis_text(const Analysis& analysis) {
+std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
   std::string text;
-  if (!analysis.tensors.empty()) text += tensors_text(analysis);
-  for (const SkippedTensor& skipped : analysis.skipped) {
-    text += fmt::format("skipped: {} ({})\n", skipped.name, skipped.reason);
-  }
+  if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
+  text += skipped_text(analysis, width);
   if (!text.empty() && !analysis.updates.empty()) text += "\n";
-  if (!analysis.updates.empty()) text += updates_text(analysis);
+  if (!analysis.updates.empty()) text += updates_text(analysis, width);
   return text;
 }
 
-std::string analysis_json(const Analysis& analysis) {
-  const auto skipped_json = [](const SkippedTensor& skipped) {
-    return Json{{"name", skipped.name}, {"reason", skipped.reason}};
-  };
-  const auto update_json = [](const UpdateReport& update) {
-    return Json{{"name", update.name},
-                {"elements", update.counts.elements},
-                {"nonzero", update.counts.nonzero},
-                {"lost", update.counts.lost}};
-  };
-  return to_text({{"format", to_string(analysis.format)},
-                  {"tensors", list_of(analysis.tensors, tensor_json)},
-                  {"joint_window_log2", window_json(analysis.advice.joint)},
-                  {"recommended_scale_log2", json_or_null(analysis.advice.recommended)},
-                  {"first_hurt", analysis.advice.first_hurt},
-                  {"verdict", analysis.advice.verdict},
-                  {"tolerance", analysis.advisor.tolerance},
-                  {"headroom_log2", analysis.advisor.headroom_log2},
-                  {"outliers", list_of(analysis.advice.outliers, outlier_json)},
-                  {"skipped", list_of(analysis.skipped, skipped_json)},
-                  {"updates", list_of(analysis.updates, update_json)}});
+std::string verdict_text(const Analysis& analysis, std::size_t width) {
+  std::string text;
+  if (!analysis.tensors.empty()) text += advice_text(analysis, width);
+  if (!analysis.updates.empty()) text += lost_line(analysis);
+  return text;
+}
+
+std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format) {
+  std::string text;
+  if (!analysis.tensors.empty()) text += write_table(tensor_table(view), {format});
+  if (!text.empty() && !analysis.updates.empty()) text += "\n";
+  if (!analysis.updates.empty()) text += write_table(update_table(analysis), {format});
+  return text;
 }
 
 }  // namespace halfscope

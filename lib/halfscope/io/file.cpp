@@ -3,15 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <new>
-#include <stdexcept>
 #include <system_error>
 
 #include <halfscope/core/error.hpp>
@@ -22,50 +19,6 @@ namespace halfscope {
 namespace {
 
 constexpr std::string_view unfinished_prefix = ".halfscope-";
-
-std::string read_all(const Descriptor& file, std::size_t expected_size) {
-  constexpr std::size_t smallest_step = 1 << 16;
-  std::string contents;
-  std::size_t used = 0;
-  contents.resize(std::max(expected_size + 1, smallest_step));  // one more, so that the end shows at once
-  for (;;) {
-    if (used == contents.size()) contents.resize(2 * contents.size());
-    const ssize_t count = ::read(file.number(), contents.data() + used, contents.size() - used);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw std::system_error(errno, std::generic_category());
-    if (count == 0) break;
-    used += static_cast<std::size_t>(count);
-  }
-  contents.resize(used);
-  return contents;
-}
-
-/// Reads what a pipe or a terminal, opened not to block, gives until its end.
-std::string read_pipe(const Descriptor& pipe) {
-  constexpr int patience_s = 5;                       // with a pipe that nobody writes to
-  constexpr std::size_t most = std::size_t{1} << 30;  // a text of that size is no text of ours
-  std::string contents, piece(1 << 16, '\0');
-  for (;;) {
-    pollfd waited{.fd = pipe.number(), .events = POLLIN, .revents = 0};
-    const bool ready = ::poll(&waited, 1, patience_s * 1000) > 0;
-    const ssize_t count = ::read(pipe.number(), piece.data(), piece.size());
-    if (count < 0 && errno != EINTR && errno != EAGAIN)
-      throw std::system_error(errno, std::generic_category());
-    if (count == 0 && ready) return contents;
-    if (count == 0)
-      throw InvalidArgument(fmt::format("it is a pipe that nobody has written to for {} s", patience_s));
-    if (count > 0) contents.append(piece, 0, static_cast<std::size_t>(count));
-    if (contents.size() > most)
-      throw InvalidArgument(fmt::format("it is a pipe with more than {} MiB; give a file", most >> 20));
-  }
-}
-
-/// The bytes of a file of any kind but a folder.
-std::string read_any(const Descriptor& file, const struct stat& status) {
-  if (S_ISREG(status.st_mode)) return read_all(file, static_cast<std::size_t>(status.st_size));
-  if (S_ISFIFO(status.st_mode) || ::isatty(file.number()) == 1) return read_pipe(file);
-  throw InvalidArgument("it is neither a file nor a pipe");
-}
 
 /// A new file beside the one to be written; removed on scope exit unless it was renamed.
 class TemporaryFile {
@@ -135,29 +88,6 @@ std::filesystem::path link_target(std::filesystem::path path) {
 }
 
 }  // namespace
-
-std::string read_file(const std::filesystem::path& path) {
-  const auto describe = [&](std::string_view why) {
-    return fmt::format("cannot read {}: {}", printable(path), why);
-  };
-  // Not to block: a pipe that nobody opens to write would keep us for ever.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number() < 0) throw InvalidArgument(describe(reason(errno)));
-  struct stat status {};
-  if (::fstat(file.number(), &status) != 0) throw RuntimeFailure(describe(reason(errno)));
-  if (S_ISDIR(status.st_mode)) throw InvalidArgument(describe("it is a folder; give a file"));
-  try {
-    return read_any(file, status);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(describe(error.what()));
-  } catch (const std::system_error& error) {
-    throw RuntimeFailure(describe(error.code().message()));
-  } catch (const std::bad_alloc&) {
-    throw RuntimeFailure(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
-  } catch (const std::length_error&) {
-    throw RuntimeFailure(describe(fmt::format("its {} bytes do not fit in memory", status.st_size)));
-  }
-}
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
   if (path.empty()) fail_to_write(path, "the name is empty; give a file");

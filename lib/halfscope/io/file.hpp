@@ -1,7 +1,9 @@
 // Files read and written whole: a reader never sees half a file, whatever stops the writer.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,14 @@ namespace halfscope {
 /// not readable, a pipe that nobody writes to for 5 s or one that does not end within 1 GiB; RuntimeFailure
 /// if reading fails half-way.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+/// Takes a line without its end, and its number from 1.
+using LineSink = std::function<void(std::size_t line, std::string_view text)>;
+inline constexpr std::size_t longest_line = std::size_t{1} << 26;
+
+/// Hands over the lines of the file or pipe, of any size, one after the other. Throws as `read_file` does, and
+/// InvalidArgument for a line that is longer than `longest_line`.
+void read_lines(const std::filesystem::path& path, const LineSink& take);
 
 /// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the
 /// disk, and only then take the name; on failure the old file stays as it was. Symbolic links are followed.

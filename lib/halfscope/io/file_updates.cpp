@@ -1,22 +1,21 @@
 // The two files read block by block beside each other.
 #include <halfscope/io/file_updates.hpp>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
-#include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/io/detail/file_pair.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::int64_t block = std::int64_t{1} << 16;
-
-void read_range(const TensorInFile& from, std::int64_t first, std::int64_t count,
-                std::vector<float>& values) {
-  values.clear();
-  from.file.read(from.index, first, count, [&](std::span<const float> piece) {
-    values.insert(values.end(), piece.begin(), piece.end());
-  });
-}
 
 LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates, const FloatFormat& format,
                        const TensorPart& part) {
@@ -31,6 +30,7 @@ LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates,
     found.elements += counters.elements;
     found.nonzero += counters.nonzero;
     found.lost += counters.lost;
+    found.nonfinite += std::count_if(update.begin(), update.end(), [](float x) { return !std::isfinite(x); });
   }
   return found;
 }
@@ -41,20 +41,22 @@ LostUpdates count_lost_updates(const TensorInFile& weights, const TensorInFile& 
                                const FloatFormat& format) {
   const StoredTensor& tensor = updates.tensor();
   if (weights.tensor().shape != tensor.shape) {
-    throw InvalidArgument("tensor '" + tensor.name + "' has weights of shape " +
-                          to_string(weights.tensor().shape) + " and updates of shape " +
-                          to_string(tensor.shape) + "; give one update for each weight");
+    throw InvalidArgument(fmt::format(
+        "tensor '{}' has weights of shape {} in {} and updates of shape {} in {}; give one update "
+        "for each weight",
+        escaped(tensor.name), to_string(weights.tensor().shape), weights.file_name, to_string(tensor.shape),
+        updates.file_name));
   }
-  std::vector<TensorPart> parts;
-  const bool anywhere = weights.tensor().access == Access::random && tensor.access == Access::random;
-  append_parts(updates.index, tensor, anywhere ? 16 * block : std::max(block, tensor.elements), parts);
+  const std::vector<TensorPart> parts = common_parts(updates, weights, 16 * block);
   LostUpdates found;
   work_through(
-      parts, [&](const TensorPart& part) { return count_part(weights, updates, format, part); },
+      std::span<const TensorPart>(parts),
+      [&](const TensorPart& part) { return count_part(weights, updates, format, part); },
       [&](const TensorPart&, const LostUpdates& part) {
         found.elements += part.elements;
         found.nonzero += part.nonzero;
         found.lost += part.lost;
+        found.nonfinite += part.nonfinite;
       });
   return found;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/tensor_file.hpp>
@@ -12,6 +13,7 @@ namespace halfscope {
 struct TensorInFile {
   const TensorFile& file;
   std::size_t index = 0;
+  std::string_view file_name = "its file";  ///< for messages
   [[nodiscard]] const StoredTensor& tensor() const { return file.tensors().at(index); }
 };
 
@@ -20,6 +22,7 @@ struct LostUpdates {
   std::int64_t elements = 0;
   std::int64_t nonzero = 0;
   std::int64_t lost = 0;
+  std::int64_t nonfinite = 0;  ///< updates that are infinite or NaN, which no storage keeps
 };
 
 /// Element by element, see stats/lost_updates.hpp; on all threads. Throws InvalidArgument where the shapes

@@ -30,6 +30,11 @@ void deliver(DType type, std::span<const std::byte> bytes, const ElementSink& si
   }
 }
 
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 }  // namespace
 
 void TensorFile::read(std::size_t index, std::int64_t first, std::int64_t count,
@@ -38,13 +43,13 @@ void TensorFile::read(std::size_t index, std::int64_t first, std::int64_t count,
   read_stored(index, first, count, [&](std::span<const std::byte> bytes) { deliver(type, bytes, sink); });
 }
 
-std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
-                                             std::optional<DType> raw_type) {
+std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, std::optional<DType> raw_type,
+                                             const NameFilter& wanted) {
   InputFile file(path);
-  const std::string extension = path.extension().string();
+  const std::string extension = in_lower_case(path.extension().string());
   const std::string name = path.stem().string();
   if (extension == ".safetensors") return open_safetensors(std::move(file));
-  if (extension == ".npz") return open_npz(std::move(file), raw_type);
+  if (extension == ".npz") return open_npz(std::move(file), raw_type, wanted);
   if (extension == ".npy") return open_npy(std::move(file), name, raw_type);
   if (raw_type) return open_raw(std::move(file), name, *raw_type);
   reject(file.name(), "not .npy, .npz or .safetensors; --dtype says what the elements of a raw file are");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/core/dtype.hpp>
@@ -28,11 +29,15 @@ struct StoredTensor {
   Access access = Access::random;
 };
 
-/// A tensor, or another member of an archive, that holds no numbers to look at: integers, booleans, text.
+/// A tensor, or another member of an archive, that holds no numbers to look at: integers, text, pickled
+/// objects.
 struct SkippedTensor {
   std::string name;
   std::string reason;  ///< why, in a few words: "dtype I64"
 };
+
+/// Whether a tensor, by its name, is asked for.
+using NameFilter = std::function<bool(std::string_view name)>;
 
 /// Takes consecutive elements of a tensor; the memory is only lent for the call.
 using ElementSink = std::function<void(std::span<const float>)>;
@@ -63,10 +68,12 @@ class TensorFile {
 /// Opens `path` by its extension (.npy, .npz, .safetensors); any other file holds raw little-endian elements
 /// of `raw_type`, which must then be given. In .npy it gives a type to elements that the format has no name
 /// for
-/// ("V2", which is how NumPy saves ml_dtypes' bfloat16). Memory does not grow with the file's size. Throws
-/// InvalidArgument with the file, and the byte or the tensor where there is one, for a file that breaks its
-/// format and for an .npy file without floating-point elements.
+/// ("V2", which is how NumPy saves ml_dtypes' bfloat16). Members of an archive that `wanted`, where given,
+/// refuses are not looked into: they may be damaged, and are in neither list. Memory does not grow with the
+/// file's size. Throws InvalidArgument with the file, and the byte or the tensor where there is one, for a
+/// file that breaks its format and for an .npy file without floating-point elements.
 [[nodiscard]] std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
-                                                           std::optional<DType> raw_type = std::nullopt);
+                                                           std::optional<DType> raw_type = std::nullopt,
+                                                           const NameFilter& wanted = {});
 
 }  // namespace halfscope

@@ -19,8 +19,14 @@ constexpr const char* how_to_record = "record the run with --set record_gradient
 const Json& member(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (found == object.end()) {
-    throw InvalidArgument(fmt::format("it lacks '{}'; {}", key, how_to_record));
+    throw InvalidArgument(fmt::format("it lacks '{}'", key));
   }
+  return *found;
+}
+
+const Json& gradients_of(const Json& record) {
+  const auto found = record.find("gradients");
+  if (found == record.end()) throw InvalidArgument(fmt::format("it lacks 'gradients'; {}", how_to_record));
   return *found;
 }
 
@@ -44,8 +50,12 @@ std::int64_t step_number(const Json& record) {
 }  // namespace
 
 TraceStep trace_step(const Json& record) {
+  if (!record.is_object()) {
+    throw InvalidArgument(
+        "expected an object with step, scale and gradients, as a line of a run's metrics.jsonl");
+  }
   TraceStep step{.step = step_number(record), .scale = number_within(record, "scale", smallest_scale)};
-  const Json& gradients = member(record, "gradients");
+  const Json& gradients = gradients_of(record);
   const Json& finite = member(gradients, "finite");
   if (!finite.is_boolean()) throw InvalidArgument("finite: expected true or false");
   step.finite = finite.get<bool>();
@@ -62,20 +72,23 @@ TraceStep trace_step(const Json& record) {
 }
 
 void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take) {
-  const std::string text = read_file(path);
-  std::string_view rest = text;
-  for (std::size_t line = 1; !rest.empty(); ++line) {
-    const std::string_view content = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(content.size() + 1, rest.size()));
-    if (content.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+  std::int64_t last = -1;
+  read_lines(path, [&](std::size_t line, std::string_view content) {
+    if (content.find_first_not_of(" \t\r") == std::string_view::npos) return;
     const std::string where = fmt::format("{}: line {}", printable(path), line);
     const Json record = parse_json(content, where);
     try {
-      take(trace_step(record));
+      const TraceStep step = trace_step(record);
+      if (step.step <= last) {
+        throw InvalidArgument(
+            fmt::format("step {} after step {}; a trace is one run, its steps ascend", step.step, last));
+      }
+      last = step.step;
+      take(step);
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
     }
-  }
+  });
 }
 
 }  // namespace halfscope

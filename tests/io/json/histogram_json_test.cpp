@@ -83,6 +83,23 @@ TEST_CASE("a record is of FP16 unless it names another format", "[records]") {
   }
 }
 
+TEST_CASE("counts whose sum is no integer of 64 bits are refused", "[records]") {
+  const std::int64_t many = std::int64_t{1} << 62;
+  Json record{{"first_exponent", 0},
+              {"counts", {many, many, many}},
+              {"pow2", {0, 0, 0}},
+              {"top", {0, 0, 0}},
+              {"subnormal_carry", {0, 0, 0}},
+              {"zeros", 0},
+              {"negative_zeros", 0},
+              {"infinities", 0},
+              {"nans", 0}};
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(histogram_of(record)); }),
+             {"more elements than 64 bits"});
+  record["counts"] = {many, 1, 1};
+  CHECK(histogram_of(record).elements() == many + 2);
+}
+
 TEST_CASE("a record's max_abs is read when it has one", "[records]") {
   Json record = record_of({1.0f, -4.5f});
   CHECK(histogram_of(record).max_abs() == 0);

@@ -171,11 +171,55 @@ TEST_CASE("a bomb is unpacked without holding it, and only as far as it declares
   check_says(refusal(zip_bytes({bomb})), {"member \"z.npy\"", "unpacks to more than"});
 }
 
-TEST_CASE("objects are refused: reading them would run what the file says", "[npz]") {
+TEST_CASE("objects are skipped: reading them would run what the file says", "[npz]") {
   for (const char* descr : {"|O", "O", "<O"}) {
-    check_says(refusal(zip_bytes({stored_part("o.npy", npy_bytes(descr, "(1,)", "pickle"))})),
-               {"member \"o.npy\"", "pickled Python objects"});
+    const TemporaryFolder folder;
+    const auto file = opened(folder, {stored_part("o.npy", npy_bytes(descr, "(1,)", "pickle")),
+                                      stored_part("w.npy", array_of({1}))});
+    REQUIRE(file->skipped().size() == 1);
+    CHECK(file->skipped()[0].name == "o");
+    CHECK(file->skipped()[0].reason.find("pickled Python objects") != std::string::npos);
+    CHECK(elements_of(*file) == std::vector{1.0f});
   }
+}
+
+TEST_CASE("members that nobody wants may be damaged", "[npz]") {
+  const TemporaryFolder folder;
+  const auto path = folder.put("a.npz", zip_bytes({stored_part("bad.npy", "no array at all"),
+                                                   stored_part("w.npy", array_of({1, 2}))}));
+  CHECK_THROWS_AS(open_tensor_file(path), InvalidArgument);
+  const auto file = open_tensor_file(path, std::nullopt, [](std::string_view name) { return name != "bad"; });
+  CHECK(file->tensors().size() == 1);
+  CHECK(elements_of(*file) == std::vector{1.0f, 2.0f});
+}
+
+TEST_CASE("a stored member's checksum is checked once all of it was read, in any order", "[npz]") {
+  const TemporaryFolder folder;
+  const std::vector<float> values = some_floats(100'000);
+  ZipPart part = stored_part("w.npy", array_of(values));
+  const auto read_parts = [&](const ZipPart& stored, const std::vector<std::int64_t>& order) {
+    const auto file = opened(folder, {stored});
+    for (const std::int64_t block : order) static_cast<void>(elements_of(*file, 0, block * 25'000, 25'000));
+  };
+  for (const std::vector<std::int64_t>& order :
+       {std::vector<std::int64_t>{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 2, 0, 3, 1}}) {
+    CHECK_NOTHROW(read_parts(part, order));
+  }
+  part.packed[200'003] = static_cast<char>(part.packed[200'003] ^ 0x7f);
+  for (const std::vector<std::int64_t>& order :
+       {std::vector<std::int64_t>{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 2, 0, 3, 1}}) {
+    check_says(message_of<InvalidArgument>([&] { read_parts(part, order); }),
+               {"member \"w.npy\"", "damaged: the checksum is"});
+  }
+  CHECK_NOTHROW(read_parts(part, {0, 1, 3}));  // not all of it
+}
+
+TEST_CASE("an array without elements has a checksum too", "[npz]") {
+  const TemporaryFolder folder;
+  ZipPart part = stored_part("w.npy", array_of({}));
+  CHECK(opened(folder, {part})->tensors()[0].elements == 0);
+  part.crc ^= 1;
+  check_says(refusal(zip_bytes({part})), {"member \"w.npy\"", "damaged: the checksum is"});
 }
 
 TEST_CASE("a directory that lies is refused", "[npz]") {

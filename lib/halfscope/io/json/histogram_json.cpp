@@ -81,6 +81,16 @@ void read_list(const Json& record, std::pair<const char*, std::int64_t BinadeCou
   }
 }
 
+/// Sums of the counts must stay integers of 64 bits.
+void check_total(const HistogramCounts& counts) {
+  std::int64_t total = counts.zeros;
+  bool overflows = __builtin_add_overflow(total, counts.infinities, &total);
+  overflows |= __builtin_add_overflow(total, counts.nans, &total);
+  for (const BinadeCounts& binade : counts.binades)
+    overflows |= __builtin_add_overflow(total, binade.all, &total);
+  if (overflows) reject(where, "more elements than 64 bits can count");
+}
+
 /// The binades of `counts` that the record's lists count.
 std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) {
   const Json& list = member(record, "counts");
@@ -128,6 +138,7 @@ ExponentHistogram histogram_of(const Json& record) {
     counts.*field = integer(record, key);
     if (counts.*field < 0) reject(where, fmt::format("{} = {} is negative", key, counts.*field));
   }
+  check_total(counts);
   if (const auto max_abs = record.find("max_abs"); max_abs != record.end()) {
     if (!max_abs->is_number()) reject_member("max_abs", *max_abs, "a number");
     counts.max_abs = max_abs->get<float>();

@@ -25,13 +25,18 @@ constexpr std::array encodings{
 };
 
 /// Kinds of numpy.dtype that are known and not read: booleans, integers, complex numbers, longer floats,
-/// text, times, raw bytes.
-constexpr std::string_view other_kinds = "?biucfSaUMmV";
+/// text, times, raw bytes, Python objects.
+constexpr std::string_view other_kinds = "?biucfSaUMmVO";
 
 /// "V2" and `bf16`: the elements are bfloat16, as a user says who knows.
 bool is_void_of(std::string_view descr, DType type) {
   return descr.size() == 3 && (descr[0] == '|' || descr[0] == '<') &&
          descr.substr(1) == fmt::format("V{}", bytes_per_element(type));
+}
+
+/// Reading these would run what the file says.
+bool is_object(std::string_view descr) {
+  return descr.substr(descr.find_first_of("<>|=") == 0 ? 1 : 0).starts_with('O');
 }
 
 std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<DType> void_type,
@@ -42,9 +47,6 @@ std::optional<ElementEncoding> find_encoding(std::string_view descr, std::option
   if (void_type && is_void_of(descr, *void_type)) return ElementEncoding{*void_type};
   const bool has_order = descr.find_first_of("<>|=") == 0;
   const std::string_view kind = descr.substr(has_order ? 1 : 0, 1);
-  if (kind == "O") {
-    reject(where, fmt::format("descr {}: pickled Python objects are not read; save numbers", excerpt(descr)));
-  }
   const bool is_known =
       descr.starts_with('[') || (!kind.empty() && other_kinds.find(kind) != std::string::npos);
   if (!is_known) reject(where, fmt::format("descr {} is no type of NumPy's", excerpt(descr)));
@@ -76,6 +78,9 @@ std::string why_not_read(std::string_view descr) {
     return fmt::format(
         "descr {}: raw bytes, as NumPy saves bfloat16 and float8 of ml_dtypes; --dtype says which",
         excerpt(descr));
+  }
+  if (is_object(descr)) {
+    return fmt::format("descr {}: pickled Python objects are not read; save numbers", excerpt(descr));
   }
   return fmt::format("descr {}: only f2, f4 and f8 are read", excerpt(descr));
 }

@@ -8,6 +8,7 @@
 #include <halfscope/io/detail/elements.hpp>
 #include <halfscope/io/npy/detail/npy_array.hpp>
 #include <halfscope/io/npz/detail/inflate_stream.hpp>
+#include <halfscope/io/npz/detail/stored_checksum.hpp>
 
 namespace halfscope {
 namespace {
@@ -43,10 +44,19 @@ class ParkedStreams {
   std::vector<std::pair<std::size_t, InflateStream>> parked_;  // oldest first
 };
 
+/// "w" of "w.npy", the whole name of any other member.
+std::string_view name_of_array(std::string_view member) {
+  if (member.ends_with(array_extension)) member.remove_suffix(array_extension.size());
+  return member;
+}
+
 class NpzFile : public TensorFile {
  public:
-  NpzFile(InputFile file, std::optional<DType> void_type) : file_(std::move(file)) {
-    for (ZipMember& member : read_zip_directory(file_)) add(std::move(member), void_type);
+  NpzFile(InputFile file, std::optional<DType> void_type, const NameFilter& wanted) : file_(std::move(file)) {
+    for (ZipMember& member : read_zip_directory(file_)) {
+      const std::string_view name = name_of_array(member.name);
+      if (!wanted || wanted(name)) add(std::move(member), void_type);
+    }
   }
 
   [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
@@ -55,11 +65,14 @@ class NpzFile : public TensorFile {
   void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
                    const StoredSink& sink) const override {
     check_range(tensors_.at(index), first, count);
+    const ArrayPlace& place = arrays_[index];
+    const ZipMember& member = place.member;
+    const ElementEncoding& encoding = place.encoding;
     if (count == 0) return;
-    const auto& [member, begin, encoding] = arrays_[index];
-    const std::uint64_t at = begin + static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
+    const std::uint64_t at =
+        place.begin + static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
     if (member.packing == Packing::stored) {
-      return read_elements(encoding, count, bytes_from(file_, member.begin + at), sink);
+      return read_checked(place, {at, count}, sink);
     }
     std::optional<InflateStream> stream = parked_.take(index, at);
     if (!stream) stream.emplace(file_, member);
@@ -74,7 +87,26 @@ class NpzFile : public TensorFile {
     ZipMember member;
     std::uint64_t begin = 0;  // of the elements in the member
     ElementEncoding encoding;
+    std::unique_ptr<StoredChecksum> checksum;  ///< of a stored member
   };
+  struct Range {
+    std::uint64_t at = 0;  ///< byte of the member
+    std::int64_t count = 0;
+  };
+
+  /// A stored member's elements, while its checksum is kept.
+  void read_checked(const ArrayPlace& place, const Range& range, const StoredSink& sink) const {
+    RangeChecksum checksum(range.at);
+    const ByteSource bytes = bytes_from(file_, place.member.begin + range.at);
+    read_elements(
+        place.encoding, range.count,
+        [&](std::span<std::byte> to) {
+          bytes(to);
+          checksum.add(to);
+        },
+        sink);
+    place.checksum->add(checksum, place_of(place.member, file_));
+  }
 
   [[nodiscard]] NpyArray read_header(const ZipMember& member, std::optional<DType> void_type) const {
     const std::string where = place_of(member, file_);
@@ -85,15 +117,29 @@ class NpzFile : public TensorFile {
     return read_npy_array([&](std::span<std::byte> to) { stream.read(to); }, member.size, where, void_type);
   }
 
+  /// Of a member whose header, `header` bytes, has been read.
+  [[nodiscard]] std::unique_ptr<StoredChecksum> checksum_of(const ZipMember& member,
+                                                            std::uint64_t header) const {
+    std::vector<std::byte> bytes(header);
+    file_.read(member.begin, bytes);
+    RangeChecksum range(0);
+    range.add(bytes);
+    auto checksum = std::make_unique<StoredChecksum>(member.size, member.crc);
+    checksum->add(range, place_of(member, file_));
+    return checksum;
+  }
+
   void add(ZipMember member, std::optional<DType> void_type) {
     if (!member.name.ends_with(array_extension))
       return skipped_.push_back({member.name, "not an .npy array"});
-    const std::string name = member.name.substr(0, member.name.size() - array_extension.size());
+    const std::string name(name_of_array(member.name));
     const NpyArray array = read_header(member, void_type);
     if (!array.encoding) return skipped_.push_back({name, why_not_read(array.header.descr)});
     const Access access = member.packing == Packing::stored ? Access::random : Access::sequential;
     tensors_.push_back({name, array.encoding->type, array.header.shape, array.elements, access});
-    arrays_.push_back({std::move(member), array.header.data_begin, *array.encoding});
+    std::unique_ptr<StoredChecksum> checksum;
+    if (member.packing == Packing::stored) checksum = checksum_of(member, array.header.data_begin);
+    arrays_.push_back({std::move(member), array.header.data_begin, *array.encoding, std::move(checksum)});
   }
 
   InputFile file_;
@@ -105,8 +151,9 @@ class NpzFile : public TensorFile {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type) {
-  return std::make_unique<NpzFile>(std::move(file), void_type);
+std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type,
+                                     const NameFilter& wanted) {
+  return std::make_unique<NpzFile>(std::move(file), void_type, wanted);
 }
 
 }  // namespace halfscope

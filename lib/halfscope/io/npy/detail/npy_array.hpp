@@ -18,7 +18,7 @@ struct NpyArray {
 
 /// Reads the header from `source`, the `size` bytes of the array, and checks that the elements fill the rest.
 /// `void_type`, if given, is the type of elements that NumPy saves as raw bytes ("V2"). Throws
-/// InvalidArgument, also for Python objects, which would have to be unpickled.
+/// InvalidArgument.
 [[nodiscard]] NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
                                       std::optional<DType> void_type);
 

@@ -1,0 +1,111 @@
+// The findings of `halfscope analyze` as JSON: counts as they are, and their shares beside them.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <halfscope/io/json/json_lines.hpp>
+
+#include "experiments/cli/analyze/analyze_present.hpp"
+
+namespace halfscope {
+namespace {
+
+Json window_json(const std::optional<ScaleWindow>& window) {
+  return window ? Json{window->low, window->high} : Json();
+}
+
+template <typename Value>
+Json json_or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json tensor_json(const AnalyzedTensor& tensor) {
+  const TensorReport& report = tensor.report;
+  const WhatIf& counts = report.counts;
+  Json json{{"name", report.name},
+            {"elements", counts.elements},
+            {"zeros", report.zeros},
+            {"flushed", counts.flushed},
+            {"subnormal", counts.subnormal},
+            {"overflow", counts.overflow},
+            {"nonfinite", report.nonfinite},
+            {"max_abs", shortest(report.max_abs)},
+            {"lost_energy", report.lost_energy},
+            {"cosine", json_or_null(report.cosine)},
+            {"window_log2", window_json(report.fit.window())},
+            {"any_scale", report.fit.any_scale},
+            {"flushed_share", counts.flushed_fraction()},
+            {"subnormal_share", counts.subnormal_fraction()},
+            {"overflow_share", counts.overflow_fraction()},
+            {"file", tensor.file.empty() ? Json() : Json(tensor.file)},
+            {"tensors", tensor.tensors},
+            {"beyond_fp32", tensor.beyond_fp32}};
+  if (tensor.reference) {
+    json["relative_error"] = json_or_null(tensor.reference->relative_error());
+    json["reference_cosine"] = json_or_null(tensor.reference->cosine());
+  }
+  return json;
+}
+
+Json update_json(const UpdateReport& update) {
+  return {{"name", update.name},
+          {"elements", update.counts.elements},
+          {"nonzero", update.counts.nonzero},
+          {"lost", update.counts.lost},
+          {"nonfinite", update.counts.nonfinite},
+          {"lost_share", json_or_null(lost_updates_share(update))}};
+}
+
+Json outlier_json(const Outlier& outlier) {
+  return {{"name", outlier.tensor.name},
+          {"remedy", std::string(name_of(outlier.remedy))},
+          {"scale_log2", json_or_null(outlier.scale_log2)}};
+}
+
+Json skipped_json(const SkippedReport& skipped) {
+  return {{"name", skipped.name}, {"reason", skipped.reason}};
+}
+
+template <typename Values, typename ToJson>
+Json list_of(const Values& values, ToJson&& to_json) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(to_json(value));
+  return list;
+}
+
+/// What is said of all tensors together, added to `json`.
+void add_advice(Json& json, const Analysis& analysis, const View& view) {
+  json["joint_window_log2"] = window_json(analysis.advice.joint);
+  json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);
+  json["first_hurt"] = analysis.advice.first_hurt;
+  json["verdict"] = analysis.advice.verdict;
+  json["tolerance"] = analysis.advisor.tolerance;
+  json["headroom_log2"] = analysis.advisor.headroom_log2;
+  json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
+  json["skipped"] = list_of(analysis.skipped, skipped_json);
+  json["files"] = analysis.files;
+  json["analysed"] = view.all;
+}
+
+}  // namespace
+
+std::string analysis_json(const Analysis& analysis, const View& view) {
+  Json json{
+      {"format", to_string(analysis.format)},
+      {"tensors", list_of(view.tensors, [](const AnalyzedTensor* tensor) { return tensor_json(*tensor); })}};
+  add_advice(json, analysis, view);
+  json["updates"] = list_of(analysis.updates, update_json);
+  return to_text(json);
+}
+
+std::string analysis_json_lines(const Analysis& analysis, const View& view) {
+  std::string text;
+  for (const AnalyzedTensor* tensor : view.tensors)
+    text += to_line({{"tensor", tensor_json(*tensor)}}) + "\n";
+  for (const UpdateReport& update : analysis.updates)
+    text += to_line({{"update", update_json(update)}}) + "\n";
+  Json advice{{"format", to_string(analysis.format)}};
+  add_advice(advice, analysis, view);
+  return text + to_line({{"all", advice}}) + "\n";
+}
+
+}  // namespace halfscope

@@ -1,0 +1,26 @@
+// What `halfscope analyze` prints.
+#pragma once
+
+#include <string>
+
+#include "experiments/cli/analyze/analyze_view.hpp"
+#include "experiments/table/table.hpp"
+
+namespace halfscope {
+
+/// For the terminal: the table of the view, what is not in it, the window and the verdict.
+[[nodiscard]] std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width);
+/// Window and verdict alone, and the share of updates that is lost.
+[[nodiscard]] std::string verdict_text(const Analysis& analysis, std::size_t width);
+/// The tables alone, for other programs.
+[[nodiscard]] std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format);
+
+/// One document, as the contract of `analyze --json` has it.
+[[nodiscard]] std::string analysis_json(const Analysis& analysis, const View& view);
+/// The same as JSON lines: each tensor, each update, and what is said of all of them.
+[[nodiscard]] std::string analysis_json_lines(const Analysis& analysis, const View& view);
+
+/// "0.1 %", or "<0.01 %" for what is not zero but too small to print.
+[[nodiscard]] std::string share_words(double share);
+
+}  // namespace halfscope

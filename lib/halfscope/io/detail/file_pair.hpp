@@ -1,0 +1,31 @@
+// Two tensors of one shape, in one file or two, read beside each other.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/io/file_updates.hpp>
+
+namespace halfscope {
+
+/// `values` becomes the elements [first, first + count) of the tensor.
+inline void read_range(const TensorInFile& from, std::int64_t first, std::int64_t count,
+                       std::vector<float>& values) {
+  values.clear();
+  from.file.read(from.index, first, count, [&](std::span<const float> piece) {
+    values.insert(values.end(), piece.begin(), piece.end());
+  });
+}
+
+/// Parts of `tensor` in which `other` can be read too: `block` elements where both are read at any place.
+[[nodiscard]] inline std::vector<TensorPart> common_parts(const TensorInFile& tensor,
+                                                          const TensorInFile& other, std::int64_t block) {
+  const StoredTensor& stored = tensor.tensor();
+  const bool anywhere = other.tensor().access == Access::random && stored.access == Access::random;
+  std::vector<TensorPart> parts;
+  append_parts(tensor.index, stored, anywhere ? block : std::max(block, stored.elements), parts);
+  return parts;
+}
+
+}  // namespace halfscope
