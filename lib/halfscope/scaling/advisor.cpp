@@ -34,9 +34,8 @@ int first_scale(Predicate&& holds) {
 /// Flushing depends on powers of two alone, and overflow on the largest value: no edge of the histogram's own
 /// format is needed to tell what BF16 would do.
 bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
-  const BinadeRange binades{ExponentHistogram::first_exponent, histogram.counts().binades};
   return std::isfinite(round(histogram.max_abs(), Quantizer{bf16})) &&
-         underflow_error(binades, bf16, 0) <= tolerance;
+         underflow_error(filled_binades(histogram), bf16, 0) <= tolerance;
 }
 
 /// Whether a loss scale of such a format has nothing to do: its exponents are those of FP32.
@@ -121,10 +120,12 @@ TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram, const
                 .fits_bf16 = bf16_holds(histogram, options.tolerance),
                 .nonfinite = histogram.infinities() + histogram.nans()};
   if (fit.any_scale) return fit;
+  const BinadeRange binades = filled_binades(histogram);
+  const FloatFormat& format = histogram.format();
   fit.underflow_low = first_scale(
-      [&](int scale_log2) { return underflow_error(histogram, scale_log2) <= options.tolerance; });
+      [&](int scale_log2) { return underflow_error(binades, format, scale_log2) <= options.tolerance; });
   fit.overflow_high =
-      first_scale([&](int scale_log2) { return what_if(histogram, scale_log2).overflow > 0; }) - 1;
+      first_scale([&](int scale_log2) { return what_if(binades, format, scale_log2).overflow > 0; }) - 1;
   return fit;
 }
 

@@ -47,6 +47,14 @@ WhatIf what_if(const BinadeRange& range, const FloatFormat& format, int scale_lo
   return result;
 }
 
+BinadeRange filled_binades(const ExponentHistogram& histogram) {
+  std::span<const BinadeCounts> binades = histogram.counts().binades;
+  int first = ExponentHistogram::first_exponent;
+  for (; binades.size() > 1 && binades.front().all == 0; ++first) binades = binades.subspan(1);
+  while (binades.size() > 1 && binades.back().all == 0) binades = binades.first(binades.size() - 1);
+  return {first, binades};
+}
+
 WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
   const BinadeRange range{ExponentHistogram::first_exponent, histogram.counts().binades};
   WhatIf result = what_if(range, histogram.format(), scale_log2);

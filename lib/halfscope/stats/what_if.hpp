@@ -50,6 +50,10 @@ struct BinadeRange {
   std::span<const BinadeCounts> binades;  ///< of [2^(first_exponent + i), 2^(first_exponent + i + 1))
 };
 
+/// The binades of `histogram` from the first to the last that hold anything; the last of all where none does.
+/// Valid as long as the histogram is.
+[[nodiscard]] BinadeRange filled_binades(const ExponentHistogram& histogram);
+
 /// The same of binades alone, counted at the edges of `format`: their elements are all that there are.
 [[nodiscard]] WhatIf what_if(const BinadeRange& range, const FloatFormat& format, int scale_log2);
 

@@ -29,15 +29,6 @@ constexpr std::array beside_binades{std::pair{"zeros", &HistogramCounts::zeros},
                                     std::pair{"infinities", &HistogramCounts::infinities},
                                     std::pair{"nans", &HistogramCounts::nans}};
 
-/// The binades from the first to the last that hold anything; the last of all where none does.
-BinadeRange filled(const ExponentHistogram& histogram) {
-  std::span<const BinadeCounts> binades = histogram.counts().binades;
-  int first = ExponentHistogram::first_exponent;
-  for (; binades.size() > 1 && binades.front().all == 0; ++first) binades = binades.subspan(1);
-  while (binades.size() > 1 && binades.back().all == 0) binades = binades.first(binades.size() - 1);
-  return {first, binades};
-}
-
 void append(std::string& text, std::int64_t value) {
   const fmt::format_int digits(value);
   text.append(digits.data(), digits.size());
@@ -112,7 +103,7 @@ FloatFormat format_of(const Json& record) {
 }  // namespace
 
 std::string histogram_members(const ExponentHistogram& histogram) {
-  const auto [first, binades] = filled(histogram);
+  const auto [first, binades] = filled_binades(histogram);
   std::string text = "\"first_exponent\":";
   append(text, first);
   for (const auto& [key, field] : per_binade) {
