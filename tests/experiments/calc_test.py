@@ -61,6 +61,39 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.answer("round", "1e-99999", "--rounding", "up"), "0x0001 03\n")
         self.assertEqual(self.answer("round", "0.1", "--format", "fp32"), "0x3dcccccd 01\n")
 
+    def test_round_takes_bits_of_any_format(self):
+        self.assertEqual(self.answer("round", "0x3c01", "--from", "fp16", "--format", "fp8_e4m3"), "0x38 01\n")
+        self.assertEqual(self.answer("round", "0x3f81", "--from", "bf16", "--format", "fp32"), "0x3f810000 00\n")
+
+    def test_other_ways_to_write_a_number(self):
+        for word, bits in (("0x1p3", "0x4800"), ("0x1.8P-3", "0x3200"), ("-0x1.8p1", "0xc200"), ("Infinity", "0x7c00"),
+                           ("-INF", "0xfc00"), ("NaN", "0x7e00"), ("0x1.004p0", "0x3c01"), ("0x.8p1", "0x3c00")):
+            self.assertEqual(self.answer("round", "--", word).split()[0], bits, word)
+        # A midpoint and what is a little above it, in hex as in decimal.
+        self.assertEqual(self.answer("round", "0x1.002p0"), "0x3c00 01\n")
+        self.assertEqual(self.answer("round", "0x1.0020000000000000000000000001p0"), "0x3c01 01\n")
+
+    def test_answers_in_words(self):
+        for words, lines in (
+            (("add", "0.1", "0.2"), ["0x34cc 01  0.2998046875  inexact",
+                                     "  0.1 = 0x2e66 = 0.0999755859375  (read as fp16: inexact)",
+                                     "  0.2 = 0x3266 = 0.199951171875  (read as fp16: inexact)"]),
+            (("add", "1e5", "1"), ["0x7c00 00  inf  exact", "  1e5 = 0x7c00 = inf  (read as fp16: inexact, overflow)",
+                                   "  1 = 0x3c00 = 1"]),
+            (("div", "1", "0"), ["0x7c00 08  inf  divide by zero", "  1 = 0x3c00 = 1", "  0 = 0x0000 = 0"]),
+            (("lt", "1", "nan"), ["0 10  false  invalid", "  1 = 0x3c00 = 1", "  nan = 0x7e00 = nan"]),
+            (("round", "1e-7"), ["0x0002 03  1.1920928955078125e-07  inexact, underflow"]),
+        ):
+            self.assertEqual(self.answer(*words, "--explain").splitlines(), lines)
+
+    def test_a_stream_for_people_passes_over_comments(self):
+        lines = b"# sums\n\n1 2\n  # more\nx 1\n3 4"
+        result = calc("add", "--stdin", "--explain", stdin=lines)
+        self.assertEqual(result.stdout.decode().splitlines(), ["0x4200 00  3  exact", "error", "0x4700 00  7  exact"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"line 5", result.stderr)
+        self.assertEqual(calc("add", "--stdin", stdin=lines).stdout.split(b"\n")[:2], [b"error", b"error"])
+
     def test_decimals_are_rounded_once(self):
         # Midpoints of FP16, alone and with one digit far behind them; a double in between cannot see it.
         generator = random.Random(3)
@@ -245,7 +278,13 @@ class Refusals(unittest.TestCase):
             (("add", "0x10000", "1"), ("more bits than fp16, which has 16",)),
             (("round", "0x100000000"), ("more bits than fp32, which has 32",)),
             (("add", "1p3", "1"), ("'1p3'", "0x3c00")),
-            (("add", "infinity", "1"), ("'infinity'",)),
+            (("add", "infinite", "1"), ("'infinite'", "0x1.8p-3")),
+            (("add", "0x1p", "1"), ("'0x1p'",)),
+            (("add", "0x.p1", "1"), ("'0x.p1'",)),
+            (("add", "1", "1", "--from", "fp32"), ("--from is for round",)),
+            (("add", "1", "1", "--seed", "-1"), ("--seed '-1'", "from 0 to 18446744073709551615")),
+            (("add", "1", "1", "--seed", "18446744073709551616"), ("--seed", "from 0 to 18446744073709551615")),
+            (("add", "1", "1", "--seed", "1.5"), ("--seed '1.5'", "an integer")),
             (("add", "1e", "1"), ("'1e'",)),
             (("add", ".", "1"), ("'.'",)),
             (("add", "", "1"), ("''",)),

@@ -1,10 +1,13 @@
 // halfscope calc: one operation on numbers of any format, with its flags.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <iostream>
 #include <memory>
 
 #include "experiments/cli/calc/calc_dot.hpp"
+#include "experiments/cli/calc/calc_explain.hpp"
+#include "experiments/cli/calc/calc_number.hpp"
 #include "experiments/cli/calc/calc_stream.hpp"
 #include "experiments/cli/commands.hpp"
 
@@ -14,20 +17,29 @@ namespace {
 struct CalcOptions {
   std::string operation;
   std::vector<std::string> values;
-  std::string format, rounding, overflow;  ///< empty where left out
-  std::uint64_t seed = 0;
+  std::string format, rounding, overflow, from;  ///< empty where left out
+  std::string seed = "0";
   DotOptions dot;
-  bool from_stdin = false;
+  bool from_stdin = false, explain = false;
 };
 
+std::uint64_t parse_seed(std::string_view text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc{} && end == text.data() + text.size()) return seed;
+  throw InvalidArgument(
+      fmt::format("--seed {}: give an integer from 0 to 18446744073709551615", quoted(text)));
+}
+
 CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operation) {
-  if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty()) {
+  if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty() ||
+      !options.from.empty()) {
     throw InvalidArgument(
-        "dot takes --model, --input and --output; --format, --rounding and --overflow are for "
+        "dot takes --model, --input and --output; --format, --from, --rounding and --overflow are for "
         "the other operations");
   }
   const DotProduct dot = parse_dot_product(options.dot);
-  return {&operation, {dot.output}, options.seed, dot};
+  return {&operation, {dot.output}, parse_seed(options.seed), {}, dot};
 }
 
 std::string_view or_default(const std::string& given, std::string_view otherwise) {
@@ -42,27 +54,36 @@ CalcRequest request_of(const CalcOptions& options) {
     throw InvalidArgument(
         fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
   }
+  if (!options.from.empty() && operation.name != "round") {
+    throw InvalidArgument(fmt::format("--from is for round; operands of {} are of --format", operation.name));
+  }
+  const FloatFormat from = parse_format(or_default(options.from, "fp32"));
   const Quantizer quantizer{
       parse_format(or_default(options.format, "fp16")),
       parse_enum<Rounding>("rounding", or_default(options.rounding, "nearest_even")),
       parse_enum<Overflow>("overflow policy", or_default(options.overflow, "infinity"))};
-  return {&operation, quantizer, options.seed, {}};
+  return {&operation, quantizer, parse_seed(options.seed), from, {}};
 }
 
 void calculate(const CalcOptions& options) {
   const CalcRequest request = request_of(options);
   if (!options.from_stdin) {
     const std::vector<std::string_view> words(options.values.begin(), options.values.end());
-    std::string answer;
-    append_answer(answer, request, words, 0);
-    std::cout << answer;
+    const CalcAnswer answer = evaluate(request, words, 0);
+    std::string text;
+    if (options.explain) {
+      text = explained(request, answer) + explained_operands(request, words);
+    } else {
+      append_answer(text, request, answer);
+    }
+    std::cout << text;
     return;
   }
   if (!options.values.empty()) {
     throw InvalidArgument(fmt::format("--stdin takes the operands from standard input; leave out '{}'",
                                       options.values.front()));
   }
-  answer_standard_input(request);
+  answer_standard_input(request, options.explain ? AnswerStyle::explained : AnswerStyle::bits);
 }
 
 }  // namespace
@@ -76,19 +97,26 @@ void add_calc_command(CLI::App& app) {
     operations += fmt::format("{} {}", &operation == calc_operations().data() ? "" : ",", operation.name);
   }
   command->add_option("OPERATION", options->operation, operations)->required();
-  command->add_option("VALUES", options->values,
-                      "bit patterns (0x3c00; for round those of fp32) or decimals, which go to the nearest "
-                      "number of the format; -- before the first if one is -inf or starts with -.");
-  command->add_option("--model", options->dot.model,
-                      "of dot: how it adds up, as `halfscope list accumulators` names it; its flags compare "
-                      "the result with the exact sum: 1 differs, 4 overflow, 16 NaN out of numbers");
+  command->add_option(
+      "VALUES", options->values,
+      "bit patterns (0x3c00) or numbers (-1.5, 6e-8, 0x1.8p-3, inf, nan), which go to the nearest "
+      "of the format; -- before the first if one is -inf or starts with -.");
+  command->add_flag(
+      "--explain", options->explain,
+      "the value in decimal, flags by name, and the operands; with --stdin empty lines and # comments "
+      "are passed over");
+  command->add_option("--format", options->format, "of operands and result; fp16 by default");
+  command->add_option("--from", options->from, "of the bit patterns that round takes; fp32 by default");
+  command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
+  command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
+  command->add_option(
+      "--model", options->dot.model,
+      "of dot: how it adds up, see 'halfscope list accumulators'; its flags compare the result with "
+      "the exact sum: 01 differs, 05 overflowed, 10 NaN out of numbers");
   command->add_option("--input", options->dot.input, "of dot: format of a and b; by default the model's");
   command->add_option(
       "--output", options->dot.output,
       "of dot: format of c and the result; by default fp32 of a tensor core, else the model's");
-  command->add_option("--format", options->format, "of operands and result; fp16 by default");
-  command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
-  command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
   command->add_option("--seed", options->seed, "of stochastic rounding; 0 by default");
   command->add_flag("--stdin", options->from_stdin, "operands from standard input, one operation per line");
   command->callback([options] { calculate(*options); });

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstdlib>
@@ -50,6 +51,36 @@ bool is_plain_decimal(std::string_view text) {
   return end == text.size();
 }
 
+bool has_hex_prefix(std::string_view text) {
+  return text.size() > 1 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+}
+
+/// 0x, hex digits with a point among them or not, and p with a decimal exponent of two, as C's %a writes it.
+bool is_hex_float(std::string_view text) {
+  if (!has_hex_prefix(text)) return false;
+  std::size_t at = 2, digits = 0;
+  for (bool point = false; at < text.size(); ++at) {
+    if (text[at] == '.' && !point) {
+      point = true;
+    } else if (hex_digit(text[at]) >= 0) {
+      ++digits;
+    } else {
+      break;
+    }
+  }
+  if (digits == 0 || at == text.size() || (text[at] != 'p' && text[at] != 'P')) return false;
+  ++at;
+  if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+  const std::size_t end = skip_digits(text, at);
+  return end > at && end == text.size();
+}
+
+bool is_word(std::string_view text, std::string_view word) {
+  return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
+           return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+         });
+}
+
 /// The C library's conversion in one direction; IEEE 754 has it correctly rounded in the current one.
 long double read_rounded(const char* digits, int direction) {
   const int before = std::fegetround();
@@ -59,7 +90,7 @@ long double read_rounded(const char* digits, int direction) {
   return value;
 }
 
-/// A decimal without a sign, to at least 53 bits, the rest as a sticky bit.
+/// A decimal or hex float without a sign, to at least 53 bits, the rest as a sticky bit.
 Exact read_magnitude(std::string_view text) {
   const std::string digits(text);
   const long double below = read_rounded(digits.c_str(), FE_DOWNWARD);
@@ -79,7 +110,7 @@ std::string quoted(std::string_view text) {
 }
 
 bool is_bit_pattern(std::string_view text) {
-  return text.size() > 1 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  return has_hex_prefix(text) && text.find_first_of("pP.") == std::string_view::npos;
 }
 
 float parse_bit_pattern(std::string_view text, const FloatFormat& format) {
@@ -103,11 +134,11 @@ Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t r
   const bool has_sign = text.starts_with('-') || text.starts_with('+');
   const std::uint32_t sign = text.starts_with('-') ? sign_bit : 0;
   const std::string_view magnitude = text.substr(has_sign ? 1 : 0);
-  if (magnitude == "nan") return {from_bits(quiet_nan_bits)};
-  if (magnitude == "inf") return round_infinity(sign, q);
-  if (!is_plain_decimal(magnitude)) {
+  if (is_word(magnitude, "nan")) return {from_bits(quiet_nan_bits)};
+  if (is_word(magnitude, "inf") || is_word(magnitude, "infinity")) return round_infinity(sign, q);
+  if (!is_plain_decimal(magnitude) && !is_hex_float(magnitude)) {
     throw InvalidArgument(fmt::format(
-        "{} is neither a bit pattern (0x3c00) nor a decimal (-1.5, 6e-8, inf, nan)", quoted(text)));
+        "{} is neither a bit pattern (0x3c00) nor a number (-1.5, 6e-8, 0x1.8p-3, inf, nan)", quoted(text)));
   }
   Exact x = read_magnitude(magnitude);
   x.sign = sign;

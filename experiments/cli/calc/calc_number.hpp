@@ -8,14 +8,14 @@
 
 namespace halfscope {
 
-/// Whether `text` is meant as a bit pattern: it starts with 0x.
+/// Whether `text` is meant as a bit pattern: it starts with 0x and is no hex float.
 [[nodiscard]] bool is_bit_pattern(std::string_view text);
 
 /// The number of `format` with the bits of `text`, "0x3c00". Throws InvalidArgument for anything but hex
 /// digits and for more bits than the format has.
 [[nodiscard]] float parse_bit_pattern(std::string_view text, const FloatFormat& format);
 
-/// A decimal ("-1.5", ".5e-3", "inf", "nan") rounded once, as `q` says.
+/// A decimal or hex float ("-1.5", ".5e-3", "0x1.8p-3", "inf", "nan") rounded once, as `q` says.
 [[nodiscard]] Flagged round_decimal(std::string_view text, const Quantizer& q, std::uint32_t random_bits);
 
 /// An operand of `format`: a bit pattern, or a decimal rounded to its nearest number.

@@ -21,11 +21,11 @@ float operand(std::string_view word, const CalcRequest& request) {
   return parse_operand(word, request.quantizer.format);
 }
 
-/// Bits of FP32, or a decimal of any length: either is rounded once.
+/// Bits of a format, or a decimal of any length: either is rounded once.
 CalcAnswer round_word(Words words, const CalcRequest& request, std::uint32_t random_bits) {
   const Quantizer& q = request.quantizer;
   const bool pattern = is_bit_pattern(words[0]);
-  return encoded(pattern ? convert(parse_bit_pattern(words[0], FloatFormat{}), q, random_bits)
+  return encoded(pattern ? convert(parse_bit_pattern(words[0], request.from), q, random_bits)
                          : round_decimal(words[0], q, random_bits),
                  request);
 }
@@ -59,7 +59,7 @@ CalcAnswer dot_product(Words words, const CalcRequest& request, std::uint32_t) {
 
 constexpr auto truth = CalcOperation::Kind::truth;
 constexpr std::array table{
-    CalcOperation{"round", "a number, given by its fp32 bits, brought to the format", 1, round_word},
+    CalcOperation{"round", "a number, given by its bits in --from, brought to the format", 1, round_word},
     CalcOperation{"add", "a + b", 2, of_two<add>},
     CalcOperation{"sub", "a - b", 2, of_two<sub>},
     CalcOperation{"mul", "a * b", 2, of_two<mul>},
@@ -85,7 +85,7 @@ std::span<const CalcOperation> calc_operations() {
   return table;
 }
 
-void append_answer(std::string& out, const CalcRequest& request, Words words, std::uint64_t index) {
+CalcAnswer evaluate(const CalcRequest& request, Words words, std::uint64_t index) {
   const CalcOperation& operation = *request.operation;
   const Quantizer& q = request.quantizer;
   if (operation.operands != any_number && words.size() != operation.operands) {
@@ -94,12 +94,15 @@ void append_answer(std::string& out, const CalcRequest& request, Words words, st
   }
   const bool draws = q.rounding == Rounding::stochastic;
   const std::uint32_t random_bits = draws ? RandomStream{request.seed}.bits(index) : 0;
-  const CalcAnswer answer = operation.evaluate(words, request, random_bits);
-  if (operation.result == truth) {
+  return operation.evaluate(words, request, random_bits);
+}
+
+void append_answer(std::string& out, const CalcRequest& request, const CalcAnswer& answer) {
+  if (request.operation->result == truth) {
     out += answer.code != 0 ? '1' : '0';
   } else {
     out += "0x";
-    append_hex(out, answer.code, (code_width(q.format) + 3) / 4);
+    append_hex(out, answer.code, (code_width(request.quantizer.format) + 3) / 4);
   }
   out += ' ';
   append_hex(out, answer.flags, 2);

@@ -45,12 +45,15 @@ struct CalcRequest {
   const CalcOperation* operation = nullptr;
   Quantizer quantizer;
   std::uint64_t seed = 0;
-  DotProduct dot;  ///< of `dot` alone; the quantizer has the format of its result
+  FloatFormat from{};  ///< of the bit patterns that `round` takes
+  DotProduct dot;      ///< of `dot` alone; the quantizer has the format of its result
 };
 
-/// Appends the answer to `words` as "0x3c00 01\n" to `out`, or "1 00\n" for a comparison; `index` says which
-/// random bits a stochastic rounding draws. Throws InvalidArgument where a word is not what the operation
-/// needs.
-void append_answer(std::string& out, const CalcRequest& request, Words words, std::uint64_t index);
+/// The answer to `words`; `index` says which random bits a stochastic rounding draws. Throws InvalidArgument
+/// where a word is not what the operation needs.
+[[nodiscard]] CalcAnswer evaluate(const CalcRequest& request, Words words, std::uint64_t index);
+
+/// Appends the answer to `words` as "0x3c00 01\n" to `out`, or "1 00\n" for a comparison.
+void append_answer(std::string& out, const CalcRequest& request, const CalcAnswer& answer);
 
 }  // namespace halfscope

@@ -11,7 +11,7 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/stderr_text.hpp>
 
-#include "experiments/cli/calc/calc_number.hpp"
+#include "experiments/cli/calc/calc_explain.hpp"
 
 namespace halfscope {
 namespace {
@@ -58,8 +58,8 @@ void split(std::string_view line, std::vector<std::string_view>& words) {
 
 class LineAnswers {
  public:
-  explicit LineAnswers(const CalcRequest& request)
-      : request_(request), longest_line_(longest_line_of(request)) {}
+  LineAnswers(const CalcRequest& request, AnswerStyle style)
+      : request_(request), style_(style), longest_line_(longest_line_of(request)) {}
 
   /// Takes the next bytes of the input and answers the lines that end in them.
   void take(std::string_view bytes) {
@@ -110,8 +110,14 @@ class LineAnswers {
     }
     if (line.find('\0') != std::string_view::npos) throw InvalidArgument("holds a NUL byte");
     split(line, words_);
+    if (style_ == AnswerStyle::explained) return explain_words();
     if (words_.empty()) throw InvalidArgument("is empty");
-    append_answer(out_, request_, words_, lines_ - 1);
+    append_answer(out_, request_, evaluate(request_, words_, lines_ - 1));
+  }
+
+  void explain_words() {
+    if (words_.empty() || words_[0].starts_with('#')) return;
+    out_ += explained(request_, evaluate(request_, words_, lines_ - 1));
   }
 
   void flush() {
@@ -120,6 +126,7 @@ class LineAnswers {
   }
 
   const CalcRequest& request_;
+  const AnswerStyle style_;
   const std::size_t longest_line_;
   std::vector<std::string_view> words_;
   std::string begun_;  ///< the start of a line whose end has not been read yet
@@ -130,9 +137,9 @@ class LineAnswers {
 
 }  // namespace
 
-void answer_standard_input(const CalcRequest& request) {
+void answer_standard_input(const CalcRequest& request, AnswerStyle style) {
   std::vector<char> block(block_bytes);
-  LineAnswers answers(request);
+  LineAnswers answers(request, style);
   while (const std::size_t count = read_block(block)) answers.take({block.data(), count});
   answers.finish();
 }
