@@ -17,6 +17,8 @@
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
+#include "experiments/cli/usage/help.hpp"
+#include "experiments/cli/usage/version.hpp"
 #include "experiments/runner/stop_signals.hpp"
 
 namespace halfscope {
@@ -34,13 +36,13 @@ void flush_output() {
 }
 
 /// A word that is no command gets the nearest one offered.
-void check_command(const CLI::App& app, int count, const char* const* words) {
-  if (count < 2 || words[1][0] == '-') return;
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words[0].starts_with('-')) return;
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::vector<std::string_view> views(names.begin(), names.end());
-  if (std::find(views.begin(), views.end(), words[1]) == views.end()) {
-    throw InvalidArgument(unknown_name("command", words[1], views));
+  if (std::find(views.begin(), views.end(), words[0]) == views.end()) {
+    throw InvalidArgument(unknown_name("command", words[0], views));
   }
 }
 
@@ -54,9 +56,10 @@ void keep_freed_memory() {
 #endif
 }
 
-ExitStatus run_command(CLI::App& app, int count, const char* const* words) {
+ExitStatus run_command(CLI::App& app, std::vector<std::string> words) {
   try {
-    app.parse(count, words);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    app.parse(std::move(words));
   } catch (const Exit& exit) {
     return exit.status;
   } catch (const CLI::Success& request) {
@@ -73,10 +76,14 @@ ExitStatus run_command(CLI::App& app, int count, const char* const* words) {
   std::_Exit(failed_run);  // the signal is blocked
 }
 
-int run(int count, const char* const* words) {
+int run(int count, const char* const* given) {
   keep_freed_memory();
   CLI::App app{"halfscope shows what half precision does to training.", "halfscope"};
-  app.set_version_flag("--version", std::string("halfscope ") + HALFSCOPE_VERSION);
+  format_help(app);
+  app.set_version_flag("--version", version_line());
+  app.add_flag_callback(
+      "-V", [] { throw CLI::CallForVersion(version_details(), 0); },
+      "Display version, revision, compiler and whether CUDA is in it, and exit");
   app.require_subcommand(1);
   add_list_command(app);
   add_run_command(app);
@@ -86,15 +93,18 @@ int run(int count, const char* const* words) {
   add_replay_command(app);
   add_calc_command(app);
   add_bench_command(app);
+  add_generate_command(app);
+  add_usages(app);
   try {
-    check_command(app, count, words);
-    const ExitStatus status = run_command(app, count, words);
+    const std::vector<std::string> words = with_help_words(count, given);
+    check_command(app, words);
+    const ExitStatus status = run_command(app, words);
     flush_output();
     return status;
   } catch (const StoppedBySignal& stop) {
     end_by_signal(stop);
   } catch (const CLI::Error& error) {
-    return end_with(wrong_request, std::string(error.what()) + "; see 'halfscope --help'");
+    return end_with(wrong_request, usage_error(app, error));
   } catch (const InvalidArgument& error) {
     return end_with(wrong_request, error.what());
   } catch (const OutOfMemory& error) {

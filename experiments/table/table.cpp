@@ -85,8 +85,7 @@ std::string left_out_line(const Table& table, const Layout& layout, std::size_t 
     names += (names.empty() ? "" : ", ") + table.columns[i].title;
   }
   if (names.empty()) return "";
-  const std::size_t room = width - std::min(width, indent);
-  return "  " + wrapped("left out, the terminal is too narrow: " + names, room, "  ") + "\n";
+  return wrapped("  left out, the terminal is too narrow: " + names, width, "  ") + "\n";
 }
 
 std::string as_text(const Table& table, std::size_t width) {

@@ -77,19 +77,23 @@ std::string shortened(std::string_view text, std::size_t width) {
 }
 
 std::string wrapped(std::string_view text, std::size_t width, std::string_view indent) {
-  std::string result;
-  std::size_t used = 0;
+  const std::size_t blanks = std::min(text.find_first_not_of(' '), text.size());
+  std::string result(text.substr(0, blanks));  // the first line keeps an indent of its own
+  text.remove_prefix(blanks);
+  std::size_t used = blanks;
+  bool is_first = true;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
     const std::size_t columns = display_width(word);
-    if (used > 0 && used + 1 + columns > width) {
+    if (!is_first && used + 1 + columns > width) {
       result.append("\n").append(indent);
       used = display_width(indent);
-    } else if (used > 0) {
+    } else if (!is_first) {
       result += ' ';
       ++used;
     }
+    is_first = false;
     result += word;
     used += columns;
   }

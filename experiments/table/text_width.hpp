@@ -22,7 +22,7 @@ inline constexpr std::size_t any_width = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t width);
 
 /// `text` with line ends at blanks, so that its lines take at most `width` columns where words allow it;
-/// every line but the first begins with `indent`.
+/// every line but the first begins with `indent`, the first with the blanks that `text` begins with.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t width, std::string_view indent = "");
 
 }  // namespace halfscope

@@ -32,6 +32,10 @@ std::string processor_name() {
   return "unknown";
 }
 
+Build build() {
+  return {HALFSCOPE_VERSION, HALFSCOPE_GIT_REVISION, compiler()};
+}
+
 Json environment() {
   const auto device = describe_cuda_device();
   const auto of_device = [&](std::string DeviceDescription::*field) {

@@ -10,6 +10,12 @@ namespace halfscope {
 /// "AMD EPYC 9354", as Linux names it; "unknown" where it does not.
 [[nodiscard]] std::string processor_name();
 
+/// What the program was built from and with.
+struct Build {
+  std::string version, revision, compiler;
+};
+[[nodiscard]] Build build();
+
 /// Version, git revision, compiler, processor, instruction set, GPU, the CUDA versions of its driver and
 /// of the runtime, and threads; null where there is none.
 [[nodiscard]] Json environment();

@@ -132,6 +132,7 @@ class Names(Files):
             self.assertIn("\\x1b[31mred", stream)
             self.assertNotIn("\nhalfscope: fake line", stream)
         self.assertEqual({t["name"] for t in self.analyze(path)["tensors"]}, set(names))
+        self.refuse("analyze", path, "--dtype", "", says=["unknown dtype ''"])
         for word in ("--dtype", "--format", "--include"):
             self.assertNotIn("\x1b", halfscope("analyze", path, word, "\x1b[31m").stderr)
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 import unittest
 
 from program import WithFolder
@@ -89,10 +91,30 @@ class Replay(WithFolder):
         self.refuse("replay", trace, "--scaler", "popart", says=["trace.jsonl: line 1", "record_gradients=histogram"])
         self.assertNotIn("popart", self.replay(trace, "all"))
 
+    def test_sources_that_are_no_file(self):
+        self.refuse("replay", "/dev/zero", "--scaler", "all", says=["/dev/zero", "line 1 is longer than"])
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        text = json.dumps(step(1, 2.0)) + "\n"
+        with subprocess.Popen(["sh", "-c", 'printf %s "$1" > "$2"', "sh", text, pipe]):
+            self.assertIn("1024", self.run_ok("replay", pipe, "--scaler", "1024"))
+
     def test_bad_traces_and_words(self):
         good = step(1, 2.0)
         histogram = {"first_exponent": 0, "counts": [1], "pow2": [1], "top": [0]}
-        for line, says in (('{"step": 2', ["line 2", "JSON"]), ("[1]", ["line 2", "step"]),
+        whole = {"first_exponent": 0, "counts": [3] * 3, "pow2": [0] * 3, "top": [0] * 3, "subnormal_carry": [0] * 3,
+                 "zeros": 0, "negative_zeros": 0, "infinities": 0, "nans": 0}
+        for line, says in (('{"step": 2', ["line 2", "JSON"]), ("[1]", ["line 2", "expected an object with step"]), ("5", ["line 2", "expected an object"]),
+                           (step(1, 1.0), ["line 2", "step 1 after step 1", "ascend"]),
+                           (step(0, 1.0), ["line 2", "step 0 after step 1", "ascend"]),
+                           (step(1e300, 1.0), ["line 2", "step = 1e+300"]), (step(1.5, 1.0), ["line 2", "step = 1.5"]),
+                           (step(2, 1.0, histogram="x"), ["line 2", "histogram record"]),
+                           (step(2, 1.0, histogram={**whole, "counts": [2**62] * 3}), ["line 2", "64 bits"]),
+                           (step(2, 1.0, histogram={**whole, "counts": [1e300] * 3}), ["line 2", "counts", "integers"]),
+                           (step(2, 1.0, histogram={**whole, "counts": [-1] * 3}), ["line 2", "counts"]),
+                           (step(2, 1.0, histogram={**whole, "pow2": [9] * 3}), ["line 2", "pow2: 9 of 3"]),
+                           (step(2, 1.0, histogram={**whole, "infinities": -3}), ["line 2", "infinities"]),
+                           (step(2, 1.0, histogram={**whole, "counts": [2**64 - 1] * 3}), ["line 2", "counts"]),
                            ('{"step": 2, "scale": 1}', ["line 2", "gradients", "record_gradients"]),
                            (step(2, -1.0), ["line 2", "max_abs"]), (step(2, 1.0, scale=0), ["line 2", "scale"]),
                            ({"step": 2, "scale": 1, "gradients": {"finite": 1}}, ["line 2", "finite"]),
@@ -105,6 +127,8 @@ class Replay(WithFolder):
         trace = self.trace(good)
         self.refuse("replay", trace, "--scaler", "dynamc", says=["dynamc", "did you mean 'dynamic'"])
         self.refuse("replay", trace, "--scaler", "dynamic,layerwise", says=["layerwise", "inside the backward pass"])
+        for word in ("nan", "-1", "1e39", "0"):
+            self.refuse("replay", trace, "--scaler", word, says=[f"'{word}'", "a positive number", "list scalers"])
         self.refuse("replay", trace, says=["--scaler"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "margin=2", says=["margin", "none of the scalers"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "steps=2", says=["scaler option", "steps"])

@@ -51,7 +51,9 @@ TEST_CASE("a narrow terminal takes columns away, and the table says which", "[ta
   CHECK(narrow.find("elements") == narrow.rfind("elements"));
   CHECK(narrow.find("left out, the terminal is too narrow:") != std::string::npos);
   CHECK(narrow.find("window") < narrow.find("left out"));
-  CHECK(write_table(sample(), {.width = 26}).find("elements, window") != std::string::npos);
+  const std::string narrowest = write_table(sample(), {.width = 26});
+  CHECK(narrowest.find("elements,") > narrowest.find("left out"));
+  CHECK(narrowest.find("window") > narrowest.find("left out"));
 }
 
 TEST_CASE("long names lose their middle", "[table]") {
@@ -64,6 +66,7 @@ TEST_CASE("long names lose their middle", "[table]") {
 TEST_CASE("sentences are wrapped at blanks", "[table]") {
   CHECK(wrapped("one two three four", 9, "  ") == "one two\n  three\n  four");
   CHECK(wrapped("one two", any_width) == "one two");
+  CHECK(wrapped("    one two", 8, "  ") == "    one\n  two");
   CHECK(wrapped("unbreakable word", 4) == "unbreakable\nword");
 }
 

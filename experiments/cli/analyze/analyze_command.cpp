@@ -213,7 +213,7 @@ void add_view(CLI::App& command, Options& options) {
       ->allow_extra_args(false);
   command.add_flag("--merge-shards", options.request.groups.same_name,
                    "tensors of one name in several files are parts of one");
-  command.add_option("--sort", options.sort, "one of " + sort_keys());
+  command.add_option("--sort", options.sort, fmt::format("one of {}", fmt::join(sort_key_names(), ", ")));
   command.add_option("--top", options.top, "only the first so many")->check(CLI::Range(1, 1'000'000'000));
   command.add_option("--only", options.only, "METRIC>SHARE: only tensors over it; repeatable")
       ->allow_extra_args(false);

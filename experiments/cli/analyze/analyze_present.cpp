@@ -137,7 +137,7 @@ std::string tensors_text(const Analysis& analysis, const View& view, std::size_t
       fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.\n\n{}",
                   to_string(analysis.format), write_table(tensor_table(view), {.width = width}));
   if (const std::string line = rest_line(view); !line.empty())
-    text += "  " + wrapped(line, width, "  ") + "\n";
+    text += wrapped("  " + line, width, "  ") + "\n";
   return text + "\n" + advice_text(analysis, width);
 }
 

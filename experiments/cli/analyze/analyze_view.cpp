@@ -62,8 +62,9 @@ bool is_wanted(const AnalyzedTensor& tensor, const std::vector<Threshold>& only)
 
 }  // namespace
 
-std::string sort_keys() {
-  return fmt::format("{}", fmt::join(table_names(keys), ", "));
+std::vector<std::string> sort_key_names() {
+  const auto names = table_names(keys);
+  return {names.begin(), names.end()};
 }
 
 View view_of(const Analysis& analysis, const ViewOptions& options) {

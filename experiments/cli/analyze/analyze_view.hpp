@@ -11,7 +11,7 @@ namespace halfscope {
 
 /// What a user asks to see; by default the tensors in the order of the files.
 struct ViewOptions {
-  std::string sort;                ///< a key of `sort_keys`; empty: the order of the files
+  std::string sort;                ///< a key of `sort_key_names`; empty: the order of the files
   std::optional<std::size_t> top;  ///< at most so many
   std::vector<Threshold> only;     ///< only tensors that reach all of them
 };
@@ -22,8 +22,8 @@ struct View {
   std::size_t matching = 0;  ///< of those, the ones that `only` takes
 };
 
-/// The names of the keys, with commas: shares and counts descend, names ascend.
-[[nodiscard]] std::string sort_keys();
+/// The names of the keys: shares and counts descend, names ascend.
+[[nodiscard]] std::vector<std::string> sort_key_names();
 
 /// Throws InvalidArgument for an unknown key.
 [[nodiscard]] View view_of(const Analysis& analysis, const ViewOptions& options);

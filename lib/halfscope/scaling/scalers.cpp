@@ -26,7 +26,8 @@ std::optional<double> static_scale(const std::string& text) {
   if (end == text.data() || end != text.data() + text.size()) return std::nullopt;
   const auto as_float = static_cast<float>(value);
   if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
-    throw InvalidArgument("give a positive number that FP32 holds, or a name of 'list scalers'");
+    throw InvalidArgument(fmt::format(
+        "loss scale '{}': give a positive number that FP32 holds, or a name of 'list scalers'", text));
   }
   return value;
 }

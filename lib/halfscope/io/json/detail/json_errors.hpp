@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
 namespace halfscope {
@@ -22,14 +23,19 @@ inline constexpr std::size_t deepest_json = 64;
       fmt::format("{}: the key {} is given twice", where, to_line(std::string(key.substr(0, 100)))));
 }
 
-/// nlohmann's message without its "[json.exception...] " tag; cut, for it quotes the token that it stopped
-/// at.
+/// nlohmann's message without its "[json.exception...] " tag, and without the place in a text of one line,
+/// which is the byte once more; cut, for it quotes the token that it stopped at.
 [[noreturn]] inline void refuse_json_syntax(std::string_view where, std::size_t byte,
                                             const nlohmann::json::exception& error) {
-  const std::string_view message = error.what();
-  const auto end = message.find("] ");
-  throw InvalidArgument(fmt::format("{}: byte {}: not valid JSON: {}", where, byte,
-                                    message.substr(end == std::string_view::npos ? 0 : end + 2, 200)));
+  std::string_view message = error.what();
+  const auto cut_after = [&message](std::string_view end) {
+    const auto at = message.find(end);
+    if (at != std::string_view::npos) message.remove_prefix(at + end.size());
+  };
+  cut_after("] ");
+  if (message.starts_with("parse error at line 1, ")) cut_after(": ");
+  throw InvalidArgument(
+      fmt::format("{}: byte {}: not valid JSON: {}", where, byte, escaped(message.substr(0, 200))));
 }
 
 }  // namespace halfscope

@@ -1,0 +1,68 @@
+// Examples and exit statuses of each command.
+#include <array>
+
+#include "experiments/cli/usage/help.hpp"
+
+namespace halfscope {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr auto usual_statuses = "0 done; 2 the request is wrong; 3 the output cannot be written"sv;
+
+constexpr std::array list{"halfscope list experiments"sv, "halfscope list scalers --json"sv};
+constexpr std::array run{"halfscope run master-copy --quick"sv,
+                         "halfscope run scale-sweep --arms fp32,s8 --seeds 3 --jobs 2"sv,
+                         "halfscope run mine.toml --jobs 2"sv,
+                         "halfscope run master-copy --set learning_rate=0.01 --out my-results"sv,
+                         "halfscope run master-copy --out my-results --resume"sv};
+constexpr std::array report{"halfscope report results"sv,
+                            "halfscope report my-results/master-copy --format csv --sort mean"sv};
+constexpr std::array compare{"halfscope compare results other-results"sv,
+                             "halfscope compare cpu/master-copy gpu/master-copy --json"sv};
+constexpr std::array analyze{
+    "halfscope analyze gradients.safetensors"sv,
+    "halfscope analyze model/ --group 'model.layers.*.{attn,mlp}'"sv,
+    "halfscope analyze 'shards/*.safetensors' --include '*.weight' --sort flushed --top 10"sv,
+    "halfscope analyze grads.npz --fail-on 'flushed>2%' --quiet"sv,
+    "halfscope analyze fp16.safetensors --against fp32.safetensors --sort relative_error"sv,
+    "halfscope analyze --weights w.npz --updates u.npz"sv};
+constexpr std::array replay{
+    "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
+    "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
+    "halfscope replay <(zcat metrics.jsonl.gz) --scaler all --json"sv};
+constexpr std::array calc{"halfscope calc add 0.1 0.2 --explain"sv,
+                          "halfscope calc fma 1.5 -2 0.1 --format bf16 --rounding up"sv,
+                          "halfscope calc round 0x3c01 --from fp16 --format fp8_e4m3"sv,
+                          "halfscope calc add -- -inf -.5"sv,
+                          "halfscope calc dot --model 'tensor_core(hopper)' 1 2 3 0.5 0"sv,
+                          "halfscope calc div --stdin < operands.txt"sv};
+constexpr std::array bench{"halfscope bench"sv, "halfscope bench round_fp16 gemm --json"sv};
+constexpr std::array generate{
+    "halfscope generate bash > ~/.local/share/bash-completion/completions/halfscope"sv,
+    "halfscope generate zsh > ~/.zfunc/_halfscope"sv, "halfscope generate man | man -l -"sv};
+
+constexpr std::array usages{
+    CommandUsage{"list", list, usual_statuses},
+    CommandUsage{"run", run, "0 done; 2 the request is wrong; 3 a run failed"},
+    CommandUsage{"report", report, usual_statuses},
+    CommandUsage{"compare", compare,
+                 "0 the same; 1 runs differ; 2 the request is wrong; 3 the output cannot be written"},
+    CommandUsage{
+        "analyze", analyze,
+        "0 done; 1 a tensor is over --fail-on; 2 the request or a file is wrong; 3 the output cannot be "
+        "written"},
+    CommandUsage{"replay", replay, usual_statuses},
+    CommandUsage{"calc", calc,
+                 "0 done; 2 the request or a line of --stdin is wrong; 3 the output cannot be written"},
+    CommandUsage{"bench", bench, usual_statuses},
+    CommandUsage{"generate", generate, usual_statuses},
+};
+
+}  // namespace
+
+std::span<const CommandUsage> command_usages() {
+  return usages;
+}
+
+}  // namespace halfscope

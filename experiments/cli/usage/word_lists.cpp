@@ -1,0 +1,72 @@
+// Names that the program's tables hold, by the option or argument that takes them.
+#include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/core/dtype.hpp>
+#include <halfscope/core/names.hpp>
+#include <halfscope/format/catalogue.hpp>
+#include <halfscope/scaling/scalers.hpp>
+
+#include "experiments/ablations/experiments.hpp"
+#include "experiments/cli/analyze/analyze_view.hpp"
+#include "experiments/cli/calc/calc_operations.hpp"
+#include "experiments/cli/usage/generate.hpp"
+#include "experiments/table/table.hpp"
+
+namespace halfscope {
+namespace {
+
+std::vector<std::string> strings(const std::vector<std::string_view>& names) {
+  return {names.begin(), names.end()};
+}
+
+template <typename Enum>
+std::vector<std::string> enumerators() {
+  return {enum_names<Enum>.begin(), enum_names<Enum>.end()};
+}
+
+std::vector<std::string> scalers() {
+  std::vector<std::string> names = strings(table_names(scaler_table));
+  names.emplace_back("all");
+  return names;
+}
+
+}  // namespace
+
+std::vector<WordList> word_lists() {
+  const std::vector<std::string> formats = strings(table_names(format_catalogue));
+  const std::vector<std::string> experiments = strings(table_names(experiment_table()));
+  return {{"--format", formats},
+          {"--from", formats},
+          {"--input", formats},
+          {"--output", formats},
+          {"--rounding", enumerators<Rounding>()},
+          {"--overflow", enumerators<Overflow>()},
+          {"--model", strings(table_names(accumulate_models))},
+          {"--scaler", scalers()},
+          {"--dtype", enumerators<DType>()},
+          {"--table", enumerators<TableFormat>()},
+          {"--sort", sort_key_names()},
+          {"--device", {"cpu", "cuda"}},
+          {"--size", {"small", "full", "smoke"}},
+          {"report --format", {"table", "csv", "markdown", "latex", "json"}},
+          {"list --toml", experiments},
+          {"run EXPERIMENT", experiments},
+          {"calc OPERATION", strings(table_names(calc_operations()))},
+          {"generate KIND", {"bash", "zsh", "man"}},
+          {"list KIND",
+           {"experiments", "policies", "formats", "roundings", "accumulators", "scalers", "models",
+            "datasets", "optimizers", "trackers", "settings"}}};
+}
+
+std::vector<std::string> words_of(const std::string& command, const CLI::Option& option) {
+  const std::string name =
+      option.get_positional() ? option.get_name(true, false) : option.get_name(false, false);
+  const std::vector<WordList> lists = word_lists();
+  for (const std::string& names : {command + " " + name, name}) {
+    for (const WordList& list : lists) {
+      if (list.names == names) return list.words;
+    }
+  }
+  return {};
+}
+
+}  // namespace halfscope
