@@ -2,19 +2,21 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
-#include <iostream>
-#include <memory>
-
+#include <halfscope/core/escape.hpp>
 #include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 #include <halfscope/scaling/trace.hpp>
+#include <iostream>
+#include <memory>
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/runner/settings.hpp"
 #include "experiments/runner/text_table.hpp"
+#include "experiments/table/table.hpp"
 
 namespace halfscope {
 namespace {
@@ -51,6 +53,8 @@ Json to_json(const ReplayCandidate& candidate) {
           {"scale_log2", scales}};
 }
 
+constexpr std::size_t note_width = 120;
+
 /// log2 of the scale at the trace's beginning, quarters and end.
 std::string scales_over_time(const std::vector<double>& scales) {
   std::string text;
@@ -61,38 +65,50 @@ std::string scales_over_time(const std::vector<double>& scales) {
   return text;
 }
 
-std::vector<std::string> row_of(const ReplayCandidate& candidate) {
+std::vector<Cell> row_of(const ReplayCandidate& candidate) {
   const ScalerReplay& replay = candidate.replay;
   const auto& overflows = replay.overflows();
-  return {
-      candidate.name,
-      replay.skips() ? fmt::format("{}", overflows.size()) : fmt::format("0 ({} overflow)", overflows.size()),
-      overflows.empty() ? "-" : fmt::format("{}", overflows.back()),
-      percent(replay.flushed()),
-      scales_over_time(replay.scales()),
-      fmt::format("{}", replay.first_at_final_scale())};
+  const auto count = static_cast<std::int64_t>(overflows.size());
+  return {escaped(candidate.name),
+          replay.skips() ? count_cell(count) : Cell{fmt::format("0 ({} overflow)", count), std::int64_t{0}},
+          overflows.empty() ? Cell{"-", std::monostate{}} : count_cell(overflows.back()),
+          replay.flushed() ? Cell{percent(replay.flushed()), *replay.flushed()} : Cell{"-", std::monostate{}},
+          scales_over_time(replay.scales()),
+          count_cell(replay.first_at_final_scale())};
+}
+
+Table table_of(const TraceReplay& trace) {
+  Table table{{{"scaler", "scaler"},
+               {"skipped", "skipped"},
+               {"last_skip", "last skip", 2},
+               {"flushed", "flushed", 1},
+               {"scale_log2", "log2 scale over time"},
+               {"first_at_final_scale", "first at final", 3}},
+              {}};
+  for (const ReplayCandidate& candidate : trace.candidates()) table.rows.push_back(row_of(candidate));
+  return table;
+}
+
+void print_note(const std::string& note) {
+  std::cout << wrapped("  " + note, std::min(output_width(), note_width), "  ") << "\n";
 }
 
 void print(const TraceReplay& trace) {
-  std::vector<std::vector<std::string>> rows{
-      {"scaler", "skipped", "last skip", "flushed", "log2 scale over time", "first at final"}};
-  for (const ReplayCandidate& candidate : trace.candidates()) rows.push_back(row_of(candidate));
-  std::cout << text_table(rows) << "\n";
+  std::cout << write_table(table_of(trace), {.width = output_width()}) << "\n";
   for (const ReplayCandidate& candidate : trace.candidates()) {
     if (candidate.replay.stopped())
-      std::cout << fmt::format("  {} ends the run at {}\n", candidate.name, *candidate.replay.stopped());
+      print_note(fmt::format("{} ends the run at {}", escaped(candidate.name), *candidate.replay.stopped()));
   }
-  std::cout << fmt::format(
-      "  {} steps. Gradients are taken to stay what they were but for their scale; a step overflows where "
-      "max|g| S "
-      "reaches 65520.\n",
-      trace.steps().size());
+  print_note(fmt::format(
+      "{} steps. Gradients are taken to stay what they were but for their scale; a step overflows where "
+      "max|g| S reaches 65520.",
+      trace.steps().size()));
   if (trace.not_finite() > 0) {
-    std::cout << fmt::format(
-        "  {} of them were recorded with gradients that are not finite: they count as overflows at their own "
-        "scale "
-        "and above, below it\n  as finite (recorded at a scale of 1 or less: at no scale).\n",
-        trace.not_finite());
+    print_note(
+        fmt::format("{} of them were recorded with gradients that are not finite: they count as overflows at "
+                    "their own scale and "
+                    "above, below it as finite (recorded at a scale of 1 or less: at no scale).",
+                    trace.not_finite()));
   }
 }
 

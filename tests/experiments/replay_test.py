@@ -6,7 +6,8 @@ import os
 import subprocess
 import unittest
 
-from program import WithFolder
+from program import PROGRAM, WithFolder
+from tensor_files import OnTerminal
 
 
 def step(number, max_abs, scale=1.0, **more):
@@ -90,6 +91,14 @@ class Replay(WithFolder):
         trace = self.trace(step(1, 2.0))
         self.refuse("replay", trace, "--scaler", "popart", says=["trace.jsonl: line 1", "record_gradients=histogram"])
         self.assertNotIn("popart", self.replay(trace, "all"))
+
+    def test_the_table_fits_the_terminal(self):
+        trace = self.trace(*(step(i, 2.0) for i in range(1, 40)), overflow(40, 32768.0))
+        for columns in (64, 80):
+            shown = OnTerminal([PROGRAM, "replay", trace, "--scaler", "deepspeed,deepspeed_consecutive,none,1024"], columns)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertLessEqual(max(map(len, shown.text.splitlines())), columns)
+        self.assertIn("left out, the terminal is too narrow: last skip, first at final", " ".join(shown.text.split()))
 
     def test_sources_that_are_no_file(self):
         self.refuse("replay", "/dev/zero", "--scaler", "all", says=["/dev/zero", "line 1 is longer than"])
