@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
+#include <memory>
+
 #include <halfscope/core/escape.hpp>
 #include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 #include <halfscope/scaling/trace.hpp>
-#include <iostream>
-#include <memory>
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/runner/settings.hpp"

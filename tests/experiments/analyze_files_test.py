@@ -291,7 +291,7 @@ class Updates(Files):
         found = self.analyze(*words)["updates"]
         self.assertEqual([(u["name"], u["lost"]) for u in found], [("l0", 0), ("l1", 1), ("l2", 2)])
         self.assertEqual(found, self.analyze("--weights", self.model / "w*", "--updates", self.model / "u*")["updates"])
-        self.assertIn("25.00 % of all finite nonzero", self.run_ok(*("analyze", *words)))
+        self.assertIn("25.00 % of all nonzero updates", self.run_ok(*("analyze", *words)))
 
     def test_nothing_to_judge_is_no_success(self):
         weights, updates = self.write("w.safetensors", {"w": [1.0] * 2}), self.write("u.safetensors", {"w": [math.nan, math.inf]})
@@ -301,6 +301,9 @@ class Updates(Files):
         self.assertEqual(result.returncode, 2)
         self.assertIn("nothing to judge", result.stderr)
         self.assertIn("no update is finite", result.stdout)
+        self.assertEqual(result.stdout.splitlines()[3].split(), ["w", "2", "2", "2", "0", "-"])
+        some = self.write("v.safetensors", {"w": [math.nan, 2.0**-12]})
+        self.assertIn("100.00 % of all nonzero finite", self.run_ok("analyze", "--weights", weights, "--updates", some))
         result = halfscope("analyze", self.write("n.safetensors", {"x": [math.nan]}), "--fail-on", "flushed>1%")
         self.assertEqual(result.returncode, 2)
         self.run_ok("analyze", self.write("z.safetensors", {"x": [0.0]}), "--fail-on", "flushed>1%")

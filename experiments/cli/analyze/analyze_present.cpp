@@ -89,18 +89,17 @@ Table tensor_table(const View& view) {
 }
 
 Table update_table(const Analysis& analysis) {
-  Table table{{{"update", "update"},
-               {"elements", "elements", 1},
-               {"nonzero", "not zero", 2},
-               {"nonfinite", "inf/nan", 3},
-               {"lost", "lost"},
-               {"lost_share", "share"}},
-              {}};
+  const bool nonfinite = std::any_of(analysis.updates.begin(), analysis.updates.end(),
+                                     [](const UpdateReport& update) { return update.counts.nonfinite > 0; });
+  Table table{{{"update", "update"}, {"elements", "elements", 1}, {"nonzero", "not zero", 2}}, {}};
+  if (nonfinite) table.columns.push_back({"nonfinite", "inf/nan", 3});
+  table.columns.insert(table.columns.end(), {{"lost", "lost"}, {"lost_share", "share"}});
   for (const UpdateReport& update : analysis.updates) {
     const LostUpdates& counts = update.counts;
-    table.rows.push_back({update.name, count_cell(counts.elements), count_cell(counts.nonzero),
-                          count_cell(counts.nonfinite), count_cell(counts.lost),
-                          share_cell(lost_updates_share(update))});
+    std::vector<Cell> row{update.name, count_cell(counts.elements), count_cell(counts.nonzero)};
+    if (nonfinite) row.push_back(count_cell(counts.nonfinite));
+    row.insert(row.end(), {count_cell(counts.lost), share_cell(lost_updates_share(update))});
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -163,7 +162,8 @@ std::string lost_line(const Analysis& analysis) {
   }
   const auto share = lost_updates_share(all);
   if (!share) return "lost: no update is finite\n";
-  return fmt::format("lost: {} of all finite nonzero updates{}\n", share_words(*share),
+  return fmt::format("lost: {} of all nonzero{} updates{}\n", share_words(*share),
+                     all.counts.nonfinite > 0 ? " finite" : "",
                      all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
 }
 
