@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 
 import halfscope
+from command import analyzed, command
 from dlpack import bfloat16
 from recording.source_tree import PROGRAM
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 
-def command(*words: object) -> str:
-    return subprocess.run([PROGRAM, *map(str, words), "--json"], check=True, capture_output=True, text=True).stdout
-
-
-def assert_same(ours: dict, theirs: str) -> None:
+def assert_same(ours: dict, theirs: dict) -> None:
     """The same keys in the same order, the same integers, and the same doubles to the bit, written as Python does."""
-    assert json.dumps(ours, indent=1) == json.dumps(json.loads(theirs), indent=1)
+    assert json.dumps(ours, indent=1) == json.dumps(theirs, indent=1)
 
 
 def tensors() -> dict[str, np.ndarray]:
@@ -56,7 +53,7 @@ def test_analyze(format: str, options: dict, tmp_path: Path) -> None:
     found = tensors()
     np.savez(tmp_path / "tensors.npz", **found)
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    theirs = command("analyze", tmp_path / "tensors.npz", "--format", format, *words)
+    theirs = analyzed(tmp_path / "tensors.npz", "--format", format, *words)
     assert_same(halfscope.analyze(found, format=format, **options).to_dict(), theirs)
 
 
@@ -66,7 +63,7 @@ def test_analyze_finds_a_scale(tmp_path: Path) -> None:
     np.savez(tmp_path / "tensors.npz", **found)
     analysis = halfscope.analyze(found)
     assert analysis.recommended_scale_log2 is not None and "fits all 12 tensors" in analysis.verdict
-    assert_same(analysis.to_dict(), command("analyze", tmp_path / "tensors.npz"))
+    assert_same(analysis.to_dict(), analyzed(tmp_path / "tensors.npz"))
 
 
 def test_analyze_bfloat16(tmp_path: Path) -> None:
@@ -77,7 +74,7 @@ def test_analyze_bfloat16(tmp_path: Path) -> None:
     header = json.dumps(entry).encode()
     path = tmp_path / "tensors.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + data)
-    assert_same(halfscope.analyze({"layer": bfloat16(values)}).to_dict(), command("analyze", path))
+    assert_same(halfscope.analyze({"layer": bfloat16(values)}).to_dict(), analyzed(path))
 
 
 def trace(histograms: bool = True) -> list[dict]:
@@ -109,7 +106,7 @@ def test_replay(scalers: str | list[str], options: dict, tmp_path: Path) -> None
     path.write_text("".join(json.dumps(step) + "\n" for step in trace()))
     names = scalers if isinstance(scalers, str) else ",".join(scalers)
     words = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-    theirs = command("replay", path, "--scaler", names, *words)
+    theirs = json.loads(command("replay", path, "--scaler", names, *words))
     for source in (path, str(path), trace()):
         assert_same(halfscope.replay(source, scalers, **options).to_dict(), theirs)
 

@@ -162,9 +162,9 @@ GOOD = {"step": 1, "scale": 2.0, "gradients": {"finite": True, "max_abs": 1.0}}
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({}, "it lacks 'step'; record the run with"),
-        (7, "it lacks 'step'"),
-        ({"step": 1, "scale": 2.0}, "it lacks 'gradients'"),
+        ({}, "it lacks 'step'"),
+        (7, "expected an object with step, scale and gradients"),
+        ({"step": 1, "scale": 2.0}, "it lacks 'gradients'; record the run with"),
         (GOOD | {"gradients": {}}, "it lacks 'finite'"),
         (GOOD | {"gradients": {"finite": 1}}, "finite: expected true or false"),
         (GOOD | {"gradients": {"finite": True}}, "it lacks 'max_abs'"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
 import warnings
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import halfscope
+from command import analyzed
 from recording.source_tree import PROGRAM
 
 
@@ -52,8 +52,7 @@ def test_a_file_is_analysed_as_its_arrays_and_as_by_the_command(kind: str, form:
     of_arrays = halfscope.analyze(arrays(), format=form).to_dict()["tensors"]
     assert counts == {tensor["name"]: tensor for tensor in of_arrays}
     if PROGRAM.exists():
-        told = subprocess.run([PROGRAM, "analyze", path, "--format", form, "--json"], capture_output=True, check=True)
-        assert found.to_dict() == json.loads(told.stdout)
+        assert found.to_dict() == analyzed(path, "--format", form)
 
 
 def test_several_files_are_told_apart(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTS = ("elements", "zeros", "flushed", "subnormal", "overflow", "nonfinite")
+CASTS = ("flushed", "subnormal", "overflow")
 SHARES = ("max_abs", "lost_energy", "cosine")
 
 
@@ -38,7 +39,10 @@ class Analysis(ScaleAdvice):
         return counts.assign(**{name: advice[name].array for name in advice})
 
     def to_dict(self) -> dict:
-        """The object that `halfscope analyze --json` prints of the same tensors in a file."""
+        """The object that `halfscope analyze --json` prints of the same tensors in a file.
+
+        It lacks what only files have: `file`, `tensors` and `beyond_fp32` of a tensor, `files` and `analysed` of all.
+        """
         outliers = [{"name": o.name, "remedy": o.remedy, "scale_log2": o.scale_log2} for o in self.outliers]
         return {
             "format": self.format, "tensors": [_tensor(tensor) for tensor in self.tensors],
@@ -84,7 +88,9 @@ def _report(name: str, array: object, format: str, tolerance: float) -> _core.Te
 
 def _tensor(tensor: _core.TensorReport) -> dict:
     values = {name: getattr(tensor, name) for name in ("name", *COUNTS, *SHARES)}
-    return {**values, "window_log2": _list(tensor.fit.window_log2), "any_scale": tensor.fit.any_scale}
+    nonzero = tensor.elements - tensor.zeros - tensor.nonfinite
+    shares = {f"{name}_share": getattr(tensor, name) / nonzero if nonzero else 0.0 for name in CASTS}
+    return {**values, "window_log2": _list(tensor.fit.window_log2), "any_scale": tensor.fit.any_scale, **shares}
 
 
 def _list(window: tuple[int, int] | None) -> list[int] | None:
