@@ -6,6 +6,7 @@ import json
 import math
 import os
 import struct
+import subprocess
 import unittest
 
 from program import PROGRAM, WithFolder, halfscope
@@ -214,6 +215,15 @@ class Views(Files):
             self.assertLessEqual(len(shown.text.splitlines()), 40)
         self.assertIn("left out, the terminal is too narrow:", OnTerminal([PROGRAM, "analyze", path], 80).text)
 
+    def test_the_status_line_counts_the_files(self):
+        self.shards(5)
+        shown = OnTerminal([PROGRAM, "analyze", self.model, "--table", "csv"], 60, stream="stderr")
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("1 of 5 files, ", shown.text)
+        self.assertNotIn("million", shown.text)
+        self.assertTrue(shown.text.endswith("\r\x1b[K"))  # and takes it away
+        self.assertLessEqual(max(len(line) for line in shown.text.replace("\x1b[K", "").split("\r")), 60)
+
     def test_quiet_and_findings_are_short(self):
         path = self.write("m.safetensors", {f"layer{i:03}": [TINY] * 10 + [1.0] for i in range(100)})
         quiet = self.run_ok("analyze", path, "-q")
@@ -334,8 +344,6 @@ class Threads(Files):
         if os.geteuid() != 0:
             self.skipTest("needs root to run as somebody with few processes")
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit", "--nproc=3", PROGRAM]
-        import subprocess
-
         os.chmod(self.folder, 0o755)
         limited = subprocess.run([*words, "analyze", "--threads", "8", "--json", str(path)], capture_output=True, text=True)
         self.assertEqual((limited.returncode, limited.stderr), (0, ""))

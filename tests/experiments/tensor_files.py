@@ -1,7 +1,12 @@
 """Files of tensors, written by hand."""
 
+import fcntl
 import json
+import os
+import pty
 import struct
+import subprocess
+import termios
 import zipfile
 
 
@@ -32,18 +37,13 @@ def write_npz(path, members):
 
 
 class OnTerminal:
-    """Runs a program whose stdout is a terminal of so many columns; `text` is what it wrote."""
+    """Runs a program one of whose streams is a terminal of so many columns; `text` is what it wrote there."""
 
-    def __init__(self, words, columns, lines=50):
-        import fcntl
-        import os
-        import pty
-        import subprocess
-        import termios
-
+    def __init__(self, words, columns, stream="stdout"):
         main, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        process = subprocess.Popen([str(word) for word in words], stdout=terminal, stderr=subprocess.PIPE, text=True)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        process = subprocess.Popen([str(word) for word in words], text=True,
+                                   **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal})
         os.close(terminal)
         content = b""
         while True:
@@ -55,6 +55,6 @@ class OnTerminal:
                 break
             content += piece
         os.close(main)
-        self.stderr = process.communicate()[1]
+        self.stdout, self.stderr = process.communicate()
         self.returncode = process.returncode
         self.text = content.decode().replace("\r\n", "\n")

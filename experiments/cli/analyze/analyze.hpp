@@ -72,6 +72,7 @@ struct SelectedFile {
   std::vector<std::size_t> tensors{};  ///< ascending indices
   std::size_t left_out = 0;            ///< tensors that are not asked for
   std::string first_left_out{};
+  bool is_damaged = false;  ///< as turned out while it was read
 };
 
 /// Throws InvalidArgument where the file cannot be read.

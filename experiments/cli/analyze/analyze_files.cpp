@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <map>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
@@ -11,102 +10,19 @@
 
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/cli/analyze/analyze_paths.hpp"
-#include "experiments/cli/analyze/tensor_lookup.hpp"
+#include "experiments/cli/analyze/analyze_rows.hpp"
 #include "experiments/runner/status_line.hpp"
 
 namespace halfscope {
 namespace {
 
-constexpr std::size_t files_at_a_time =
-    64;  // open at once: enough for threads to share, few enough for any limit
+/// Open at once: enough for threads to share, few enough for any limit.
+constexpr std::size_t files_at_a_time = 64;
 
 bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; });
 }
-
-/// Sums of the tensors of one group.
-struct GroupSums {
-  TensorSummary summary;
-  std::int64_t tensors = 0, beyond_fp32 = 0;
-  std::optional<ReferenceComparison> reference;
-
-  void add(const GroupSums& other) {
-    summary.merge(other.summary);
-    tensors += other.tensors;
-    beyond_fp32 += other.beyond_fp32;
-    if (!other.reference) return;
-    reference ? static_cast<void>(*reference += *other.reference)
-              : static_cast<void>(reference = other.reference);
-  }
-};
-
-/// Rows of the analysis, file by file: of a file that turns out to be damaged none is kept.
-class Rows {
- public:
-  Rows(const AnalyzeRequest& request, Analysis& analysis) : request_(request), analysis_(analysis) {
-    if (!request.against.empty()) references_.emplace(request.against, request.selection);
-  }
-
-  void begin(const SelectedFile& file) { file_ = &file; }
-
-  void take(const SummarisedTensor& found) {
-    const std::string& name = file_->file->tensors()[found.index].name;
-    const auto group = request_.groups.group_of(name);
-    GroupSums sums{*found.summary, 1, found.beyond_fp32, compared(found.index)};
-    if (!group) return singles_.push_back(row(name, file_->name, sums));
-    const auto [entry, is_new] = of_file_.try_emplace(*group, std::move(sums));
-    if (!is_new) entry->second.add(sums);
-  }
-
-  /// The file has been read, or has failed.
-  void end() {
-    std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
-    for (auto& [group, sums] : of_file_) {
-      const auto [entry, is_new] = groups_.try_emplace(group, std::move(sums));
-      if (!is_new) entry->second.add(sums);
-    }
-    drop();
-  }
-  void drop() {
-    singles_.clear();
-    of_file_.clear();
-  }
-
-  void finish() {
-    for (const auto& [group, sums] : groups_) analysis_.tensors.push_back(row(group, "", sums));
-    if (references_) references_->require_used();
-  }
-
- private:
-  [[nodiscard]] std::optional<ReferenceComparison> compared(std::size_t index) {
-    if (!references_) return std::nullopt;
-    const TensorInFile tensor{*file_->file, index, file_->name};
-    const bool one_each =
-        analysis_.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
-    const std::optional<TensorInFile> reference =
-        one_each ? references_->front() : references_->find(tensor.tensor().name);
-    if (!reference) return std::nullopt;
-    return compare_with_reference(tensor, *reference);
-  }
-
-  [[nodiscard]] AnalyzedTensor row(const std::string& name, const std::string& file,
-                                   const GroupSums& sums) const {
-    return {.name = name,
-            .file = file,
-            .tensors = sums.tensors,
-            .beyond_fp32 = sums.beyond_fp32,
-            .report = report_tensor(name, sums.summary, request_.advisor),
-            .reference = sums.reference};
-  }
-
-  const AnalyzeRequest& request_;
-  Analysis& analysis_;
-  std::optional<TensorLookup> references_;
-  const SelectedFile* file_ = nullptr;
-  std::vector<AnalyzedTensor> singles_;  // of the file
-  std::map<std::string, GroupSums> of_file_, groups_;
-};
 
 /// "3 of 40 files, shard-3.safetensors: 12 million elements"
 class Progress {
@@ -154,7 +70,7 @@ class Reader {
                          [&](std::size_t file, const std::exception_ptr& error) {
                            enter(file);
                            rows_.drop();
-                           files[file].tensors.clear();
+                           files[file].is_damaged = true;
                            fail(error);
                          },
                      .progress =
@@ -162,7 +78,9 @@ class Reader {
                            progress_.show(first + file, files[file].name, elements);
                          }});
     rows_.end();
-    for (const SelectedFile& file : files) list_skipped(file);
+    for (const SelectedFile& file : files) {
+      if (!file.is_damaged) list_skipped(file);
+    }
   }
 
   void finish() {

@@ -1,0 +1,74 @@
+// Keeps the sums of groups, and of single tensors nothing but their reports.
+#include "experiments/cli/analyze/analyze_rows.hpp"
+
+#include <iterator>
+#include <utility>
+
+namespace halfscope {
+
+void GroupSums::add(const GroupSums& other) {
+  summary.merge(other.summary);
+  tensors += other.tensors;
+  beyond_fp32 += other.beyond_fp32;
+  if (!other.reference) return;
+  if (reference) {
+    *reference += *other.reference;
+  } else {
+    reference = other.reference;
+  }
+}
+
+Rows::Rows(const AnalyzeRequest& request, Analysis& analysis) : request_(request), analysis_(analysis) {
+  if (!request.against.empty()) references_.emplace(request.against, request.selection);
+}
+
+void Rows::take(const SummarisedTensor& found) {
+  const std::string& name = file_->file->tensors()[found.index].name;
+  const std::optional<std::string> group = request_.groups.group_of(name);
+  const GroupSums sums{*found.summary, 1, found.beyond_fp32, compared(found.index)};
+  if (!group) return singles_.push_back(row(name, file_->name, sums));
+  const auto [entry, is_new] = of_file_.try_emplace(*group, sums);
+  if (!is_new) entry->second.add(sums);
+}
+
+void Rows::end() {
+  std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
+  for (const auto& [group, sums] : of_file_) {
+    const auto [entry, is_new] = groups_.try_emplace(group, sums);
+    if (!is_new) entry->second.add(sums);
+  }
+  drop();
+}
+
+void Rows::drop() {
+  singles_.clear();
+  of_file_.clear();
+}
+
+void Rows::finish() {
+  for (const auto& [group, sums] : groups_) analysis_.tensors.push_back(row(group, "", sums));
+  if (references_) references_->require_used();
+}
+
+std::optional<ReferenceComparison> Rows::compared(std::size_t index) {
+  if (!references_) return std::nullopt;
+  const TensorInFile tensor{*file_->file, index, file_->name};
+  // Two files of one array each need no common name.
+  const bool one_each =
+      analysis_.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
+  const std::optional<TensorInFile> reference =
+      one_each ? references_->front() : references_->find(tensor.tensor().name);
+  if (!reference) return std::nullopt;
+  return compare_with_reference(tensor, *reference);
+}
+
+AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const GroupSums& sums) const {
+  return {.name = name,
+          .file = file,
+          .tensors = sums.tensors,
+          .beyond_fp32 = sums.beyond_fp32,
+          .report = report_tensor(name, sums.summary, request_.advisor),
+          .reference = sums.reference};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,54 @@
+// Rows of the analysis: a tensor each, or a group of them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <halfscope/io/file_summary.hpp>
+
+#include "experiments/cli/analyze/analyze.hpp"
+#include "experiments/cli/analyze/tensor_lookup.hpp"
+
+namespace halfscope {
+
+/// Sums of the tensors of one group.
+struct GroupSums {
+  TensorSummary summary;
+  std::int64_t tensors = 0, beyond_fp32 = 0;
+  std::optional<ReferenceComparison> reference;
+
+  void add(const GroupSums& other);
+};
+
+/// Takes the tensors file by file: of a file that turns out to be damaged none is kept.
+class Rows {
+ public:
+  /// Throws InvalidArgument where the reference files cannot be read.
+  Rows(const AnalyzeRequest& request, Analysis& analysis);
+
+  /// The tensors that follow are those of `file`.
+  void begin(const SelectedFile& file) { file_ = &file; }
+  void take(const SummarisedTensor& found);
+  /// All of the file has been read.
+  void end();
+  /// The file is damaged.
+  void drop();
+  /// Adds the groups. Throws InvalidArgument where no tensor has a reference.
+  void finish();
+
+ private:
+  [[nodiscard]] std::optional<ReferenceComparison> compared(std::size_t index);
+  [[nodiscard]] AnalyzedTensor row(const std::string& name, const std::string& file,
+                                   const GroupSums& sums) const;
+
+  const AnalyzeRequest& request_;
+  Analysis& analysis_;
+  std::optional<TensorLookup> references_;
+  const SelectedFile* file_ = nullptr;
+  std::vector<AnalyzedTensor> singles_;                // of the file
+  std::map<std::string, GroupSums> of_file_, groups_;  // by name
+};
+
+}  // namespace halfscope
