@@ -38,7 +38,6 @@ struct TensorGroups {
   std::vector<GroupPattern> patterns;  ///< the first that matches counts
   bool same_name = false;              ///< tensors of one name in several files are parts of one
 
-  [[nodiscard]] bool adds_up() const { return same_name || !patterns.empty(); }
   /// The row of tensor `name`; nothing where it has one of its own.
   [[nodiscard]] std::optional<std::string> group_of(const std::string& name) const;
 };
