@@ -101,7 +101,7 @@ class Replay(WithFolder):
         self.assertIn("left out, the terminal is too narrow: last skip, first at final", " ".join(shown.text.split()))
 
     def test_sources_that_are_no_file(self):
-        self.refuse("replay", "/dev/zero", "--scaler", "all", says=["/dev/zero", "line 1 is longer than"])
+        self.refuse("replay", "/dev/zero", "--scaler", "all", says=["/dev/zero", "neither a file nor a pipe"])
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         text = json.dumps(step(1, 2.0)) + "\n"

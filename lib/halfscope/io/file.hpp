@@ -18,8 +18,8 @@ namespace halfscope {
 using LineSink = std::function<void(std::size_t line, std::string_view text)>;
 inline constexpr std::size_t longest_line = std::size_t{1} << 26;
 
-/// Hands over the lines of the file or pipe, of any size, one after the other. Throws as `read_file` does, and
-/// InvalidArgument for a line that is longer than `longest_line`.
+/// Hands over the lines of the file or pipe, of any size, one after the other. Throws as `read_file` does,
+/// and InvalidArgument for a line that is longer than `longest_line`.
 void read_lines(const std::filesystem::path& path, const LineSink& take);
 
 /// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the
