@@ -1,6 +1,7 @@
-"""Effects of half precision on a PyTorch model while it trains, `watch`; and loss scaling by any rule, `GradScaler`."""
+"""Half precision in the training of a PyTorch model: `watch`, `probe_scales`, and `GradScaler` with any rule."""
 
 from halfscope.torch.grad_scaler import GradScaler
+from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales
 from halfscope.torch.watch import Watch, watch
 
-__all__ = ["GradScaler", "Watch", "watch"]
+__all__ = ["GradScaler", "ScaleProbe", "TensorError", "Watch", "probe_scales", "watch"]

@@ -1,0 +1,124 @@
+"""Error of a model's weight gradients under FP16 autocast at several loss scales, beside FP32's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+SCALES = tuple(2.0**exponent for exponent in range(0, 25, 4))
+
+
+@dataclass(frozen=True)
+class TensorError:
+    """One weight gradient at a scale: norm of the difference to FP32's over the norm of FP32's, and their cosine."""
+
+    tensor: str
+    relative_error: float
+    cosine: float
+
+
+@dataclass(frozen=True)
+class ScaleProbe:
+    """The weight gradients of one step at a loss scale, after unscaling."""
+
+    scale: float
+    finite: bool
+    tensors: tuple[TensorError, ...]  # of the weights that FP32 gives a gradient other than zero
+
+    @property
+    def error(self) -> float:
+        """The median of the relative errors; infinite where a gradient overflows."""
+        if not self.finite:
+            return float("inf")
+        return median(tensor.relative_error for tensor in self.tensors) if self.tensors else 0.0
+
+
+def probe_scales(
+    model: torch.nn.Module,
+    loss: Callable[[], torch.Tensor],
+    scales: Iterable[float] = SCALES,
+    *,
+    device_type: str | None = None,
+) -> list[ScaleProbe]:
+    """Computes one step's weight gradients at each scale under FP16 autocast, and their errors beside FP32's.
+
+    loss: computes the scalar loss of one batch with `model`, the same batch at each call, without autocast of its own.
+    device_type: of autocast; by default that of the first parameter. One forward and one backward pass for each scale,
+    and one in FP32. Gradients, buffers and the state of the random numbers of the CPU and of all GPUs are as before
+    afterwards. Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not
+    finite, and a model without parameters that need a gradient.
+    """
+    scales = [float(scale) for scale in scales]
+    if not scales or not all(0 < scale < float("inf") for scale in scales):
+        raise ValueError(f"scales = {scales}: give positive numbers")
+    weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    if not weights:
+        raise ValueError("the model has no parameter that needs a gradient")
+    device_type = device_type or next(iter(weights.values())).device.type
+    with _kept(model) as restore:
+        reference = _gradients(_finite(_checked(loss())), weights, 1.0)
+        probes = []
+        for scale in scales:
+            restore()
+            with torch.autocast(device_type, dtype=torch.float16):
+                value = _checked(loss())
+            probes.append(_compared(scale, reference, _gradients(value, weights, scale)))
+    return probes
+
+
+def _checked(loss: torch.Tensor) -> torch.Tensor:
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise ValueError("loss() should return a tensor of one element")
+    return loss
+
+
+def _finite(loss: torch.Tensor) -> torch.Tensor:
+    if not torch.isfinite(loss).all():
+        raise ValueError(f"the loss is {loss.item()}; a probe needs a finite one")
+    return loss
+
+
+def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale: float) -> dict[str, torch.Tensor]:
+    """Those of `scale` times the loss, unscaled, in float64."""
+    found = torch.autograd.grad(loss.float() * scale, list(weights.values()), allow_unused=True)
+    return {name: grad.detach().double() / scale for name, grad in zip(weights, found) if grad is not None}
+
+
+def _compared(scale: float, reference: dict[str, torch.Tensor], probed: dict[str, torch.Tensor]) -> ScaleProbe:
+    tensors = []
+    finite = all(bool(torch.isfinite(grad).all()) for grad in probed.values())
+    for name, expected in reference.items():
+        norm = expected.norm()
+        if norm == 0 or name not in probed:
+            continue
+        grad = probed[name]
+        error = ((grad - expected).norm() / norm).item()
+        length = grad.norm() * norm
+        cosine = (torch.dot(grad.flatten(), expected.flatten()) / length).item() if length > 0 else 0.0
+        tensors.append(TensorError(name, error, cosine))
+    return ScaleProbe(scale, finite, tuple(tensors))
+
+
+@contextmanager
+def _kept(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
+    """Keeps buffers and random numbers as they are on entry: `restore()` brings them back, and so does the end."""
+    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
+    random = torch.get_rng_state()
+    random_of_devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+
+    def restore() -> None:
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                buffer.copy_(buffers[name])
+        torch.set_rng_state(random)
+        if random_of_devices:
+            torch.cuda.set_rng_state_all(random_of_devices)
+
+    try:
+        yield restore
+    finally:
+        restore()
