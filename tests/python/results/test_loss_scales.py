@@ -16,6 +16,7 @@ from halfscope.results.loss_scales import (
     counted,
     good_arm,
     harmless,
+    scale_series,
     shown_scale,
     static_scales,
 )
@@ -42,6 +43,20 @@ def test_baseline_and_static_scales(detection: Experiment) -> None:
         ("fp16_s1", 1), ("fp16_s8", 8), ("fp16_s64", 64), ("fp16_s1024", 1024),
     ]  # fmt: skip
     assert compares_scales(detection)
+
+
+def test_a_grid_has_a_series_for_each_combination_of_the_other_settings(tmp_path: Path) -> None:
+    arms = [
+        ScaleArm(f"rate={rate}+scale={scale}", 0.5, scale) for rate in ("0.1", "0.01") for scale in ("8", "1", "64")
+    ]
+    grid = read_experiment(write_scale_results(tmp_path, [ScaleArm("fp32", 0.5, "none"), *arms], seeds=1))
+    assert list(scale_series(grid)) == [""]
+    for arm in arms:
+        grid = reconfigured(grid, arm.name, learning_rate=float(arm.name[5:].partition("+")[0]))
+    assert scale_series(grid) == {
+        f"learning_rate={rate}": {f"rate={rate}+scale={scale:g}": scale for scale in (1.0, 8.0, 64.0)}
+        for rate in ("0.1", "0.01")
+    }
 
 
 def test_the_skipping_arm_is_no_second_point_at_its_scale(tmp_path: Path) -> None:

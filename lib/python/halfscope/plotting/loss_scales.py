@@ -21,10 +21,12 @@ from halfscope.results.loss_scales import (
     baseline,
     counted,
     gradients,
+    scale_series,
     static_scales,
 )
 
 PREDICTED = range(-10, 41)  # log2 S
+CURVES = COLOURS[1:]
 ENOUGH = 4  # static arms that make a curve of the metric against the scale
 LOOKS: dict[str, dict[str, Any]] = {
     "flushed": {"color": RED, "linestyle": "-", "marker": "o"},
@@ -65,21 +67,24 @@ def scale_window(experiment: Experiment) -> Figure | None:
 
 def scale_curve(experiment: Experiment) -> Figure | None:
     """Metric, and counted shares of the gradients, against log2 of the loss scale. None for less than 4 static arms."""
-    arms = static_scales(experiment)
-    if len(arms) < ENOUGH:
+    series = _curves(experiment)
+    if not series:
         return None
+    name, arms = next(iter(series.items()))
     figure = new_figure(height=5.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
     lines = {line.name: line for line in experiment.arms}
-    _draw_metric(upper, {scale: lines[arm] for arm, scale in arms.items()})
+    for colour, (words, points) in zip(CURVES, series.items()):
+        _draw_metric(upper, {scale: lines[arm] for arm, scale in points.items()}, words or "static scale", colour)
     _draw_baseline(upper, lines.get(baseline(experiment) or ""))
-    _draw_other_arms(upper, experiment)
-    _mark_diverged(upper, {scale: lines[arm] for arm, scale in arms.items()})
+    _draw_other_arms(upper, experiment, {arm for points in series.values() for arm in points})
+    _mark_diverged(upper, [(scale, lines[arm]) for points in series.values() for arm, scale in points.items()])
     arrow = "\n(lower is better)" if experiment.lower_is_better else ""
     upper.set_ylabel(experiment.metric_label + arrow)
     upper.margins(y=0.15)
     tidy(upper, "Result")
     _draw_shares(lower, experiment, arms)
+    tidy(lower, f"Gradients{' of ' + name if name else ''}, as counted (no marker: none)")
     exponents = [exponent for line in upper.lines for exponent in line.get_xdata() if line.get_marker() != "None"]
     low, high = min(exponents), max(exponents)
     _scale_axis(lower, low - 0.6, high + 0.6, 2 if high - low > 12 else 1)
@@ -130,12 +135,21 @@ def _window_note(usable: ScaleAdvice | None, axes: Axes) -> str:
     )
 
 
-def _draw_metric(axes: Axes, lines: dict[float, Arm]) -> None:
+def _curves(experiment: Experiment) -> dict[str, dict[str, float]]:
+    """Series of static scales that are long enough for a curve; of a single one only a scale's first arm counts."""
+    long = {name: arms for name, arms in scale_series(experiment).items() if len(arms) >= ENOUGH}
+    if len(long) > 1:
+        return long
+    arms = static_scales(experiment)
+    return {"": arms} if len(arms) >= ENOUGH else {}
+
+
+def _draw_metric(axes: Axes, lines: dict[float, Arm], label: str, colour: str) -> None:
     means = [np.nan if line.mean is None else line.mean for line in lines.values()]
-    axes.plot(list(map(log2, lines)), means, "o-", color=COLOURS[1], markersize=5, label="static scale")
+    axes.plot(list(map(log2, lines)), means, "o-", color=colour, markersize=5, label=label)
     for scale, line in lines.items():
         if line.low is not None and line.high is not None:
-            axes.plot([log2(scale)] * 2, [line.low, line.high], "_-", color=COLOURS[1], linewidth=1, alpha=0.7)
+            axes.plot([log2(scale)] * 2, [line.low, line.high], "_-", color=colour, linewidth=1, alpha=0.7)
 
 
 def _draw_baseline(axes: Axes, line: Arm | None) -> None:
@@ -146,9 +160,9 @@ def _draw_baseline(axes: Axes, line: Arm | None) -> None:
         axes.axhspan(line.low, line.high, color=COLOURS[0], alpha=0.08, linewidth=0)
 
 
-def _draw_other_arms(axes: Axes, experiment: Experiment) -> None:
+def _draw_other_arms(axes: Axes, experiment: Experiment, of_curves: set[str]) -> None:
     """The FP16 arms that are no point of the curve, as dynamic scaling, each where its loss scale ended."""
-    drawn = {*static_scales(experiment), baseline(experiment)}
+    drawn = {*of_curves, baseline(experiment)}
     others = [line for line in experiment.arms if line.name not in drawn and experiment.runs[line.name]]
     for line, marker, colour in zip(others, "DsP", (COLOURS[2], COLOURS[5], COLOURS[3])):
         ends = [run.steps["scale"].iloc[-1] for run in experiment.runs[line.name]]
@@ -158,8 +172,8 @@ def _draw_other_arms(axes: Axes, experiment: Experiment) -> None:
             axes.plot(end, line.mean, marker, color=colour, markersize=8, label=label, zorder=4)
 
 
-def _mark_diverged(axes: Axes, lines: dict[float, Arm]) -> None:
-    broken = [log2(scale) for scale, line in lines.items() if line.diverged]
+def _mark_diverged(axes: Axes, lines: list[tuple[float, Arm]]) -> None:
+    broken = sorted({log2(scale) for scale, line in lines if line.diverged})
     if broken:
         axes.plot(broken, [0.04] * len(broken), "x", color=RED, markersize=7, markeredgewidth=2, label="diverged",
                   transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
@@ -179,7 +193,6 @@ def _draw_shares(axes: Axes, experiment: Experiment, arms: dict[str, float]) -> 
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
     axes.minorticks_off()
     axes.set_ylabel("non-zero gradients (%)")
-    tidy(axes, "Gradients, as counted (no marker: none)")
 
 
 def _scale_axis(axes: Axes, low: float, high: float, every: int) -> None:

@@ -30,7 +30,8 @@ def predicted_and_counted(experiment: Experiment) -> Figure | None:
     for axes, (arm, lines) in zip(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         _draw_panel(axes, lines, rows)
         tidy(axes)
-        axes.set_title(f"{arm}\nS = {power_of_two(lines[0].scale)}", loc="left", size=9)
+        name = arm.replace("+", "\n")  # of a grid
+        axes.set_title(f"{name}\nS = {power_of_two(lines[0].scale)}", loc="left", size=9)
     _name_rows(figure.axes[0], [tensor for tensor, _ in rows])
     _legend(figure, {role for _, role in rows})
     headline(

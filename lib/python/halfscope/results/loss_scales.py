@@ -14,6 +14,7 @@ GRADIENTS = ("activation_gradient", "weight_gradient")
 OF_OUTPUT = " (output)"  # behind the name of a layer, in an advice: the gradient of what the layer returns
 OUTCOMES = ("flushed", "subnormal", "overflow")
 TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
+OF_A_SCALE = ("arm", "seed", "loss_scale", "initial_scale")  # what arms at two scales always differ in
 MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
 
 
@@ -33,6 +34,28 @@ def static_scales(experiment: Experiment) -> dict[str, float]:
             if scale is not None and scale > 0:
                 found.setdefault(scale, arm)
     return {found[scale]: scale for scale in sorted(found)}
+
+
+def scale_series(experiment: Experiment) -> dict[str, dict[str, float]]:
+    """The FP16 arms with a static loss scale in groups that differ in the scale alone, each by scale.
+
+    Keys are the settings in which the groups differ, "learning_rate=0.001", or "" where there is one group.
+    """
+    base = baseline(experiment)
+    found = [
+        (arm, runs[0].static_scale, {key: value for key, value in runs[0].config.items() if key not in OF_A_SCALE})
+        for arm, runs in experiment.runs.items()
+        if runs and not _in_fp32(experiment, arm) and (base is None or _same_task(experiment, arm, base))
+    ]
+    arms = [(arm, scale, config) for arm, scale, config in found if scale is not None and scale > 0]
+    varied = [key for key in (arms[0][2] if arms else ()) if len({str(config.get(key)) for *_, config in arms}) > 1]
+    series: dict[str, dict[str, float]] = {}
+    for arm, scale, config in sorted(arms, key=lambda entry: entry[1]):
+        name = ", ".join(f"{key}={config.get(key)}" for key in varied)
+        group = series.setdefault(name, {})
+        if scale not in group.values():
+            group[arm] = scale
+    return series
 
 
 def compares_scales(experiment: Experiment) -> bool:
