@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <map>
 
@@ -13,18 +12,12 @@
 #include <halfscope/stats/underflow_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
+#include "experiments/runner/records_file.hpp"
+
 namespace halfscope {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Calls handle(record) for every line of `path`; there may be no such file. A last line without its end is
-/// still being written.
-template <typename Handle>
-void for_each_record(const std::filesystem::path& path, Handle&& handle) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line) && !file.eof();) handle(parse_json(line, path.string()));
-}
 
 ProbedError probed_error_of(const Json& probe) {
   const Json& error = probe.at("error");
@@ -55,16 +48,19 @@ double median(std::vector<double> values) {
 
 std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder) {
   std::map<std::int64_t, WatchedStep> steps;
-  for_each_record(folder / "histograms.jsonl", [&](const Json& record) {
+  read_records(folder / "histograms.jsonl", [&](const Json& record) {
     const auto& role = record.at("role").get_ref<const std::string&>();
-    if (role != name_of(Role::activation_gradient) && role != name_of(Role::weight_gradient)) return;
-    steps[record.at("step").get<std::int64_t>()].gradients.push_back(
-        {parse_enum<Role>("role", role), histogram_of(record)});
+    if (role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient)) {
+      steps[record.at("step").get<std::int64_t>()].gradients.push_back(
+          {parse_enum<Role>("role", role), histogram_of(record)});
+    }
+    return Reading::continues;
   });
-  for_each_record(folder / "metrics.jsonl", [&](const Json& record) {
-    if (!record.contains("probes")) return;
+  read_records(folder / "metrics.jsonl", [&](const Json& record) {
+    if (!record.contains("probes")) return Reading::continues;
     std::vector<ProbedError>& probes = steps[record.at("step").get<std::int64_t>()].probes;
     for (const Json& probe : record["probes"]) probes.push_back(probed_error_of(probe));
+    return Reading::continues;
   });
   std::vector<WatchedStep> all;
   all.reserve(steps.size());

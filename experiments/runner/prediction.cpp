@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/stats/what_if.hpp>
+
+#include "experiments/runner/records_file.hpp"
+#include "experiments/runner/run_records.hpp"
 
 namespace halfscope {
 namespace {
@@ -19,17 +23,20 @@ namespace fs = std::filesystem;
 /// Tensor and role.
 using TensorKey = std::pair<std::string, std::string>;
 
-/// The records of `path` that belong to its first step; none where there is no such file.
-std::vector<Json> first_step(const fs::path& path) {
-  std::vector<Json> records;
-  std::ifstream file(path);
-  // A last line without its end is still being written.
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    Json record = parse_json(line, path.string());
-    if (!records.empty() && record.at("step") != records.front().at("step")) break;
-    records.push_back(std::move(record));
-  }
-  return records;
+TensorKey key_of(const Json& record) {
+  return {record.at("tensor").get<std::string>(), record.at("role").get<std::string>()};
+}
+
+/// Hands over the records of `path` that belong to its first step.
+void read_first_step(const fs::path& path, const std::function<void(const Json&)>& take) {
+  std::optional<std::int64_t> first;
+  read_records(path, [&](const Json& record) {
+    const auto step = record.at("step").get<std::int64_t>();
+    if (first && step != *first) return Reading::ends;
+    first = step;
+    take(record);
+    return Reading::continues;
+  });
 }
 
 /// The first step's histograms. A tensor that feeds several layers is cast after each contribution to its
@@ -38,10 +45,8 @@ using Histograms = std::map<TensorKey, std::vector<ExponentHistogram>>;
 
 Histograms first_histograms(const fs::path& run) {
   Histograms histograms;
-  for (const Json& record : first_step(run / "histograms.jsonl")) {
-    const TensorKey key{record.at("tensor").get<std::string>(), record.at("role").get<std::string>()};
-    histograms[key].push_back(histogram_of(record));
-  }
+  read_first_step(run / "histograms.jsonl",
+                  [&](const Json& record) { histograms[key_of(record)].push_back(histogram_of(record)); });
   return histograms;
 }
 
@@ -60,15 +65,17 @@ class ArmPredictions {
 
   void add_seed(const fs::path& baseline, const fs::path& run) {
     const Histograms histograms = first_histograms(baseline);
-    const std::vector<Json> step = first_step(run / "metrics.jsonl");
-    if (histograms.empty() || step.empty() || !step.front().contains("tensors")) return;
+    if (histograms.empty()) return;
     std::map<TensorKey, std::size_t> casts;
-    for (const Json& counters : step.front()["tensors"]) {
-      const TensorKey key{counters.at("tensor").get<std::string>(), counters.at("role").get<std::string>()};
-      const auto found = histograms.find(key);
-      const std::size_t cast = casts[key]++;
-      if (found != histograms.end() && cast < found->second.size()) add(key, counters, found->second[cast]);
-    }
+    read_first_step(run / "metrics.jsonl", [&](const Json& record) {
+      if (!record.contains("tensors")) return;
+      for (const Json& counters : record["tensors"]) {
+        const TensorKey key = key_of(counters);
+        const auto found = histograms.find(key);
+        const std::size_t cast = casts[key]++;
+        if (found != histograms.end() && cast < found->second.size()) add(key, counters, found->second[cast]);
+      }
+    });
   }
 
   void finish() {
@@ -112,9 +119,8 @@ std::vector<UnderflowPrediction> predict_underflow(const Experiment& experiment,
   for (const Arm& arm : experiment.arms) {
     if (arm.name == experiment.predicts_from || !fs::is_directory(folder / arm.name)) continue;
     ArmPredictions of_arm(arm.name, predictions);
-    for (const auto& seed : fs::directory_iterator(folder / arm.name)) {
-      of_arm.add_seed(folder / experiment.predicts_from / seed.path().filename(), seed.path());
-    }
+    for (const auto& [seed, run] : run_folders(folder / arm.name))
+      of_arm.add_seed(folder / experiment.predicts_from / run.filename(), run);
     of_arm.finish();
   }
   return predictions;

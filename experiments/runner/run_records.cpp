@@ -104,25 +104,31 @@ std::string status_of(const fs::path& run) {
 
 }  // namespace
 
+std::vector<std::pair<std::int64_t, fs::path>> run_folders(const fs::path& arm) {
+  std::vector<std::pair<std::int64_t, fs::path>> folders;
+  if (!fs::is_directory(arm)) return folders;
+  for (const auto& entry : fs::directory_iterator(arm)) {
+    const std::optional<std::int64_t> seed = seed_of(entry.path().filename().string());
+    if (seed && entry.is_directory()) folders.emplace_back(*seed, entry.path());
+  }
+  std::ranges::sort(folders);
+  return folders;
+}
+
 ArmRuns read_runs(const fs::path& folder, const std::string& arm) {
   ArmRuns runs;
-  if (!fs::is_directory(folder / arm)) return runs;
-  for (const auto& entry : fs::directory_iterator(folder / arm)) {
-    const std::optional<std::int64_t> seed = seed_of(entry.path().filename().string());
-    if (!seed || !entry.is_directory()) continue;
-    const fs::path path = entry.path() / "summary.json";
+  for (const auto& [seed, run] : run_folders(folder / arm)) {
+    const fs::path path = run / "summary.json";
     if (!fs::exists(path)) {
-      runs.unfinished.push_back({arm, *seed, status_of(entry.path())});
+      runs.unfinished.push_back({arm, seed, status_of(run)});
       continue;
     }
     Json summary = read_summary(path);
-    if (summary["seed"] != *seed)
+    if (summary["seed"] != seed)
       throw InvalidArgument(fmt::format("{}: it is of seed {}; a run's folder is called by its seed",
                                         printable(path), to_line(summary["seed"])));
-    runs.finished.push_back({*seed, std::move(summary), read_config(entry.path() / "config.json")});
+    runs.finished.push_back({seed, std::move(summary), read_config(run / "config.json")});
   }
-  std::ranges::sort(runs.finished, {}, &FinishedRun::seed);
-  std::ranges::sort(runs.unfinished, {}, &UnfinishedRun::seed);
   return runs;
 }
 

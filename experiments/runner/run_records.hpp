@@ -24,7 +24,11 @@ struct ArmRuns {
   std::vector<UnfinishedRun> unfinished;  ///< likewise
 };
 
-/// The runs in `folder`/<arm>, in folders called seed<k>; others are no runs. Throws InvalidArgument, with
+/// Folders called seed<k> in an arm's folder with k, ascending; others are no runs.
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> run_folders(
+    const std::filesystem::path& arm);
+
+/// The runs in `folder`/<arm>. Throws InvalidArgument, with
 /// the file, for a record that is malformed or of another format, arm or seed.
 [[nodiscard]] ArmRuns read_runs(const std::filesystem::path& folder, const std::string& arm);
 

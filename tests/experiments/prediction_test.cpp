@@ -124,7 +124,29 @@ TEST_CASE("a record that is no JSON is refused with its file", "[prediction]") {
   folder.put("fp32/seed0/histograms.jsonl", "{\n");
   folder.put("s1/seed0/metrics.jsonl", "");
   check_says(message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); }),
-             {"histograms.jsonl"});
+             {"histograms.jsonl: line 1"});
+}
+
+TEST_CASE("a record without a key, or with one of another type, is refused with file and line",
+          "[prediction]") {
+  const TemporaryFolder folder;
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
+  const auto refusal = [&](const std::string& metrics) {
+    folder.put("s1/seed0/metrics.jsonl", metrics);
+    return message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); });
+  };
+  Json without_role = counters("x", activation, 1, 4);
+  without_role.erase("role");
+  Json with_text = counters("x", activation, 1, 4);
+  with_text["flushed"] = "4";
+  for (const std::string& message :
+       {refusal(step_line(1, {without_role})), refusal(step_line(1, {with_text})), refusal("[1]\n"),
+        refusal("{\"step\": \"x\"}\n")}) {
+    check_says(message, {"s1/seed0/metrics.jsonl: line 1: "});
+    CHECK(message.find("json.exception") == std::string::npos);
+  }
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation) + "{\"step\":1,\"tensor\":3}\n");
+  check_says(refusal(step_line(1, {counters("x", activation, 1, 4)})), {"histograms.jsonl: line 2: "});
 }
 
 }  // namespace
