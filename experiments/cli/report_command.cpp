@@ -12,6 +12,7 @@
 
 #include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/experiment_source.hpp"
 #include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/present.hpp"
@@ -82,17 +83,31 @@ struct Reported {
   ExperimentSummary summary;
 };
 
-std::vector<Reported> read_all(const Options& options) {
+struct Readings {
   std::vector<Reported> all;
+  std::vector<std::string> errors;  ///< of experiments that cannot be read
+};
+
+Reported read_one(Results results, const Options& options) {
+  ExperimentSummary summary = summarise(results.experiment, results.folder);
+  choose_arms(results.experiment, options.arms, summary);
+  if (summary.arms.empty()) throw InvalidArgument(printable(results.folder) + ": no run in it is done");
+  return {std::move(results), std::move(summary)};
+}
+
+/// One experiment that cannot be read does not keep the others back.
+Readings read_all(const Options& options) {
+  Readings readings;
   for (const std::string& folder : options.folders) {
     for (Results& results : results_in(folder)) {
-      ExperimentSummary summary = summarise(results.experiment, results.folder);
-      choose_arms(results.experiment, options.arms, summary);
-      if (summary.arms.empty()) throw InvalidArgument(printable(results.folder) + ": no run in it is done");
-      all.push_back({std::move(results), std::move(summary)});
+      try {
+        readings.all.push_back(read_one(std::move(results), options));
+      } catch (const InvalidArgument& error) {
+        readings.errors.emplace_back(error.what());
+      }
     }
   }
-  return all;
+  return readings;
 }
 
 std::string as_text(const std::vector<Reported>& all, const Options& options) {
@@ -163,8 +178,7 @@ std::string as_csv(const std::vector<Reported>& all, const Options& options) {
   return write_table(joined, {TableFormat::csv});
 }
 
-std::string report(const Options& options) {
-  const std::vector<Reported> all = read_all(options);
+std::string text_of(const std::vector<Reported>& all, const Options& options) {
   switch (const TableFormat format = format_of(options)) {
     case TableFormat::json:
       return as_json(all);
@@ -175,6 +189,13 @@ std::string report(const Options& options) {
     default:
       return as_sections(all, options, format);
   }
+}
+
+void report(const Options& options) {
+  const auto [all, errors] = read_all(options);
+  if (!all.empty()) std::cout << text_of(all, options) << std::flush;
+  for (const std::string& error : errors) print_error(error);
+  if (!errors.empty()) throw Exit{wrong_request};
 }
 
 }  // namespace
@@ -191,7 +212,7 @@ void add_report_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one JSON object per experiment, a line each, on stdout");
-  command->callback([options] { std::cout << report(*options); });
+  command->callback([options] { report(*options); });
 }
 
 }  // namespace halfscope

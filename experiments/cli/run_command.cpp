@@ -106,7 +106,9 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
   add_choice_of_runs(*command, options);
   command->add_option("--device", options->device, "cpu (the default) or cuda");
-  command->add_option("--out", request.out, "where results go")->capture_default_str();
+  command->add_option("--out", request.out, "where results go")
+      ->capture_default_str()
+      ->check([](const std::string& path) { return path.empty() ? "give a folder" : ""; });
   command->add_flag("--resume", request.resume,
                     "keep finished runs, continue the others from their checkpoints");
   command

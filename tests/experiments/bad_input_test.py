@@ -6,7 +6,7 @@ import resource
 import subprocess
 import unittest
 
-from program import PROGRAM, WithFolder, idx
+from program import PROGRAM, WithFolder, halfscope, idx
 
 
 class BadInput(WithFolder):
@@ -171,6 +171,20 @@ class BadInput(WithFolder):
             else:
                 self.refuse(*self.words("out", "--arms", "fp32", "--seeds", "1", "--resume"), says=["config.json", "format 2"])
             path.write_text(text)
+
+    def test_one_experiment_that_cannot_be_read_does_not_silence_the_others(self):
+        self.run_ok(*self.words("out", "--arms", "fp32", "--seeds", "1", steps=4))
+        bad = self.folder / "out/master-copy-sgd/fp32/seed0/summary.json"
+        bad.parent.mkdir(parents=True)
+        bad.write_text('{"format_version": 1, "seed": 0, "diverged": "false"}')
+        result = halfscope("report", self.folder / "out")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("master-copy: ", result.stdout)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertIn("summary.json: diverged is \"false\"; expected true or false", result.stderr)
+
+    def test_results_go_into_a_folder_with_a_name(self):
+        self.refuse("run", "master-copy", "--out", "", says=["--out", "give a folder"])
 
     def test_report_without_results(self):
         self.refuse("report", self.folder / "nowhere", says=["nowhere", "no such folder"])
