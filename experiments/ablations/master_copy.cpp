@@ -23,7 +23,8 @@ std::string verdict(const ExperimentSummary& summary) {
   text += "Without the master copy: " + against_baseline(summary, "fp16_no_master", "fp32");
   const ArmSummary* no_master = summary.find("fp16_no_master");
   const ArmSummary* fp32 = summary.find("fp32");
-  if (no_master != nullptr && no_master->mean && fp32 != nullptr && fp32->mean) {
+  if (no_master != nullptr && no_master->mean && fp32 != nullptr && fp32->mean &&
+      *no_master->mean < *fp32->mean) {
     text += fmt::format(", a relative loss of {:.0f} %", 100 * (1 - *no_master->mean / *fp32->mean));
   }
   if (no_master != nullptr && no_master->lost_updates) {

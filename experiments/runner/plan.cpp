@@ -108,6 +108,20 @@ void check_folder(const PlannedRun& run, const RunRequest& request) {
   run.folder.check_same(run.settings);
 }
 
+/// Throws, with the arm's name, where its training cannot be right.
+void check_arm(const PlannedRun& run, const Dataset& dataset) {
+  const auto named = [&](const char* why) {
+    return fmt::format("arm {}: {}", run.folder.identity().arm, why);
+  };
+  try {
+    check_training(run.settings, dataset);
+  } catch (const RuntimeFailure& error) {
+    throw RuntimeFailure(named(error.what()));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(named(error.what()));
+  }
+}
+
 /// Gives each run its data set; an arm whose runs do not fit it is refused by the first of them.
 void open_datasets(std::vector<PlannedRun>& runs) {
   std::map<std::pair<std::string, DatasetSpec>, std::shared_ptr<const Dataset>> opened;
@@ -118,7 +132,7 @@ void open_datasets(std::vector<PlannedRun>& runs) {
     const DatasetSpec spec = dataset_spec(config);
     auto& dataset = opened[{config.dataset, spec}];
     if (!dataset) dataset = open_dataset(config.dataset, spec);
-    if (checked.insert(run.folder.identity().arm).second) check_training(run.settings, *dataset);
+    if (checked.insert(run.folder.identity().arm).second) check_arm(run, *dataset);
     run.dataset = dataset;
   }
 }

@@ -3,6 +3,7 @@
 
 #include "experiments/ablations/experiments.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
 
 namespace halfscope {
 namespace {
@@ -97,6 +98,15 @@ TEST_CASE("every experiment has a verdict over any of its arms", "[verdict]") {
     // Predictors of harm are judged by trainings, not by arms.
     if (experiment.harm_tasks.empty()) CHECK(all != none);
   }
+}
+
+TEST_CASE("a relative loss is said only where accuracy is lost", "[verdict]") {
+  const auto verdict = [](double no_master) {
+    return make_master_copy().verdict(
+        {.metric = {}, .arms = {arm("fp32", 80.0), arm("fp16_no_master", no_master)}});
+  };
+  check_says(verdict(60), {"20.00 points below", "a relative loss of 25 %"});
+  CHECK(verdict(84).find("relative loss") == std::string::npos);
 }
 
 }  // namespace
