@@ -39,7 +39,7 @@ struct Flushed {
   }
 };
 
-std::vector<std::string> prediction_row(const ExperimentSummary& summary, const std::string& arm) {
+std::vector<Cell> prediction_row(const ExperimentSummary& summary, const std::string& arm) {
   Flushed nearest, activations, weights;
   for (const UnderflowPrediction& entry : summary.predictions) {
     if (entry.arm != arm) continue;
@@ -90,6 +90,30 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
                                        std::string(indent + label.size(), ' ')));
 }
 
+std::string prediction_table(const Experiment& experiment, const ExperimentSummary& summary,
+                             std::size_t width) {
+  if (summary.predictions.empty()) return "";
+  const std::string& nearest = summary.predictions.front().tensor;
+  Table table{{{"arm", "arm"},
+               {"nearest", "nearest the loss: " + escaped(nearest), 2},
+               {"activation_gradients", "activation gradients", 3},
+               {"weight_gradients", "weight gradients", 1}},
+              {}};
+  for (const Arm& arm : experiment.arms) {
+    const auto is_of_arm = [&](const UnderflowPrediction& entry) { return entry.arm == arm.name; };
+    if (std::ranges::any_of(summary.predictions, is_of_arm))
+      table.rows.push_back(prediction_row(summary, arm.name));
+  }
+  const std::string title = fmt::format(
+      "flushed to zero at the first step, of all elements: predicted from the histograms of {} / counted",
+      experiment.predicts_from);
+  constexpr std::string_view note =
+      "Further from the loss the counts leave the prediction, most of them downwards: what was flushed above "
+      "arrives as an exact zero.";
+  return fmt::format("\n{}\n{}\n{}", paragraph("", title, width),
+                     write_table(table, {TableFormat::text, width}), paragraph("", note, width));
+}
+
 /// Settings that are not the experiment's own, arms whose seeds differ, and runs without a result.
 std::string settings_lines(const ExperimentSummary& summary, std::size_t width) {
   std::string text;
@@ -129,27 +153,6 @@ std::string overflow_lines(const ExperimentSummary& summary) {
   return text.empty() ? "" : "\n  overflows\n" + text;
 }
 
-std::string prediction_table(const Experiment& experiment, const ExperimentSummary& summary) {
-  if (summary.predictions.empty()) return "";
-  const std::string& nearest = summary.predictions.front().tensor;
-  std::vector<std::vector<std::string>> rows{
-      {"arm", "nearest the loss: " + nearest, "activation gradients", "weight gradients"}};
-  for (const Arm& arm : experiment.arms) {
-    const auto is_of_arm = [&](const UnderflowPrediction& entry) { return entry.arm == arm.name; };
-    if (std::any_of(summary.predictions.begin(), summary.predictions.end(), is_of_arm)) {
-      rows.push_back(prediction_row(summary, arm.name));
-    }
-  }
-  constexpr std::string_view note =
-      "Further from the loss the counts leave the prediction, most of them downwards: what was flushed above "
-      "arrives as an exact zero.";
-  return fmt::format(
-      "\n  flushed to zero at the first step, of all elements: predicted from the histograms of {} / "
-      "counted\n"
-      "\n{}\n  {}\n",
-      experiment.predicts_from, text_table(rows), note);
-}
-
 /// A line per arm.
 std::string arm_lines(const Experiment& experiment, const ExperimentSummary& summary,
                       const TextStyle& style) {
@@ -168,7 +171,7 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
                      wrapped(fmt::format("{}: {}", escaped(experiment.name), escaped(experiment.summary)),
                              style.width, "  "),
                      arm_lines(experiment, summary, style), settings_lines(summary, style.width),
-                     overflow_lines(summary), prediction_table(experiment, summary),
+                     overflow_lines(summary), prediction_table(experiment, summary, style.width),
                      harm_tables(summary.harm), sums, closing_lines(experiment, summary, style.width));
 }
 
