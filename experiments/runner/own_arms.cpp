@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "experiments/runner/arm_config.hpp"
@@ -77,15 +78,12 @@ Arm parse_arm(const std::string& text) {
     throw InvalidArgument(fmt::format("--arm {}: give NAME:KEY=VALUE,KEY=VALUE", text));
   Arm arm{.name = text.substr(0, colon), .summary = text.substr(colon + 1), .settings = {}};
   std::vector<std::string> assignments;
-  for (std::size_t first = colon + 1; first <= text.size();) {
-    const std::size_t end = std::min(text.find(',', first), text.size());
-    const std::string part = text.substr(first, end - first);
-    if (assignments.empty() || part.find('=') != std::string::npos) {
-      assignments.push_back(part);
+  for (const std::string_view part : split_at_commas(arm.summary)) {
+    if (assignments.empty() || part.find('=') != std::string_view::npos) {
+      assignments.emplace_back(part);
     } else {
-      assignments.back() += "," + part;
+      assignments.back().append(",").append(part);
     }
-    first = end + 1;
   }
   arm.settings = parse_assignments(assignments, "--arm " + arm.name);
   return arm;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/name_list.hpp>
 
 namespace halfscope {
 
@@ -24,13 +25,11 @@ std::int64_t parse_seed(std::string_view text) {
 
 std::vector<std::int64_t> parse_seed_list(std::string_view text) {
   std::vector<std::int64_t> seeds;
-  for (std::size_t first = 0; first <= text.size();) {
-    const std::size_t end = std::min(text.find(',', first), text.size());
-    const std::int64_t seed = parse_seed(text.substr(first, end - first));
+  for (const std::string_view part : split_at_commas(text)) {
+    const std::int64_t seed = parse_seed(part);
     if (std::ranges::find(seeds, seed) != seeds.end())
       throw InvalidArgument(fmt::format("seed {} is given twice", seed));
     seeds.push_back(seed);
-    first = end + 1;
   }
   return seeds;
 }

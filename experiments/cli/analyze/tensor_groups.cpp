@@ -4,22 +4,13 @@
 #include <fmt/format.h>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/name_list.hpp>
 
 namespace halfscope {
 namespace {
 
 bool separates(char c) {
   return c == '.' || c == '/';
-}
-
-std::vector<std::string> split_words(std::string_view text) {
-  std::vector<std::string> words;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    words.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
-  }
 }
 
 }  // namespace
@@ -43,7 +34,8 @@ GroupPattern::GroupPattern(std::string_view text) {
       if (inside == "*") {
         tokens_.push_back({Token::Kind::part, {}, {}});
       } else {
-        tokens_.push_back({Token::Kind::words, {}, split_words(inside)});
+        const std::vector<std::string_view> words = split_at_commas(inside);
+        tokens_.push_back({Token::Kind::words, {}, {words.begin(), words.end()}});
       }
       text.remove_prefix(end + 1);
     } else {

@@ -10,6 +10,9 @@ namespace halfscope {
 /// Stands for every known name.
 inline constexpr std::string_view all_names = "all";
 
+/// The texts between the commas of `list`, one empty text where it is empty.
+[[nodiscard]] std::vector<std::string_view> split_at_commas(std::string_view list);
+
 /// The names between the commas of `list`, one empty name where it is empty; `known` where it is "all".
 [[nodiscard]] std::vector<std::string_view> names_in(std::string_view list,
                                                      std::span<const std::string_view> known);

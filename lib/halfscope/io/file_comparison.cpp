@@ -49,13 +49,8 @@ ReferenceComparison compare_block(std::span<const float> tensor, std::span<const
 ReferenceComparison compare_part(const TensorInFile& tensor, const TensorInFile& reference,
                                  const TensorPart& part) {
   ReferenceComparison found;
-  std::vector<float> x, r;
-  for (std::int64_t done = 0; done < part.count; done += block) {
-    const std::int64_t count = std::min(block, part.count - done);
-    read_range(tensor, part.first + done, count, x);
-    read_range(reference, part.first + done, count, r);
-    found += compare_block(x, r);
-  }
+  read_beside(tensor, reference, part, block,
+              [&](std::span<const float> x, std::span<const float> r) { found += compare_block(x, r); });
   return found;
 }
 

@@ -20,18 +20,16 @@ constexpr std::int64_t block = std::int64_t{1} << 16;
 LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates, const FloatFormat& format,
                        const TensorPart& part) {
   LostUpdates found;
-  std::vector<float> before, update;
-  for (std::int64_t done = 0; done < part.count; done += block) {
-    const std::int64_t count = std::min(block, part.count - done);
-    read_range(weights, part.first + done, count, before);
-    read_range(updates, part.first + done, count, update);
-    const UpdateCounters counters =
-        count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
-    found.elements += counters.elements;
-    found.nonzero += counters.nonzero;
-    found.lost += counters.lost;
-    found.nonfinite += std::count_if(update.begin(), update.end(), [](float x) { return !std::isfinite(x); });
-  }
+  read_beside(weights, updates, part, block,
+              [&](std::span<const float> before, std::span<const float> update) {
+                const UpdateCounters counters =
+                    count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
+                found.elements += counters.elements;
+                found.nonzero += counters.nonzero;
+                found.lost += counters.lost;
+                found.nonfinite +=
+                    std::count_if(update.begin(), update.end(), [](float x) { return !std::isfinite(x); });
+              });
   return found;
 }
 

@@ -18,6 +18,19 @@ inline void read_range(const TensorInFile& from, std::int64_t first, std::int64_
   });
 }
 
+/// Calls take(a, b) with the elements of `part` of both tensors, up to `block` of them at a time.
+template <typename Take>
+void read_beside(const TensorInFile& one, const TensorInFile& other, const TensorPart& part,
+                 std::int64_t block, Take&& take) {
+  std::vector<float> a, b;
+  for (std::int64_t done = 0; done < part.count; done += block) {
+    const std::int64_t count = std::min(block, part.count - done);
+    read_range(one, part.first + done, count, a);
+    read_range(other, part.first + done, count, b);
+    take(a, b);
+  }
+}
+
 /// Parts of `tensor` in which `other` can be read too: `block` elements where both are read at any place.
 [[nodiscard]] inline std::vector<TensorPart> common_parts(const TensorInFile& tensor,
                                                           const TensorInFile& other, std::int64_t block) {
