@@ -28,12 +28,10 @@ Experiment find_experiment(const std::string& name_or_file) {
 
 Experiment with_arms(Experiment experiment, const std::vector<std::string>& arms) {
   if (arms.empty()) return experiment;
+  for (const std::string& arm : arms) add_arm(experiment, parse_arm(arm));
   if (const Experiment* base = built_in(experiment.base.empty() ? experiment.name : experiment.base)) {
     experiment.base = base->name;
-    for (const std::string& arm : arms) add_arm(experiment, parse_arm(arm));
     take_verdict(experiment, *base);
-  } else {
-    for (const std::string& arm : arms) add_arm(experiment, parse_arm(arm));
   }
   return experiment;
 }

@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <set>
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/io/file.hpp>
@@ -15,6 +14,7 @@
 #include <halfscope/scaling/advisor.hpp>
 
 #include "experiments/runner/harm_predictors.hpp"
+#include "experiments/runner/run_records.hpp"
 
 namespace halfscope {
 namespace {
@@ -73,21 +73,9 @@ std::string seed_folder(std::int64_t seed) {
   return "seed" + std::to_string(seed);
 }
 
-/// Seeds of the runs in an arm's folder that are done, ascending.
-std::set<std::int64_t> seeds_in(const fs::path& folder) {
-  std::set<std::int64_t> seeds;
-  if (!fs::is_directory(folder)) return seeds;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!fs::exists(entry.path() / "summary.json")) continue;
-    seeds.insert(read_json(entry.path() / "summary.json").at("seed").get<std::int64_t>());
-  }
-  return seeds;
-}
-
 std::vector<Baseline> read_baselines(const fs::path& folder) {
   std::vector<Baseline> baselines;
-  for (const std::int64_t seed : seeds_in(folder)) {
-    const fs::path run = folder / seed_folder(seed);
+  for (const auto& [seed, run] : run_folders(folder)) {
     const auto loss = final_loss(run);
     if (loss && *loss) baselines.push_back({seed, **loss, read_watched_steps(run)});
   }

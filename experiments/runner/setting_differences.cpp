@@ -94,6 +94,7 @@ ComparedSettings compare_settings(const Experiment& experiment, std::span<const 
   for (const RunSize size : {RunSize::small, RunSize::full, RunSize::smoke}) {
     ComparedSettings compared{size, differences_at(experiment, runs, size)};
     if (!nearest || weight(compared) < weight(*nearest)) nearest = std::move(compared);
+    if (nearest->differences.empty()) break;
   }
   for (SettingDifference& difference : nearest->differences) {
     if (std::ssize(difference.arms) == finished_arms(runs)) difference.arms.clear();

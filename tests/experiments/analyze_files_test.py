@@ -9,8 +9,8 @@ import struct
 import subprocess
 import unittest
 
-from program import PROGRAM, WithFolder, halfscope
-from tensor_files import OnTerminal, npy, safetensors, write_npz
+from program import PROGRAM, OnTerminal, WithFolder, halfscope
+from tensor_files import npy, safetensors, write_npz
 
 TINY = 1e-9  # flushed by FP16
 

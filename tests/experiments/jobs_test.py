@@ -1,14 +1,8 @@
 """--jobs: several runs at a time, with one status line, and with a run among them that fails."""
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
-import termios
 import unittest
 
-from program import PROGRAM, WithFolder, halfscope
+from program import PROGRAM, OnTerminal, WithFolder, halfscope
 
 WIDTH = 50
 
@@ -47,20 +41,9 @@ class Jobs(WithFolder):
             self.assertEqual(result.stderr.count("done before"), 2)
 
     def test_status_line_of_a_terminal(self):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
-        process = subprocess.Popen([PROGRAM, *map(str, self.words("out", "--jobs", "2"))], stdout=subprocess.DEVNULL,
-                                   stderr=theirs)
-        os.close(theirs)
-        shown = b""
-        try:
-            while piece := os.read(ours, 4096):
-                shown += piece
-        except OSError:  # the end of a terminal
-            pass
-        os.close(ours)
-        self.assertEqual(process.wait(), 0, shown)
-        lines = [line.split("\n")[0].strip("\r") for line in shown.decode().split("\r\x1b[K")]
+        shown = OnTerminal([PROGRAM, *self.words("out", "--jobs", "2")], WIDTH, stream="stderr")
+        self.assertEqual(shown.returncode, 0, shown.text)
+        lines = [line.split("\n")[0].strip("\r") for line in shown.text.split("\r\x1b[K")]
         status = [line for line in lines if " done, " in line]
         self.assertTrue(any(line.startswith("[0/3 done, 2 running] ") for line in status), lines)
         self.assertLessEqual(max(map(len, status)), WIDTH)

@@ -1,12 +1,15 @@
 """Runs the program, named by the last argument of the test, on a small data set of its own."""
 
+import fcntl
 import gzip
 import os
+import pty
 import random
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
@@ -39,6 +42,30 @@ def write_data(folder, train=96, test=40):
 
 def halfscope(*words, **options):
     return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+
+
+class OnTerminal:
+    """Runs a program one of whose streams is a terminal of so many columns; `text` is what it wrote there."""
+
+    def __init__(self, words, columns, stream="stdout", **variables):
+        main, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        process = subprocess.Popen([str(word) for word in words], text=True, env={**os.environ, **variables},
+                                   **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal})
+        os.close(terminal)
+        content = b""
+        while True:
+            try:
+                piece = os.read(main, 65536)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not piece:
+                break
+            content += piece
+        os.close(main)
+        self.stdout, self.stderr = process.communicate()
+        self.returncode = process.returncode
+        self.text = content.decode().replace("\r\n", "\n")
 
 
 class WithFolder(unittest.TestCase):

@@ -6,8 +6,7 @@ import os
 import subprocess
 import unittest
 
-from program import PROGRAM, WithFolder
-from tensor_files import OnTerminal
+from program import PROGRAM, OnTerminal, WithFolder
 
 
 def step(number, max_abs, scale=1.0, **more):

@@ -1,15 +1,11 @@
 """Standard streams that are closed, full or a pipe without a reader, and terminals of every kind."""
 
 import os
-import pty
 import re
-import struct
 import subprocess
-import termios
 import unittest
-from fcntl import ioctl
 
-from program import PROGRAM, WithFolder
+from program import PROGRAM, OnTerminal, WithFolder
 
 WIDTH = 80
 
@@ -91,21 +87,10 @@ class Streams(WithFolder):
         self.assertEqual(self.records("whole"), self.records("out"))
 
     def shown_on_terminal(self, out, **variables):
-        ours, theirs = pty.openpty()
-        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
         words = self.words(out, "--arms", "fp32,fp16_mixed,fp16_no_master", "--seeds", "1", "--jobs", "3", steps=60)
-        process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL, stderr=theirs,
-                                   env={**os.environ, "TERM": "xterm", **variables})
-        os.close(theirs)
-        shown = b""
-        try:
-            while piece := os.read(ours, 4096):
-                shown += piece
-        except OSError:  # the end of a terminal
-            pass
-        os.close(ours)
-        self.assertEqual(process.wait(), 0, shown)
-        return shown.decode()
+        shown = OnTerminal([PROGRAM, *words], WIDTH, stream="stderr", **{"TERM": "xterm", **variables})
+        self.assertEqual(shown.returncode, 0, shown.text)
+        return shown.text
 
     def test_status_line_fits_a_terminal_of_80_columns(self):
         shown = self.shown_on_terminal("out")

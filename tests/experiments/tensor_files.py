@@ -1,12 +1,7 @@
 """Files of tensors, written by hand."""
 
-import fcntl
 import json
-import os
-import pty
 import struct
-import subprocess
-import termios
 import zipfile
 
 
@@ -34,27 +29,3 @@ def write_npz(path, members):
         for name, content in members.items():
             archive.writestr(name, content)
     return path
-
-
-class OnTerminal:
-    """Runs a program one of whose streams is a terminal of so many columns; `text` is what it wrote there."""
-
-    def __init__(self, words, columns, stream="stdout"):
-        main, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        process = subprocess.Popen([str(word) for word in words], text=True,
-                                   **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal})
-        os.close(terminal)
-        content = b""
-        while True:
-            try:
-                piece = os.read(main, 65536)
-            except OSError:  # Linux: the other end is closed
-                break
-            if not piece:
-                break
-            content += piece
-        os.close(main)
-        self.stdout, self.stderr = process.communicate()
-        self.returncode = process.returncode
-        self.text = content.decode().replace("\r\n", "\n")

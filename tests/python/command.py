@@ -1,4 +1,4 @@
-"""What the program prints, for tests that compare it with the package."""
+"""Output of the program, for tests that compare it with the package."""
 
 from __future__ import annotations
 

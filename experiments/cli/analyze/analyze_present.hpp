@@ -1,4 +1,4 @@
-// What `halfscope analyze` prints.
+// Text of `halfscope analyze`: rows, window and verdict.
 #pragma once
 
 #include <string>

@@ -25,8 +25,8 @@ class ExponentHistogram {
       : format_(format), counts_(counts) {}
 
   void add(std::span<const float> values) { histogram(values, counts_, binade_edges(format_)); }
-  /// Throws InvalidArgument where `other` was counted at the edges of another format.
-  /// What `other` holds counts `times` times.
+  /// Adds the counts of `other`, `times` times. Throws InvalidArgument where it was counted at the edges of
+  /// another format.
   void merge(const ExponentHistogram& other, std::int64_t times = 1);
 
   /// The format at whose edges the counts were made.
