@@ -32,6 +32,7 @@ ALLOWED = {
     "lib/stats": KERNEL | {"lib/kernel"},
     "lib/scaling": KERNEL | {"lib/kernel", "lib/stats", "lib/io"},
     "lib/io": KERNEL | {"lib/kernel", "lib/stats"},
+    "lib/explorer": {"lib/core", "lib/format", "lib/kernel", "lib/stats", "lib/io", "lib/scaling"},
     "lib/nn": KERNEL | {"lib/kernel"},
     "sim": {"lib"},
     "sim/layers": {"lib", "sim"},

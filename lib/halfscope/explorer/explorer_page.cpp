@@ -1,0 +1,149 @@
+// Fills the explorer's page.
+#include <halfscope/explorer/explorer_page.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <halfscope/core/escape.hpp>
+#include <halfscope/explorer/detail/assets.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Text as HTML shows it, control characters and bytes that are no text as escapes.
+std::string html(std::string_view text) {
+  std::string result;
+  for (const char letter : escaped(text)) {
+    switch (letter) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += letter;
+    }
+  }
+  return result;
+}
+
+std::string scales_that_fit(const TensorFit& fit) {
+  if (fit.any_scale) return "any";
+  if (fit.underflow_low > fit.overflow_high) return "none";
+  return fmt::format("2^{} to 2^{}", fit.underflow_low, fit.overflow_high);
+}
+
+/// Counts at scale 1, which the script puts the moving table in place of.
+std::string still_table(const ExplorerData& data) {
+  std::string rows;
+  for (const ExploredTensor& tensor : data.tensors()) {
+    std::int64_t elements = 0;
+    WhatIf cast;
+    for (const auto& [step, totals] : tensor.steps) {
+      elements += totals.zeros + totals.nonfinite;
+      for (const auto& [exponent, counts] : totals.binades) {
+        const WhatIf found = what_if(BinadeRange{exponent, {&counts, 1}}, data.format(), 0);
+        cast.nonzero += found.nonzero;
+        cast.flushed += found.flushed;
+        cast.overflow += found.overflow;
+      }
+    }
+    const auto fit = data.fits().find(tensor.name);
+    rows += fmt::format("<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        html(tensor.name), elements + cast.nonzero, cast.flushed, cast.overflow,
+                        fit == data.fits().end() ? "" : scales_that_fit(fit->second));
+  }
+  return "<table><thead><tr><th>tensor</th><th>elements</th><th>flushed at scale 1</th><th>overflow at "
+         "scale 1</th><th>fits S</th></tr></thead><tbody>\n" +
+         rows + "</tbody></table>";
+}
+
+/// At most three names, as HTML.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+    text += fmt::format("{}<b>{}</b>", i == 0 ? "" : ", ", html(names[i]));
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
+/// The tensors that overflow first beyond the window.
+std::vector<std::string> first_to_overflow(const ExplorerData& data, const ScaleWindow& window) {
+  std::vector<std::string> names;
+  for (const ExploredTensor& tensor : data.tensors()) {
+    const auto fit = data.fits().find(tensor.name);
+    if (fit != data.fits().end() && !fit->second.any_scale && fit->second.overflow_high == window.high)
+      names.push_back(tensor.name);
+  }
+  return names;
+}
+
+/// `text` with each "@KEY@" replaced, in one pass: a value that looks like a key stays.
+std::string filled(std::string_view text, const std::map<std::string_view, std::string>& values) {
+  std::string result;
+  while (true) {
+    const std::size_t begin = text.find('@');
+    result += text.substr(0, begin);
+    if (begin == std::string_view::npos) return result;
+    const std::size_t end = text.find('@', begin + 1);
+    const auto value =
+        end == std::string_view::npos ? values.end() : values.find(text.substr(begin + 1, end - begin - 1));
+    if (value == values.end()) {
+      result += '@';
+      text.remove_prefix(begin + 1);
+      continue;
+    }
+    result += value->second;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+std::string_view explorer_script() {
+  return assets::script;
+}
+
+std::string_view explorer_style() {
+  return assets::style;
+}
+
+std::string_view explorer_legend() {
+  return assets::legend;
+}
+
+std::string explorer_answer(const ExplorerData& data) {
+  const Advice& advice = data.advice();
+  if (advice.verdict.empty()) return "";
+  std::string text = "<div class=\"advice\">";
+  if (advice.joint && advice.recommended) {
+    text += fmt::format(
+        "<p>Use <b>S = 2^{}</b>. Enough from 2^{}: below it underflow harms {} first. Overflow "
+        "beyond 2^{}: {} first.</p>\n",
+        *advice.recommended, advice.joint->low, listed(advice.first_hurt), advice.joint->high,
+        listed(first_to_overflow(data, *advice.joint)));
+  }
+  return fmt::format("{}<p>{}.</p></div>", text, html(advice.verdict));
+}
+
+std::string explorer_page(std::string_view title, const ExplorerData& data) {
+  return filled(assets::page, {{"title", html(title)},
+                               {"style", std::string(assets::style)},
+                               {"script", std::string(assets::script)},
+                               {"legend", std::string(assets::legend)},
+                               {"answer", explorer_answer(data)},
+                               {"table", still_table(data)},
+                               {"data", explorer_json(data)}});
+}
+
+}  // namespace halfscope
