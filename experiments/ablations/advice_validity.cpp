@@ -112,6 +112,7 @@ Experiment make_advice_validity() {
       .name = "advice-validity",
       .summary = "predictors of the harm that a loss scale does, against trainings at that scale",
       .paper = paper_statement,
+      .claim = {"The histogram of an FP32 run tells which factor is enough."},
       .metric = {.key = "train_loss",
                  .name = "train loss",
                  .unit = "",

@@ -38,6 +38,9 @@ Experiment make_batchnorm_reduction() {
       .name = "batchnorm-reduction",
       .summary = "batch norm statistics summed in FP32, FP16 sequentially, FP16 pairwise",
       .paper = paper_statement,
+      .claim = {"Batch norm statistics are to be added up in FP32.",
+                {{"fp32_sums", "fp32", Expected::as_good, 1},
+                 {"fp16_sequential", "fp32", Expected::worse, 1}}},
       .settings = with(sgd_classifier_settings(), {{"batch_norm_epsilon", "1e-4"}}),
       .full_settings = {{"batch", "1024"}},  // statistics over 802,816 positions
       .varied = {"reduce"},

@@ -50,18 +50,21 @@ Settings language_model_full_settings(std::int64_t batch) {
 }
 
 Experiment make_language_model_loss_scale() {
-  return {.name = "language-model-loss-scale",
-          .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",
-          .paper = paper_statement,
-          .metric = test_perplexity(),
-          .settings = large_batch_language_model_settings(),
-          .full_settings = language_model_full_settings(2048),
-          .varied = {"loss_scale"},
-          .predicts_from = "fp32",
-          .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
-                   dynamic_scale_arm()},
-          .full_arms = {"fp32", "fp16_s1", "fp16_s128", "fp16_dynamic"},
-          .verdict = verdict};
+  return {
+      .name = "language-model-loss-scale",
+      .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",
+      .paper = paper_statement,
+      .claim = {"The language model does not train without loss scaling; a factor of 128 is enough.",
+                {{"fp16_s1", "fp32", Expected::worse, 0.02}, {"fp16_s128", "fp32", Expected::as_good, 0.02}}},
+      .metric = test_perplexity(),
+      .settings = large_batch_language_model_settings(),
+      .full_settings = language_model_full_settings(2048),
+      .varied = {"loss_scale"},
+      .predicts_from = "fp32",
+      .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(128), static_scale_arm(1024),
+               dynamic_scale_arm()},
+      .full_arms = {"fp32", "fp16_s1", "fp16_s128", "fp16_dynamic"},
+      .verdict = verdict};
 }
 
 }  // namespace halfscope

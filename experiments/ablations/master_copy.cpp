@@ -42,6 +42,10 @@ Experiment make(std::string name, std::string summary, Settings settings) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .paper = paper_statement,
+          .claim = {"FP16 training with an FP32 master copy of the weights matches FP32; without it, it does "
+                    "not.",
+                    {{"fp16_mixed", "fp32", Expected::as_good, 0.5},
+                     {"fp16_no_master", "fp32", Expected::worse, 0.5}}},
           .settings = with(std::move(settings), {{"model", "cnn_bn"},
                                                  {"dataset", "fashion_mnist"},
                                                  {"steps", "600"},

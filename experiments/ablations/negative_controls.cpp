@@ -51,6 +51,15 @@ Arm make_arm(const Task& task, std::string_view suffix, std::string_view precisi
           with(std::move(settings), task.settings())};
 }
 
+std::vector<Expectation> expectations() {
+  std::vector<Expectation> all;
+  for (const Task& task : tasks) {
+    all.push_back({fmt::format("{}_fp16_s1", task.name), fmt::format("{}_fp32", task.name), Expected::as_good,
+                   harmless});
+  }
+  return all;
+}
+
 std::string verdict(const ExperimentSummary& summary) {
   std::string unharmed, harmed;
   for (const Task& task : tasks) {
@@ -84,19 +93,21 @@ Experiment make_negative_controls() {
     arms.push_back(make_arm(task, "fp16_s1", "FP16 without loss scaling",
                             {{"policy", "fp16_mixed"}, {"loss_scale", "1"}}));
   }
-  return {.name = "negative-controls",
-          .summary = "networks that FP16 without loss scaling does no harm",
-          .paper = paper_statement,
-          .metric = {.key = "train_loss",
-                     .name = "train loss",
-                     .unit = "",
-                     .comparison = Comparison::ratio,
-                     .lower_is_better = true,
-                     .digits = 4},
-          .settings = {{"optimizer", "adam"}, {"schedule", "cosine"}, {"observe_every", "25"}},
-          .varied = {"policy"},
-          .arms = std::move(arms),
-          .verdict = verdict};
+  return {
+      .name = "negative-controls",
+      .summary = "networks that FP16 without loss scaling does no harm",
+      .paper = paper_statement,
+      .claim = {"Networks whose gradients are large enough for FP16 need no loss scaling.", expectations()},
+      .metric = {.key = "train_loss",
+                 .name = "train loss",
+                 .unit = "",
+                 .comparison = Comparison::ratio,
+                 .lower_is_better = true,
+                 .digits = 4},
+      .settings = {{"optimizer", "adam"}, {"schedule", "cosine"}, {"observe_every", "25"}},
+      .varied = {"policy"},
+      .arms = std::move(arms),
+      .verdict = verdict};
 }
 
 }  // namespace halfscope

@@ -126,6 +126,7 @@ Experiment make_scaler_comparison() {
       .name = "scaler-comparison",
       .summary = "every loss scaler with its published defaults, on a detector and a language model",
       .paper = paper_statement,
+      .claim = {"A scaler that moves the factor during training spares the choice by hand."},
       .metric = {.name = "AP50 / perplexity", .unit = "", .comparison = Comparison::ratio, .digits = 3},
       .settings = {{"record_gradients", "histogram"}},
       .varied = {"loss_scale"},

@@ -35,22 +35,25 @@ Settings segmentation_settings() {
 }
 
 Experiment make_segmentation_loss_scale() {
-  return {.name = "segmentation-loss-scale",
-          .summary = "loss scales for a U-Net: train loss per pixel over scenes of Fashion-MNIST items",
-          .paper = paper_statement,
-          .metric = {.key = "train_loss",
-                     .name = "train loss",
-                     .unit = "",
-                     .comparison = Comparison::ratio,
-                     .lower_is_better = true,
-                     .digits = 3},
-          .settings = with(segmentation_settings(), {{"loss_weight", "0.00390625"}}),
-          // 64 images of 262,144 pixels: the 16.8 million that 1/256 of 65,536 stands for.
-          .full_settings = {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}},
-          .varied = {"loss_scale"},
-          .predicts_from = "fp32",
-          .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(256), dynamic_scale_arm()},
-          .verdict = verdict};
+  return {
+      .name = "segmentation-loss-scale",
+      .summary = "loss scales for a U-Net: train loss per pixel over scenes of Fashion-MNIST items",
+      .paper = paper_statement,
+      .claim = {"A network whose gradients are below FP16's range does not train without loss scaling.",
+                {{"fp16_s1", "fp32", Expected::worse, 1.0}, {"fp16_s256", "fp32", Expected::as_good, 0.05}}},
+      .metric = {.key = "train_loss",
+                 .name = "train loss",
+                 .unit = "",
+                 .comparison = Comparison::ratio,
+                 .lower_is_better = true,
+                 .digits = 3},
+      .settings = with(segmentation_settings(), {{"loss_weight", "0.00390625"}}),
+      // 64 images of 262,144 pixels: the 16.8 million that 1/256 of 65,536 stands for.
+      .full_settings = {{"image_size", "512"}, {"batch", "64"}, {"loss_weight", "1"}},
+      .varied = {"loss_scale"},
+      .predicts_from = "fp32",
+      .arms = {fp32_arm(), static_scale_arm(1), static_scale_arm(256), dynamic_scale_arm()},
+      .verdict = verdict};
 }
 
 }  // namespace halfscope

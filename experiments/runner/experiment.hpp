@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/runner/claim.hpp"
 #include "experiments/runner/harm.hpp"
 #include "experiments/runner/settings.hpp"
 #include "sim/train/config.hpp"
@@ -145,8 +146,10 @@ struct Experiment {
   std::string name;
   std::string base{};  ///< the built-in experiment whose tables and verdict it has; empty: it is built in, or
                        ///< has none
+  int place = 0;       ///< in the table of experiments, which follows the paper, from 1; 0: not in it
   std::string summary{};
   std::string paper{};  ///< what "Mixed Precision Training" reports, and where
+  Claim claim{};        ///< judged where there is a verdict
   ReportedMetric metric{};
   Settings settings{};              ///< of every arm
   Settings full_settings{};         ///< what differs at full size, over the arms' own

@@ -127,6 +127,7 @@ void take_verdict(Experiment& experiment, const Experiment& base) {
   const bool is_whole = alike.size() == base.arms.size();
   experiment.harm_tasks = is_whole ? base.harm_tasks : std::vector<HarmTask>{};
   experiment.verdict = alike.empty() || experiment.metric != base.metric ? nullptr : base.verdict;
+  if (experiment.verdict != nullptr) experiment.claim = base.claim;
   experiment.verdict_arms =
       is_whole && experiment.arms.size() == alike.size() ? std::vector<std::string>{} : alike;
 }

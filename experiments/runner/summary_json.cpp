@@ -61,6 +61,23 @@ Json differences_json(const std::vector<SettingDifference>& differences) {
   return list;
 }
 
+/// "claim": a sentence, whether it holds (null: open), and the same of what it leads one to expect.
+Json claim_json(const Experiment& experiment, const ExperimentSummary& summary) {
+  const auto open_or = [](const std::optional<bool>& judged) { return judged ? Json(*judged) : Json(); };
+  const std::vector<std::optional<bool>> judged = judge_claim(experiment, summary);
+  Json expectations = Json::array();
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    const Expectation& expectation = experiment.claim.expectations[i];
+    expectations.push_back({{"arm", expectation.arm},
+                            {"baseline", expectation.baseline},
+                            {"expected", std::string(name_of(expectation.expected))},
+                            {"tolerance", expectation.tolerance},
+                            {"holds", open_or(judged[i])}});
+  }
+  return {
+      {"text", experiment.claim.text}, {"holds", open_or(all_hold(judged))}, {"expectations", expectations}};
+}
+
 Json unfinished_json(const std::vector<UnfinishedRun>& runs) {
   Json list = Json::array();
   for (const UnfinishedRun& run : runs)
@@ -77,11 +94,13 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
   const Verdict verdict = verdict_on(experiment, summary);
   Json json{{"format_version", results_format_version},
             {"experiment", experiment.name},
+            {"place", experiment.place},
             {"title", experiment.summary},
             {"metric", experiment.metric.name},
             {"unit", experiment.metric.unit},
             {"lower_is_better", experiment.metric.lower_is_better},
             {"paper", experiment.paper},
+            {"claim", claim_json(experiment, summary)},
             {"arms", arms},
             {"predictions", predictions},
             {"size", std::string(name_of(summary.settings.size))},

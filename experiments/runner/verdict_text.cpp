@@ -17,22 +17,67 @@ std::string distance(const ReportedMetric& metric, double ours, double theirs) {
                      metric.comparison == Comparison::points ? " points" : "", gap < 0 ? "below" : "above");
 }
 
-}  // namespace
-
-Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary) {
-  if (experiment.verdict == nullptr) return {};
-  if (summary.settings.size == RunSize::smoke) return {"", "runs of smoke size mean nothing"};
+/// Why runs are not judged; empty where they are.
+std::string why_withheld(const ExperimentSummary& summary) {
+  if (summary.settings.size == RunSize::smoke) return "runs of smoke size mean nothing";
   const auto trains = [](const SettingDifference& difference) {
     return difference.effect == Effect::training;
   };
   if (std::ranges::any_of(summary.settings.differences, trains))
-    return {"", "a verdict is for the experiment's own settings"};
-  if (experiment.verdict_arms.empty()) return {experiment.verdict(summary), ""};
+    return "a verdict is for the experiment's own settings";
+  return "";
+}
+
+/// The arms that the verdict is about.
+ExperimentSummary judged_part(const Experiment& experiment, const ExperimentSummary& summary) {
   ExperimentSummary judged = summary;
+  if (experiment.verdict_arms.empty()) return judged;
   std::erase_if(judged.arms, [&](const ArmSummary& arm) {
     return std::ranges::find(experiment.verdict_arms, arm.arm) == experiment.verdict_arms.end();
   });
-  return {experiment.verdict(judged), ""};
+  return judged;
+}
+
+/// How far `ours` is behind `theirs`, as an expectation's tolerance is given.
+double behind(const ReportedMetric& metric, double ours, double theirs) {
+  const double gap = metric.lower_is_better ? ours - theirs : theirs - ours;
+  return metric.comparison == Comparison::ratio ? gap / std::fabs(theirs) : gap;
+}
+
+std::optional<bool> holds(const ExperimentSummary& summary, const Expectation& expectation) {
+  const ArmSummary* ours = summary.find(expectation.arm);
+  const ArmSummary* theirs = summary.find(expectation.baseline);
+  if (ours == nullptr || theirs == nullptr || !theirs->mean) return std::nullopt;
+  if (!ours->mean && ours->diverged == 0) return std::nullopt;
+  const bool as_good =
+      ours->diverged == 0 && behind(summary.metric, *ours->mean, *theirs->mean) <= expectation.tolerance;
+  return as_good == (expectation.expected == Expected::as_good);
+}
+
+}  // namespace
+
+Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary) {
+  if (experiment.verdict == nullptr) return {};
+  const std::string withheld = why_withheld(summary);
+  if (!withheld.empty()) return {"", withheld};
+  return {experiment.verdict(judged_part(experiment, summary)), ""};
+}
+
+std::vector<std::optional<bool>> judge_claim(const Experiment& experiment, const ExperimentSummary& summary) {
+  std::vector<std::optional<bool>> judged(experiment.claim.expectations.size());
+  if (!why_withheld(summary).empty()) return judged;
+  const ExperimentSummary part = judged_part(experiment, summary);
+  std::ranges::transform(experiment.claim.expectations, judged.begin(),
+                         [&](const Expectation& expectation) { return holds(part, expectation); });
+  return judged;
+}
+
+std::optional<bool> all_hold(const std::vector<std::optional<bool>>& expectations) {
+  using Judged = std::optional<bool>;
+  if (std::ranges::any_of(expectations, [](const Judged& judged) { return judged == false; })) return false;
+  const bool open =
+      !std::ranges::all_of(expectations, [](const Judged& judged) { return judged.has_value(); });
+  return expectations.empty() || open ? std::nullopt : Judged(true);
 }
 
 std::string with_unit(const ReportedMetric& metric, double value) {

@@ -1,7 +1,9 @@
 // Sentences of a verdict, and whether there is one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/runner/experiment.hpp"
 
@@ -16,6 +18,13 @@ struct Verdict {
 /// The experiment's verdict on the arms that it is about. It is withheld where runs were trained with
 /// settings that are not the experiment's own, or at smoke size.
 [[nodiscard]] Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary);
+
+/// Whether each expectation of the experiment's claim holds, in their order; empty where an arm of it has no
+/// result, and for all where the verdict is withheld.
+[[nodiscard]] std::vector<std::optional<bool>> judge_claim(const Experiment& experiment,
+                                                           const ExperimentSummary& summary);
+/// Whether all do: false where one does not, empty where one is open and where there are none.
+[[nodiscard]] std::optional<bool> all_hold(const std::vector<std::optional<bool>>& expectations);
 
 /// "63.31 %", "0.525".
 [[nodiscard]] std::string with_unit(const ReportedMetric& metric, double value);

@@ -114,7 +114,7 @@ ADDITIONS = {
         declaration="[[nodiscard]] Experiment make_sample_experiment();",
         declared_before="/// In the order of the paper's sections",
         line="make_sample_experiment(),",
-        table="  static const std::vector<Experiment> table{",
+        table="    std::vector<Experiment> experiments{",
         listed="experiments",
     ),
 }

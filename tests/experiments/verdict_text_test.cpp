@@ -109,5 +109,65 @@ TEST_CASE("a relative loss is said only where accuracy is lost", "[verdict]") {
   CHECK(verdict(84).find("relative loss") == std::string::npos);
 }
 
+ExperimentSummary against(std::optional<double> ours, double theirs, const ReportedMetric& metric) {
+  return {.metric = metric,
+          .arms = {ours ? arm("ours", ours) : diverged("ours", 1, 1), arm("theirs", theirs)}};
+}
+
+std::optional<bool> holds(Expected expected, double tolerance, const ExperimentSummary& summary) {
+  Experiment experiment;
+  experiment.claim = {"a claim", {{"ours", "theirs", expected, tolerance}}};
+  return all_hold(judge_claim(experiment, summary));
+}
+
+TEST_CASE("an arm is as good up to the tolerance, and worse beyond", "[verdict]") {
+  const auto [good, worse] = std::pair(Expected::as_good, Expected::worse);
+  CHECK(holds(good, 0.5, against(63.5, 64, accuracy)) == true);
+  CHECK(holds(good, 0.5, against(63.25, 64, accuracy)) == false);
+  CHECK(holds(good, 0.5, against(70, 64, accuracy)) == true);
+  CHECK(holds(worse, 0.5, against(63.25, 64, accuracy)) == true);
+  CHECK(holds(worse, 0.5, against(63.5, 64, accuracy)) == false);
+  CHECK(holds(good, 0.02, against(102, 100, perplexity)) == true);
+  CHECK(holds(good, 0.02, against(103, 100, perplexity)) == false);
+  CHECK(holds(good, 0.02, against(50, 100, perplexity)) == true);
+  CHECK(holds(worse, 0.02, against(103, 100, perplexity)) == true);
+}
+
+TEST_CASE("an arm that diverged is worse", "[verdict]") {
+  CHECK(holds(Expected::worse, 0.5, against({}, 64, accuracy)) == true);
+  CHECK(holds(Expected::as_good, 0.5, against({}, 64, accuracy)) == false);
+}
+
+TEST_CASE("a claim is open where an arm or its baseline has no result", "[verdict]") {
+  CHECK(holds(Expected::worse, 0.5, {.arms = {arm("theirs", 64)}}) == std::nullopt);
+  CHECK(holds(Expected::worse, 0.5, {.arms = {arm("ours", 64), diverged("theirs", 1, 1)}}) == std::nullopt);
+  CHECK(all_hold({true, std::nullopt}) == std::nullopt);
+  CHECK(all_hold({std::nullopt, false}) == false);
+  CHECK(all_hold({true, true}) == true);
+  CHECK(all_hold({}) == std::nullopt);
+}
+
+TEST_CASE("a claim is open where there is no verdict", "[verdict]") {
+  ExperimentSummary smoke = against(64, 64, accuracy);
+  smoke.settings.size = RunSize::smoke;
+  CHECK(holds(Expected::as_good, 0.5, smoke) == std::nullopt);
+  ExperimentSummary changed = against(64, 64, accuracy);
+  changed.settings.differences = {{.key = "steps", .own = "600", .found = "10", .arms = {}}};
+  CHECK(holds(Expected::as_good, 0.5, changed) == std::nullopt);
+}
+
+TEST_CASE("claims are about arms that the experiments have", "[verdict]") {
+  for (const Experiment& experiment : experiment_table()) {
+    CAPTURE(experiment.name);
+    CHECK(!experiment.claim.text.empty());
+    CHECK(&experiment_table()[static_cast<std::size_t>(experiment.place - 1)] == &experiment);
+    for (const Expectation& expectation : experiment.claim.expectations) {
+      CHECK(experiment.arm(expectation.arm).name == expectation.arm);
+      CHECK(experiment.arm(expectation.baseline).name == expectation.baseline);
+      CHECK(expectation.tolerance > 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace halfscope
