@@ -9,38 +9,8 @@ import struct
 import subprocess
 import unittest
 
-from program import PROGRAM, OnTerminal, WithFolder, halfscope
-from tensor_files import npy, safetensors, write_npz
-
-TINY = 1e-9  # flushed by FP16
-
-
-class Files(WithFolder):
-    def setUp(self):
-        super().setUp()
-        self.model = self.folder / "model"
-        self.model.mkdir()
-
-    def write(self, name, tensors):
-        path = self.model / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(safetensors(tensors))
-        return path
-
-    def shards(self, count=4):
-        """Shard i has an attention tensor, of which i in 10 are flushed, and a sound MLP one."""
-        return [
-            self.write(f"shard-{i:03}.safetensors",
-                       {f"layers.{i}.attn.weight": [TINY] * i + [1.0] * (10 - i) if i < 10 else [1.0] * 10,
-                        f"layers.{i}.mlp.weight": [0.5] * 20})
-            for i in range(count)
-        ]
-
-    def analyze(self, *words):
-        return json.loads(self.run_ok("analyze", *words, "--json"))
-
-    def names(self, *words):
-        return [tensor["name"].split(":")[-1] for tensor in self.analyze(*words)["tensors"]]
+from program import PROGRAM, OnTerminal, halfscope
+from tensor_files import TINY, Files, npy, safetensors, write_npz
 
 
 class Paths(Files):

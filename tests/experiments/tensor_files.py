@@ -1,8 +1,12 @@
-"""Files of tensors, written by hand."""
+"""Files of tensors, written by hand, and a model's folder of them."""
 
 import json
 import struct
 import zipfile
+
+from program import WithFolder
+
+TINY = 1e-9  # flushed by FP16
 
 
 def safetensors(tensors):
@@ -29,3 +33,31 @@ def write_npz(path, members):
         for name, content in members.items():
             archive.writestr(name, content)
     return path
+
+
+class Files(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "model"
+        self.model.mkdir()
+
+    def write(self, name, tensors):
+        path = self.model / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(safetensors(tensors))
+        return path
+
+    def shards(self, count=4):
+        """Shard i has an attention tensor, of which i in 10 are flushed, and a sound MLP one."""
+        return [
+            self.write(f"shard-{i:03}.safetensors",
+                       {f"layers.{i}.attn.weight": [TINY] * i + [1.0] * (10 - i) if i < 10 else [1.0] * 10,
+                        f"layers.{i}.mlp.weight": [0.5] * 20})
+            for i in range(count)
+        ]
+
+    def analyze(self, *words):
+        return json.loads(self.run_ok("analyze", *words, "--json"))
+
+    def names(self, *words):
+        return [tensor["name"].split(":")[-1] for tensor in self.analyze(*words)["tensors"]]

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/explorer/explorer_data.hpp>
 #include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
@@ -33,6 +34,7 @@ struct AnalyzeRequest {
   TensorGroups groups;
   FloatFormat format;
   AdvisorOptions advisor;
+  std::string page;  ///< a path to write the explorer to; empty: none
 };
 
 /// A tensor, or several that were added up.
@@ -43,6 +45,7 @@ struct AnalyzedTensor {
   std::int64_t beyond_fp32 = 0;  ///< see SummarisedTensor
   TensorReport report;           ///< its name is the one that is printed
   std::optional<ReferenceComparison> reference;
+  BinadeTotals counts;  ///< where the request has a page
 };
 
 struct SkippedReport {

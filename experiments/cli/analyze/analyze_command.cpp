@@ -42,6 +42,8 @@ void check_files(const AnalyzeRequest& request) {
         "--weights "
         "and --updates");
   }
+  if (request.files.empty() && !request.page.empty())
+    throw InvalidArgument("--html draws tensors; give the FILE that has them");
   if (request.files.empty() && !request.against.empty())
     throw InvalidArgument("--against compares tensors with a reference; give the FILE that has them");
 }
@@ -155,6 +157,7 @@ void run(const Options& options) {
   if (!request.weights.empty()) count_updates(request, analysis);
   label_tensors(analysis, options.json || options.json_lines ? Labels::with_file : Labels::shortest);
   advise_on(analysis);
+  if (!request.page.empty() && !analysis.tensors.empty()) write_page(request, analysis);
   const bool empty = analysis.tensors.empty() && analysis.updates.empty();
   if (!empty) std::cout << output_of(options, request, analysis);
   throw Exit{std::max(analysis.status, judge_all(thresholds, analysis))};
@@ -221,6 +224,10 @@ void add_view(CLI::App& command, Options& options) {
                    fmt::format("all rows; otherwise the {} worst of more tensors", rows_by_default));
   command.add_flag("-q,--quiet", options.quiet, "the window and the verdict alone");
   command.add_option("--table", options.table, "text, csv, markdown, latex or json")->capture_default_str();
+  command
+      .add_option("--html", options.request.page,
+                  "also writes a page that shows the tensors at any loss scale, one file for a browser")
+      ->type_name("PAGE");
   command.add_flag("--json", options.json, "as one JSON document on stdout");
   command.add_flag("--json-lines", options.json_lines, "as JSON lines on stdout: a tensor each, then all");
 }

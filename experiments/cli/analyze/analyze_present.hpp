@@ -20,6 +20,9 @@ namespace halfscope {
 /// The same as JSON lines: each tensor, each update, and what is said of all of them.
 [[nodiscard]] std::string analysis_json_lines(const Analysis& analysis, const View& view);
 
+/// Writes the explorer of the tensors to the request's page. Throws RuntimeFailure where that fails.
+void write_page(const AnalyzeRequest& request, const Analysis& analysis);
+
 /// "0.1 %", or "<0.01 %" for what is not zero but too small to print.
 [[nodiscard]] std::string share_words(double share);
 

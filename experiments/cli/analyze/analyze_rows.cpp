@@ -63,12 +63,15 @@ std::optional<ReferenceComparison> Rows::compared(std::size_t index) {
 }
 
 AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const GroupSums& sums) const {
-  return {.name = name,
-          .file = file,
-          .tensors = sums.tensors,
-          .beyond_fp32 = sums.beyond_fp32,
-          .report = report_tensor(name, sums.summary, request_.advisor),
-          .reference = sums.reference};
+  AnalyzedTensor tensor{.name = name,
+                        .file = file,
+                        .tensors = sums.tensors,
+                        .beyond_fp32 = sums.beyond_fp32,
+                        .report = report_tensor(name, sums.summary, request_.advisor),
+                        .reference = sums.reference,
+                        .counts = {}};
+  if (!request_.page.empty()) tensor.counts.add(sums.summary.histogram());
+  return tensor;
 }
 
 }  // namespace halfscope
