@@ -19,5 +19,6 @@ void bind_scalers(nanobind::module_& module);
 void bind_replay(nanobind::module_& module);
 void bind_lists(nanobind::module_& module);
 void bind_tensor_file(nanobind::module_& module);
+void bind_explorer(nanobind::module_& module);
 
 }  // namespace halfscope::python

@@ -43,4 +43,5 @@ NB_MODULE(_core, module) {
   python::bind_replay(module);
   python::bind_lists(module);
   python::bind_tensor_file(module);
+  python::bind_explorer(module);
 }

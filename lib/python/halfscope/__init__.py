@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
     from halfscope.arithmetic import matmul, round, sum
+    from halfscope.explorer import Explorer, explore
     from halfscope.replays import Replay, replay
     from halfscope.tables import list_accumulators, list_formats, list_scalers
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "Explorer",
     "Histogram",
     "LossScaler",
     "Replay",
@@ -38,6 +40,7 @@ __all__ = [
     "advise_scale",
     "analyze",
     "dot",
+    "explore",
     "list_accumulators",
     "list_formats",
     "list_scalers",
@@ -52,10 +55,12 @@ __all__ = [
 # Where a name of __all__ is that is not in the compiled module itself.
 _MODULES = {
     "Analysis": "analysis",
+    "Explorer": "explorer",
     "Replay": "replays",
     "ScaleAdvice": "advice",
     "advise_scale": "advice",
     "analyze": "analysis",
+    "explore": "explorer",
     "list_accumulators": "tables",
     "list_formats": "tables",
     "list_scalers": "tables",

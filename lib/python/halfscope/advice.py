@@ -107,10 +107,15 @@ def advise_scale(
     for a tolerance or headroom out of range.
     """
     format = canonical(format)
-    fits = tuple(
-        _core.fit(name, _steps(name, given, format), tolerance) for name, given in named("advise_scale", histograms)
-    )
+    steps = histograms_of(histograms, format)
+    fits = tuple(_core.fit(name, recorded, tolerance) for name, recorded in steps.items())
     return ScaleAdvice(format, tolerance, headroom, fits, _core.advise(fits, format, tolerance, headroom))
+
+
+def histograms_of(histograms: Mapping[str, object], format: str) -> dict[str, list[_core.Histogram]]:
+    """By name the histograms of the steps, as `advise_scale` takes them; of an array one. Raises what it raises."""
+    format = canonical(format)
+    return {name: _steps(name, given, format) for name, given in named("advise_scale", histograms)}
 
 
 def canonical(format: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.torch
 import halfscope
 from halfscope import _core
 from halfscope.results import loss_scales, read_experiment
+from halfscope.results.loss_scales import gradient_name
 from halfscope.torch import watch
 from halfscope.torch.counting import region
 from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train
@@ -224,3 +227,22 @@ def test_weights_that_are_laid_out_anew_are_compared_element_by_element() -> Non
         optimizer.step()
     ratios = watched.histograms("update_ratio")["weight"]
     assert ratios.nonzero == 15 and ratios.max_abs == 0.5
+
+
+def test_a_page_of_the_gradients(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    model = Planted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        train(model, optimizer, 3)
+    watched.report(tmp_path / "page.html")
+    assert capsys.readouterr().out == watched.verdict() + "\n"
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json">(.*)</script>', page)[1])
+    assert [tensor["name"] for tensor in data["tensors"]] == [
+        gradient_name(role, name) for role, name in watched._totals.gradients()
+    ]
+    for tensor in data["tensors"]:
+        found = watched.histograms(tensor["role"])[tensor["name"].removesuffix(" (output)")]
+        ((zeros, nonfinite, _, counts, *_),) = tensor["cells"]
+        assert zeros + nonfinite + sum(counts) == found.elements
+    assert data["advice"]["verdict"] == watched.advise_scale().verdict

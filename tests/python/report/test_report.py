@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from halfscope import _core
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page, write_report
 from halfscope.report.__main__ import main
@@ -19,7 +20,7 @@ from synthetic import write_json, write_results
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, and the text of the page outside <style>."""
+    """Tags with their attributes, and the text of the page outside <style> and <script>."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.text += data
 
 
@@ -75,7 +76,7 @@ def test_reductions_are_summed_per_arm(page: Page) -> None:
 
 def test_nothing_external(page: Page) -> None:
     for tag, attributes in page.tags:
-        assert tag not in ("script", "link", "iframe", "object", "embed"), tag
+        assert tag not in ("link", "iframe", "object", "embed"), tag
         for name in ("src", "href", "srcset", "data", "action", "poster", "background"):
             if attributes.get(name):
                 assert attributes[name].startswith(("data:", "#")), (tag, attributes[name][:80])
@@ -83,8 +84,12 @@ def test_nothing_external(page: Page) -> None:
         assert "<script" not in drawing
         assert all(link.startswith(("#", "data:")) for link in re.findall(r'href="([^"]*)"', drawing))
         assert all(link.startswith("#") for link in re.findall(r"url\(([^)]*)\)", drawing))
-    style = Path(report_page.__code__.co_filename).with_name("report.css").read_text()
+    style = Path(report_page.__code__.co_filename).with_name("report.css").read_text() + _core.explorer_style()
     assert "url(" not in style and "@import" not in style
+    script = _core.explorer_script()
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|sendBeacon|import)\b", re.sub(r"//.*", "", script))
+    policies = [attributes["content"] for tag, attributes in page.tags if "http-equiv" in attributes]
+    assert len(policies) == 1 and policies[0].startswith("default-src 'none'; ")
 
 
 def test_six_figures_each_described(page: Page) -> None:
@@ -105,7 +110,10 @@ def test_text_is_escaped(results: Path) -> None:
         write_json(path, json.loads(path.read_text()) | {attack: attack})
     experiment = read_experiment(folder)
     html = report_page([(experiment, draw(experiment))])
-    assert "<script" not in html
+    tags = Page(html).tags
+    assert [attributes for tag, attributes in tags if tag == "script"] == [
+        {"type": "application/json"}, {"type": "module", "nonce": "halfscope"},
+    ]  # fmt: skip
     assert Page(html).text.count(attack) >= 6
 
 

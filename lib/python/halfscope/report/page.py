@@ -5,49 +5,56 @@ from __future__ import annotations
 import base64
 import shlex
 from html import escape
+from math import inf
 from pathlib import Path
 
+from halfscope import _core
 from halfscope.plotting.drawings import Drawing, draw
+from halfscope.report.explorer import explorer_section
+from halfscope.report.summary import summary_table
 from halfscope.report.tables import (
     arm_table,
     configuration_table,
     environment_table,
+    folded,
     prediction_table,
     reduction_table,
     shared_settings,
 )
 from halfscope.results import Experiment, read_results
 from halfscope.results.arms import WATCHED
+from halfscope.whole_files import write_whole
+
+# Nothing is loaded, and only the page's own script runs.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'nonce-halfscope'"
 
 
 def write_report(folder: Path | str) -> Path:
     """Draws every experiment in `folder`; returns the page. Raises ValueError where there is nothing to draw."""
     folder = Path(folder)
-    drawn = [(experiment, draw(experiment)) for experiment in read_results(folder)]
+    drawn = [(experiment, draw(experiment)) for experiment in sorted(read_results(folder), key=_place)]
     (folder / "figures").mkdir(exist_ok=True)
     for experiment, drawings in drawn:
         for drawing in drawings:
-            _write(folder / "figures" / f"{experiment.name}_{drawing.name}.svg", drawing.svg)
-    return _write(folder / "report.html", report_page(drawn).encode())
+            write_whole(folder / "figures" / f"{experiment.name}_{drawing.name}.svg", drawing.svg)
+    return write_whole(folder / "report.html", report_page(drawn))
 
 
-def _write(path: Path, contents: bytes) -> Path:
-    """Whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(contents)
-    return temporary.replace(path)
+def _place(experiment: Experiment) -> tuple[float, str]:
+    """The paper's order; others behind it, by name."""
+    return experiment.summary.get("place") or inf, experiment.name
 
 
 def report_page(drawn: list[tuple[Experiment, list[Drawing]]]) -> str:
-    """The page as text: no scripts, no links to other files, the figures as SVG inside it."""
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    links = "".join(f'<a href="#{escape(e.name)}">{escape(e.name)}</a>' for e, _ in drawn)
+    """The page as text: its script, its style and the figures inside it, no links to other files and no request."""
+    style = _beside("report.css") + _core.explorer_style()
     sections = "\n".join(_section(experiment, drawings) for experiment, drawings in drawn)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <title>halfscope: {escape(", ".join(e.name for e, _ in drawn))}</title>
 <style>
 {style}</style>
@@ -56,11 +63,23 @@ def report_page(drawn: list[tuple[Experiment, list[Drawing]]]) -> str:
 <h1>halfscope report</h1>
 <p class="note">Effects of half precision on training, beside the figures of the paper &ldquo;Mixed Precision
 Training&rdquo; (Micikevicius et al., ICLR 2018). Every number comes from the records of the runs.</p>
-<nav>{links}</nav>
+{summary_table([experiment for experiment, _ in drawn])}
+<details class="words"><summary>The words of this page</summary>
+{_core.explorer_legend()}
+{_beside("words.html")}</details>
 {sections}
+<script type="module" nonce="halfscope">
+{_core.explorer_script()}
+start();
+</script>
 </body>
 </html>
 """
+
+
+def _beside(name: str) -> str:
+    """The text of a file of this package."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
@@ -71,14 +90,13 @@ def _section(experiment: Experiment, drawings: list[Drawing]) -> str:
         _verdict(experiment),
         _paper(experiment),
         arm_table(experiment),
+        explorer_section(experiment),
         _unfinished(experiment),
         *map(_figure, drawings),
         prediction_table(experiment),
         reduction_table(experiment),
-        "<h3>Configuration</h3>",
         configuration_table(experiment),
-        "<h3>Environment</h3>",
-        environment_table(experiment),
+        folded("Environment", environment_table(experiment)),
         _repetition(experiment),
         "</section>",
     ]

@@ -65,17 +65,31 @@ def prediction_table(experiment: Experiment) -> str:
 
 
 def configuration_table(experiment: Experiment) -> str:
-    """One row per setting, one column per arm; of many arms what they share, and a row per arm of what they do not."""
+    """The settings in which the arms differ, a row per setting, or per arm of many; folded, what they share."""
     configs = _settings(experiment)
+    if not configs:
+        return ""
     keys = dict.fromkeys(key for config in configs.values() for key in config)
-    if len(configs) <= FEW:
-        rows = ([key, *(_plain(config.get(key)) for config in configs.values())] for key in keys)
-        return _table(["setting", *configs], rows)
     differing = [key for key in keys if len({str(config.get(key)) for config in configs.values()}) > 1]
     first = next(iter(configs.values()))
     shared = _table(["setting", "all arms"], ([key, _plain(first.get(key))] for key in keys if key not in differing))
-    own = ([arm, *(_plain(config.get(key)) for key in differing)] for arm, config in configs.items())
-    return shared + "\n" + _table(["arm", *differing], own)
+    tables = [folded("Settings that all arms share", shared)]
+    if differing:
+        tables.insert(0, "<h3>Settings in which the arms differ</h3>\n" + _own_settings(configs, differing))
+    return "\n".join(tables)
+
+
+def _own_settings(configs: dict[str, dict], keys: list[str]) -> str:
+    if len(configs) <= FEW:
+        rows = ([key, *(_plain(config.get(key)) for config in configs.values())] for key in keys)
+        return _table(["setting", *configs], rows)
+    by_arm = ([arm, *(_plain(config.get(key)) for key in keys)] for arm, config in configs.items())
+    return _table(["arm", *keys], by_arm)
+
+
+def folded(heading: str, content: str) -> str:
+    """`content` behind a heading that opens it."""
+    return f"<details><summary>{escape(heading)}</summary>\n{content}\n</details>"
 
 
 def shared_settings(experiment: Experiment) -> dict[str, str]:

@@ -29,7 +29,7 @@ def static_scales(experiment: Experiment) -> dict[str, float]:
     base = baseline(experiment)
     found: dict[float, str] = {}
     for arm, runs in experiment.runs.items():
-        if runs and not _in_fp32(experiment, arm) and (base is None or _same_task(experiment, arm, base)):
+        if runs and not _in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base)):
             scale = runs[0].static_scale
             if scale is not None and scale > 0:
                 found.setdefault(scale, arm)
@@ -45,7 +45,7 @@ def scale_series(experiment: Experiment) -> dict[str, dict[str, float]]:
     found = [
         (arm, runs[0].static_scale, {key: value for key, value in runs[0].config.items() if key not in OF_A_SCALE})
         for arm, runs in experiment.runs.items()
-        if runs and not _in_fp32(experiment, arm) and (base is None or _same_task(experiment, arm, base))
+        if runs and not _in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base))
     ]
     arms = [(arm, scale, config) for arm, scale, config in found if scale is not None and scale > 0]
     varied = [key for key in (arms[0][2] if arms else ()) if len({str(config.get(key)) for *_, config in arms}) > 1]
@@ -142,7 +142,8 @@ def _in_fp32(experiment: Experiment, arm: str) -> bool:
     return "fp32" in arm.split("_") if written is None else written.startswith("fp32")
 
 
-def _same_task(experiment: Experiment, arm: str, other: str) -> bool:
+def same_task(experiment: Experiment, arm: str, other: str) -> bool:
+    """Whether both arms train one model on one data set with one weight of the loss."""
     one, two = (experiment.runs[name][0].config for name in (arm, other))
     return all(one.get(key) == two.get(key) for key in ("model", "dataset", "loss_weight"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
@@ -84,6 +84,11 @@ class Run:
         """Every recorded histogram with its role, unscaled."""
         path = self.folder / "histograms.jsonl"
         return [(record["role"], from_record(record)) for record in read_json_lines(path)]
+
+    def histogram_records(self, roles: Container[str]) -> Iterator[dict]:
+        """The lines of histograms.jsonl that are of `roles`, step by step."""
+        records = read_json_lines(self.folder / "histograms.jsonl")
+        return (record for record in records if record["role"] in roles)
 
     def tensor_histograms(self) -> Iterator[tuple[str, str, Histogram]]:
         """Every recorded histogram with its role and its tensor's name, unscaled, step by step."""

@@ -15,6 +15,7 @@ from halfscope.results.formats import label
 from halfscope.results.json_files import FORMAT_VERSION
 from halfscope.torch.observations import Observations
 from halfscope.torch.step_records import histogram_records, tensor_records, update_records
+from halfscope.whole_files import write_whole
 
 
 class RunFolder:
@@ -41,7 +42,7 @@ class RunFolder:
             raise ValueError(f"watch: out={str(experiment)!r} holds a run already; give a new folder") from None
 
     def begin(self, settings: dict) -> None:
-        _write(self._run / "status", "RUNNING\n")
+        write_whole(self._run / "status", "RUNNING\n")
         self._settings = settings
         self._write_config()
         environment = {
@@ -87,13 +88,13 @@ class RunFolder:
     def fail(self, reason: BaseException) -> None:
         """The training ended with an exception: no summary, and the status says why."""
         text = " ".join(str(reason).split())
-        _write(self._run / "status", f"FAILED: {type(reason).__name__}: {text}\n")
+        write_whole(self._run / "status", f"FAILED: {type(reason).__name__}: {text}\n")
 
     def finish(self, steps: int, verdict: str) -> None:
         diverged = self._last_loss is not None and not math.isfinite(self._last_loss)
         outcome = {"diverged": diverged, "diverged_step": steps if diverged else None, "metric": self._last_loss}
         _write_json(self._run / "summary.json", {**self._identity, "steps": steps, **outcome})
-        _write(self._run / "status", "DONE\n")
+        write_whole(self._run / "status", "DONE\n")
         line = {
             "arm": ARM, "seeds": 1, "mean": _finite(self._last_loss), "low": None, "high": None,
             "diverged": int(diverged), "values": [_finite(self._last_loss)], "lost_updates": None,
@@ -133,11 +134,4 @@ def _line(record: dict) -> str:
 
 
 def _write_json(path: Path, value: dict) -> None:
-    _write(path, json.dumps({key: _clean(entry) for key, entry in value.items()}, indent=2) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps({key: _clean(entry) for key, entry in value.items()}, indent=2) + "\n")

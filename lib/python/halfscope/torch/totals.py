@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from halfscope import Histogram, ScaleAdvice, advise_scale
+from halfscope import Explorer, Histogram, ScaleAdvice, advise_scale
+from halfscope._core import ExplorerData
 from halfscope.results.formats import describe
 from halfscope.results.loss_scales import GRADIENTS, gradient_name
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
@@ -75,6 +76,13 @@ class Totals:
             for key, found in self.gradients().items()
         }
         return advise_scale(steps, format=self.format, **options)
+
+    def explore(self, title: str) -> Explorer:
+        """The same gradients at any scale, all steps together."""
+        data = ExplorerData(self.format)
+        for (role, name), found in self.gradients().items():
+            data.add(gradient_name(role, name), role, 0, found)
+        return Explorer(data, self.advise_scale(), title)
 
     def flushed_before(self, role: str, tensor: str) -> str | None:
         """The format in which the tensor came, where that has flushed already whatever the watched format flushes.

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from halfscope import Histogram, ScaleAdvice
+from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.results.formats import label
 from halfscope.torch.arguments import Outputs, Plan, Trainers
 from halfscope.torch.ranks import Counted, ranks_of
 from halfscope.torch.records import Records
@@ -99,10 +100,19 @@ class Watch:
         """
         self._watcher.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
 
-    def report(self) -> None:
-        """Prints in words what was seen, and which loss scales are usable; of several ranks the first one does."""
+    def report(self, page: Path | str | None = None) -> None:
+        """Prints in words what was seen, and which loss scales are usable; of several ranks the first one does.
+
+        page: a file, "gradients.html", that gets the gradients of layers and weights at any loss scale, for a browser.
+        """
         if self._ranks.first:
             print(self.verdict())
+            if page is not None:
+                self.explore().write(page)
+
+    def explore(self) -> Explorer:
+        """The explorer of the gradients of layers and weights, all watched steps together: a page, or a widget."""
+        return self._totals.explore(f"Gradients in {label(self.format)}")
 
     def verdict(self) -> str:
         """The text that `report` prints."""

@@ -1,0 +1,54 @@
+"""The loss-scale explorer of an experiment: the gradients of its FP32 arm, and the scales at which its arms ended."""
+
+from __future__ import annotations
+
+from math import log2
+from statistics import fmean
+
+from halfscope import _core
+from halfscope.results import Experiment
+from halfscope.results.arms import WATCHED
+from halfscope.results.loss_scales import GRADIENTS, advice, baseline, gradient_name, same_task
+
+
+def explorer_section(experiment: Experiment) -> str:
+    """The advice in words and the explorer, as HTML; empty where no gradients were recorded."""
+    arm = explored_arm(experiment)
+    found = advice(experiment, arm)
+    if arm is None or found is None:
+        return ""
+    data = explorer_data(experiment, arm)
+    data.advise(found.fits, found.advice)
+    return (
+        f"<h3>Loss scales for the gradients of {arm}</h3>\n{data.answer()}\n"
+        f'<div class="explorer" id="{experiment.name}-scales">\n'
+        f'<script type="application/json">{data.json()}</script>\n</div>'
+    )
+
+
+def explored_arm(experiment: Experiment) -> str | None:
+    """FP32's, whose gradients no cast has flushed; else that of a watched training."""
+    if experiment.runs.get(WATCHED):
+        return WATCHED
+    return baseline(experiment)
+
+
+def explorer_data(experiment: Experiment, arm: str) -> _core.ExplorerData:
+    """The gradients of `arm` over all seeds, without the loss scale, with a mark per arm that has a loss scale."""
+    data = _core.ExplorerData(experiment.format_of(arm))
+    for run in experiment.runs[arm]:
+        for record in run.histogram_records(GRADIENTS):
+            histogram = _core.Histogram.from_record(record)
+            name = gradient_name(record["role"], record["tensor"])
+            data.add(name, record["role"], record["step"], histogram, -round(log2(record["scale"])))
+    for other, runs in experiment.runs.items():
+        if other != arm and _is_scaled(experiment, other, arm):
+            data.mark(other, fmean(log2(run.steps["scale"].iloc[-1]) for run in runs))
+    return data
+
+
+def _is_scaled(experiment: Experiment, arm: str, base: str) -> bool:
+    """Whether it trains what `base` trains, with a loss scale that means something."""
+    runs = experiment.runs.get(arm, [])
+    in_fp32 = any(run.config.get("activation_gradient", "").startswith("fp32") for run in runs)
+    return bool(runs) and not in_fp32 and same_task(experiment, arm, base)

@@ -1,0 +1,50 @@
+"""The summary that opens a report: a row per experiment, with its claim, the outcome, and whether the claim holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from halfscope.results import Experiment
+
+FEW_ARMS = 4  # whose results a row spells out
+WORDS = {True: "holds", False: "does not hold", None: "open"}
+
+
+def summary_table(experiments: Sequence[Experiment]) -> str:
+    """Empty for a single experiment, whose section says it all."""
+    if len(experiments) < 2:
+        return ""
+    rows = "\n".join(map(_row, experiments))
+    head = "<tr><th>experiment</th><th>the claim</th><th>result here</th><th>the claim</th></tr>"
+    return f'<div class="scroll"><table class="summary"><thead>{head}</thead><tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _row(experiment: Experiment) -> str:
+    claim = experiment.summary.get("claim") or {"text": "", "holds": None, "expectations": []}
+    word = WORDS[claim["holds"]] if claim["expectations"] else "not judged"
+    name = escape(experiment.name)
+    return (
+        f'<tr><th scope="row"><a href="#{name}">{name}</a></th><td>{escape(claim["text"] or experiment.title)}</td>'
+        f"<td>{escape(_outcome(experiment, claim['expectations']))}</td>"
+        f'<td class="{word.replace(" ", "-")}">{word}</td></tr>'
+    )
+
+
+def _outcome(experiment: Experiment, expectations: list[dict]) -> str:
+    """The arms that the claim is about with their metric, or how many of many are as expected."""
+    if not expectations:
+        return ""
+    arms = list(dict.fromkeys(name for line in expectations for name in (line["baseline"], line["arm"])))
+    if len(arms) <= FEW_ARMS:
+        return f"{experiment.metric_label}: {', '.join(_result(experiment, arm) for arm in arms)}"
+    others = [line["arm"] for line in expectations if not line["holds"]]
+    as_expected = f"{len(expectations) - len(others)} of {len(expectations)} arms as expected"
+    return as_expected + (f"; not {', '.join(others)}" if others else "")
+
+
+def _result(experiment: Experiment, name: str) -> str:
+    arm = next((arm for arm in experiment.arms if arm.name == name), None)
+    if arm is None:
+        return f"{name} not run"
+    return f"{name} diverged" if arm.mean is None else f"{name} {arm.mean:.{experiment.digits}f}"
