@@ -7,7 +7,8 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root" || exit
 
 build_packages=(g++ cmake ninja-build libboost-dev libeigen3-dev libfmt-dev libcli11-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev zlib1g-dev)
-test_packages=(catch2 libmpfr-dev clang-format ccache)
+test_packages=(catch2 libmpfr-dev clang-format ccache nodejs)
+browser_packages=(chromium fonts-liberation2)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 data_packages=("${image_packages[@]}" "${text_packages[@]}")

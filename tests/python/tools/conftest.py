@@ -19,6 +19,7 @@ def tested(tree: Tree) -> Tree:
     """A tree with one Python test, of which ctest and nvcc are stand-ins too."""
     (tree.folder / "tests/python").mkdir(parents=True)
     tests = "import pytest\ndef test_one(): pass\n@pytest.mark.slow\ndef test_two(): pass\n"
+    tests += "@pytest.mark.browser\ndef test_three(): pass\n"
     (tree.folder / "tests/python/test_one.py").write_text(tests)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     tree.command("nvcc", "")

@@ -1,0 +1,241 @@
+"""The explorer in a browser, headless Chromium: what a reader sees, moves and sends on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import halfscope
+from halfscope import _core
+from halfscope.plotting.drawings import draw
+from halfscope.report import report_page
+from halfscope.results import Experiment
+
+pytestmark = pytest.mark.browser
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = (
+    "<script>window.harmed = 1</script>", '"><img src=x onerror="window.harmed=1">', "</script><svg onload=harmed=1>",
+    "tab\tand\x1b[31mescape", "\u202eright to left", "&lt;b&gt;", "@data@", "${harmed=1}",
+)  # fmt: skip
+
+
+class Tab:
+    """A page that was opened, with all that it printed, asked for or threw."""
+
+    def __init__(self, page: playwright.Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def set_scale(self, scale: int, explorer: str = ".explorer") -> None:
+        self.page.locator(f"{explorer} input[type=range]").fill(str(scale))
+
+    def rows(self, explorer: str = ".explorer") -> dict[str, list[str]]:
+        """By tensor the cells flushed, subnormal and overflow."""
+        found = {}
+        for row in self.page.locator(f"{explorer} tbody tr").all():
+            cells = row.locator(".share").all_inner_texts()
+            found[row.locator("th").inner_text()] = cells
+        return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[playwright.Browser]:
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_tab(browser: playwright.Browser, tmp_path: Path) -> Iterator:
+    """Opens a document from a file; contexts are closed at the end, and no page may complain or ask for another."""
+    opened = []
+
+    def open_page(html: str, state: str = "", **options: object) -> Tab:
+        path = tmp_path / f"page{len(opened)}.html"
+        path.write_text(html, encoding="utf-8")
+        context = browser.new_context(**{"viewport": {"width": 1000, "height": 900}, **options})
+        context.set_default_timeout(5000)
+        tab = Tab(context.new_page())
+        opened.append((context, tab))
+        tab.page.goto(path.as_uri() + state)
+        return tab
+
+    yield open_page
+    for context, tab in opened:
+        assert tab.complaints == []
+        assert [url for url in tab.requests if not url.startswith(("data:", tmp_path.as_uri()))] == []
+        assert len([url for url in tab.requests if url.startswith("file:")]) <= 2  # itself, and once more when reloaded
+        context.close()
+
+
+def percent(count: int, whole: int) -> str:
+    share = 100 * count / whole
+    if share in (0, 100):
+        return f"{share:g} %"
+    if share < 0.01:
+        return "< 0.01 %"
+    return "> 99.9 %" if share > 99.9 else f"{share:.{2 if share < 1 else 1}f} %"
+
+
+@pytest.fixture(scope="module")
+def gradients() -> dict[str, halfscope.Histogram]:
+    noise = np.random.default_rng(3)
+    arrays = {f"layer{i}": noise.standard_normal(999).astype(np.float32) * 2.0 ** (5 * i - 32) for i in range(6)}
+    return {name: halfscope.Histogram(array) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("scale", [-10, 0, 13, 32])
+def test_the_table_says_what_if(open_tab: object, gradients: dict, scale: int) -> None:
+    tab = open_tab(halfscope.explore(gradients).page())
+    tab.set_scale(scale)
+    expected = {}
+    for name, histogram in gradients.items():
+        cast = histogram.what_if(2.0**scale)
+        counts = (cast.flushed, cast.subnormal, cast.overflow)
+        expected[name] = [percent(count, cast.nonzero) for count in counts]
+    assert tab.rows() == expected
+    assert f"2^{scale}" in tab.page.locator("output").inner_text()
+
+
+def test_the_worst_come_first_and_headings_sort(open_tab: object, gradients: dict) -> None:
+    tab = open_tab(halfscope.explore(gradients).page())
+    assert list(tab.rows()) == [f"layer{i}" for i in range(6)]
+    tab.set_scale(25)  # layer5 overflows most
+    assert next(iter(tab.rows())) == "layer5"
+    tab.page.locator("thead button").first.click()
+    assert list(tab.rows()) == [f"layer{i}" for i in range(6)]
+    assert tab.page.locator("th[aria-sort=ascending]").inner_text().startswith("tensor")
+    tab.page.locator("thead button").first.click()
+    assert next(iter(tab.rows())) == "layer5"
+
+
+def test_bands_move_and_bars_stay(open_tab: object, gradients: dict) -> None:
+    tab = open_tab(halfscope.explore(gradients).page())
+
+    def edges() -> tuple[list, float]:
+        bars = [bar.get_attribute("x") for bar in tab.page.locator(".bar").all()]
+        return bars, float(tab.page.locator(".band.flushed").get_attribute("width"))
+
+    bars, flushed = edges()
+    tab.page.locator("input[type=range]").focus()
+    for _ in range(8):
+        tab.page.keyboard.press("ArrowRight")
+    moved_bars, moved = edges()
+    assert moved_bars == bars
+    binade = float(bars[1]) - float(bars[0])
+    assert flushed - moved == pytest.approx(8 * binade)
+
+
+def test_the_address_keeps_the_state(open_tab: object, gradients: dict) -> None:
+    tab = open_tab(halfscope.explore(gradients).page())
+    tab.set_scale(9)
+    tab.page.get_by_label("BF16").check()
+    tab.page.get_by_role("button", name="layer2").click()
+    shown = tab.page.locator(".sentence").inner_text()
+    assert "BF16" in shown
+    assert "layer2" in shown
+    tab.page.reload()
+    assert tab.page.locator(".sentence").inner_text() == shown
+    assert tab.page.url.endswith("#tensors?scale=9&format=bf16&tensor=layer2")
+
+
+@pytest.mark.parametrize(
+    "state", ["#tensors?scale=1e9&format=x&role=y&tensor=z&sort=w", "#tensors?scale=", "#%", "#no"]
+)
+def test_an_address_of_something_else(open_tab: object, gradients: dict, state: str) -> None:
+    tab = open_tab(halfscope.explore(gradients).page(), state)
+    assert "FP16 flushes" in tab.page.locator(".sentence").inner_text()
+    assert len(tab.rows()) == 6
+
+
+def test_names_are_shown_and_not_run(open_tab: object) -> None:
+    tensors = {name: np.float32([1e-7, 1.0]) for name in HOSTILE}
+    tab = open_tab(halfscope.explore(tensors, title=HOSTILE[2]).page())
+    assert tab.page.evaluate("window.harmed") is None
+    shown = list(tab.rows())
+    assert {HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[5], HOSTILE[6], HOSTILE[7]} <= set(shown)
+    assert "tab\\u0009and\\u001b[31mescape" in shown
+    assert "\\u202eright to left" in shown
+    assert tab.page.locator("h1").inner_text() == HOSTILE[2]
+    assert tab.page.locator(".advice img, th img, th svg").count() == 0
+
+
+def test_arms_and_tensors_of_a_report_are_not_run(open_tab: object) -> None:
+    data = _core.ExplorerData()
+    for step, name in enumerate(HOSTILE):
+        data.add(name, "activation_gradient", step, halfscope.Histogram(np.float32([2**-20])))
+        data.mark(name, step)
+    page = f'<div class="explorer" id="x"><script type="application/json">{data.json()}</script></div>'
+    script = f'<script type="module">{_core.explorer_script()}start();</script>'
+    tab = open_tab(f"<!DOCTYPE html><meta charset=utf-8>{page}{script}")
+    tab.set_scale(3)
+    tab.page.locator(".map rect[x]").first.hover()
+    assert tab.page.evaluate("window.harmed") is None
+    assert len(tab.rows()) == len(HOSTILE)
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_fits_the_screen(open_tab: object, gradients: dict, detection: Experiment, colours: str, width: int) -> None:
+    for html in (halfscope.explore(gradients).page(), report_page([(detection, draw(detection))])):
+        tab = open_tab(html, color_scheme=colours, viewport={"width": width, "height": 900})
+        assert tab.page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+        ground, text = tab.page.evaluate(
+            "(({ backgroundColor: back, color }) => [back, color])(getComputedStyle(document.body))"
+        )
+        brightness = [sum(map(int, colour[4:-1].split(","))) for colour in (ground, text)]
+        assert (brightness[0] < brightness[1]) == (colours == "dark")
+        letters = tab.page.locator(".explorer .histogram text").first.evaluate("e => e.getBoundingClientRect().height")
+        assert letters >= 10
+
+
+def test_a_report_moves(open_tab: object, detection: Experiment) -> None:
+    tab = open_tab(report_page([(detection, draw(detection))]))
+    explorer = "#detection-loss-scale-scales"
+    before = tab.rows(explorer)
+    tab.set_scale(10, explorer)
+    assert tab.rows(explorer) != before
+    assert tab.page.url.endswith(f"{explorer}?scale=10")
+    cells = tab.page.locator(f"{explorer} .map rect[x]")
+    assert cells.count() > len(before)
+    cells.last.hover()
+    assert "step" in tab.page.locator(f"{explorer} .readout").inner_text()
+    tab.page.get_by_role("button", name="fp16_s8:").click()
+    assert "2^3 = 8" in tab.page.locator(f"{explorer} output").inner_text()
+    assert tab.page.locator(f"{explorer} .window").count() == 1
+
+
+def test_without_scripts(open_tab: object, gradients: dict, detection: Experiment) -> None:
+    tab = open_tab(halfscope.explore(gradients).page(), java_script_enabled=False)
+    assert "layer3" in tab.page.locator(".explorer table").inner_text()
+    tab = open_tab(report_page([(detection, draw(detection))]), java_script_enabled=False)
+    assert tab.page.locator("figure").count() >= 5
+    assert tab.page.locator("figure").first.is_visible()
+
+
+def test_a_notebooks_widget(open_tab: object, gradients: dict) -> None:
+    widget = halfscope.explore(gradients).widget()
+    data = json.dumps(widget.data)
+    script = (
+        _core.explorer_script()
+        + f"""
+const model = {{ get: () => {data}, on: () => {{}} }};
+render({{ model, el: document.querySelector("main") }});"""
+    )
+    style = _core.explorer_style()
+    tab = open_tab(f"<!DOCTYPE html><style>{style}</style><main></main><script type=module>{script}</script>")
+    tab.set_scale(5)
+    assert len(tab.rows()) == 6
