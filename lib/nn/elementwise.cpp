@@ -131,11 +131,11 @@ void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns,
   });
 }
 
-void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& border,
                 const ArrayView& padded) {
   const std::int64_t row = shape.width * shape.channels;
-  const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
-  const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
+  const std::int64_t padded_row = (shape.width + 2 * border.columns) * shape.channels;
+  const std::int64_t padded_image = (shape.height + 2 * border.rows) * padded_row;
   check_sizes("pad_images", x.size(), static_cast<std::size_t>(shape.batch * shape.height * row));
   check_sizes("pad_images", padded.size(), static_cast<std::size_t>(shape.batch * padded_image));
   if (active_device() == Device::cuda) return cuda::pad_images(x, shape, border, padded);
@@ -145,7 +145,7 @@ void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t b
     float* to = images + image * padded_image;
     std::fill(to, to + padded_image, 0.0f);
     for (std::int64_t y = 0; y < shape.height; ++y) {
-      std::memcpy(to + (y + border) * padded_row + border * shape.channels,
+      std::memcpy(to + (y + border.rows) * padded_row + border.columns * shape.channels,
                   from + (image * shape.height + y) * row, static_cast<std::size_t>(row) * sizeof(float));
     }
   });

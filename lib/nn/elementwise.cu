@@ -71,12 +71,12 @@ struct Transpose {
 struct PadImages {
   ElementReader x;
   ImageShape shape;
-  std::int64_t border;
+  Border border;
   ElementWriter padded;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    const std::int64_t width = shape.width + 2 * border, height = shape.height + 2 * border;
+    const std::int64_t width = shape.width + 2 * border.columns, height = shape.height + 2 * border.rows;
     const std::int64_t channel = i % shape.channels, pixel = i / shape.channels;
-    const std::int64_t column = pixel % width - border, row = pixel / width % height - border;
+    const std::int64_t column = pixel % width - border.columns, row = pixel / width % height - border.rows;
     const std::int64_t image = pixel / width / height;
     const bool inside = row >= 0 && row < shape.height && column >= 0 && column < shape.width;
     const std::int64_t from = ((image * shape.height + row) * shape.width + column) * shape.channels;
@@ -121,7 +121,7 @@ void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns,
   for_each(count_of(x), Transpose{on_device(x), rows, columns, on_device(y)}, "transpose");
 }
 
-void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& border,
                 const ArrayView& padded) {
   for_each(count_of(padded), PadImages{on_device(x), shape, border, on_device(padded)}, "pad_images");
 }

@@ -33,8 +33,12 @@ void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns,
 struct ImageShape {
   std::int64_t batch, height, width, channels;
 };
-/// padded (batch, height + 2 border, width + 2 border, channels) = x with a border of zeros.
-void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+/// Zeros around an image: so many rows above and below, so many columns on either side.
+struct Border {
+  std::int64_t rows = 0, columns = 0;
+};
+/// padded (batch, height + 2 rows, width + 2 columns, channels) = x with a border of zeros.
+void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& border,
                 const ArrayView& padded);
 
 /// The same of arrays on the device, which the above call where that is the active one.
@@ -47,7 +51,7 @@ void scale(const ConstArrayView& x, float factor, std::span<float> y);
 [[nodiscard]] float largest_magnitude(const ConstArrayView& x);
 void raise_to_largest(const ConstArrayView& x, std::span<std::uint32_t> largest);
 void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns, const ArrayView& y);
-void pad_images(const ConstArrayView& x, const ImageShape& shape, std::int64_t border,
+void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& border,
                 const ArrayView& padded);
 }  // namespace cuda
 

@@ -6,6 +6,7 @@
 
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/softmax.hpp"
+#include "lib/nn/softmax_element.hpp"
 
 namespace halfscope {
 namespace {
@@ -49,6 +50,30 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
                                                .scratch = scratch.data()};
                         dispatch_isa([&]<Isa isa>() { softmax_rows_isa<isa>(rows, model); });
                       });
+}
+
+void smooth_losses(std::span<const float> logits, std::span<const std::int32_t> labels, float smoothing,
+                   std::span<float> row_loss) {
+  const std::size_t classes = checked_classes(logits.size(), labels);
+  if (row_loss.size() != labels.size()) throw InvalidArgument("softmax: losses and labels differ in size");
+  if (smoothing == 0) return;
+  if (active_device() == Device::cuda) return cuda::smooth_losses(logits, labels, smoothing, row_loss);
+  for (std::size_t r = 0; r < labels.size(); ++r) {
+    row_loss[r] +=
+        smoothed_part(logits.data() + r * classes, static_cast<std::int64_t>(classes), labels[r], smoothing);
+  }
+}
+
+void smooth_probability(std::span<const std::int32_t> labels, float smoothing, std::span<float> probability) {
+  const auto classes = static_cast<std::int64_t>(checked_classes(probability.size(), labels));
+  if (smoothing == 0) return;
+  if (active_device() == Device::cuda) return cuda::smooth_probability(labels, smoothing, probability);
+  const float uniform = smoothing / static_cast<float>(classes);
+  parallel_for(std::ssize(labels), [&](std::int64_t r) noexcept {
+    float* const row = probability.data() + r * classes;
+    for (std::int64_t c = 0; c < classes; ++c) row[c] -= uniform;
+    row[labels[static_cast<std::size_t>(r)]] += smoothing;
+  });
 }
 
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,

@@ -5,6 +5,7 @@
 #include <halfscope/kernel/reduce/reduce.hpp>
 
 #include "lib/nn/softmax.hpp"
+#include "lib/nn/softmax_element.hpp"
 
 namespace halfscope::cuda {
 namespace {
@@ -71,6 +72,28 @@ struct Gradient {
   }
 };
 
+struct SmoothLoss {
+  const float* x;
+  const std::int32_t* labels;
+  std::int64_t classes;
+  float smoothing;
+  float* row_loss;
+  HALFSCOPE_HD void operator()(std::int64_t r) const {
+    row_loss[r] += smoothed_part(x + r * classes, classes, labels[r], smoothing);
+  }
+};
+
+struct SmoothProbability {
+  const std::int32_t* labels;
+  std::int64_t classes;
+  float smoothing, uniform;
+  float* probability;
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    const float p = probability[i] - uniform;
+    probability[i] = i % classes == labels[i / classes] ? p + smoothing : p;
+  }
+};
+
 // NOLINTEND(clang-analyzer-core.NullDereference)
 
 Memory<float> largest_of_rows(std::span<const float> x, std::int64_t rows, std::int64_t classes) {
@@ -101,6 +124,25 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
       rows,
       RowLoss{on_device(logits), label.data(), largest.data(), sums.data(), classes, on_device(row_loss)},
       "softmax");
+}
+
+void smooth_losses(std::span<const float> logits, std::span<const std::int32_t> labels, float smoothing,
+                   std::span<float> row_loss) {
+  const std::int64_t rows = std::ssize(labels);
+  const auto label = Memory<std::int32_t>::from(labels);
+  for_each(
+      rows,
+      SmoothLoss{on_device(logits), label.data(), std::ssize(logits) / rows, smoothing, on_device(row_loss)},
+      "smooth_losses");
+}
+
+void smooth_probability(std::span<const std::int32_t> labels, float smoothing, std::span<float> probability) {
+  const std::int64_t classes = std::ssize(probability) / std::ssize(labels);
+  const auto label = Memory<std::int32_t>::from(labels);
+  for_each(std::ssize(probability),
+           SmoothProbability{label.data(), classes, smoothing, smoothing / static_cast<float>(classes),
+                             on_device(probability)},
+           "smooth_probability");
 }
 
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,

@@ -24,8 +24,20 @@ void softmax_cross_entropy(std::span<const float> logits, std::span<const std::i
 void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const DeviceRatio& factor,
                                     std::span<float> probability);
 
+/// Label smoothing (Szegedy et al., CVPR 2016, section 7): the target has `smoothing` of a uniform
+/// distribution and 1 - smoothing of the label. Adds smoothing * (x[label] - mean of x) to each row's loss, x
+/// the row's logits, whose mean is a sum in ascending order in FP32. Of `smoothing` 0 nothing changes.
+void smooth_losses(std::span<const float> logits, std::span<const std::int32_t> labels, float smoothing,
+                   std::span<float> row_loss);
+/// Subtracts smoothing / classes from every probability and adds `smoothing` to the label's, so that
+/// `softmax_cross_entropy_gradient` makes the smoothed loss's gradient of it.
+void smooth_probability(std::span<const std::int32_t> labels, float smoothing, std::span<float> probability);
+
 /// The same on the device, which the above call where that is the active one.
 namespace cuda {
+void smooth_losses(std::span<const float> logits, std::span<const std::int32_t> labels, float smoothing,
+                   std::span<float> row_loss);
+void smooth_probability(std::span<const std::int32_t> labels, float smoothing, std::span<float> probability);
 void softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                            const AccumulateModel& model, std::span<float> probability,
                            std::span<float> row_loss);

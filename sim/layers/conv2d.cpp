@@ -1,104 +1,129 @@
-// Forward and backward of the convolution: three matrix products over patches of zero-padded images.
+// Forward and backward of the convolution: three matrix products per group over patches of padded images.
 #include "sim/layers/layers.hpp"
 
-#include <array>
-#include <map>
+#include <fmt/format.h>
+
 #include <memory>
-#include <tuple>
-#include <vector>
 
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
 #include "lib/nn/dilate.hpp"
-#include "lib/nn/elementwise.hpp"
+#include "lib/nn/strided_elementwise.hpp"
+#include "sim/layers/patches.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Patches of a square, their middles `stride` pixels apart from the first pixel on.
-struct PatchGrid {
-  std::int64_t kernel_size;
-  std::int64_t stride = 1;
-
-  [[nodiscard]] std::int64_t count(std::int64_t pixels) const { return (pixels + stride - 1) / stride; }
+/// Neighbouring columns of a matrix (rows, all).
+struct ColumnRange {
+  std::int64_t first, count, all;
 };
 
-/// Where the patches of zero-padded images lie: patch p's element k is images[position[p] + element[k]].
-struct PatchOffsets {
-  Memory<std::int32_t> position;  // (batch * patches down * patches across)
-  Memory<std::int32_t> element;   // (size * size * channels)
-  std::int64_t stride = 0;        ///< where patches are all the pixels, one each: their channels; else 0
-};
+/// (rows, range.count): a copy of those columns.
+Array columns_of(const Array& matrix, const ColumnRange& range) {
+  const std::int64_t rows = static_cast<std::int64_t>(matrix.size()) / range.all;
+  Array columns({rows, range.count}, matrix.dtype());
+  copy_columns({rows, range.count}, {matrix.view(), range.first, range.all},
+               {columns.view(), 0, range.count});
+  return columns;
+}
 
-PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid) {
-  const std::int64_t kernel_size = grid.kernel_size, border = kernel_size / 2;
-  const std::int64_t padded_row = (shape.width + 2 * border) * shape.channels;
-  const std::int64_t padded_image = (shape.height + 2 * border) * padded_row;
-  (void)strided_offsets(1, shape.batch * padded_image);  // throws where offsets do not fit
-  std::vector<std::int32_t> position, element;
-  position.reserve(
-      static_cast<std::size_t>(shape.batch * grid.count(shape.height) * grid.count(shape.width)));
-  for (std::int64_t n = 0; n < shape.batch; ++n) {
-    for (std::int64_t y = 0; y < shape.height; y += grid.stride) {
-      const std::int64_t row = n * padded_image + y * padded_row;
-      for (std::int64_t i = 0; i < shape.width; i += grid.stride) {
-        position.push_back(static_cast<std::int32_t>(row + i * shape.channels));
-      }
-    }
+void set_columns(const Array& columns, const ColumnRange& range, Array& matrix) {
+  copy_columns({columns.extent(0), range.count}, {columns.view(), 0, range.count},
+               {matrix.view(), range.first, range.all});
+}
+
+/// Calls body(group, its columns of a matrix with `columns`) for each group.
+template <typename Body>
+void for_groups(std::int64_t groups, std::int64_t columns, const Body& body) {
+  for (std::int64_t g = 0; g < groups; ++g) {
+    body(g, ColumnRange{g * (columns / groups), columns / groups, columns});
   }
-  for (std::int64_t y = 0; y < kernel_size; ++y) {
-    for (std::int64_t i = 0; i < kernel_size * shape.channels; ++i) {
-      element.push_back(static_cast<std::int32_t>(y * padded_row + i));
-    }
+}
+
+/// The product of one group's patches and its part of a weight.
+void multiply_patches(const Patches& patches, std::int64_t first_channel, const Array& weight,
+                      const AccumulateModel& model, Array& y) {
+  const PatchOffsets& offsets = *patches.offsets;
+  const auto elements = static_cast<std::int64_t>(offsets.element.size());
+  gemm({ElementReader(patches.from_channel(first_channel)), offsets.position.values(),
+        offsets.element.values(), MatrixLayout::row_major, offsets.stride},
+       {ElementReader(weight.view()), elements, static_cast<std::int64_t>(weight.size()) / elements},
+       y.values(), model);
+}
+
+/// The convolution of `patches` with a weight (height, width, channels of a group, out).
+Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
+  Array y(std::move(output));
+  const std::int64_t channels = weight.extent(2), groups = patches.images.extent(3) / channels;
+  if (groups == 1) {
+    multiply_patches(patches, 0, weight, model, y);
+    return y;
   }
-  return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element),
-          kernel_size == 1 && grid.stride == 1 ? shape.channels : 0};
+  for_groups(groups, weight.extent(3), [&](std::int64_t g, const ColumnRange& range) {
+    Array part({static_cast<std::int64_t>(patches.offsets->position.size()), range.count});
+    multiply_patches(patches, g * channels, columns_of(weight, range), model, part);
+    set_columns(part, range, y);
+  });
+  return y;
 }
 
-/// The same every step, so they are computed once per device and shape; the network's own thread is the only
-/// caller.
-std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, const PatchGrid& grid) {
-  using Key = std::tuple<Device, std::array<std::int64_t, 6>>;
-  constexpr std::size_t most_kept = 64;
-  thread_local std::map<Key, std::shared_ptr<const PatchOffsets>> kept;
-  const Key key{active_device(),
-                {shape.batch, shape.height, shape.width, shape.channels, grid.kernel_size, grid.stride}};
-  const auto found = kept.find(key);
-  if (found != kept.end()) return found->second;
-  if (kept.size() == most_kept) kept.clear();
-  return kept[key] = std::make_shared<const PatchOffsets>(compute_offsets(shape, grid));
+/// The product of one group's transposed patches and its part of the output's gradient.
+void multiply_gradient(const Patches& patches, std::int64_t first_channel, const Array& gradient,
+                       const AccumulateModel& model, Array& weight_gradient) {
+  const PatchOffsets& offsets = *patches.offsets;
+  const auto positions = static_cast<std::int64_t>(offsets.position.size());
+  gemm({ElementReader(patches.from_channel(first_channel)), offsets.element.values(),
+        offsets.position.values(), MatrixLayout::transposed, offsets.stride},
+       {ElementReader(gradient.view()), positions, static_cast<std::int64_t>(gradient.size()) / positions},
+       weight_gradient.values(), model);
 }
 
-struct Patches {
-  Array images;  // (batch, height + 2 border, width + 2 border, channels)
-  std::shared_ptr<const PatchOffsets> offsets;
-};
-
-Patches patches_of(const Array& x, const ImageShape& shape, const PatchGrid& grid) {
-  const std::int64_t border = grid.kernel_size / 2;
-  auto offsets = offsets_of(shape, grid);
-  Array images({shape.batch, shape.height + 2 * border, shape.width + 2 * border, shape.channels}, x.dtype());
-  pad_images(x.view(), shape, border, images.view());
-  return {std::move(images), std::move(offsets)};
+Array weight_gradient_of(const Patches& patches, const Array& gradient, const Shape& weight,
+                         const AccumulateModel& model) {
+  Array result(weight);
+  const std::int64_t groups = patches.images.extent(3) / weight[2];
+  if (groups == 1) {
+    multiply_gradient(patches, 0, gradient, model, result);
+    return result;
+  }
+  for_groups(groups, weight[3], [&](std::int64_t g, const ColumnRange& range) {
+    Array part({static_cast<std::int64_t>(patches.offsets->element.size()), range.count});
+    multiply_gradient(patches, g * weight[2], columns_of(gradient, range), model, part);
+    set_columns(part, range, result);
+  });
+  return result;
 }
 
-/// (size, size, out, in): the weight turned by 180 degrees with its channels swapped, which convolves
-/// gradients back.
-Array turned(const Array& weight) {
-  const std::int64_t size = weight.extent(0), in = weight.extent(2), out = weight.extent(3);
-  Array result({size, size, out, in}, weight.dtype());
-  const std::int64_t taps = size * size;
+/// (taps, out, in): a group's weight (taps, in, out) turned by 180 degrees with its channels swapped.
+Array turned(const Array& weight, std::int64_t taps, std::int64_t in, std::int64_t out) {
+  Array result({taps * out, in}, weight.dtype());
+  const auto count = static_cast<std::size_t>(in * out);
   for (std::int64_t tap = 0; tap < taps; ++tap) {
-    const auto offset = static_cast<std::size_t>(tap * in * out);
-    const auto count = static_cast<std::size_t>(in * out);
-    transpose(weight.view().part(static_cast<std::size_t>((taps - 1 - tap) * in * out), count), in, out,
-              result.view().part(offset, count));
+    transpose(weight.view().part(static_cast<std::size_t>(taps - 1 - tap) * count, count), in, out,
+              result.view().part(static_cast<std::size_t>(tap) * count, count));
   }
   return result;
 }
 
-/// The gradient of an output with a stride as one without: zeros stand where no patch has its middle.
+/// (height, width, out of a group, in of all groups): the weight that convolves gradients back.
+Array backward_weight(const Array& weight, std::int64_t groups) {
+  const std::int64_t taps = weight.extent(0) * weight.extent(1), in = weight.extent(2),
+                     out = weight.extent(3) / groups;
+  Array result({weight.extent(0), weight.extent(1), out, groups * in}, weight.dtype());
+  if (groups == 1) {
+    Array all = turned(weight, taps, in, out);
+    all.reshape(result.shape());
+    return all;
+  }
+  for_groups(groups, weight.extent(3), [&](std::int64_t g, const ColumnRange& range) {
+    set_columns(turned(columns_of(weight, range), taps, in, out), {g * in, in, groups * in}, result);
+  });
+  return result;
+}
+
+/// The gradient of an output with a stride as one without: zeros stand where no patch has its corner.
 Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
   if (stride == 1) return gradient;
   Array result({shape.batch, shape.height, shape.width, shape.channels}, gradient.dtype());
@@ -106,26 +131,19 @@ Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
   return result;
 }
 
-/// The convolution of `patches` with a weight (size, size, channels, out).
-Array convolve(const Patches& patches, const Array& weight, Shape output, const AccumulateModel& model) {
-  Array y(std::move(output));
-  const std::int64_t out = weight.extent(3);
-  const PatchOffsets& offsets = *patches.offsets;
-  gemm({ElementReader(patches.images.view()), offsets.position.values(), offsets.element.values(),
-        MatrixLayout::row_major, offsets.stride},
-       {ElementReader(weight.view()), static_cast<std::int64_t>(offsets.element.size()), out}, y.values(),
-       model);
-  return y;
-}
-
-void check(const std::string& name, const Shape& x, const Shape& weight, std::int64_t stride) {
-  if (stride < 1)
-    throw InvalidArgument("layer " + name + ": stride " + std::to_string(stride) + "; give 1 or more");
-  const bool fits = weight.size() == 4 && weight[0] == weight[1] && weight[0] % 2 == 1 && x.size() == 4 &&
-                    x[3] == weight[2];
-  if (fits) return;
-  throw InvalidArgument("layer " + name + ": input " + to_string(x) + " does not fit weight " +
-                        to_string(weight));
+/// The gradient of the images, of `images`, from that of the output.
+Array input_gradient(Array gradient, const ImageShape& images, const PatchGrid& grid, const Array& weight,
+                     const AccumulateModel& model) {
+  const std::int64_t groups = images.channels / weight.extent(2), out = weight.extent(3);
+  PatchGrid every_patch = grid;
+  every_patch.stride = 1;
+  const ImageShape spread_shape{images.batch, every_patch.down(images.height),
+                                every_patch.across(images.width), out};
+  gradient = spread_out(std::move(gradient), spread_shape, grid.stride);
+  const PatchGrid back{
+      grid.height, grid.width, {grid.height - 1 - grid.border.rows, grid.width - 1 - grid.border.columns}};
+  return convolve(patches_of(gradient, spread_shape, back, out / groups), backward_weight(weight, groups),
+                  {images.batch, images.height, images.width, images.channels}, model);
 }
 
 /// Adds the bias to y and returns its place on the tape.
@@ -148,37 +166,60 @@ void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
   tape.add_gradient(bias, std::move(sums));
 }
 
+void check_shapes(const std::string& name, const Shape& x, const Shape& weight,
+                  const Conv2dParameters& parameters) {
+  if (parameters.stride < 1)
+    throw InvalidArgument(fmt::format("layer {}: stride {}; give 1 or more", name, parameters.stride));
+  const std::int64_t groups = parameters.groups;
+  const bool sized = weight.size() == 4 && x.size() == 4 &&
+                     (parameters.padding || (weight[0] % 2 == 1 && weight[1] % 2 == 1));
+  if (sized && groups >= 1 && x[3] == groups * weight[2] && weight[3] % groups == 0) return;
+  throw InvalidArgument("layer " + name + ": input " + to_string(x) + " does not fit weight " +
+                        to_string(weight) + (groups == 1 ? "" : fmt::format(" of {} groups", groups)));
+}
+
+/// Throws where the kernel is larger than the padded image, or where a patch would hold zeros alone.
+void check_grid(const std::string& name, const ImageShape& images, const PatchGrid& grid) {
+  const auto fits = [](std::int64_t pixels, std::int64_t kernel, std::int64_t border) {
+    return border >= 0 && border < kernel && pixels + 2 * border >= kernel;
+  };
+  if (fits(images.height, grid.height, grid.border.rows) &&
+      fits(images.width, grid.width, grid.border.columns)) {
+    return;
+  }
+  throw InvalidArgument(fmt::format(
+      "layer {}: a {}x{} kernel with padding {}x{} has no place in {}x{} images; padding is from 0 to below "
+      "the kernel's size, and images with it are no smaller than the kernel",
+      name, grid.height, grid.width, grid.border.rows, grid.border.columns, images.height, images.width));
+}
+
+PatchGrid grid_of(const Shape& weight, const Conv2dParameters& parameters) {
+  const Border same{weight[0] / 2, weight[1] / 2};
+  return {weight[0], weight[1], parameters.padding.value_or(same), parameters.stride};
+}
+
 }  // namespace
 
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters) {
   const TensorRef w = tape.parameter(parameters.weight);
   const Shape& shape = tape.value(x).shape();
-  check(name, shape, tape.value(w).shape(), parameters.stride);
+  const Array& weight = tape.value(w);
+  check_shapes(name, shape, weight.shape(), parameters);
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
-  const PatchGrid grid{tape.value(w).extent(0), parameters.stride};
-  const Shape output{images.batch, grid.count(images.height), grid.count(images.width),
-                     tape.value(w).extent(3)};
-  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, grid));
+  const PatchGrid grid = grid_of(weight.shape(), parameters);
+  check_grid(name, images, grid);
+  const Shape output{images.batch, grid.down(images.height), grid.across(images.width), weight.extent(3)};
+  auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, grid, weight.extent(2)));
   const AccumulateModel model = tape.policy().products;
-  Array y = convolve(*patches, tape.value(w), output, model);
+  Array y = convolve(*patches, weight, output, model);
   std::optional<TensorRef> bias;
   if (parameters.bias != nullptr) bias = add_bias(tape, name, *parameters.bias, y);
 
   const auto backward = [x, w, bias, images, grid, model, patches](Tape& t, Array gradient) {
-    const std::int64_t channels = t.value(w).extent(3);
     if (bias) add_bias_gradient(t, *bias, gradient);
-    Array weight_gradient(t.value(w).shape());
-    const PatchOffsets& offsets = *patches->offsets;
-    gemm({ElementReader(patches->images.view()), offsets.element.values(), offsets.position.values(),
-          MatrixLayout::transposed, offsets.stride},
-         {ElementReader(gradient.view()), static_cast<std::int64_t>(offsets.position.size()), channels},
-         weight_gradient.values(), model);
-    t.add_gradient(w, std::move(weight_gradient));
+    t.add_gradient(w, weight_gradient_of(*patches, gradient, t.value(w).shape(), model));
     if (!t.needs_gradient(x)) return;
-    const ImageShape of_gradient{images.batch, images.height, images.width, channels};
-    gradient = spread_out(std::move(gradient), of_gradient, grid.stride);
-    t.add_gradient(x, convolve(patches_of(gradient, of_gradient, {grid.kernel_size}), turned(t.value(w)),
-                               t.value(x).shape(), model));
+    t.add_gradient(x, input_gradient(std::move(gradient), images, grid, t.value(w), model));
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }

@@ -1,8 +1,11 @@
 // The layers: one declaration per layer, with the parameters that it takes.
 #pragma once
 
+#include <optional>
 #include <span>
 
+#include "lib/nn/elementwise.hpp"
+#include "lib/nn/pool.hpp"
 #include "sim/layers/recurrent.hpp"
 #include "sim/tape.hpp"
 
@@ -17,18 +20,23 @@ struct LinearParameters {
 };
 TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters);
 
-/// A kernel of odd size: 1x1, 3x3, ...
+/// A kernel of any size; without `padding` of odd ones.
 struct Conv2dParameters {
-  Parameter& weight;          // (size, size, in, out)
+  Parameter& weight;          // (height, width, in / groups, out)
   Parameter* bias = nullptr;  // (out)
-  std::int64_t stride =
-      1;  ///< of both axes: every stride-th row and column is computed, the first among them
+  std::int64_t stride = 1;    ///< of both axes
+  /// Zeros on each side, fewer than the kernel has rows and columns; none given: half the kernel's, rounded
+  /// down, which keeps the extents at a stride of 1.
+  std::optional<Border> padding = std::nullopt;
+  std::int64_t groups = 1;  ///< of channels: group g of the outputs sees group g of the inputs alone
 };
 
-/// y (batch, height / stride, width / stride, out), its extents rounded up, = x (batch, height, width, in)
-/// convolved with the weight, plus the bias where there is one. Each output is one sum over (row, column, in)
-/// of the kernel, in that order, with the bias added last in FP32 before the one rounding. Each number of x's
-/// gradient is one sum over (row, column, out), the zeros between the strides among its terms.
+/// y (batch, down, across, out), down = (height + 2 padding - kernel's height) / stride + 1, rounded down,
+/// and across likewise, = x (batch, height, width, in) convolved with the weight, plus the bias where there
+/// is one. Each output is one sum over (row, column, in / groups) of the kernel, in that order, with the bias
+/// added last in FP32 before the one rounding. Each number of x's gradient is one sum over (row, column,
+/// out / groups), the zeros between the strides among its terms. Throws InvalidArgument for shapes that do
+/// not fit and for images that, with their padding, are smaller than the kernel.
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters);
 
 /// y = max(x, 0): exact in every format.
@@ -37,6 +45,31 @@ TensorRef relu(Tape& tape, const std::string& name, TensorRef x);
 /// y (batch, height / 2, width / 2, channels): exact in every format. Throws InvalidArgument for odd heights
 /// or widths.
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x);
+
+/// y (batch, down, across, channels) = the largest number of each window: exact in every format. Where
+/// windows overlap, a number's gradients are added in FP32 and rounded once. Throws InvalidArgument for
+/// windows that do not fit the images and for those of more than 15 by 15.
+TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window);
+
+/// y (batch, down, across, channels) = the mean of each window, added up row by row in FP32 and rounded once,
+/// as are the gradients of a number's windows. Throws as `max_pool` does.
+TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window,
+                       AverageOver over = AverageOver::window);
+
+/// Constants of AlexNet (Krizhevsky et al., NIPS 2012, section 3.3), whose alpha multiplies the sum; Caffe
+/// and PyTorch multiply the mean, with an alpha `size` times that.
+struct LocalResponse {
+  std::int64_t size = 5;  ///< neighbouring channels, odd
+  float alpha = 1e-4f;
+  float beta = 0.75f;
+  float k = 2;
+};
+/// y = x / (k + alpha sum)^beta, with the sum of squares over the `size` channels around each. The sums of
+/// squares, in backward those of what comes back through them, add up as the policy's reduction model for the
+/// layer's name says, which rounds the squares too: in FP16 one of a number above 255 is infinite, and the
+/// output silently 0. Everything else is FP32 arithmetic.
+TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
+                              const LocalResponse& response = {});
 
 /// y (batch, channels) = the mean of x (batch, height, width, channels) over its positions. The sum is a
 /// large reduction: it adds up as the policy's reduction model for the layer's name says, and the trackers
@@ -116,9 +149,11 @@ TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const Recurrent
 /// A scalar: the mean over rows of -log softmax(logits)[label], in FP32 but for the sum of exponentials,
 /// which adds up as the policy's reduction model for the layer's name says; an evaluation adds up in FP32, so
 /// that it measures the weights and not its own sums. The logits' gradient is (softmax
-/// - one_hot) / rows times the loss's own.
+/// - one_hot) / rows times the loss's own. In training the targets are smoothed: `smoothing` of a uniform
+/// distribution and 1 - smoothing of the label, computed in FP32. Throws InvalidArgument for a label out of
+/// range and unless 0 <= smoothing < 1.
 TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
-                                std::span<const std::int32_t> labels);
+                                std::span<const std::int32_t> labels, float smoothing = 0);
 
 /// A scalar: the mean over all elements of -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) for logits x and
 /// targets t in [0, 1] of the same shape, in FP32 and without overflow for any x. The logits' gradient is

@@ -1,6 +1,8 @@
 // Forward and backward of the classifier's loss.
 #include "sim/layers/layers.hpp"
 
+#include <fmt/format.h>
+
 #include <halfscope/kernel/reduce/reduce.hpp>
 
 #include "lib/nn/softmax.hpp"
@@ -8,7 +10,12 @@
 namespace halfscope {
 
 TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
-                                std::span<const std::int32_t> labels) {
+                                std::span<const std::int32_t> labels, float smoothing) {
+  if (!(smoothing >= 0 && smoothing < 1)) {
+    throw InvalidArgument(fmt::format("layer {}: label smoothing {}: give 0 or more, below 1", name,
+                                      static_cast<double>(smoothing)));
+  }
+  if (tape.phase() == Phase::evaluation) smoothing = 0;
   const Array& x = tape.value(logits);
   auto probability = std::make_shared<Array>(x.shape());
   Array row_loss({static_cast<std::int64_t>(labels.size())});
@@ -16,12 +23,14 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   softmax_cross_entropy(FloatsOf(x).values(), labels,
                         tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
                         probability->values(), row_loss.values());
+  smooth_losses(FloatsOf(x).values(), labels, smoothing, row_loss.values());
   const float rows = static_cast<float>(labels.size());
   Array loss(Shape{});
   divided_sum(row_loss.values(), rows, fp32_sums, loss.values());
 
-  const auto backward = [logits, rows, probability, target = std::vector(labels.begin(), labels.end())](
-                            Tape& t, Array gradient) {
+  const auto backward = [logits, rows, probability, smoothing,
+                         target = std::vector(labels.begin(), labels.end())](Tape& t, Array gradient) {
+    smooth_probability(target, smoothing, probability->values());
     softmax_cross_entropy_gradient(target, {gradient.values(), rows}, probability->values());
     t.add_gradient(logits, std::move(*probability));
   };

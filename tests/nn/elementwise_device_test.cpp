@@ -25,7 +25,10 @@ TEST_CASE("device parity of element-wise loops", "[kernel][elementwise][cuda]") 
                         [&](const Spans& s) { transpose(s[0], 3, static_cast<std::int64_t>(size), s[1]); });
   }
   check_device_parity({mixed_floats(2 * 5 * 7 * 3), mixed_floats(2 * 9 * 11 * 3)}, [](const Spans& s) {
-    pad_images(s[0], {2, 5, 7, 3}, 2, s[1]);
+    pad_images(s[0], {2, 5, 7, 3}, {2, 2}, s[1]);
+  });
+  check_device_parity({mixed_floats(2 * 5 * 7 * 3), mixed_floats(2 * 5 * 13 * 3)}, [](const Spans& s) {
+    pad_images(s[0], {2, 5, 7, 3}, {0, 3}, s[1]);
   });
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("add_to_rows, transpose and pad_images", "[elementwise]") {
     CHECK(back == x);
     const std::vector<float> images = uniform_floats(2 * 3 * 4 * 2, 1, 2, 4);
     std::vector<float> padded(2 * 5 * 6 * 2, -1.0f);
-    pad_images(images, {2, 3, 4, 2}, 1, padded);
+    pad_images(images, {2, 3, 4, 2}, {1, 1}, padded);
     const auto at = [&](std::size_t n, std::size_t r, std::size_t c, std::size_t k) {
       return padded[((n * 5 + r) * 6 + c) * 2 + k];
     };
@@ -89,6 +89,12 @@ TEST_CASE("add_to_rows, transpose and pad_images", "[elementwise]") {
     CHECK(at(0, 4, 5, 0) == 0.0f);
     CHECK(at(1, 1, 1, 0) == images[24]);
     CHECK(at(1, 3, 4, 1) == images[47]);
+    std::vector<float> columns_padded(2 * 3 * 8 * 2, -1.0f);
+    pad_images(images, {2, 3, 4, 2}, {0, 2}, columns_padded);
+    CHECK(columns_padded[3] == 0.0f);
+    CHECK(columns_padded[4] == images[0]);
+    CHECK(columns_padded[2 * 3 * 8 * 2 - 5] == images[47]);
+    CHECK(columns_padded[2 * 3 * 8 * 2 - 4] == 0.0f);
   });
 }
 

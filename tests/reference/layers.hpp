@@ -24,30 +24,37 @@ inline std::vector<double> linear(const Array& x, const Array& weight, const Arr
   return y;
 }
 
-/// Zero border; x (batch, height, width, in), weight (size, size, in, out), bias (out) or null.
+/// Of a convolution; a padding below 0 is half the kernel's extent.
+struct ConvolutionGeometry {
+  std::int64_t stride = 1;
+  std::int64_t row_padding = -1, column_padding = -1;
+  std::int64_t groups = 1;
+};
+
+/// Zero border; x (batch, height, width, in), weight (rows, columns, in / groups, out), bias (out) or null.
 inline std::vector<double> conv2d(const Array& x, const Array& weight, const Array* bias = nullptr,
-                                  std::int64_t stride = 1) {
-  const std::int64_t size = weight.extent(0);
-  const std::int64_t batch = x.extent(0), height = x.extent(1), width = x.extent(2), in = x.extent(3),
-                     out = weight.extent(3);
+                                  const ConvolutionGeometry& geometry = {}) {
+  const std::int64_t height = x.extent(1), width = x.extent(2), in = x.extent(3), rows = weight.extent(0),
+                     columns = weight.extent(1), group_in = weight.extent(2), out = weight.extent(3);
+  const std::int64_t above = geometry.row_padding < 0 ? rows / 2 : geometry.row_padding,
+                     left = geometry.column_padding < 0 ? columns / 2 : geometry.column_padding;
+  const auto pixel = [&](std::int64_t n, std::int64_t r, std::int64_t c, std::int64_t i) {
+    if (r < 0 || r >= height || c < 0 || c >= width) return 0.0;
+    return static_cast<double>(x[static_cast<std::size_t>(((n * height + r) * width + c) * in + i)]);
+  };
   std::vector<double> y;
-  for (std::int64_t n = 0; n < batch; ++n) {
-    for (std::int64_t r = 0; r < height; r += stride) {
-      for (std::int64_t c = 0; c < width; c += stride) {
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t r = -above; r + rows <= height + above; r += geometry.stride) {
+      for (std::int64_t c = -left; c + columns <= width + left; c += geometry.stride) {
         for (std::int64_t o = 0; o < out; ++o) {
+          const std::int64_t first_in = o / (out / geometry.groups) * group_in;
           double sum = bias == nullptr ? 0 : static_cast<double>((*bias)[static_cast<std::size_t>(o)]);
-          for (std::int64_t kr = 0; kr < size; ++kr) {
-            for (std::int64_t kc = 0; kc < size; ++kc) {
-              const std::int64_t rr = r + kr - size / 2, cc = c + kc - size / 2;
-              if (rr < 0 || rr >= height || cc < 0 || cc >= width) continue;
-              for (std::int64_t i = 0; i < in; ++i) {
-                sum += static_cast<double>(
-                           x[static_cast<std::size_t>(((n * height + rr) * width + cc) * in + i)]) *
+          for (std::int64_t kr = 0; kr < rows; ++kr)
+            for (std::int64_t kc = 0; kc < columns; ++kc)
+              for (std::int64_t i = 0; i < group_in; ++i)
+                sum += pixel(n, r + kr, c + kc, first_in + i) *
                        static_cast<double>(
-                           weight[static_cast<std::size_t>(((kr * size + kc) * in + i) * out + o)]);
-              }
-            }
-          }
+                           weight[static_cast<std::size_t>(((kr * columns + kc) * group_in + i) * out + o)]);
           y.push_back(sum);
         }
       }
@@ -76,14 +83,20 @@ inline std::vector<double> batch_norm(const Array& x, const Array& gamma, const 
   return y;
 }
 
-/// Mean over rows of -log softmax[label].
-inline double softmax_cross_entropy(const Array& logits, const std::vector<std::int32_t>& labels) {
+/// Mean over rows of -sum target log softmax, where the target is 1 - smoothing of the label and smoothing of
+/// a uniform distribution.
+inline double softmax_cross_entropy(const Array& logits, const std::vector<std::int32_t>& labels,
+                                    double smoothing = 0) {
   const std::size_t classes = logits.size() / labels.size();
   double loss = 0;
   for (std::size_t r = 0; r < labels.size(); ++r) {
     double sum = 0;
     for (std::size_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[r * classes + c]));
-    loss += std::log(sum) - static_cast<double>(logits[r * classes + static_cast<std::size_t>(labels[r])]);
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double uniform = smoothing / static_cast<double>(classes);
+      const double target = uniform + (c == static_cast<std::size_t>(labels[r]) ? 1 - smoothing : 0);
+      loss += target * (std::log(sum) - static_cast<double>(logits[r * classes + c]));
+    }
   }
   return loss / static_cast<double>(labels.size());
 }

@@ -82,6 +82,13 @@ std::vector<LayerCase> cases() {
        [](const ParameterStore& s) {
          return std::vector<double>{reference::softmax_cross_entropy(master(s, 0), labels)};
        }},
+      {"softmax_cross_entropy with smoothed labels",
+       {3, 4},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return softmax_cross_entropy(t, "y", x, labels, 0.25f); },
+       [](const ParameterStore& s) {
+         return std::vector<double>{reference::softmax_cross_entropy(master(s, 0), labels, 0.25)};
+       }},
   };
 }
 const LayerCases registered(cases);

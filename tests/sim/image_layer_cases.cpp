@@ -3,7 +3,6 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "tests/reference/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
@@ -11,21 +10,6 @@ namespace halfscope {
 namespace {
 
 void nothing(ParameterStore& /*store*/) {}
-
-LayerCase convolution(std::string name, Shape input, Shape weight, std::int64_t stride = 1) {
-  const std::int64_t out = weight[3];
-  return {std::move(name), std::move(input),
-          [weight, out](ParameterStore& s) {
-            s.add("w", uniform_array(weight, -1, 1, 2));
-            s.add("b", uniform_array({out}, -1, 1, 3));
-          },
-          [stride](Tape& t, TensorRef x, ParameterStore& s) {
-            return conv2d(t, "y", x, {.weight = parameter(s, 1), .bias = &parameter(s, 2), .stride = stride});
-          },
-          [stride](const ParameterStore& s) {
-            return reference::conv2d(master(s, 0), master(s, 1), &master(s, 2), stride);
-          }};
-}
 
 /// Rows 4 and 0 of six have targets; differences up to 4, so that both branches are taken.
 RowTargets some_targets() {
@@ -177,15 +161,7 @@ std::vector<LayerCase> shapes() {
 }
 
 std::vector<LayerCase> cases() {
-  std::vector<LayerCase> all{convolution("conv2d with bias", {2, 4, 3, 2}, {3, 3, 2, 3}),
-                             convolution("conv2d 1x1", {2, 3, 2, 3}, {1, 1, 3, 4}),
-                             convolution("conv2d 5x5", {1, 4, 6, 2}, {5, 5, 2, 3}),
-                             convolution("conv2d stride 2", {2, 4, 6, 2}, {3, 3, 2, 3}, 2),
-                             convolution("conv2d stride 2, odd sides", {2, 5, 7, 2}, {3, 3, 2, 3}, 2),
-                             convolution("conv2d 1x1 stride 2", {2, 5, 4, 3}, {1, 1, 3, 4}, 2),
-                             convolution("conv2d 7x7 stride 2", {1, 9, 8, 2}, {7, 7, 2, 3}, 2),
-                             convolution("conv2d 3x3 stride 4", {1, 9, 7, 2}, {3, 3, 2, 2}, 4),
-                             convolution("conv2d stride above the sides", {2, 2, 3, 2}, {3, 3, 2, 2}, 5)};
+  std::vector<LayerCase> all;
   for (auto& group : {losses(), shapes()}) all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -123,5 +123,99 @@ TEST_CASE("layers say which shapes do not fit", "[layers]") {
   CHECK_THROWS_AS(softmax_cross_entropy(tape, "loss", x, std::vector<std::int32_t>{0, 3}), InvalidArgument);
 }
 
+TEST_CASE("convolutions and pools say which windows have no place", "[layers]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape tape(caster, Phase::training);
+  ParameterStore store;
+  Parameter &square = store.add("w", Array::zeros({3, 3, 2, 4})),
+            &even = store.add("e", Array::zeros({2, 3, 2, 4}));
+  const TensorRef x = tape.input("x", Array::zeros({1, 2, 5, 2}));
+  const auto message = [&](const Conv2dParameters& parameters) {
+    return message_of<InvalidArgument>([&] { (void)conv2d(tape, "conv", x, parameters); });
+  };
+  check_says(message({.weight = square, .padding = Border{0, 0}}),
+             {"layer conv", "3x3 kernel", "2x5 images"});
+  check_says(message({.weight = square, .padding = Border{3, 1}}), {"layer conv", "padding 3x1"});
+  check_says(message({.weight = square, .padding = Border{-1, 1}}), {"layer conv", "padding -1x1"});
+  check_says(message({.weight = even}), {"layer conv", "(1, 2, 5, 2)", "(2, 3, 2, 4)"});
+  for (const std::int64_t groups : {0, 2, 3})
+    check_says(message({.weight = square, .groups = groups}),
+               {"layer conv", std::to_string(groups) + " groups"});
+  const auto pool_message = [&](const PoolWindow& window) {
+    return message_of<InvalidArgument>([&] { (void)max_pool(tape, "pool", x, window); });
+  };
+  check_says(pool_message({.size = 3, .stride = 2}), {"layer pool", "2x5", "windows of 3"});
+  check_says(pool_message({.size = 16, .stride = 1, .partial = PartialWindow::kept}),
+             {"layer pool", "size of 1 to 15"});
+  check_says(pool_message({.size = 2, .stride = 0}), {"layer pool", "stride 0"});
+  check_says(pool_message({.size = 2, .stride = 1, .padding = 2}), {"layer pool", "padding 2"});
+  for (const LocalResponse& wrong :
+       {LocalResponse{.size = 4}, LocalResponse{.alpha = -1}, LocalResponse{.k = 0}}) {
+    check_says(message_of<InvalidArgument>([&] { (void)local_response_norm(tape, "norm", x, wrong); }),
+               {"layer norm", "odd number"});
+  }
+}
+
+TEST_CASE("an evaluation's loss is of the labels themselves", "[layers]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  const std::vector<std::int32_t> labels{2, 0};
+  const auto loss = [&](Phase phase, float smoothing) {
+    Tape tape(caster, phase);
+    const TensorRef x = tape.input("x", uniform_array({2, 3}, -2, 2, 1));
+    return tape.value(softmax_cross_entropy(tape, "loss", x, labels, smoothing)).item();
+  };
+  CHECK(loss(Phase::evaluation, 0.5f) == loss(Phase::evaluation, 0));
+  CHECK(loss(Phase::training, 0.5f) != loss(Phase::training, 0));
+  for (const float wrong : {-0.1f, 1.0f, NAN}) {
+    check_says(message_of<InvalidArgument>([&] { (void)loss(Phase::training, wrong); }),
+               {"layer loss", "label smoothing"});
+  }
+}
+
+/// y and the gradient of x for a gradient of ones.
+std::pair<Array, Array> forward_and_back(const PrecisionPolicy& policy, Array x,
+                                         const std::function<TensorRef(Tape&, TensorRef)>& layer) {
+  TrackerList none;
+  Caster caster(policy, 0, none);
+  Tape tape(caster, Phase::training);
+  ParameterStore store;
+  Parameter& input = store.add("x", std::move(x));
+  const TensorRef y = layer(tape, tape.parameter(input));
+  const TensorRef loss = tape.record(
+      {.name = "sum", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array) {
+         Array ones(t.value(y).shape());
+         std::fill_n(ones.data(), ones.size(), 1.0f);
+         t.add_gradient(y, std::move(ones));
+       }});
+  tape.backward(loss, 1.0f);
+  return {tape.value(y).clone(), std::move(input.gradient)};
+}
+
+TEST_CASE("the first of equals has the gradient of every window it wins", "[layers]") {
+  const auto pool = [](Tape& t, TensorRef x) {
+    return max_pool(t, "y", x, {.size = 3, .stride = 1, .padding = 1});
+  };
+  const auto [y, gradient] = forward_and_back({}, Array::zeros({1, 3, 3, 1}), pool);
+  // The windows around the nine pixels, clipped, have their first pixels at rows and columns 0, 0, 1.
+  const std::vector<float> expected{4, 2, 0, 2, 1, 0, 0, 0, 0};
+  CHECK(std::equal(expected.begin(), expected.end(), gradient.data()));
+}
+
+TEST_CASE("local response normalisation in FP16 overflows to zeros", "[layers]") {
+  const auto norm = [](Tape& t, TensorRef x) { return local_response_norm(t, "norm1", x); };
+  const auto run_with = [&](const char* reduce, float x) {
+    PrecisionPolicy policy;
+    policy.reductions = parse_scoped_accumulate(reduce);
+    return forward_and_back(policy, Array::from({1, 1, 1, 2}, {x, 1}), norm).first;
+  };
+  CHECK(run_with("fp32_sequential", 256)[0] > 40);
+  CHECK(run_with("fp16_sequential", 250)[0] > 40);
+  CHECK(run_with("fp16_sequential", 256)[0] == 0);
+  CHECK(run_with("fp16_sequential", 256)[1] == 0);  // its neighbour's square is infinite
+  CHECK(run_with("fp16_sequential@norm2", 256)[0] > 40);
+}
+
 }  // namespace
 }  // namespace halfscope
