@@ -122,4 +122,17 @@ void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantiz
   });
 }
 
+void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
+                    std::span<float> square, std::span<float> velocity) {
+  const std::size_t size = update.weights.size();
+  check(update, square.size() == size && velocity.size() == size, state);
+  if (active_device() == Device::cuda) return cuda::rmsprop_update(update, step, state, square, velocity);
+  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
+    dispatch_isa([&]<Isa isa>() {
+      UpdateLoops<isa>::rmsprop(run_of(update, start, updates), step, state, square.data() + start,
+                                velocity.data() + start);
+    });
+  });
+}
+
 }  // namespace halfscope

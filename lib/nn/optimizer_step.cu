@@ -30,6 +30,16 @@ struct AdamRule {
   }
 };
 
+template <typename Round>
+struct RmspropRule {
+  RmspropElement<Round> element;
+  float* square;
+  float* velocity;
+  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
+    return element(gradient, square[i], velocity[i]);
+  }
+};
+
 /// Updates weight after weight.
 template <typename Rule>
 struct UpdateWeights {
@@ -129,6 +139,15 @@ void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantiz
   const auto launch = [&](auto round) {
     apply(update, AdamRule<decltype(round)>{AdamElement<decltype(round)>(step, round),
                                             on_device(first_moment), on_device(second_moment)});
+  };
+  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
+}
+
+void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
+                    std::span<float> square, std::span<float> velocity) {
+  const auto launch = [&](auto round) {
+    apply(update, RmspropRule<decltype(round)>{RmspropElement<decltype(round)>(step, round),
+                                               on_device(square), on_device(velocity)});
   };
   state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
 }

@@ -28,6 +28,15 @@ struct AdamStep {
   float epsilon = 0;
 };
 
+/// square = decay * square + (1 - decay) * gradient^2;
+/// velocity = momentum * velocity + learning_rate * gradient / sqrt(square + epsilon); update = -velocity.
+/// Source: Tieleman & Hinton, "RMSProp", 2012, with momentum and epsilon where TensorFlow has them.
+struct RmspropStep {
+  float learning_rate = 0;
+  float decay = 0, momentum = 0;
+  float epsilon = 0;
+};
+
 /// weights += the optimizer's update from gradient * unscale * clip.
 struct WeightUpdate {
   std::span<const float> gradient;
@@ -45,6 +54,8 @@ void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer
                 std::span<float> velocity);
 void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
                  std::span<float> first_moment, std::span<float> second_moment);
+void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
+                    std::span<float> square, std::span<float> velocity);
 
 /// The same of arrays on the device, which the above call where that is the active one.
 namespace cuda {
@@ -52,6 +63,8 @@ void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer
                 std::span<float> velocity);
 void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
                  std::span<float> first_moment, std::span<float> second_moment);
+void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
+                    std::span<float> square, std::span<float> velocity);
 }  // namespace cuda
 
 /// Gradients and where the updates from them go, before they are added to the weights.
@@ -67,6 +80,8 @@ struct UpdateLoops {
   static void sgd(const UpdateRun& run, const SgdStep& step, const Quantizer& state, float* velocity);
   static void adam(const UpdateRun& run, const AdamStep& step, const Quantizer& state, float* first,
                    float* second);
+  static void rmsprop(const UpdateRun& run, const RmspropStep& step, const Quantizer& state, float* square,
+                      float* velocity);
 };
 
 }  // namespace halfscope

@@ -62,4 +62,28 @@ struct AdamElement {
   }
 };
 
+/// A RmspropStep with its constants rounded.
+template <typename Round>
+struct RmspropElement {
+  Round to;
+  float decay, rest, momentum, rate, epsilon;
+
+  HALFSCOPE_HD RmspropElement(const RmspropStep& step, Round round)
+      : to(round),
+        decay(round(step.decay)),
+        rest(round(1.0f - step.decay)),
+        momentum(round(step.momentum)),
+        rate(round(step.learning_rate)),
+        epsilon(round(step.epsilon)) {}
+
+  /// The update of a weight; `square` and `velocity` are its state.
+  HALFSCOPE_HD float operator()(float gradient, float& square, float& velocity) const {
+    const float g = to(gradient);
+    square = to(to(decay * square) + to(rest * to(g * g)));
+    const float root = to(std::sqrt(to(square + epsilon)));
+    velocity = to(to(momentum * velocity) + to(rate * to(g / root)));
+    return -velocity;
+  }
+};
+
 }  // namespace halfscope

@@ -25,6 +25,16 @@ HALFSCOPE_HD void adam_loop(const UpdateRun& run, const AdamStep& step, Round to
   }
 }
 
+template <typename Round>
+HALFSCOPE_HD void rmsprop_loop(const UpdateRun& run, const RmspropStep& step, Round to, float* square,
+                               float* velocity) {
+  const RmspropElement<Round> element(step, to);
+#pragma omp simd
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, square[i], velocity[i]);
+  }
+}
+
 }  // namespace
 
 template <Isa isa>
@@ -39,6 +49,13 @@ void UpdateLoops<isa>::adam(const UpdateRun& run, const AdamStep& step, const Qu
                             float* second) {
   if (state.is_identity()) return adam_loop(run, step, Identity{}, first, second);
   adam_loop(run, step, RoundTo{state}, first, second);
+}
+
+template <Isa isa>
+void UpdateLoops<isa>::rmsprop(const UpdateRun& run, const RmspropStep& step, const Quantizer& state,
+                               float* square, float* velocity) {
+  if (state.is_identity()) return rmsprop_loop(run, step, Identity{}, square, velocity);
+  rmsprop_loop(run, step, RoundTo{state}, square, velocity);
 }
 
 template struct UpdateLoops<target_isa>;

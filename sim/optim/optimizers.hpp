@@ -16,6 +16,10 @@ namespace halfscope {
 [[nodiscard]] std::unique_ptr<Optimizer> make_adam(const ParameterStore& parameters,
                                                    const OptimizerOptions& options);
 
+/// `parameters` outlives the optimizer. `beta2` is the decay of the mean of squares.
+[[nodiscard]] std::unique_ptr<Optimizer> make_rmsprop(const ParameterStore& parameters,
+                                                      const OptimizerOptions& options);
+
 struct OptimizerEntry {
   std::string_view name;
   std::string_view summary;
@@ -25,6 +29,7 @@ struct OptimizerEntry {
 inline constexpr std::array optimizer_table{
     OptimizerEntry{"sgd", "stochastic gradient descent with momentum", make_sgd},
     OptimizerEntry{"adam", "Adam with bias correction", make_adam},
+    OptimizerEntry{"rmsprop", "RMSProp with momentum, epsilon within the root", make_rmsprop},
 };
 
 }  // namespace halfscope

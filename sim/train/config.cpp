@@ -86,10 +86,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("schedule", c.schedule, check_schedule, "constant, or cosine down to 0");
   visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together, unscaled; 0: any");
-  visit("momentum", c.momentum, fraction, "of sgd");
+  visit("momentum", c.momentum, fraction, "of sgd and rmsprop");
   visit("beta1", c.beta1, decay_rate, "of adam");
-  visit("beta2", c.beta2, decay_rate, "of adam");
-  visit("epsilon", c.epsilon, nonnegative, "of adam");
+  visit("beta2", c.beta2, decay_rate, "of adam; the decay of rmsprop");
+  visit("epsilon", c.epsilon, nonnegative, "of adam and rmsprop");
   visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
   visit("weight", c.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");

@@ -1,6 +1,7 @@
 // An optimizer's step makes the bits and the counts of one operation after the other, on either device.
 #include "lib/nn/optimizer_step.hpp"
 
+#include <array>
 #include <cmath>
 
 #include <halfscope/device/readback.hpp>
@@ -14,20 +15,25 @@
 namespace halfscope {
 namespace {
 
-constexpr SgdStep sgd{.learning_rate = 0.01f, .momentum = 0.9f};
-constexpr AdamStep adam{.learning_rate = 0.001f,
-                        .beta1 = 0.9f,
-                        .beta2 = 0.999f,
-                        .correction1 = 0.271f,
-                        .correction2 = 0.002997f,
-                        .epsilon = 1e-8f};
+constexpr SgdStep sgd_step{.learning_rate = 0.01f, .momentum = 0.9f};
+constexpr AdamStep adam_step{.learning_rate = 0.001f,
+                             .beta1 = 0.9f,
+                             .beta2 = 0.999f,
+                             .correction1 = 0.271f,
+                             .correction2 = 0.002997f,
+                             .epsilon = 1e-8f};
+
+constexpr RmspropStep rmsprop_step{.learning_rate = 0.01f, .decay = 0.9f, .momentum = 0.9f, .epsilon = 1e-3f};
+enum class Rule : std::uint8_t { sgd, adam, rmsprop };
+constexpr std::array rules{Rule::sgd, Rule::adam, Rule::rmsprop};
+constexpr std::array<const char*, 3> rule_names{"sgd", "adam", "rmsprop"};
 
 /// The most mantissa bits of a weight whose sum is rounded to odd before it is stored.
 constexpr FloatFormat e8m21{8, 21};
 
 /// How an update is made.
 struct Making {
-  bool with_adam = false;
+  Rule rule = Rule::sgd;
   bool watched = true;
   float unscale = 1, clip = 1;
   Quantizer state{};
@@ -48,10 +54,13 @@ Told told(float largest) {
 
 /// The optimizer's step as `making` says, without what it says of watching.
 void step(const Making& making, const WeightUpdate& update, const Spans& s) {
-  if (making.with_adam) {
-    adam_update(update, adam, making.state, s[2], s[3]);
-  } else {
-    sgd_update(update, sgd, making.state, s[2]);
+  switch (making.rule) {
+    case Rule::sgd:
+      return sgd_update(update, sgd_step, making.state, s[2]);
+    case Rule::adam:
+      return adam_update(update, adam_step, making.state, s[2], s[3]);
+    case Rule::rmsprop:
+      return rmsprop_update(update, rmsprop_step, making.state, s[3], s[2]);
   }
 }
 
@@ -130,15 +139,15 @@ TEST_CASE("an optimizer's step is its operations one after the other", "[kernel]
                                                    uniform_floats(size, 0, 1, 4)};
     std::vector<std::vector<float>> any = ordinary;
     any[0] = mixed_floats(size);
-    for (const bool with_adam : {false, true}) {
-      INFO(size << (with_adam ? ", adam" : ", sgd"));
-      check({with_adam, true, 1.0f / 3, 0.7f, {}, nearest}, ordinary);
-      check({with_adam, true, 1, 1, {}, widest}, ordinary);
-      check({with_adam, true, 0.5f, 1, {fp16}, random}, ordinary);
-      check({with_adam, true, 0.5f, 1, {fp16, Rounding::toward_zero}, random}, ordinary);
-      check({with_adam, false, 1.0f / 1024, 1, {}, {}}, ordinary);
-      check({with_adam, true, 1, 1, {}, nearest}, any);
-      check({with_adam, false, 1, 1, {}, {}}, any);
+    for (const Rule rule : rules) {
+      INFO(size << ", " << rule_names.at(static_cast<std::size_t>(rule)));
+      check({rule, true, 1.0f / 3, 0.7f, {}, nearest}, ordinary);
+      check({rule, true, 1, 1, {}, widest}, ordinary);
+      check({rule, true, 0.5f, 1, {fp16}, random}, ordinary);
+      check({rule, true, 0.5f, 1, {fp16, Rounding::toward_zero}, random}, ordinary);
+      check({rule, false, 1.0f / 1024, 1, {}, {}}, ordinary);
+      check({rule, true, 1, 1, {}, nearest}, any);
+      check({rule, false, 1, 1, {}, {}}, any);
     }
   }
 }
@@ -151,9 +160,9 @@ TEST_CASE("an optimizer's state is rounded in every way alike on the device", "[
   for (const FloatFormat& format : {bf16, fp8_e5m2}) {
     for (const Rounding rounding : {nearest_even, nearest_away, toward_zero, up, down, to_odd}) {
       const Quantizer state{format, rounding};
-      for (const bool with_adam : {false, true}) {
-        INFO(to_string(state) << (with_adam ? ", adam" : ", sgd"));
-        for (const bool watched : {false, true}) check({with_adam, watched, 0.5f, 0.7f, state, {}}, arrays);
+      for (const Rule rule : rules) {
+        INFO(to_string(state) << ", " << rule_names.at(static_cast<std::size_t>(rule)));
+        for (const bool watched : {false, true}) check({rule, watched, 0.5f, 0.7f, state, {}}, arrays);
       }
     }
   }

@@ -26,7 +26,7 @@ AdamStep adam_step(float learning_rate, int steps) {
           .epsilon = 1e-8f};
 }
 
-TEST_CASE("sgd and adam follow their formulas on every instruction set", "[update]") {
+TEST_CASE("sgd, adam and rmsprop follow their formulas on every instruction set", "[update]") {
   const std::vector<float> gradient = uniform_floats(count, -1, 1, 1);
   const std::vector<float> first0 = uniform_floats(count, -1, 1, 2), second0 = uniform_floats(count, 0, 1, 3);
   const AdamStep step = adam_step(1e-3f, 2);
@@ -38,6 +38,10 @@ TEST_CASE("sgd and adam follow their formulas on every instruction set", "[updat
                {.learning_rate = 0.1f, .momentum = 0.9f}, {}, velocity);
     std::vector<float> first = first0, second = second0, adam(count);
     adam_update({.gradient = gradient, .weights = adam, .largest = largest}, step, {}, first, second);
+    std::vector<float> square = second0, momentum = first0, rmsprop(count);
+    rmsprop_update({.gradient = gradient, .weights = rmsprop, .largest = largest},
+                   {.learning_rate = 0.01f, .decay = 0.9f, .momentum = 0.8f, .epsilon = 0.1f}, {}, square,
+                   momentum);
     for (std::size_t i = 0; i < count; ++i) {
       const double g = gradient[i];
       CHECK(velocity[i] == Approx(0.9 * first0[i] + g).margin(1e-6));
@@ -45,6 +49,10 @@ TEST_CASE("sgd and adam follow their formulas on every instruction set", "[updat
       const double m = 0.9 * first0[i] + 0.1 * g, v = 0.999 * second0[i] + 0.001 * g * g;
       CHECK(adam[i] ==
             Approx(-1e-3 * (m / 0.19) / (std::sqrt(v / 0.001999) + 1e-8)).epsilon(1e-4).margin(1e-9));
+      const double mean = 0.9 * second0[i] + 0.1 * g * g;
+      CHECK(square[i] == Approx(mean).margin(1e-6));
+      CHECK(rmsprop[i] == Approx(-(0.8 * first0[i] + 0.01 * g / std::sqrt(mean + 0.1))).margin(1e-6));
+      CHECK(momentum[i] == -rmsprop[i]);
     }
   }
 }
