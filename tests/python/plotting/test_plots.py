@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Rectangle, StepPatch
 
 from halfscope import plotting
 from halfscope.results import Experiment, read_experiment
@@ -29,7 +29,11 @@ def texts(axes: Axes) -> list[str]:
 
 
 def bars(axes: Axes) -> dict[float, float]:
-    """Heights of the bars by left edge."""
+    """Heights of the bars, or of a staircase's steps, by left edge."""
+    for patch in axes.patches:
+        if isinstance(patch, StepPatch):
+            heights, edges, _ = patch.get_data()
+            return {float(edge): float(height) for edge, height in zip(edges, heights)}
     rectangles = [patch for container in axes.containers for patch in container.patches]
     return {round(bar.get_x(), 3): bar.get_height() for bar in rectangles}
 
@@ -66,7 +70,7 @@ def test_gradient_bands_and_labels(experiment: Experiment) -> None:
     binades = figure.axes[1]
     assert bands(binades) == [(-40, -25), (-25, -14), (-14, 16), (16, 18)]
     starts = [text.splitlines()[0] for text in texts(binades)]
-    assert starts == ["flushed to zero", "subnormal", "normal", "overflow $\\geq$ 65520"]
+    assert starts == ["flushed to zero", "subnormal", "normal", "overflow ≥ 65520"]
     assert "log2" in binades.get_xlabel() and "%" in figure.axes[0].get_ylabel()
     assert "Weight gradients of fp32" in figure.get_suptitle()
 

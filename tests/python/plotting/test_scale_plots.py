@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from halfscope import plotting
 from halfscope.results import Experiment, read_experiment
@@ -65,7 +67,9 @@ def test_the_shares_of_the_bands_are_exact_and_of_the_nonzero(tmp_path: Path) ->
     figure = plotting.scaled_gradient_histogram(experiment, "fp32", "weight_gradient", 1)
     shares = [[text.replace(": ", "\n").splitlines()[-1] for text in texts(figure.axes[place])] for place in (1, 4)]
     assert shares == [["15.6 %", "17.8 %", "33.3 %", "33.3 %"], ["0 %", "33.3 %", "22.2 %", "44.4 %"]]
-    assert "91.0 % are zero" in figure.get_supxlabel() and "of the non-zero" in figure.get_supxlabel()
+    assert (
+        "91.0 % are zero" in figure.get_supxlabel().replace("\n", " ") and "of the non-zero" in figure.get_supxlabel()
+    )
 
 
 # Shares against the scale.
@@ -110,7 +114,7 @@ def test_usable_scales_are_shaded_and_named(tmp_path: Path) -> None:
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))
     assert [bands(axes) for axes in figure.axes] == [[(7, 11)], [(7, 11)]]
-    assert "Shaded: scales $2^{7}$ to $2^{11}$" in figure.get_supxlabel()
+    assert "Shaded: scales 2⁷ to 2¹¹" in figure.get_supxlabel()
     records[1] = histogram_record(1, "weight_gradient", 1.0, {12: 5})
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))
@@ -218,3 +222,24 @@ def test_every_figure_can_be_drawn_where_all_arms_diverged(tmp_path: Path) -> No
     arms = [ScaleArm(arm.name, None, arm.scale) for arm in DETECTION]
     for figure in figures(read_experiment(write_scale_results(tmp_path, arms, seeds=1))):
         figure.draw_without_rendering()
+
+
+def test_many_moving_scales_have_a_panel_each(tmp_path: Path) -> None:
+    folder = write_scale_results(tmp_path, seeds=1)
+    summary = read_json(folder / "summary.json")
+    moving = next(line for line in summary["arms"] if line["arm"] == "fp16_dynamic")
+    for place in range(8):
+        shutil.copytree(folder / "fp16_dynamic", folder / f"other_{place}")
+        summary["arms"].append(moving | {"arm": f"other_{place}"})
+    write_json(folder / "summary.json", summary)
+    figure = plotting.moving_scales(read_experiment(folder))
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in shown] == ["fp16_dynamic", *(f"other_{place}" for place in range(8))]
+    assert all(len([line for line in axes.lines if line.get_color() == "#d0d0d0"]) == 9 for axes in shown)
+
+
+def test_notes_stay_within_the_figure(detection: Experiment) -> None:
+    figure = plotting.predicted_and_counted(detection)
+    figure.get_layout_engine().execute(figure)
+    note = next(text for text in figure.findobj(Text) if text.get_text().startswith("Of 16 counted"))
+    assert note.get_window_extent().x1 <= figure.bbox.x1

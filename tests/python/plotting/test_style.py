@@ -40,7 +40,7 @@ def test_named_scale(arm: str, scale: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "label"), [(1, "1"), (8, "8"), (1000, "1000"), (65536, "65536"), (2**24, "$2^{24}$"), (0.25, "$2^{-2}$")]
+    ("scale", "label"), [(1, "1"), (8, "8"), (1000, "1000"), (65536, "65536"), (2**24, "2²⁴"), (0.25, "2⁻²")]
 )
 def test_power_of_two(scale: float, label: str) -> None:
     assert power_of_two(scale) == label

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import matplotlib
 from matplotlib.figure import Figure
 
 from halfscope import plotting
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import MANY
+from halfscope.plotting.svg import svg_of
 from halfscope.results import Experiment
 from halfscope.results.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
 
@@ -88,17 +86,4 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
 
 
 def _drawing(name: str, description: str, figure: Figure) -> Drawing:
-    drawing = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "halfscope"}):
-        figure.savefig(drawing, format="svg", dpi=200, metadata={"Date": None})  # dpi: of heat maps
-    return Drawing(name, description, _renumbered(drawing.getvalue()))
-
-
-def _renumbered(drawing: bytes) -> bytes:
-    """The SVG with its clip paths named in order, so that the same records give the same file.
-
-    matplotlib names them by a hash of their position, whose last bits the layout solver leaves to chance.
-    """
-    names: dict[bytes, bytes] = {}
-    pattern = rb"\bp[0-9a-f]{10}\b"
-    return re.sub(pattern, lambda found: names.setdefault(found[0], b"clip%d" % len(names)), drawing)
+    return Drawing(name, description, svg_of(figure))

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, new_figure, percent, tidy
+from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, headline, new_figure, percent, power, signed, tidy
 from halfscope.results import Experiment
 from halfscope.results.formats import describe, label
 from halfscope.results.histogram import Outcome, RecordedHistogram
@@ -44,13 +44,13 @@ def bands(format: str) -> list[tuple[float, float, str, str]]:
     last_place = 2.0 ** (floor(log2(about["largest"])) - about["mantissa_bits"])
     edge = about["largest"] + last_place / 2
     # A tie goes to the even one: beyond an odd largest number to infinity.
-    relation = "\\geq" if round(about["largest"] / last_place) % 2 else ">"
+    relation = "≥" if round(about["largest"] / last_place) % 2 else ">"
     overflow = round(log2(edge), 2)
     return [
-        (LOW, smallest - 1, RED, f"flushed to zero\n$\\leq 2^{{{smallest - 1}}}$"),
-        (smallest - 1, normal, AMBER, f"subnormal\n$2^{{{smallest}}}$ to $2^{{{normal - 1}}}$"),
+        (LOW, smallest - 1, RED, f"flushed to zero\n≤ {power(smallest - 1)}"),
+        (smallest - 1, normal, AMBER, f"subnormal\n{power(smallest)} to {power(normal - 1)}"),
         (normal, overflow, GREEN, "normal"),
-        (overflow, END, RED, f"overflow ${relation}$ {edge:g}"),
+        (overflow, END, RED, f"overflow {relation} {edge:g}"),
     ]
 
 
@@ -66,15 +66,13 @@ def _draw_histogram(histogram: RecordedHistogram, title: str, caption: str, unit
     draw_aside(special, histogram, {"inf": histogram.infinities, "NaN": histogram.nans})
     zero.set_ylabel("share of all values (%)")
     zero.spines["left"].set_visible(True)
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=10)
-    figure.supxlabel(caption, x=0.01, ha="left", size=9)
+    headline(figure, title, caption)
     return figure
 
 
 def draw_binades(axes: Axes, shares: np.ndarray, shown: Iterable[tuple[float, float, str, str]]) -> None:
     """Bars of `shares` (%) of the binades LOW..HIGH over the part of `bands`' bands that is on the axis."""
-    look = {"color": COLOURS[1], "edgecolor": "white", "linewidth": 0.4}
-    axes.bar(np.arange(LOW, HIGH + 1), shares, width=1, align="edge", **look)
+    axes.stairs(shares, np.arange(LOW, HIGH + 2), fill=True, color=COLOURS[1])
     top = axes.get_ylim()[1]
     for first, last, colour, words in shown:
         left, right = max(first, LOW), min(last, END)
@@ -85,7 +83,7 @@ def draw_binades(axes: Axes, shares: np.ndarray, shown: Iterable[tuple[float, fl
         text = words.replace("\n", ": ") if narrow else words
         axes.text((left + right) / 2, 0.97 * top, text, ha="center", va="top", rotation=90 if narrow else 0, size=8)
     ticks = [LOW, *range(LOW + 10, HIGH - 5, 5), HIGH]
-    axes.set_xticks(ticks, [f"$\\leq {LOW}$", *(f"${tick}$" for tick in ticks[1:-1]), f"$\\geq {HIGH}$"])
+    axes.set_xticks(ticks, [f"≤ {signed(LOW)}", *map(signed, ticks[1:-1]), f"≥ {HIGH}"])
     axes.set(xlim=(LOW, END))
     tidy(axes)
     axes.spines["left"].set_visible(False)

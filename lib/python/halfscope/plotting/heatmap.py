@@ -39,7 +39,7 @@ def flushed_map(experiment: Experiment, role: str = "activation_gradient") -> Fi
     lost = {arm: _lost_before(experiment, arm, role).reindex_like(shares) for arm, shares in maps.items()}
     for axes, (arm, shares) in zip(panels, maps.items()):
         mesh = _draw_map(axes, shares, top)
-        _hatch(axes, lost[arm].to_numpy(dtype=bool) & shares.notna().to_numpy())
+        _hatch(axes, lost[arm].to_numpy(dtype=bool))
         axes.set_title(_panel_title(experiment, arm), loc="left", size=9)
     _name_rows(panels[0], tensors)
     bar = figure.colorbar(mesh, ax=list(panels), pad=0.02, aspect=30)
@@ -53,11 +53,11 @@ def flushed_map(experiment: Experiment, role: str = "activation_gradient") -> Fi
 
 
 def _note(maps: dict[str, pd.DataFrame], lost: dict[str, pd.DataFrame]) -> str:
-    grey = any(shares.isna().any(axis=None) for shares in maps.values())
-    hatched = any((lost[arm].eq(True) & shares.notna()).any(axis=None) for arm, shares in maps.items())
-    notes = ["Grey: nothing to flush, since every element that arrived was zero."] * grey
-    notes += ["Hatched: nine in ten elements that FP32 has there arrived as zero; the share is of the rest."] * hatched
-    return "\n".join(notes)
+    grey = any((shares.isna() & ~lost[arm].eq(True)).any(axis=None) for arm, shares in maps.items())
+    hatched = any(lost[arm].eq(True).any(axis=None) for arm in maps)
+    notes = ["Grey: zero in FP32 too, so nothing to flush."] * grey
+    notes += ["Hatched on dark: flushed nearer the loss already, nine in ten elements that FP32 has or more."] * hatched
+    return " ".join(notes)
 
 
 def shown_arms(experiment: Experiment) -> list[str]:
@@ -112,13 +112,13 @@ def _draw_map(axes: Axes, shares: pd.DataFrame, top: float) -> QuadMesh:
 
 
 def _hatch(axes: Axes, cells: np.ndarray) -> None:
-    """Strokes over the cells that are marked, a rectangle for each run of them."""
+    """Strokes on a dark ground in place of the cells that are marked, a rectangle for each run of them."""
     coordinates = axes.collections[0].get_coordinates()[0, :, 0]
     for row, marks in enumerate(cells):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], marks, [False]]).astype(int)))
         for first, last in zip(edges[::2], edges[1::2]):
             left, right = coordinates[first], coordinates[last]
-            look = {"hatch": "////", "facecolor": "none", "edgecolor": "#888888", "linewidth": 0}
+            look = {"hatch": "////", "facecolor": "#3a3a3a", "edgecolor": "#bbbbbb", "linewidth": 0}
             axes.add_patch(Rectangle((left, row - 0.5), right - left, 1, **look))
 
 

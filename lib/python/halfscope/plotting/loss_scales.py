@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from halfscope import ScaleAdvice
 from halfscope.plotting.gradients import NAMES
-from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, tidy
+from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, power, tidy
 from halfscope.results import Arm, Experiment
 from halfscope.results.formats import label
 from halfscope.results.loss_scales import (
@@ -130,7 +130,7 @@ def _window_note(usable: ScaleAdvice | None, axes: Axes) -> str:
         return f"No single scale fits all gradients.\n{lines}"
     low, high = usable.joint_window_log2
     return (
-        f"Shaded: scales $2^{{{low}}}$ to $2^{{{high}}}$. At these, underflow costs no gradient more than "
+        f"Shaded: scales {power(low)} to {power(high)}. At these, underflow costs no gradient more than "
         f"{100 * usable.tolerance:g} %\nof its norm, and nothing overflows.\n{lines}"
     )
 
@@ -168,7 +168,7 @@ def _draw_other_arms(axes: Axes, experiment: Experiment, of_curves: set[str]) ->
         ends = [run.steps["scale"].iloc[-1] for run in experiment.runs[line.name]]
         end = float(np.mean(np.log2(ends)))
         if line.mean is not None:
-            label = f"{line.name}\n(scale ends at $2^{{{end:.3g}}}$)"
+            label = f"{line.name}\n(scale ends at 2^{end:.3g})"
             axes.plot(end, line.mean, marker, color=colour, markersize=8, label=label, zorder=4)
 
 
@@ -197,5 +197,5 @@ def _draw_shares(axes: Axes, experiment: Experiment, arms: dict[str, float]) -> 
 
 def _scale_axis(axes: Axes, low: float, high: float, every: int) -> None:
     ticks = [tick for tick in range(int(np.ceil(low)), int(np.floor(high)) + 1) if tick % every == 0]
-    axes.set_xticks(ticks, [f"$2^{{{tick}}}$" for tick in ticks])
+    axes.set_xticks(ticks, list(map(power, ticks)))
     axes.set(xlim=(low, high), xlabel="loss scale S")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,54 +19,22 @@ if TYPE_CHECKING:
 PANELS_PER_ROW = 3
 
 
+class Course(NamedTuple):
+    """The scale of one scaler over the steps: log2, until it ended, and at which of them it met an overflow."""
+
+    name: str
+    label: str
+    steps: np.ndarray
+    scale_log2: np.ndarray
+    overflows: np.ndarray
+
+
 def replayed_scales(replay: Replay) -> Figure:
     """log2 of every scaler's scale over the steps; crosses: steps that overflow, at the scale that they had."""
-    if len(replay.runs) > len(COLOURS):
-        figure = _side_by_side(replay)
-    else:
-        figure, axes = _scale_axes()
-        names = [run.scaler for run in replay.runs]
-        for run in replay.runs:
-            _draw_replay(axes, replay, run, {**arm_style(names, run.scaler), "label": _label(run)})
-        legend_beside(figure)
-    steps = replay.steps
+    figure = _draw([_course_of_scaler(replay, run) for run in replay.runs])
     note = "Crosses: steps that overflow. The gradients are taken to be the recorded ones but for their scale."
-    headline(figure, f"Loss scales over {len(steps)} recorded steps", note)
+    headline(figure, f"Loss scales over {len(replay.steps)} recorded steps", note)
     return figure
-
-
-def _side_by_side(replay: Replay) -> Figure:
-    """A panel for each scaler, the others in grey behind it: more lines than colours cannot be told apart."""
-    rows = -(-len(replay.runs) // PANELS_PER_ROW)
-    figure = new_figure(height=0.9 + 1.35 * rows)
-    panels = figure.subplots(rows, PANELS_PER_ROW, sharex=True, sharey=True)
-    for axes in panels.flat[len(replay.runs) :]:
-        axes.set_visible(False)
-    for axes, run in zip(panels.flat, replay.runs):
-        for other in replay.runs:
-            axes.step(_steps_of(replay, other), other.scale_log2, where="post", linewidth=0.6, color="#d0d0d0")
-        _draw_replay(axes, replay, run, {"color": COLOURS[1], "linestyle": "-", "label": run.scaler})
-        tidy(axes)
-        axes.set_title(_label(run), loc="left", fontsize=8)
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-    for axes in panels[-1]:
-        axes.set_xlabel("step")
-    figure.supylabel("log2 of the loss scale", size=10)
-    return figure
-
-
-def _steps_of(replay: Replay, run: ScalerRun) -> np.ndarray:
-    return np.array(replay.steps[: len(run.scale_log2)])
-
-
-def _label(run: ScalerRun) -> str:
-    return run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
-
-
-def _draw_replay(axes: Axes, replay: Replay, run: ScalerRun, look: dict) -> None:
-    _draw_scales(axes, _steps_of(replay, run), run.scale_log2, look)
-    steps = np.array(replay.steps)
-    _mark_overflows(axes, steps, run.scale_log2, np.isin(steps, run.overflow_steps), look)
 
 
 def moving_scales(experiment: Experiment) -> Figure | None:
@@ -77,37 +45,63 @@ def moving_scales(experiment: Experiment) -> Figure | None:
     moving = {arm: runs[0] for arm, runs in experiment.runs.items() if runs and runs[0].steps["scale"].nunique() > 1}
     if not moving:
         return None
-    figure, axes = _scale_axes()
-    for arm, run in moving.items():
-        _draw_arm(axes, run, {**arm_style(list(moving), arm), "label": arm})
-    legend_beside(figure)
+    figure = _draw([_course_of_arm(arm, run) for arm, run in moving.items()])
     note = "Crosses: steps that were skipped. Of each arm, its first seed."
     headline(figure, "Loss scales that move while training", note)
     return figure
 
 
-def _scale_axes() -> tuple[Figure, Axes]:
+def _course_of_scaler(replay: Replay, run: ScalerRun) -> Course:
+    steps = np.array(replay.steps[: len(run.scale_log2)])
+    label = run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
+    return Course(run.scaler, label, steps, np.array(run.scale_log2), np.isin(steps, run.overflow_steps))
+
+
+def _course_of_arm(arm: str, run: Run) -> Course:
+    steps = run.steps
+    return Course(arm, arm, steps.index.to_numpy(), np.log2(steps["scale"].to_numpy()), steps["skipped"].to_numpy())
+
+
+def _draw(courses: Sequence[Course]) -> Figure:
+    """On one pair of axes, or on many small ones: more lines than colours cannot be told apart."""
+    if len(courses) > len(COLOURS):
+        return _side_by_side(courses)
     figure = new_figure()
     axes = figure.subplots()
     axes.set(xlabel="step", ylabel="log2 of the loss scale")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
-    return figure, axes
+    names = [course.name for course in courses]
+    for course in courses:
+        _draw_course(axes, course, {**arm_style(names, course.name), "label": course.label})
+    legend_beside(figure)
+    return figure
 
 
-def _draw_arm(axes: Axes, run: Run, look: dict) -> None:
-    steps, scales = run.steps.index.to_numpy(), np.log2(run.steps["scale"].to_numpy())
-    _draw_scales(axes, steps, scales, look)
-    _mark_overflows(axes, steps, scales, run.steps["skipped"].to_numpy(), look)
+def _side_by_side(courses: Sequence[Course]) -> Figure:
+    """A panel for each, the others in grey behind it."""
+    rows = -(-len(courses) // PANELS_PER_ROW)
+    figure = new_figure(height=0.9 + 1.35 * rows)
+    panels = figure.subplots(rows, PANELS_PER_ROW, sharex=True, sharey=True, squeeze=False)
+    for axes in panels.flat[len(courses) :]:
+        axes.set_visible(False)
+    for axes, course in zip(panels.flat, courses):
+        for other in courses:
+            axes.step(other.steps, other.scale_log2, where="post", linewidth=0.6, color="#d0d0d0")
+        _draw_course(axes, course, {"color": COLOURS[1], "linestyle": "-", "label": course.name})
+        tidy(axes)
+        axes.set_title(course.label, loc="left", fontsize=8)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    for axes in panels[-1]:
+        axes.set_xlabel("step")
+    figure.supylabel("log2 of the loss scale", size=10)
+    return figure
 
 
-def _draw_scales(axes: Axes, steps: np.ndarray, scales: Sequence[float], look: dict) -> None:
+def _draw_course(axes: Axes, course: Course, look: dict) -> None:
     """A scale holds from its step to the next."""
-    axes.step(steps, scales, where="post", linewidth=1.6, marker="o" if len(steps) == 1 else None, **look)
-
-
-def _mark_overflows(axes: Axes, steps: np.ndarray, scales: Sequence[float], where: np.ndarray, look: dict) -> None:
-    reached = where[: len(scales)]
-    if reached.any():
-        heights = np.asarray(scales)[reached]
-        axes.plot(steps[: len(scales)][reached], heights, "x", color=look["color"], markersize=6, markeredgewidth=1.6)
+    marker = "o" if len(course.steps) == 1 else None
+    axes.step(course.steps, course.scale_log2, where="post", linewidth=1.6, marker=marker, **look)
+    if course.overflows.any():
+        steps, heights = course.steps[course.overflows], course.scale_log2[course.overflows]
+        axes.plot(steps, heights, "x", color=look["color"], markersize=6, markeredgewidth=1.6)

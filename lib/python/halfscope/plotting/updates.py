@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from halfscope.plotting.curves import drawn
-from halfscope.plotting.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, tidy
+from halfscope.plotting.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, signed, tidy
 from halfscope.results import Experiment, RecordedHistogram, Run
 from halfscope.results.formats import describe, label
 
@@ -66,7 +66,7 @@ def _ratio_axes(title: str) -> tuple[Figure, Axes]:
     axes.set(xlim=RATIO_RANGE, ylabel="share of non-zero updates (%)", xlabel="log2 |update / weight|")
     low, high = RATIO_RANGE  # the outermost bars also hold what lies beyond them
     inner = range(low + 10, high, 10)
-    axes.set_xticks([low, *inner, high], [f"$\\leq {low}$", *(f"${tick}$" for tick in inner), f"$\\geq {high}$"])
+    axes.set_xticks([low, *inner, high], [f"≤ {signed(low)}", *map(signed, inner), f"≥ {signed(high)}"])
     tidy(axes, title)
     return figure, axes
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, new_figure, tidy
+from halfscope.plotting.style import BLUE, GREEN, GREY, RED, headline, new_figure, power, tidy
 from halfscope.results.loss_scales import OF_OUTPUT
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def _draw_window(axes: Axes, place: int, fit: TensorFit) -> None:
 def _draw_advice(axes: Axes, advice: ScaleAdvice) -> None:
     if advice.joint_window_log2:
         low, high = advice.joint_window_log2
-        label = f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$"
+        label = f"fits all: {power(low)} to {power(high)}"
         axes.axvspan(low, high, color=GREEN, alpha=0.15, linewidth=0, zorder=0, label=label)
     best = advice.recommended_scale_log2
     if best is not None:
         words = "recommended" if advice.joint_window_log2 else "fits the most"
-        axes.axvline(best, color=GREY, linewidth=1.4, linestyle="--", label=f"{words}: $2^{{{best}}}$")
+        axes.axvline(best, color=GREY, linewidth=1.4, linestyle="--", label=f"{words}: {power(best)}")
 
 
 def _shortened(name: str) -> str:
