@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from halfscope import Histogram
+from halfscope.results.histogram import RecordedHistogram
+
 FIRST_EXPONENT = -50
 
 
@@ -173,3 +176,8 @@ def _histograms(plan: ArmPlan, step: int) -> list[dict]:
         histogram_record(step, "activation_gradient", plan.scale, bell(-22, 4), zeros=150_000, nans=nans),
         histogram_record(step, "update_ratio", 1.0, bell(-13 if plan.lost > 81 else -14, 3), zeros=10, infinities=3),
     ]
+
+
+def unscaled(record: dict) -> RecordedHistogram:
+    """The histogram of a line of histograms.jsonl without the loss scale."""
+    return RecordedHistogram.of(Histogram.from_record(record)).shifted(-round(np.log2(record["scale"])))

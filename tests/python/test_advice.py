@@ -13,6 +13,7 @@ import pytest
 import halfscope
 import halfscope.advice
 from halfscope import plotting
+from halfscope.plotting.style import power
 
 TENSORS = {
     "wide": np.float32([2.0**-30, 2.0**-20, 1.0]),
@@ -117,8 +118,8 @@ def test_figures() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["wide", "small"]
     low, high = analysis.joint_window_log2
     labels = axes.get_legend_handles_labels()[1]
-    assert f"fits all: $2^{{{low}}}$ to $2^{{{high}}}$" in labels
-    assert f"recommended: $2^{{{analysis.recommended_scale_log2}}}$" in labels
+    assert f"fits all: {power(low)} to {power(high)}" in labels
+    assert f"recommended: {power(analysis.recommended_scale_log2)}" in labels
     many = {f"layer{i}": TENSORS["small"] for i in range(60)}
     figure = halfscope.advise_scale(many).plot()
     assert len(figure.axes[0].get_yticks()) == 40 and "20 tensors" in figure.get_supxlabel()
@@ -152,12 +153,12 @@ def test_figure_of_a_histogram() -> None:
     for format, labels in {
         "bf16": ["normal"],
         "fp8_e4m3": [
-            "flushed to zero\n$\\leq 2^{-10}$",
-            "subnormal\n$2^{-9}$ to $2^{-7}$",
+            "flushed to zero\n≤ 2⁻¹⁰",
+            "subnormal\n2⁻⁹ to 2⁻⁷",
             "normal",
-            "overflow $>$ 464",
+            "overflow > 464",
         ],
-        "fp8_e5m2": ["subnormal: $2^{-16}$ to $2^{-15}$", "overflow $\\geq$ 61440"],
+        "fp8_e5m2": ["subnormal: 2⁻¹⁶ to 2⁻¹⁵", "overflow ≥ 61440"],
     }.items():
         figure = plotting.value_histogram(halfscope.Histogram(np.float32([2.0**-12, 1.0]), format=format))
         assert set(labels) <= {text.get_text() for text in figure.axes[1].texts}

@@ -65,7 +65,9 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     assert [str(path) for path in own if path.suffix == ""] == ["halfscope/bin/halfscope"]
     sources = {path for path in own if path.suffix in (".py", ".css", ".html", ".typed")}
     tree = ROOT / "lib/python"
-    assert sources == {path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".html", ".typed")}
+    assert sources == {
+        path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".html", ".typed")
+    }
     site = record.parents[1]
     of_the_tree = re.compile(r"\bparents\[|build.{1,5}release|README|^(import|from) recording", re.MULTILINE)
     assert [path for path in sources if of_the_tree.search((site / path).read_text())] == []

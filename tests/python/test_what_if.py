@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope.results.histogram import PER_BINADE, RecordedHistogram, filled, from_record
+from halfscope.results.histogram import PER_BINADE, RecordedHistogram, filled
+from synthetic import unscaled
 
 EDGES = [2.0**-25, 2.0**-24, 2.0**-15, 2.0**-14 * (1 - 2.0**-11), 2.0**-14, 1.0, 65504, 65520, 65536]
 
@@ -66,11 +67,11 @@ def test_a_record_has_the_counts_of_the_table() -> None:
     record, (first, binades) = histogram.record(), filled(histogram)
     assert record["first_exponent"] == first
     assert [record[name] for name in PER_BINADE] == binades.T.tolist()
-    recorded = from_record({"step": 1, "scale": 1024.0, **record})
+    recorded = unscaled({"step": 1, "scale": 1024.0, **record})
     assert recorded.first_exponent == first - 10 and recorded.elements == histogram.elements
     assert filled(halfscope.Histogram())[1].shape == (0, 4)
     with pytest.raises(ValueError, match="it lacks 'zeros'"):
-        from_record({key: value for key, value in record.items() if key != "zeros"})
+        unscaled({key: value for key, value in record.items() if key != "zeros"})
 
 
 def test_tables_that_are_none() -> None:

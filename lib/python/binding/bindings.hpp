@@ -8,6 +8,7 @@ namespace halfscope::python {
 void bind_round(nanobind::module_& module);
 void bind_what_if(nanobind::module_& module);
 void bind_histogram(nanobind::module_& module);
+void bind_histogram_file(nanobind::module_& module);
 void bind_dot(nanobind::module_& module);
 void bind_matmul(nanobind::module_& module);
 void bind_sum(nanobind::module_& module);

@@ -32,6 +32,7 @@ NB_MODULE(_core, module) {
   python::bind_round(module);
   python::bind_what_if(module);
   python::bind_histogram(module);
+  python::bind_histogram_file(module);
   python::bind_dot(module);
   python::bind_matmul(module);
   python::bind_sum(module);

@@ -14,6 +14,7 @@ import halfscope
 from halfscope import _core
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page
+from halfscope.report.section import section_of
 from halfscope.results import Experiment
 
 pytestmark = pytest.mark.browser
@@ -190,7 +191,7 @@ def test_arms_and_tensors_of_a_report_are_not_run(open_tab: object) -> None:
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_fits_the_screen(open_tab: object, gradients: dict, detection: Experiment, colours: str, width: int) -> None:
-    for html in (halfscope.explore(gradients).page(), report_page([(detection, draw(detection))])):
+    for html in (halfscope.explore(gradients).page(), report_page([section_of(detection, draw(detection))])):
         tab = open_tab(html, color_scheme=colours, viewport={"width": width, "height": 900})
         assert tab.page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
         ground, text = tab.page.evaluate(
@@ -203,7 +204,7 @@ def test_fits_the_screen(open_tab: object, gradients: dict, detection: Experimen
 
 
 def test_a_report_moves(open_tab: object, detection: Experiment) -> None:
-    tab = open_tab(report_page([(detection, draw(detection))]))
+    tab = open_tab(report_page([section_of(detection, draw(detection))]))
     explorer = "#detection-loss-scale-scales"
     before = tab.rows(explorer)
     tab.set_scale(10, explorer)
@@ -221,7 +222,7 @@ def test_a_report_moves(open_tab: object, detection: Experiment) -> None:
 def test_without_scripts(open_tab: object, gradients: dict, detection: Experiment) -> None:
     tab = open_tab(halfscope.explore(gradients).page(), java_script_enabled=False)
     assert "layer3" in tab.page.locator(".explorer table").inner_text()
-    tab = open_tab(report_page([(detection, draw(detection))]), java_script_enabled=False)
+    tab = open_tab(report_page([section_of(detection, draw(detection))]), java_script_enabled=False)
     assert tab.page.locator("figure").count() >= 5
     assert tab.page.locator("figure").first.is_visible()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -15,6 +16,7 @@ from halfscope import _core
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page, write_report
 from halfscope.report.__main__ import main
+from halfscope.report.section import section_of
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_json, write_results
 
@@ -44,13 +46,13 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(experiment: Experiment) -> Page:
-    return Page(report_page([(experiment, draw(experiment))]))
+    return Page(report_page([section_of(experiment, draw(experiment))]))
 
 
 def figures(page: Page) -> list[str]:
     """The SVG sources."""
     sources = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
-    return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
+    return [unquote(source.removeprefix("data:image/svg+xml,")) for source in sources]
 
 
 def test_every_tag_is_closed(page: Page) -> None:
@@ -109,7 +111,7 @@ def test_text_is_escaped(results: Path) -> None:
         path = folder / "fp32/seed0" / name
         write_json(path, json.loads(path.read_text()) | {attack: attack})
     experiment = read_experiment(folder)
-    html = report_page([(experiment, draw(experiment))])
+    html = report_page([section_of(experiment, draw(experiment))])
     tags = Page(html).tags
     assert [attributes for tag, attributes in tags if tag == "script"] == [
         {"type": "application/json"}, {"type": "module", "nonce": "halfscope"},
@@ -129,13 +131,13 @@ def test_figures_are_also_files(results: Path) -> None:
     page = Page(write_report(results).read_text())
     files = sorted((results / "figures").iterdir())
     assert "master-copy_loss_curves.svg" in [path.name for path in files]
-    assert sorted(path.read_text() for path in files) == sorted(figures(page))
+    assert sorted(" ".join(path.read_text().split("\n")) for path in files) == sorted(figures(page))
 
 
 def test_arm_that_diverged_everywhere_and_unfinished_runs(results: Path) -> None:
     (results / "master-copy/fp32/seed1/status").write_text("RUNNING\n")
     experiment = read_experiment(results / "master-copy")
-    page = Page(report_page([(experiment, draw(experiment))]))
+    page = Page(report_page([section_of(experiment, draw(experiment))]))
     assert "diverged, diverged" in page.text
     assert "Not finished, so not drawn: fp32, seed 1: RUNNING." in page.text
 
@@ -170,7 +172,31 @@ def test_settings_that_differ_stand_in_place_of_the_verdict(experiment: Experime
     ]
     changes = {"verdict": "", "verdict_withheld": "other settings", "settings_differ": differing}
     changed = dataclasses.replace(experiment, summary={**experiment.summary, **changes})
-    page = Page(report_page([(changed, [])]))
+    page = Page(report_page([section_of(changed, [])]))
     assert "No verdict: other settings." in page.text
     assert "steps = 60 (own: 600); batch = <8> (own: 4) in fp32, fp16_mixed." in page.text
     assert not any(attributes.get("class") == "verdict" for _, attributes in page.tags)
+
+
+def test_the_page_does_not_depend_on_the_number_of_processes(results: Path) -> None:
+    shutil.copytree(results / "master-copy", results / "again")
+    alone = write_report(results).read_bytes()
+    assert write_report(results, processes=2).read_bytes() == alone
+
+
+def test_the_summary_has_the_claims_in_the_papers_order(results: Path) -> None:
+    summary = json.loads((results / "master-copy/summary.json").read_text())
+    expectations = [{"arm": arm, "baseline": "fp32", "expected": "as_good", "tolerance": 0.5, "holds": True}
+                    for arm in ("fp16_mixed", "fp16_pure")]  # fmt: skip
+    for name, place, holds in (("zebra", 1, True), ("ape", 2, False), ("cat", 3, None), ("bee", 0, None)):
+        folder = results / name
+        shutil.copytree(results / "master-copy", folder)
+        claim = {"text": f"{name} <b>", "holds": holds, "expectations": expectations if name != "cat" else []}
+        write_json(folder / "summary.json", summary | {"experiment": name, "place": place, "claim": claim})
+    shutil.rmtree(results / "master-copy")
+    html = write_report(results).read_text()
+    rows = re.findall(r'<a href="#(\w+)">.*?<td>(.*?)</td><td>(.*?)</td><td class="([a-z-]+)">(.*?)</td>', html)
+    assert [row[0] for row in rows] == ["zebra", "ape", "cat", "bee"]
+    assert [row[4] for row in rows] == ["holds", "does not hold", "not judged", "open"]
+    assert rows[0][1] == "zebra &lt;b&gt;"
+    assert re.fullmatch(r"test accuracy \(%\): fp32 [0-9.]+, fp16_mixed [0-9.]+, fp16_pure not run", rows[0][2])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page
+from halfscope.report.section import section_of
 from halfscope.report.tables import arm_table
 from halfscope.results import Experiment, read_experiment
 from synthetic_scales import DETECTION, write_scale_results
@@ -20,7 +21,7 @@ def names(experiment: Experiment) -> list[str]:
 
 
 def page(experiment: Experiment) -> Page:
-    return Page(report_page([(experiment, [])]))
+    return Page(report_page([section_of(experiment, [])]))
 
 
 def test_figures_of_a_loss_scale_experiment(detection: Experiment) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halfscope.results.histogram import Outcome, RecordedHistogram, from_record, merge
-from synthetic import histogram_record
+from halfscope.results.histogram import Outcome, RecordedHistogram, merge
+from synthetic import histogram_record, unscaled
 
 LIMITS = (-60, 20)
 
@@ -65,22 +65,22 @@ def test_fate_is_what_rounding_gives(log2_scale: int) -> None:
 
 def test_record_is_unscaled() -> None:
     record = histogram_record(10, "weight_gradient", 1024.0, {-18: 7, 3: 2}, zeros=5, negative_zeros=2, nans=1)
-    histogram = from_record(record)
+    histogram = unscaled(record)
     found = {int(e): int(c) for e, c in zip(histogram.exponents, histogram.counts) if c}
     assert found == {-18: 7, 3: 2}
     assert (histogram.zeros, histogram.nans, histogram.elements) == (5, 1, 15)
 
 
 def test_merge_adds_histograms_of_different_scales() -> None:
-    one = from_record(histogram_record(1, "weight_gradient", 1.0, {-18: 7}, zeros=1))
-    two = from_record(histogram_record(2, "weight_gradient", 64.0, {-18: 5, -30: 2}, infinities=3))
+    one = unscaled(histogram_record(1, "weight_gradient", 1.0, {-18: 7}, zeros=1))
+    two = unscaled(histogram_record(2, "weight_gradient", 64.0, {-18: 5, -30: 2}, infinities=3))
     both = merge([one, two, RecordedHistogram()])
     assert {int(e): int(c) for e, c in zip(both.exponents, both.counts) if c} == {-30: 2, -18: 12}
     assert both.elements == 18
 
 
 def test_within_loses_nothing() -> None:
-    histogram = from_record(histogram_record(1, "weight_gradient", 1.0, {-45: 3, -40: 1, 0: 4, 17: 2}))
+    histogram = unscaled(histogram_record(1, "weight_gradient", 1.0, {-45: 3, -40: 1, 0: 4, 17: 2}))
     assert histogram.within(-40, 16)[[0, 40, 56]].tolist() == [4, 4, 2]
 
 

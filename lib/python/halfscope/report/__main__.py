@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from halfscope.report.page import write_report
@@ -15,7 +16,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("folder", metavar="DIR", help="a results folder, or an experiment's in it")
     try:
-        print(write_report(parser.parse_args(arguments).folder))
+        print(write_report(parser.parse_args(arguments).folder, processes=os.cpu_count() or 1))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,8 +1,7 @@
-"""The summary that opens a report: a row per experiment, with its claim, the outcome, and whether the claim holds."""
+"""The table that opens a report: a row per experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 
 from halfscope.results import Experiment
@@ -11,16 +10,8 @@ FEW_ARMS = 4  # whose results a row spells out
 WORDS = {True: "holds", False: "does not hold", None: "open"}
 
 
-def summary_table(experiments: Sequence[Experiment]) -> str:
-    """Empty for a single experiment, whose section says it all."""
-    if len(experiments) < 2:
-        return ""
-    rows = "\n".join(map(_row, experiments))
-    head = "<tr><th>experiment</th><th>the claim</th><th>result here</th><th>the claim</th></tr>"
-    return f'<div class="scroll"><table class="summary"><thead>{head}</thead><tbody>\n{rows}\n</tbody></table></div>'
-
-
-def _row(experiment: Experiment) -> str:
+def summary_row(experiment: Experiment) -> str:
+    """The experiment, its claim, what came out, and whether the claim holds."""
     claim = experiment.summary.get("claim") or {"text": "", "holds": None, "expectations": []}
     word = WORDS[claim["holds"]] if claim["expectations"] else "not judged"
     name = escape(experiment.name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
 from halfscope.results.arms import Arm, JudgedArms, Prediction, metric_digits, read_arms, read_summary
+from halfscope.results.folders import experiment_folders
 from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results.run import Run, read_run, read_status
 
@@ -72,7 +72,7 @@ class Experiment:
 
     def histogram(self, arm: str, role: str) -> RecordedHistogram:
         """All that was recorded of `role` in `arm`, over steps, tensors and seeds, unscaled."""
-        return merge(histogram for run in self.runs[arm] for kind, histogram in run.histograms if kind == role)
+        return merge(run.histograms[role] for run in self.runs[arm] if role in run.histograms)
 
 
 def read_experiment(folder: Path | str) -> Experiment:
@@ -100,15 +100,4 @@ def _seed_folders(arm: Path) -> list[Path]:
 
 def read_results(folder: Path | str) -> list[Experiment]:
     """Every experiment in `folder`, a results folder or an experiment's own; ValueError where there is none."""
-    folder = Path(folder)
-    experiments = [read_experiment(path) for path in _experiment_folders(folder)]
-    if not experiments:
-        raise ValueError(f"{folder}: no results here; expected EXPERIMENT/summary.json, as 'halfscope run' writes it")
-    return experiments
-
-
-def _experiment_folders(folder: Path) -> Iterator[Path]:
-    if (folder / "summary.json").exists():
-        yield folder
-    else:
-        yield from (path.parent for path in sorted(folder.glob("*/summary.json")))
+    return [read_experiment(path) for path in experiment_folders(Path(folder))]

@@ -109,16 +109,6 @@ def filled(histogram: Histogram) -> tuple[int, np.ndarray]:
     return (LOWEST_EXPONENT + int(rows[0]), binades[rows[0] : rows[-1] + 1]) if len(rows) else (0, binades[:0])
 
 
-def from_record(record: dict) -> RecordedHistogram:
-    """The histogram of one line of histograms.jsonl, with the loss scale taken out of the exponents.
-
-    A scale that is no power of two counts as the nearest one: binades cannot be shifted by a fraction. Raises
-    ValueError where the record is not of a histogram.
-    """
-    histogram = halfscope.Histogram.from_record(record)
-    return RecordedHistogram.of(histogram).shifted(-round(np.log2(record["scale"])))
-
-
 def merge(histograms: Iterable[RecordedHistogram]) -> RecordedHistogram:
     """The histogram of all elements together. Raises ValueError where they are for different formats."""
     parts = list(histograms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -52,3 +53,17 @@ def read_json_lines(path: Path) -> Iterator[dict]:
                 yield json.loads(line)
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: not valid JSON ({error})") from None
+
+
+def require_whole_lines(path: Path) -> None:
+    """Raises ValueError where there is no file, or its last line has no end: then it is not what the run wrote."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            whole = file.read() in (b"", b"\n")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    if not whole:
+        number = path.read_bytes().count(b"\n") + 1
+        raise ValueError(f"{path}:{number}: the last line is truncated")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from halfscope import Histogram
-from halfscope.results.histogram import RecordedHistogram, from_record
-from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json
+from halfscope import Histogram, _core
+from halfscope.results.histogram import RecordedHistogram, merge
+from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json, require_whole_lines
 
 # Earlier names of records, read until 0.2.
 EARLIER_KINDS = {"fp32_reference": "shadow"}
@@ -80,10 +80,14 @@ class Run:
         return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
 
     @cached_property
-    def histograms(self) -> list[tuple[str, RecordedHistogram]]:
-        """Every recorded histogram with its role, unscaled."""
+    def histograms(self) -> dict[str, RecordedHistogram]:
+        """By role all that was recorded, unscaled. Raises ValueError for counts that are for several formats."""
         path = self.folder / "histograms.jsonl"
-        return [(record["role"], from_record(record)) for record in read_json_lines(path)]
+        require_whole_lines(path)
+        parts: dict[str, list[RecordedHistogram]] = {}
+        for role, scale_log2, histogram in _core.sum_histograms(path):
+            parts.setdefault(role, []).append(RecordedHistogram.of(histogram).shifted(-scale_log2))
+        return {role: merge(of_role) for role, of_role in parts.items()}
 
     def histogram_records(self, roles: Container[str]) -> Iterator[dict]:
         """The lines of histograms.jsonl that are of `roles`, step by step."""
