@@ -1,18 +1,14 @@
-// Sums of the histograms in a run's histograms.jsonl.
+// The histograms in a run's histograms.jsonl.
 #include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <halfscope/core/error.hpp>
-#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
+#include <type_traits>
 
 #include "binding/bindings.hpp"
 
@@ -21,51 +17,48 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* documentation =
-    R"doc(All histograms of a file of records added up: (role, log2 of the loss scale, histogram) each.
+    R"doc(Calls take(step, role, tensor, scale_log2, histogram) for each record of a run's histograms.jsonl, in their order.
 
-A scale that is no power of two counts as the nearest one. Counts for different formats stay apart. Raises ValueError,
-with file and line, for what is no record of a histogram.)doc";
+scale_log2: of the loss scale that the counts carry; one that is no power of two counts as the nearest. Raises
+ValueError, with file and line, for what is no record of a histogram.)doc";
 
-using Sum = std::tuple<std::string, int, ExponentHistogram>;
-
-/// Role, format, and log2 of the scale.
-using Kind = std::tuple<std::string, std::string, int>;
-
-void add_record(std::map<Kind, ExponentHistogram>& sums, const Json& record) {
-  if (!record.is_object() || !record.contains("role") || !record["role"].is_string() ||
-      !record.contains("scale") || !record["scale"].is_number() || record["scale"].get<double>() <= 0) {
-    throw InvalidArgument("expected an object with role, scale and the counts of a histogram");
-  }
-  const ExponentHistogram histogram = histogram_of(record);
-  const int scale_log2 = static_cast<int>(std::lround(std::log2(record["scale"].get<double>())));
-  const Kind kind{record["role"].get<std::string>(), to_string(histogram.format()), scale_log2};
-  const auto [sum, is_new] = sums.try_emplace(kind, histogram);
-  if (!is_new) sum->second.merge(histogram);
+/// `key` of the record, as a T. Throws InvalidArgument where it is missing or of another kind.
+template <typename T>
+T member(const Json& record, const char* key) {
+  const auto found = record.is_object() ? record.find(key) : record.end();
+  if (found == record.end() || (std::is_same_v<T, std::string> ? !found->is_string() : !found->is_number()))
+    throw InvalidArgument(
+        fmt::format("expected an object with step, role, tensor and scale; {} is missing", key));
+  return found->get<T>();
 }
 
-std::vector<Sum> sum_histograms(const std::filesystem::path& path) {
-  std::map<Kind, ExponentHistogram> sums;
-  {
-    const nb::gil_scoped_release release;
-    read_lines(path, [&](std::size_t line, std::string_view text) {
-      const std::string where = fmt::format("{}:{}", path.string(), line);
-      const Json record = parse_json(text, where);
-      try {
-        add_record(sums, record);
-      } catch (const InvalidArgument& error) {
-        throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
-      }
-    });
-  }
-  std::vector<Sum> found;
-  for (auto& [kind, sum] : sums) found.emplace_back(std::get<0>(kind), std::get<2>(kind), sum);
-  return found;
+int scale_log2(const Json& record) {
+  const auto scale = member<double>(record, "scale");
+  if (!(scale > 0)) throw InvalidArgument(fmt::format("scale = {}", scale));
+  return static_cast<int>(std::lround(std::log2(scale)));
+}
+
+void take_record(const Json& record, const nb::callable& take) {
+  take(member<std::int64_t>(record, "step"), member<std::string>(record, "role"),
+       member<std::string>(record, "tensor"), scale_log2(record), halfscope::histogram_of(record));
+}
+
+void each_histogram(const std::filesystem::path& path, const nb::callable& take) {
+  read_lines(path, [&](std::size_t line, std::string_view text) {
+    const std::string where = fmt::format("{}:{}", path.string(), line);
+    const Json record = parse_json(text, where);
+    try {
+      take_record(record, take);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
+    }
+  });
 }
 
 }  // namespace
 
 void bind_histogram_file(nb::module_& module) {
-  module.def("sum_histograms", sum_histograms, nb::arg("path"), documentation);
+  module.def("each_histogram", each_histogram, nb::arg("path"), nb::arg("take"), documentation);
 }
 
 }  // namespace halfscope::python

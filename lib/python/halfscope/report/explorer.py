@@ -36,11 +36,13 @@ def explored_arm(experiment: Experiment) -> str | None:
 def explorer_data(experiment: Experiment, arm: str) -> _core.ExplorerData:
     """The gradients of `arm` over all seeds, without the loss scale, with a mark per arm that has a loss scale."""
     data = _core.ExplorerData(experiment.format_of(arm))
+
+    def add(step: int, role: str, tensor: str, scale_log2: int, histogram: _core.Histogram) -> None:
+        if role in GRADIENTS:
+            data.add(gradient_name(role, tensor), role, step, histogram, -scale_log2)
+
     for run in experiment.runs[arm]:
-        for record in run.histogram_records(GRADIENTS):
-            histogram = _core.Histogram.from_record(record)
-            name = gradient_name(record["role"], record["tensor"])
-            data.add(name, record["role"], record["step"], histogram, -round(log2(record["scale"])))
+        run.each_histogram(add)
     for other, runs in experiment.runs.items():
         if other != arm and _is_scaled(experiment, other, arm):
             data.mark(other, fmean(log2(run.steps["scale"].iloc[-1]) for run in runs))

@@ -104,10 +104,14 @@ def advice(experiment: Experiment, arm: str | None) -> ScaleAdvice | None:
     None where no arm is given and where it has no histogram.
     """
     steps: dict[str, list[Histogram]] = {}
+
+    def add(_step: int, role: str, tensor: str, scale_log2: int, histogram: Histogram) -> None:
+        if role in GRADIENTS:
+            unscaled = histogram.scaled(2.0**-scale_log2) if scale_log2 else histogram
+            steps.setdefault(gradient_name(role, tensor), []).append(unscaled)
+
     for run in experiment.runs.get(arm or "", ()):
-        for role, tensor, histogram in run.tensor_histograms():
-            if role in GRADIENTS:
-                steps.setdefault(gradient_name(role, tensor), []).append(histogram)
+        run.each_histogram(add)
     return advise_scale(steps, format=experiment.format_of(arm or "")) if steps else None
 
 

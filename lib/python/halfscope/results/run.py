@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import log2
 from pathlib import Path
 
 import pandas as pd
@@ -82,23 +81,28 @@ class Run:
     @cached_property
     def histograms(self) -> dict[str, RecordedHistogram]:
         """By role all that was recorded, unscaled. Raises ValueError for counts that are for several formats."""
-        path = self.folder / "histograms.jsonl"
-        require_whole_lines(path)
+        sums: dict[tuple[str, str, int], Histogram] = {}  # of one loss scale, which the compiled module adds up
+
+        def add(_step: int, role: str, _tensor: str, scale_log2: int, histogram: Histogram) -> None:
+            if (role, histogram.format, scale_log2) in sums:
+                sums[role, histogram.format, scale_log2].merge(histogram)
+            else:
+                sums[role, histogram.format, scale_log2] = histogram
+
+        self.each_histogram(add)
         parts: dict[str, list[RecordedHistogram]] = {}
-        for role, scale_log2, histogram in _core.sum_histograms(path):
+        for (role, _, scale_log2), histogram in sums.items():
             parts.setdefault(role, []).append(RecordedHistogram.of(histogram).shifted(-scale_log2))
         return {role: merge(of_role) for role, of_role in parts.items()}
 
-    def histogram_records(self, roles: Container[str]) -> Iterator[dict]:
-        """The lines of histograms.jsonl that are of `roles`, step by step."""
-        records = read_json_lines(self.folder / "histograms.jsonl")
-        return (record for record in records if record["role"] in roles)
+    def each_histogram(self, take: Callable[[int, str, str, int, Histogram], object]) -> None:
+        """Calls take(step, role, tensor, scale_log2, histogram) for every recorded histogram, step by step.
 
-    def tensor_histograms(self) -> Iterator[tuple[str, str, Histogram]]:
-        """Every recorded histogram with its role and its tensor's name, unscaled, step by step."""
-        for record in read_json_lines(self.folder / "histograms.jsonl"):
-            histogram = Histogram.from_record(record)
-            yield record["role"], record["tensor"], histogram.scaled(2.0 ** -round(log2(record["scale"])))
+        scale_log2: of the loss scale that the counts carry.
+        """
+        path = self.folder / "histograms.jsonl"
+        require_whole_lines(path)
+        _core.each_histogram(path, take)
 
 
 def read_status(folder: Path) -> str:
