@@ -81,7 +81,7 @@ Json read_config(const fs::path& path) {
   if (!fs::exists(path)) return {};
   const Json config = read_json(path);
   check_format_version(config, path);
-  return with_current_names(config);
+  return with_defaults(with_current_names(config));
 }
 
 /// k of "seed<k>".

@@ -66,7 +66,7 @@ std::vector<SettingDifference> differences_at(const Experiment& experiment, std:
     Json own;
     for (const FinishedRun& run : runs[i].finished) {
       if (run.config.is_null()) continue;
-      if (own.is_null()) own = to_json(parsed(arm_config(experiment, arm, size)).config);
+      if (own.is_null()) own = with_defaults(to_json(parsed(arm_config(experiment, arm, size)).config));
       for (const auto& [key, value] : own.items()) {
         const auto found = run.config.find(key);
         if (contains(indifferent, key) || found == run.config.end() || *found == value) continue;

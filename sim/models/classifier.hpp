@@ -7,8 +7,19 @@
 
 namespace halfscope {
 
+/// Who asks, and by what share the targets are smoothed.
+struct Classifier {
+  std::string_view model;
+  float label_smoothing = 0;
+};
+
+/// Throws InvalidArgument, with the name of the model, unless examples of this shape are images (height,
+/// width, channel) with pixels in them.
+void check_takes_images(std::string_view model, const Shape& example);
+
 /// The cross entropy of `logits` (batch, classes) and the batch's labels. Throws InvalidArgument, with the
 /// name of the model, for a batch without a label per image.
-[[nodiscard]] BatchOutcome classify(Tape& tape, std::string_view model, TensorRef logits, const Batch& batch);
+[[nodiscard]] BatchOutcome classify(Tape& tape, const Classifier& classifier, TensorRef logits,
+                                    const Batch& batch);
 
 }  // namespace halfscope

@@ -29,12 +29,9 @@ TensorRef conv_block(Tape& tape, TensorRef x, const ConvBlock& block) {
 }  // namespace
 
 Model make_cnn_bn(const ModelSpec& spec) {
-  if (spec.example_shape.size() != 3) {
-    throw InvalidArgument("model cnn_bn takes images: examples are (height, width, channel), not " +
-                          to_string(spec.example_shape));
-  }
+  check_takes_images("cnn_bn", spec.example_shape);
   const std::int64_t height = spec.example_shape.at(0), width = spec.example_shape.at(1);
-  if (height % 4 != 0 || width % 4 != 0 || height == 0 || width == 0) {
+  if (height % 4 != 0 || width % 4 != 0) {
     throw InvalidArgument("model cnn_bn pools twice: images need sides that are multiples of 4, not " +
                           to_string(spec.example_shape));
   }
@@ -45,13 +42,14 @@ Model make_cnn_bn(const ModelSpec& spec) {
   const LinearParameters hidden = add_dense_layer(store, spec, {"fc1", height / 4 * (width / 4) * 32, 128});
   const LinearParameters output = add_dense_layer(store, spec, {"fc2", 128, spec.class_count, 0.5f});
 
-  model.forward = [first, second, hidden, output](Tape& tape, const Batch& batch) {
+  model.forward = [first, second, hidden, output, smoothing = spec.label_smoothing](Tape& tape,
+                                                                                    const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = conv_block(tape, x, first);
     x = conv_block(tape, x, second);
     x = relu(tape, "relu3", linear(tape, "fc1", x, hidden));
     const TensorRef logits = linear(tape, "fc2", x, output);
-    return classify(tape, "cnn_bn", logits, batch);
+    return classify(tape, {"cnn_bn", smoothing}, logits, batch);
   };
   return model;
 }

@@ -6,12 +6,16 @@
 
 namespace halfscope {
 
-Convolution add_convolution(ParameterStore& store, std::uint64_t seed, const ConvolutionSpec& spec) {
+Convolution add_convolution(ParameterStore& store, const ModelSpec& model, const ConvolutionSpec& spec) {
   const std::string weight = spec.name + ".weight";
-  const float deviation = spec.gain * he_deviation(spec.size * spec.size * spec.in);
+  const std::int64_t in = spec.in / spec.groups;
+  const float deviation = spec.gain * he_deviation(spec.size * spec.size * in);
   Parameter& w =
-      store.add(weight, normal_weights({spec.size, spec.size, spec.in, spec.out}, deviation, seed, weight));
-  return {spec.name, {w, &store.add(spec.name + ".bias", constant_weights({spec.out}, 0))}};
+      store.add(weight, layer_weights(model, {spec.size, spec.size, in, spec.out}, deviation, weight));
+  Parameter& bias = store.add(spec.name + ".bias", constant_weights({spec.out}, spec.bias));
+  return {
+      spec.name,
+      {.weight = w, .bias = &bias, .stride = spec.stride, .padding = spec.padding, .groups = spec.groups}};
 }
 
 TensorRef convolve(Tape& tape, TensorRef x, const Convolution& convolution) {

@@ -1,6 +1,8 @@
 // Convolutions with a bias as the models without batch norm use them.
 #pragma once
 
+#include <optional>
+
 #include "sim/layers/layers.hpp"
 #include "sim/models/model.hpp"
 
@@ -12,16 +14,20 @@ struct Convolution {
   Conv2dParameters parameters;
 };
 
-/// Parameters of a convolution: He initialisation times `gain`, a bias of 0.
+/// Parameters of a convolution: He initialisation times `gain`.
 struct ConvolutionSpec {
   std::string name;
   std::int64_t size = 3;  ///< of the kernel
   std::int64_t in = 0, out = 0;
   float gain = 1;
+  std::int64_t stride = 1;
+  std::int64_t groups = 1;                       ///< of channels, which divide `in` and `out`
+  std::optional<Border> padding = std::nullopt;  ///< none: half the kernel
+  float bias = 0;                                ///< at the start
 };
 
-/// Adds NAME.weight and NAME.bias to `store`; the weight is a function of `seed` and its name.
-[[nodiscard]] Convolution add_convolution(ParameterStore& store, std::uint64_t seed,
+/// Adds NAME.weight and NAME.bias to `store`; the weight is a function of the model's seed and its name.
+[[nodiscard]] Convolution add_convolution(ParameterStore& store, const ModelSpec& model,
                                           const ConvolutionSpec& spec);
 
 TensorRef convolve(Tape& tape, TensorRef x, const Convolution& convolution);

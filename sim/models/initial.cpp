@@ -25,6 +25,11 @@ float he_deviation(std::int64_t fan_in) {
   return std::sqrt(2.0f / static_cast<float>(fan_in));
 }
 
+Array layer_weights(const ModelSpec& model, Shape shape, float deviation, std::string_view name) {
+  if (model.initial == InitialWeights::unset) return Array(std::move(shape));
+  return normal_weights(std::move(shape), deviation, model.seed, name);
+}
+
 Array constant_weights(Shape shape, float value) {
   Array array(std::move(shape));
   std::fill_n(array.data(), array.size(), value);

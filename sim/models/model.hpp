@@ -33,6 +33,10 @@ struct Model {
   std::function<std::unique_ptr<Metric>()> make_metric;
 };
 
+/// Whether a new model's weights are numbers: a question about its shapes needs none, nor the time to draw
+/// millions.
+enum class InitialWeights : std::uint8_t { drawn, unset };
+
 /// Data and options that a model is built for.
 struct ModelSpec {
   Shape example_shape;  // as the data set's
@@ -42,6 +46,9 @@ struct ModelSpec {
   std::int64_t embedding_size = 64;  ///< of a language model
   std::int64_t hidden_size = 64;     ///< of a recurrent cell
   float dropout = 0;                 ///< probability of a zero
+  double width = 1;                  ///< share of the published channels
+  float label_smoothing = 0;         ///< share of the target that is spread over all classes
+  InitialWeights initial = InitialWeights::drawn;
 };
 
 }  // namespace halfscope

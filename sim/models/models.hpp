@@ -22,6 +22,19 @@ namespace halfscope {
 /// The same with an eighth of the channels, which a CPU trains in minutes.
 [[nodiscard]] Model make_narrow_resnet18(const ModelSpec& spec);
 
+/// After Krizhevsky et al., NIPS 2012, at width 1: conv 11x11/4 to 96, 5x5 in 2 groups to 256, 3x3 to 384,
+/// 3x3 in 2 groups to 384 and to 256; local response normalisation behind the first two; max pools 3/2 behind
+/// those and the last; linear layers to 4096, 4096 and the classes, with dropout before the first two. Images
+/// below 128 pixels a side have a first convolution of 5x5/1. He initialisation, the last layer's halved,
+/// biases of the grouped convolutions 0.1. Throws InvalidArgument for what are no images.
+[[nodiscard]] Model make_alexnet(const ModelSpec& spec);
+
+/// After Simonyan & Zisserman, ICLR 2015, configuration D, at width 1: 3x3 convolutions, 2 to 64, 2 to 128, 3
+/// to 256, 3 to 512, 3 to 512, a max pool 2/2 behind each five; linear layers to 4096, 4096 and the classes,
+/// with dropout behind the first two. He initialisation, the last layer's halved. Throws InvalidArgument for
+/// what are no images.
+[[nodiscard]] Model make_vgg_d(const ModelSpec& spec);
+
 /// After "SSD: Single Shot MultiBox Detector" (Liu et al., ECCV 2016), small: 3x3 convolutions with bias and
 /// ReLU, 1 to 16, pool, to 32, pool, to 64 (the first map, a quarter of the image), pool, to 64 (the second,
 /// an eighth); on each a 3x3 head that predicts the classes (background first) and 4 box offsets of 3 anchors
@@ -50,12 +63,16 @@ struct ModelEntry {
   std::string_view name;
   std::string_view summary;
   Model (*make)(const ModelSpec& spec);
+  double width = 0;  ///< of its small version, a share of the published channels; 0: it has one width
 };
 
 inline constexpr std::array model_table{
     ModelEntry{"cnn_bn", "two 3x3 convolutions with batch norm, two linear layers", make_cnn_bn},
     ModelEntry{"resnet18", "ResNet-18 with the stem for small images", make_resnet18},
     ModelEntry{"resnet18_narrow", "the same with an eighth of the channels", make_narrow_resnet18},
+    ModelEntry{"alexnet", "AlexNet: grouped convolutions, local response norm, overlapping pools",
+               make_alexnet, 0.125},
+    ModelEntry{"vgg_d", "VGG-D: thirteen 3x3 convolutions, three linear layers", make_vgg_d, 0.125},
     ModelEntry{"ssd", "a single-shot detector with two feature maps", make_ssd},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},

@@ -10,8 +10,8 @@ NormalisedConvolution add_normalised_convolution(ParameterStore& store, const Mo
   const std::string weight = spec.convolution_name + ".weight";
   const float deviation = he_deviation(spec.size * spec.size * spec.in);
   const Shape channels{spec.out};
-  Parameter& w = store.add(
-      weight, normal_weights({spec.size, spec.size, spec.in, spec.out}, deviation, model.seed, weight));
+  Parameter& w =
+      store.add(weight, layer_weights(model, {spec.size, spec.size, spec.in, spec.out}, deviation, weight));
   return {spec.convolution_name,
           spec.norm_name,
           {.weight = w, .stride = spec.stride},

@@ -63,15 +63,11 @@ TensorRef apply(Tape& tape, TensorRef x, const BasicBlock& block) {
 
 /// `name` is a literal; `width`: the channels of the first stage.
 Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
-  const Shape& shape = spec.example_shape;
-  if (shape.size() != 3 || element_count(shape) == 0) {
-    throw InvalidArgument(fmt::format("model {} takes images: examples are (height, width, channel), not {}",
-                                      name, to_string(shape)));
-  }
+  check_takes_images(name, spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;
   const NormalisedConvolution stem =
-      add_normalised_convolution(store, spec, {"conv1", "bn1", 3, shape.at(2), width});
+      add_normalised_convolution(store, spec, {"conv1", "bn1", 3, spec.example_shape.at(2), width});
   std::vector<BasicBlock> blocks;
   std::int64_t channels = width;
   for (int stage = 0; stage < stage_count; ++stage) {
@@ -83,13 +79,14 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   }
   const LinearParameters output = add_dense_layer(store, spec, {"fc", channels, spec.class_count, 0.5f});
 
-  model.forward = [name, stem, blocks, output](Tape& tape, const Batch& batch) {
+  model.forward = [name, stem, blocks, output, smoothing = spec.label_smoothing](Tape& tape,
+                                                                                 const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = relu(tape, "relu1", convolve(tape, x, stem));
     for (const BasicBlock& block : blocks) x = apply(tape, x, block);
     x = global_average_pool(tape, "pool", x);
     const TensorRef logits = linear(tape, "fc", x, output);
-    return classify(tape, name, logits, batch);
+    return classify(tape, {name, smoothing}, logits, batch);
   };
   return model;
 }

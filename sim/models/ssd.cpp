@@ -30,7 +30,7 @@ std::vector<Box> anchors_of(std::int64_t height, std::int64_t width) {
 
 Ssd add_layers(ParameterStore& store, const ModelSpec& spec) {
   const auto add = [&](const char* name, std::int64_t in, std::int64_t out, float gain) {
-    return add_convolution(store, spec.seed, {.name = name, .in = in, .out = out, .gain = gain});
+    return add_convolution(store, spec, {.name = name, .in = in, .out = out, .gain = gain});
   };
   const std::int64_t classes = spec.class_count + 1;
   const std::int64_t head = anchors_per_cell * (classes + box_offsets);

@@ -18,16 +18,15 @@ struct Unet {
 
 Unet add_layers(ParameterStore& store, const ModelSpec& spec) {
   const auto add = [&](const char* name, std::int64_t in, std::int64_t out) {
-    return add_convolution(store, spec.seed, {.name = name, .in = in, .out = out});
+    return add_convolution(store, spec, {.name = name, .in = in, .out = out});
   };
-  return {
-      add("conv1", spec.example_shape.at(2), 16),
-      add("conv2", 16, 32),
-      add("conv3", 32, 64),
-      add("conv4", 64, 64),
-      add("conv5", 64, 32),
-      add("conv6", 48, 16),
-      add_convolution(store, spec.seed, {.name = "classes", .size = 1, .in = 16, .out = spec.class_count})};
+  return {add("conv1", spec.example_shape.at(2), 16),
+          add("conv2", 16, 32),
+          add("conv3", 32, 64),
+          add("conv4", 64, 64),
+          add("conv5", 64, 32),
+          add("conv6", 48, 16),
+          add_convolution(store, spec, {.name = "classes", .size = 1, .in = 16, .out = spec.class_count})};
 }
 
 void check_images(const Shape& shape) {

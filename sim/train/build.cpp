@@ -23,7 +23,9 @@ Model make_model(const RunSettings& settings, const Dataset& dataset) {
                                .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
                                .embedding_size = config.embedding_size,
                                .hidden_size = config.hidden_size,
-                               .dropout = static_cast<float>(config.dropout)});
+                               .dropout = static_cast<float>(config.dropout),
+                               .width = config.width,
+                               .label_smoothing = static_cast<float>(config.label_smoothing)});
 }
 
 TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {

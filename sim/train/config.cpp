@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <type_traits>
@@ -76,6 +77,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a language model");
   visit("hidden_size", c.hidden_size, FieldRange{1, 1e5}, "of a recurrent cell");
   visit("dropout", c.dropout, FieldRange{0, 0.99}, "probability of a zero, where the model has dropout");
+  visit("width", c.width, FieldRange{0, 16},
+        "share of the published channels, where the model has a width; 0: of its small version");
+  visit("label_smoothing", c.label_smoothing, FieldRange{0, 0.99},
+        "share of a classifier's target that is spread over all classes");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -121,6 +126,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
 
+/// Fields that `to_json` leaves out at their defaults.
+constexpr std::array<std::string_view, 2> later_fields{"width", "label_smoothing"};
+
+/// Every key and its value.
+Json all_fields(const TrainConfig& config) {
+  Json json;
+  visit_fields(config, [&](const char* key, const auto& member, auto, const char*) { json[key] = member; });
+  return json;
+}
+
 std::vector<std::string_view> field_names() {
   std::vector<std::string_view> names;
   for (const FieldDescription& field : describe_fields()) names.push_back(field.name);
@@ -155,7 +170,8 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
 }
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
-  const Json fields = to_json(config);
+  Json fields = all_fields(config);
+  fields.update(to_json(config));
   const auto field = fields.find(std::string(field_called(key)));
   if (field == fields.end() && find_option(key) != nullptr) return "";
   if (field == fields.end()) throw InvalidArgument(unknown_name("key", key, field_names()));
@@ -163,13 +179,24 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 }
 
 Json to_json(const TrainConfig& config) {
-  Json json;
-  visit_fields(config, [&](const char* key, const auto& member, auto, const char*) { json[key] = member; });
+  Json json = all_fields(config);
+  const Json defaults = all_fields({});
+  for (const std::string_view key : later_fields) {
+    if (json.at(key) == defaults.at(key)) json.erase(std::string(key));
+  }
   for (const ScalerOptionEntry& option : scaler_option_table) {
     const auto set = config.scaler_options.find(option.name);
     if (set == config.scaler_options.end()) continue;
     const bool whole = option.kind == OptionKind::whole_number;
     json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
+  }
+  return json;
+}
+
+Json with_defaults(Json json) {
+  const Json defaults = all_fields({});
+  for (const std::string_view key : later_fields) {
+    if (!json.contains(key)) json[std::string(key)] = defaults.at(key);
   }
   return json;
 }

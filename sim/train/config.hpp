@@ -28,6 +28,8 @@ struct TrainConfig {
   std::int64_t embedding_size = 64;
   std::int64_t hidden_size = 64;
   double dropout = 0;
+  double width = 0;  ///< share of the published channels; 0: the model's own, if it has one
+  double label_smoothing = 0;
   std::string device = "cpu";
   std::string execution = "emulated";
   std::int64_t steps = 600;
@@ -75,8 +77,12 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
 /// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order; of the scalers' options those that are set.
+/// Every key and its value, in order; of the scalers' options those that are set, and of the settings that
+/// came after version 0.1's first runs those that are not at their defaults, so that those runs stay the
+/// same.
 [[nodiscard]] Json to_json(const TrainConfig& config);
+/// `json`, of `to_json` or a run's config.json, with the settings that it leaves out at their defaults.
+[[nodiscard]] Json with_defaults(Json json);
 
 struct FieldDescription {
   std::string_view name;

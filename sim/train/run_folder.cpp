@@ -103,7 +103,7 @@ void RunFolder::check_same(const RunSettings& settings) const {
   }
   const Json file = read_json(path);
   check_format_version(file, path);
-  const Json stored = with_current_names(file), wanted = config_json(settings);
+  const Json stored = with_defaults(with_current_names(file)), wanted = with_defaults(config_json(settings));
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
     if (found != stored.end() && *found == value) continue;

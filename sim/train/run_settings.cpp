@@ -1,6 +1,8 @@
 // Texts to values, each once, and what two of them together rule out.
 #include "sim/train/run_settings.hpp"
 
+#include <fmt/format.h>
+
 #include <halfscope/core/name_list.hpp>
 
 namespace halfscope {
@@ -66,6 +68,13 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   config.reduce = to_string(policy.reductions);
 }
 
+/// The model's own where none is given.
+double resolve_width(const ModelEntry& model, double width) {
+  if (width == 0) return model.width;
+  if (model.width > 0) return width;
+  throw InvalidArgument(fmt::format("width = {}: model {} has one width; leave it out", width, model.name));
+}
+
 }  // namespace
 
 RunSettings parsed(const TrainConfig& config) {
@@ -81,6 +90,7 @@ RunSettings parsed(const TrainConfig& config) {
   settings.trackers = parse_trackers(config.trackers);
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);
+  settings.config.width = resolve_width(*settings.model, config.width);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);
   settings.recorded_gradients = parse_enum<GradientDetail>("detail", config.record_gradients);

@@ -49,6 +49,23 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   CHECK(to_json(config) == to_json(TrainConfig{}));
 }
 
+TEST_CASE("settings of later versions are left out at their defaults, and come back", "[config]") {
+  const Json defaults = to_json(TrainConfig{});
+  TrainConfig config;
+  for (const char* key : {"width", "label_smoothing"}) {
+    INFO(key);
+    CHECK_FALSE(defaults.contains(key));
+    CHECK(get_field(config, key) == "0.0");
+    CHECK(with_defaults(defaults).at(key) == 0);
+    set_field(config, key, "0.25");
+    CHECK(get_field(config, key) == "0.25");
+    CHECK(to_json(config).at(key) == 0.25);
+    CHECK(with_defaults(to_json(config)).at(key) == 0.25);
+  }
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "label_smoothing", "1"); }), {"0 to 0.99"});
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "width", "-1"); }), {"0 to 16"});
+}
+
 TEST_CASE("a config holds the options of its own loss scaler, all of them once resolved", "[config]") {
   TrainConfig config;
   set_field(config, "scaler", "megatron");

@@ -152,6 +152,21 @@ TEST_CASE("settings that do not fit the data set are found by a check that write
   check_says(refusal(config), {"unet", "label for each pixel"});
 }
 
+TEST_CASE("a setting that is left out is at its default when a run is continued", "[run]") {
+  const TemporaryFolder temporary;
+  const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
+  TrainConfig smoothed = small_config();
+  smoothed.label_smoothing = 0.1;
+  folder.begin(parsed(smoothed), 0);
+  folder.check_same(parsed(smoothed));
+  check_says(message_of<InvalidArgument>([&] { folder.check_same(parsed(small_config())); }),
+             {"label_smoothing = 0.1", "0.0 is asked for"});
+  folder.begin(parsed(small_config()), 0);
+  folder.check_same(parsed(small_config()));
+  check_says(message_of<InvalidArgument>([&] { folder.check_same(parsed(smoothed)); }),
+             {"label_smoothing = 0.0", "0.1 is asked for"});
+}
+
 TEST_CASE("another config, another version or a torn file is not continued", "[run]") {
   const TemporaryFolder temporary;
   TrainConfig config = small_config();

@@ -7,6 +7,7 @@
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
@@ -92,6 +93,84 @@ TEST_CASE("every model trains on a data set of the table, and each data set has 
     INFO("data set " << entry.name);
     CHECK_FALSE(entry.summary.empty());
     CHECK(fits[entry.name] > 0);
+  }
+}
+
+/// Of the first data set of the table that the model trains on.
+std::unique_ptr<Dataset> data_for(const ModelEntry& model, const SmallData& data) {
+  for (const DatasetEntry& entry : datasets) {
+    auto all = std::make_unique<FewTested>(data.open(entry));
+    try {
+      static_cast<void>(Trainer(one_step(model.name), *all).step());
+      return all;
+    } catch (const InvalidArgument&) {
+      continue;
+    }
+  }
+  return nullptr;
+}
+
+/// Weights, buffers and optimizer state as their bytes.
+std::string bytes_of(const SafetensorsFile& checkpoint) {
+  std::string bytes;
+  for (const auto& tensor : checkpoint.tensors) {
+    const auto values = tensor.array.values();
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  return bytes;
+}
+
+TEST_CASE("every model makes the same bytes on any number of threads, and goes on where it stopped",
+          "[tables]") {
+  const SmallData data;
+  for (const ModelEntry& model : model_table) {
+    INFO("model " << model.name);
+    const auto dataset = data_for(model, data);
+    REQUIRE(dataset != nullptr);
+    TrainConfig config = one_step(model.name);
+    config.steps = 2;
+    config.dropout = 0.5;
+    config.label_smoothing = 0.1;
+    const auto checkpoint = [&](int threads) {
+      const Threads several(threads);
+      Trainer trainer(config, *dataset);
+      for (int i = 0; i < 2; ++i) static_cast<void>(trainer.step());
+      return bytes_of(trainer.checkpoint());
+    };
+    const std::string whole = checkpoint(1);
+    CHECK((checkpoint(3) == whole));
+    Trainer begun(config, *dataset), continued(config, *dataset);
+    static_cast<void>(begun.step());
+    continued.restore(begun.checkpoint());
+    static_cast<void>(continued.step());
+    CHECK((bytes_of(continued.checkpoint()) == whole));
+    CHECK((bytes_of(begun.checkpoint()) != whole));
+  }
+}
+
+TEST_CASE("every model that has a width is smaller at its own, and others refuse one", "[tables]") {
+  const auto weights = [](const ModelEntry& model, double width) {
+    const Model made = model.make(
+        {.example_shape = {28, 28, 1}, .class_count = 10, .width = width, .initial = InitialWeights::unset});
+    std::size_t count = 0;
+    for (const Parameter& parameter : made.store->parameters) count += parameter.master.size();
+    return count;
+  };
+  for (const ModelEntry& model : model_table) {
+    INFO("model " << model.name);
+    TrainConfig config;
+    config.model = model.name;
+    CHECK(parsed(config).config.width == model.width);
+    config.width = 0.5;
+    if (model.width == 0) {
+      check_says(message_of<InvalidArgument>([&] { static_cast<void>(parsed(config)); }),
+                 {"width = 0.5", "model " + std::string(model.name)});
+      continue;
+    }
+    CHECK(parsed(config).config.width == 0.5);
+    CHECK(weights(model, model.width) < weights(model, 1) / 4);
+    check_says(message_of<InvalidArgument>([&] { static_cast<void>(weights(model, 1e-4)); }),
+               {"width = 0.0001", "none of a layer's"});
   }
 }
 

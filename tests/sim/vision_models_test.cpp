@@ -102,6 +102,54 @@ TEST_CASE("ResNet-18 has the published parameters", "[vision]") {
         narrow + 64 * 10 + 10);
 }
 
+TEST_CASE("AlexNet and VGG-D have the published parameters at width 1", "[vision]") {
+  const ModelSpec imagenet{
+      .example_shape = {224, 224, 3}, .class_count = 1000, .initial = InitialWeights::unset};
+  CHECK(weights(make_alexnet(imagenet)) == 60'965'224);
+  CHECK(weights(make_vgg_d(imagenet)) == 138'357'544);
+  // At an eighth of the width by layers, on images whose last map has 4x4 and 1x1 pixels.
+  ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.125};
+  CHECK(weights(make_alexnet(small)) == (25 * 12 + 12) + (25 * 6 * 32 + 32) + (9 * 32 * 48 + 48) +
+                                            (9 * 24 * 48 + 48) + (9 * 24 * 32 + 32) +
+                                            (3 * 3 * 32 * 512 + 512) + (512 * 512 + 512) + 5130);
+  std::size_t vgg = 0, in = 1;
+  for (const auto& [count, out] : {std::pair{2, 8u}, {2, 16u}, {3, 32u}, {3, 64u}, {3, 64u}}) {
+    for (int i = 0; i < count; ++i, in = out) vgg += 9 * in * out + out;
+  }
+  CHECK(weights(make_vgg_d(small)) == vgg + (64 * 512 + 512) + (512 * 512 + 512) + 5130);
+}
+
+TEST_CASE("AlexNet and VGG-D find the bright quarter, in FP32 and FP16", "[vision]") {
+  for (const char* model : {"alexnet", "vgg_d"}) {
+    for (const char* policy : {"fp32", "fp16_mixed"}) {
+      INFO(model << ", " << policy);
+      TrainConfig config = small_config(model, policy);
+      config.learning_rate = 1e-3;
+      config.steps = 250;
+      CHECK(train(config, SmallDataset()).metric > 90);
+    }
+  }
+}
+
+TEST_CASE("AlexNet and VGG-D take images of any size, and nothing else", "[vision]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  for (const auto& make : {make_alexnet, make_vgg_d}) {
+    for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}, Shape{129, 140, 1}}) {
+      INFO(to_string(shape));
+      const Model model = make({.example_shape = shape, .class_count = 10, .width = 0.05});
+      Tape tape(caster, Phase::training);
+      Batch batch{.inputs = Array::zeros({2, shape[0], shape[1], shape[2]}), .labels = {3, 9}};
+      CHECK(tape.value(model.forward(tape, batch).predictions.at(0)).size() == 2 * 10);
+    }
+    for (const Shape& shape : {Shape{28, 28}, Shape{0, 28, 1}}) {
+      check_says(
+          message_of<InvalidArgument>([&] { (void)make({.example_shape = shape, .class_count = 10}); }),
+          {"takes images", to_string(shape)});
+    }
+  }
+}
+
 TEST_CASE("ResNet-18 takes images of any size, and nothing else", "[vision]") {
   TrackerList none;
   Caster caster({}, 0, none);

@@ -15,7 +15,7 @@ Model make_sample_model(const ModelSpec& spec) {
   const LinearParameters output = add_dense_layer(*model.store, spec, {"fc", 16, spec.class_count});
   model.forward = [output](Tape& tape, const Batch& batch) {
     const TensorRef x = tape.input("input", batch.inputs.to(active_device()));
-    return classify(tape, "sample_model", linear(tape, "fc", x, output), batch);
+    return classify(tape, {"sample_model"}, linear(tape, "fc", x, output), batch);
   };
   return model;
 }
