@@ -1,5 +1,6 @@
 // The slider with its window and marks, and the choice of format and role.
 
+const FEW = 8; // marks whose buttons are shown at once
 const within = (scale) => Math.min(Math.max(scale, LOWEST), HIGHEST);
 /** A place on the slider: half a thumb is left free at both ends. */
 const place = (scale) => `calc(.5rem + ${(within(scale) - LOWEST) / (HIGHEST - LOWEST)} * (100% - 1rem))`;
@@ -23,7 +24,8 @@ function makeTrack(range, advice, ends) {
 }
 
 /** Buttons that bring the slider to the advised scales and to those of the arms. */
-function makeJumps(advice, ends, change) {
+function makeJumps(data, ends, change) {
+  const { advice } = data;
   const jump = (words, scale, kind) => {
     const shown = Number.isInteger(scale) ? scale : scale.toFixed(1);
     return button(`${words} 2^${shown}`, () => change({ scale: Math.round(scale) }), { class: kind });
@@ -31,9 +33,12 @@ function makeJumps(advice, ends, change) {
   const advised = [];
   if (advice.window) advised.push(["enough from", advice.window[0]], ["overflow beyond", advice.window[1]]);
   if (advice.use !== null) advised.push(["use", advice.use]);
-  return element("p", { class: "jumps" },
-    ...advised.map(([words, scale]) => jump(words, scale, "advised")),
-    ...ends.map(([scale, arms]) => jump(`${arms.join(", ")}:`, scale, "mark")));
+  const marks = ends.map(([scale, arms]) => jump(`${arms.join(", ")}:`, scale, "mark"));
+  const buttons = advised.map(([words, scale]) => jump(words, scale, "advised"));
+  if (marks.length <= FEW) return element("div", { class: "jumps" }, ...buttons, ...marks);
+  const words = element("summary", {}, `scales of ${data.marks.length} arms`);
+  return element("div", { class: "jumps" }, ...buttons,
+    element("details", {}, words, element("div", { class: "jumps" }, ...marks)));
 }
 
 /** Radio buttons; options: [value, words] each. */
@@ -63,7 +68,7 @@ function makeControls(id, data, roles, change) {
   const note = element("p", { class: "note" });
   const box = element("div", { class: "controls" },
     element("label", { class: "scale", for: range.id }, "Loss scale ", output),
-    makeTrack(range, data.advice, ends), makeJumps(data.advice, ends, change),
+    makeTrack(range, data.advice, ends), makeJumps(data, ends, change),
     formats, roles.length > 1 ? kinds : null, note);
   const own = data.formats.find(({ name }) => name === data.format).label;
   const show = (now, format) => {

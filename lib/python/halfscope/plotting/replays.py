@@ -92,8 +92,9 @@ def _side_by_side(courses: Sequence[Course]) -> Figure:
         tidy(axes)
         axes.set_title(course.label, loc="left", fontsize=8)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-    for axes in panels[-1]:
+    for axes in panels.flat[max(len(courses) - PANELS_PER_ROW, 0) : len(courses)]:  # the lowest of each column
         axes.set_xlabel("step")
+        axes.tick_params(labelbottom=True)
     figure.supylabel("log2 of the loss scale", size=10)
     return figure
 
