@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from math import log2
 from statistics import fmean
 
@@ -18,10 +19,11 @@ def explorer_section(experiment: Experiment) -> str:
     if arm is None or found is None:
         return ""
     data = explorer_data(experiment, arm)
+    of_whom = "the model" if arm == WATCHED else arm
     data.advise(found.fits, found.advice)
     return (
-        f"<h3>Loss scales for the gradients of {arm}</h3>\n{data.answer()}\n"
-        f'<div class="explorer" id="{experiment.name}-scales">\n'
+        f"<h3>Loss scales for the gradients of {escape(of_whom)}</h3>\n{data.answer()}\n"
+        f'<div class="explorer" id="{escape(experiment.name)}-scales">\n'
         f'<script type="application/json">{data.json()}</script>\n</div>'
     )
 
