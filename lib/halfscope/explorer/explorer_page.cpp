@@ -43,24 +43,29 @@ std::string scales_that_fit(const TensorFit& fit) {
   return fmt::format("2^{} to 2^{}", fit.underflow_low, fit.overflow_high);
 }
 
+/// What a cast makes of all steps of a tensor, unscaled.
+WhatIf cast_unscaled(const ExploredTensor& tensor, const FloatFormat& format) {
+  WhatIf sum;
+  for (const auto& [step, totals] : tensor.steps) {
+    sum.elements += totals.zeros + totals.nonfinite;
+    for (const auto& [exponent, counts] : totals.binades) {
+      const WhatIf found = what_if(BinadeRange{exponent, {&counts, 1}}, format, 0);
+      sum.elements += found.elements;
+      sum.flushed += found.flushed;
+      sum.overflow += found.overflow;
+    }
+  }
+  return sum;
+}
+
 /// Counts at scale 1, which the script puts the moving table in place of.
 std::string still_table(const ExplorerData& data) {
   std::string rows;
   for (const ExploredTensor& tensor : data.tensors()) {
-    std::int64_t elements = 0;
-    WhatIf cast;
-    for (const auto& [step, totals] : tensor.steps) {
-      elements += totals.zeros + totals.nonfinite;
-      for (const auto& [exponent, counts] : totals.binades) {
-        const WhatIf found = what_if(BinadeRange{exponent, {&counts, 1}}, data.format(), 0);
-        cast.nonzero += found.nonzero;
-        cast.flushed += found.flushed;
-        cast.overflow += found.overflow;
-      }
-    }
+    const WhatIf cast = cast_unscaled(tensor, data.format());
     const auto fit = data.fits().find(tensor.name);
     rows += fmt::format("<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        html(tensor.name), elements + cast.nonzero, cast.flushed, cast.overflow,
+                        html(tensor.name), cast.elements, cast.flushed, cast.overflow,
                         fit == data.fits().end() ? "" : scales_that_fit(fit->second));
   }
   return "<table><thead><tr><th>tensor</th><th>elements</th><th>flushed at scale 1</th><th>overflow at "

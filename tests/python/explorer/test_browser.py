@@ -153,6 +153,16 @@ def test_the_address_keeps_the_state(open_tab: object, gradients: dict) -> None:
     assert tab.page.url.endswith("#tensors?scale=9&format=bf16&tensor=layer2")
 
 
+def test_the_address_of_any_name(open_tab: object, gradients: dict) -> None:
+    """A folder's name is an experiment's, and that names its explorer."""
+    page = halfscope.explore(gradients).page().replace('id="tensors"', 'id="my m\u00f6del #1 100%?-scales"')
+    tab = open_tab(page)
+    tab.set_scale(9)
+    shown = tab.page.locator(".sentence").inner_text()
+    tab.page.reload()
+    assert tab.page.locator(".sentence").inner_text() == shown
+
+
 @pytest.mark.parametrize(
     "state", ["#tensors?scale=1e9&format=x&role=y&tensor=z&sort=w", "#tensors?scale=", "#%", "#no"]
 )

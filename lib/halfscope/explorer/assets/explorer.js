@@ -71,8 +71,9 @@ export function start(page = document) {
   const explorers = new Map();
   for (const root of page.querySelectorAll(".explorer")) {
     const data = JSON.parse(root.querySelector("script").textContent);
-    const onState = (state) => history.replaceState(null, "", `#${root.id}?${new URLSearchParams(state)}`);
-    explorers.set(root.id, { root, take: explore(root, data, { onState }) });
+    const name = encodeURIComponent(root.id);
+    const onState = (state) => history.replaceState(null, "", `#${name}?${new URLSearchParams(state)}`);
+    explorers.set(name, { root, take: explore(root, data, { onState }) });
   }
   const follow = () => {
     const [name, query] = location.hash.slice(1).split("?");

@@ -46,8 +46,9 @@ def explorer_data(experiment: Experiment, arm: str) -> _core.ExplorerData:
     for run in experiment.runs[arm]:
         run.each_histogram(add)
     for other, runs in experiment.runs.items():
-        if other != arm and _is_scaled(experiment, other, arm):
-            data.mark(other, fmean(log2(run.steps["scale"].iloc[-1]) for run in runs))
+        ends = [run.steps["scale"].iloc[-1] for run in runs if len(run.steps)]
+        if other != arm and ends and min(ends) > 0 and _is_scaled(experiment, other, arm):
+            data.mark(other, fmean(map(log2, ends)))
     return data
 
 
