@@ -48,6 +48,7 @@ struct ModelSpec {
   float dropout = 0;                 ///< probability of a zero
   double width = 1;                  ///< share of the published channels
   float label_smoothing = 0;         ///< share of the target that is spread over all classes
+  float residual_gamma = 1;          ///< at the start, of the last batch norm of each residual branch
   InitialWeights initial = InitialWeights::drawn;
 };
 

@@ -35,6 +35,20 @@ namespace halfscope {
 /// what are no images.
 [[nodiscard]] Model make_vgg_d(const ModelSpec& spec);
 
+/// After He et al., CVPR 2016, at width 1: conv 7x7/2 to 64, max pool 3/2, bottlenecks of 1x1, 3x3 and 1x1 to
+/// 64, 128, 256 and 512 channels and four times those, 3, 4, 6 and 3 of them, from the second stage on with
+/// stride 2 in the first 1x1, and a 1x1 projection around the first of each stage; global average pool and a
+/// linear layer to the classes. Batch norm behind every convolution; the last gamma of each branch begins at
+/// `residual_gamma`. Images below 128 pixels a side have a first convolution of 3x3/1. He initialisation, the
+/// linear layer's halved. Throws InvalidArgument for what are no images.
+[[nodiscard]] Model make_resnet50(const ModelSpec& spec);
+
+/// The same after He et al., ECCV 2016: batch norm and ReLU before every convolution but the first, none
+/// behind an addition, projections behind the first ReLU and without batch norm, and a last batch norm and
+/// ReLU before the average. `residual_gamma` is not for it: a batch norm that is 0 before a ReLU never
+/// learns.
+[[nodiscard]] Model make_resnet50_preact(const ModelSpec& spec);
+
 /// After "SSD: Single Shot MultiBox Detector" (Liu et al., ECCV 2016), small: 3x3 convolutions with bias and
 /// ReLU, 1 to 16, pool, to 32, pool, to 64 (the first map, a quarter of the image), pool, to 64 (the second,
 /// an eighth); on each a 3x3 head that predicts the classes (background first) and 4 box offsets of 3 anchors
@@ -73,6 +87,10 @@ inline constexpr std::array model_table{
     ModelEntry{"alexnet", "AlexNet: grouped convolutions, local response norm, overlapping pools",
                make_alexnet, 0.125},
     ModelEntry{"vgg_d", "VGG-D: thirteen 3x3 convolutions, three linear layers", make_vgg_d, 0.125},
+    ModelEntry{"resnet50", "ResNet-50: bottlenecks, batch norm and ReLU behind the convolutions",
+               make_resnet50, 0.125},
+    ModelEntry{"resnet50_preact", "ResNet-50 with batch norm and ReLU before the convolutions",
+               make_resnet50_preact, 0.125},
     ModelEntry{"ssd", "a single-shot detector with two feature maps", make_ssd},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},

@@ -41,7 +41,8 @@ BasicBlock add_block(ParameterStore& store, const ModelSpec& spec, const std::st
                    .second = layers({.convolution_name = name + ".conv2",
                                      .norm_name = name + ".bn2",
                                      .in = shape.out,
-                                     .out = shape.out}),
+                                     .out = shape.out,
+                                     .gamma = spec.residual_gamma}),
                    .projection = std::nullopt};
   if (shape.in != shape.out || shape.stride != 1) {
     block.projection.emplace(layers({.convolution_name = name + ".projection",

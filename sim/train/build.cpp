@@ -25,7 +25,8 @@ Model make_model(const RunSettings& settings, const Dataset& dataset) {
                                .hidden_size = config.hidden_size,
                                .dropout = static_cast<float>(config.dropout),
                                .width = config.width,
-                               .label_smoothing = static_cast<float>(config.label_smoothing)});
+                               .label_smoothing = static_cast<float>(config.label_smoothing),
+                               .residual_gamma = static_cast<float>(config.residual_gamma)});
 }
 
 TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {

@@ -81,6 +81,8 @@ void visit_fields(Config& c, Visit&& visit) {
         "share of the published channels, where the model has a width; 0: of its small version");
   visit("label_smoothing", c.label_smoothing, FieldRange{0, 0.99},
         "share of a classifier's target that is spread over all classes");
+  visit("residual_gamma", c.residual_gamma, FieldRange{0, 1},
+        "at the start, of the batch norm that ends each branch of resnet18 and resnet50");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -127,7 +129,7 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 2> later_fields{"width", "label_smoothing"};
+constexpr std::array<std::string_view, 3> later_fields{"width", "label_smoothing", "residual_gamma"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

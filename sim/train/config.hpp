@@ -30,6 +30,7 @@ struct TrainConfig {
   double dropout = 0;
   double width = 0;  ///< share of the published channels; 0: the model's own, if it has one
   double label_smoothing = 0;
+  double residual_gamma = 1;
   std::string device = "cpu";
   std::string execution = "emulated";
   std::int64_t steps = 600;

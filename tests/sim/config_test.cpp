@@ -52,11 +52,11 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
 TEST_CASE("settings of later versions are left out at their defaults, and come back", "[config]") {
   const Json defaults = to_json(TrainConfig{});
   TrainConfig config;
-  for (const char* key : {"width", "label_smoothing"}) {
+  for (const auto& [key, usual] : {std::pair{"width", 0}, {"label_smoothing", 0}, {"residual_gamma", 1}}) {
     INFO(key);
     CHECK_FALSE(defaults.contains(key));
-    CHECK(get_field(config, key) == "0.0");
-    CHECK(with_defaults(defaults).at(key) == 0);
+    CHECK(get_field(config, key) == std::to_string(usual) + ".0");
+    CHECK(with_defaults(defaults).at(key) == usual);
     set_field(config, key, "0.25");
     CHECK(get_field(config, key) == "0.25");
     CHECK(to_json(config).at(key) == 0.25);

@@ -102,11 +102,21 @@ TEST_CASE("ResNet-18 has the published parameters", "[vision]") {
         narrow + 64 * 10 + 10);
 }
 
-TEST_CASE("AlexNet and VGG-D have the published parameters at width 1", "[vision]") {
+TEST_CASE("the image networks have the published parameters at width 1", "[vision]") {
   const ModelSpec imagenet{
       .example_shape = {224, 224, 3}, .class_count = 1000, .initial = InitialWeights::unset};
   CHECK(weights(make_alexnet(imagenet)) == 60'965'224);
   CHECK(weights(make_vgg_d(imagenet)) == 138'357'544);
+  CHECK(weights(make_resnet50(imagenet)) == 25'557'032);
+  // Instead of the norms behind its convolutions those before them: of a bottleneck's input and twice of its
+  // middle, none of a projection, and one at the end.
+  std::size_t preactivated = 25'557'032 - 2 * 64 + 2 * 2048, before = 64;
+  for (const auto& [count, middle] : {std::pair{3, 64u}, {4, 128u}, {6, 256u}, {3, 512u}}) {
+    preactivated -= 2 * 4 * middle;
+    for (int i = 0; i < count; ++i, before = 4 * middle)
+      preactivated = preactivated + 2 * (before + 2 * middle) - 2 * 6 * middle;
+  }
+  CHECK(weights(make_resnet50_preact(imagenet)) == preactivated);
   // At an eighth of the width by layers, on images whose last map has 4x4 and 1x1 pixels.
   ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.125};
   CHECK(weights(make_alexnet(small)) == (25 * 12 + 12) + (25 * 6 * 32 + 32) + (9 * 32 * 48 + 48) +
@@ -119,22 +129,29 @@ TEST_CASE("AlexNet and VGG-D have the published parameters at width 1", "[vision
   CHECK(weights(make_vgg_d(small)) == vgg + (64 * 512 + 512) + (512 * 512 + 512) + 5130);
 }
 
-TEST_CASE("AlexNet and VGG-D find the bright quarter, in FP32 and FP16", "[vision]") {
-  for (const char* model : {"alexnet", "vgg_d"}) {
+TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[vision]") {
+  for (const char* model : {"alexnet", "vgg_d", "resnet50", "resnet50_preact"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);
       TrainConfig config = small_config(model, policy);
       config.learning_rate = 1e-3;
       config.steps = 250;
+      if (std::string_view(model).starts_with("resnet50")) {
+        config.optimizer = "sgd";
+        config.learning_rate = 0.05;
+        config.residual_gamma = 0;
+        config.batch = 32;
+        config.steps = 60;
+      }
       CHECK(train(config, SmallDataset()).metric > 90);
     }
   }
 }
 
-TEST_CASE("AlexNet and VGG-D take images of any size, and nothing else", "[vision]") {
+TEST_CASE("the image networks take images of any size, and nothing else", "[vision]") {
   TrackerList none;
   Caster caster({}, 0, none);
-  for (const auto& make : {make_alexnet, make_vgg_d}) {
+  for (const auto& make : {make_alexnet, make_vgg_d, make_resnet50, make_resnet50_preact}) {
     for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}, Shape{129, 140, 1}}) {
       INFO(to_string(shape));
       const Model model = make({.example_shape = shape, .class_count = 10, .width = 0.05});
