@@ -55,9 +55,13 @@ class Run:
     def _metrics(self) -> list[dict]:
         return list(read_json_lines(self.folder / "metrics.jsonl"))
 
-    @cached_property
+    @property
     def steps(self) -> pd.DataFrame:
         """One row per logged step: loss (NaN where it was not finite), metric, scale, skipped; index: step."""
+        return self._steps.copy()
+
+    @cached_property
+    def _steps(self) -> pd.DataFrame:
         columns = ["step", "loss", "metric", "scale", "skipped"]
         rows = [[record.get(column) for column in columns] for record in self._metrics]
         frame = pd.DataFrame(rows, columns=columns).set_index("step")
@@ -65,13 +69,19 @@ class Run:
 
     def counters(self, kind: str) -> pd.DataFrame:
         """The rows of `kind` (tensors, updates, reductions, fp32_reference), one per recorded step and tensor."""
-        earlier = EARLIER_KINDS.get(kind, kind)
-        rows = [
-            {"step": record["step"], **row}
-            for record in self._metrics
-            for row in record.get(kind, record.get(earlier, []))
-        ]
-        return pd.DataFrame(rows)
+        if kind not in self._counters:
+            earlier = EARLIER_KINDS.get(kind, kind)
+            rows = [
+                {"step": record["step"], **row}
+                for record in self._metrics
+                for row in record.get(kind, record.get(earlier, []))
+            ]
+            self._counters[kind] = pd.DataFrame(rows)
+        return self._counters[kind].copy()
+
+    @cached_property
+    def _counters(self) -> dict[str, pd.DataFrame]:
+        return {}
 
     @property
     def first_overflows(self) -> dict[int, dict]:
