@@ -44,6 +44,10 @@ namespace halfscope {
 /// The classifier, and the table of sums and dot products against their length.
 [[nodiscard]] Experiment make_accumulation_error();
 
+/// AlexNet and VGG-D with updates so small that FP16 weights lose them: FP32, FP16 with an FP32 master copy,
+/// FP16 without.
+[[nodiscard]] Experiment make_image_master_copy();
+
 /// A small SSD, whose loss is averaged over every anchor of a batch that is made to look 256 times larger.
 [[nodiscard]] Experiment make_detection_loss_scale();
 
@@ -57,6 +61,7 @@ inline const std::vector<Experiment>& experiment_table() {
     std::vector<Experiment> experiments{
         make_master_copy(),                // 3.1, Fig. 2
         make_master_copy_sgd(),            // 3.1
+        make_image_master_copy(),          // 3.1, with networks of Table 1
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
         make_language_model_loss_scale(),  // 3.2, Fig. 5
         make_segmentation_loss_scale(),    // 3.2
