@@ -1,7 +1,8 @@
 // Forward and backward of concatenation: copies.
-#include "sim/layers/layers.hpp"
+#include <array>
 
 #include "lib/nn/strided_elementwise.hpp"
+#include "sim/layers/layers.hpp"
 
 namespace halfscope {
 namespace {
@@ -11,34 +12,51 @@ Shape leading_axes(Shape shape) {
   return shape;
 }
 
+/// Throws InvalidArgument unless the shapes agree in all axes but the last.
+void check_beside(const std::string& name, const Shape& first, const Shape& next) {
+  if (!first.empty() && !next.empty() && leading_axes(first) == leading_axes(next)) return;
+  throw InvalidArgument("layer " + name + ": " + to_string(first) + " and " + to_string(next) +
+                        " differ in more than their channels");
+}
+
+/// Where the columns of a part lie among those of all.
+struct Slice {
+  TensorRef part;
+  std::int64_t first, count;
+};
+
 }  // namespace
 
-TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b) {
-  const Shape &first = tape.value(a).shape(), &second = tape.value(b).shape();
-  if (first.empty() || second.empty() || leading_axes(first) != leading_axes(second)) {
-    throw InvalidArgument("layer " + name + ": " + to_string(first) + " and " + to_string(second) +
-                          " differ in more than their channels");
+TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts) {
+  if (parts.empty()) throw InvalidArgument("layer " + name + ": give at least one tensor");
+  Shape shape = tape.value(parts.front()).shape();
+  std::vector<Slice> slices;
+  std::int64_t row = 0;
+  for (const TensorRef part : parts) {
+    const Shape& next = tape.value(part).shape();
+    check_beside(name, shape, next);
+    slices.push_back({part, row, next.back()});
+    row += next.back();
   }
-  Shape shape = first;
-  shape.back() += second.back();
-  const std::int64_t rows = static_cast<std::int64_t>(element_count(leading_axes(shape)));
-  const std::int64_t left = first.back(), right = second.back(), row = shape.back();
-  Array y(std::move(shape), tape.value(a).dtype());
-  copy_columns({rows, left}, {tape.value(a).view(), 0, left}, {y.view(), 0, row});
-  copy_columns({rows, right}, {tape.value(b).view(), 0, right}, {y.view(), left, row});
+  shape.back() = row;
+  const auto rows = static_cast<std::int64_t>(element_count(leading_axes(shape)));
+  Array y(std::move(shape), tape.value(parts.front()).dtype());
+  for (const Slice& of : slices)
+    copy_columns({rows, of.count}, {tape.value(of.part).view(), 0, of.count}, {y.view(), of.first, row});
 
-  const auto backward = [a, b, rows, row, left](Tape& t, Array gradient) {
-    const auto part = [&](TensorRef input, std::int64_t at) {
-      if (!t.needs_gradient(input)) return;
-      Array piece(t.value(input).shape(), gradient.dtype());
-      const std::int64_t columns = piece.shape().back();
-      copy_columns({rows, columns}, {gradient.view(), at, row}, {piece.view(), 0, columns});
-      t.add_gradient(input, std::move(piece), Rounds::no);
-    };
-    part(a, 0);
-    part(b, left);
+  const auto backward = [slices, rows, row](Tape& t, Array gradient) {
+    for (const Slice& of : slices) {
+      if (!t.needs_gradient(of.part)) continue;
+      Array piece(t.value(of.part).shape(), gradient.dtype());
+      copy_columns({rows, of.count}, {gradient.view(), of.first, row}, {piece.view(), 0, of.count});
+      t.add_gradient(of.part, std::move(piece), Rounds::no);
+    }
   };
   return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+}
+
+TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b) {
+  return concat_channels(tape, name, std::array{a, b});
 }
 
 }  // namespace halfscope

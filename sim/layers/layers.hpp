@@ -84,6 +84,8 @@ TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std
 /// y (..., channels of a + channels of b): exact in every format. Throws InvalidArgument unless a and b have
 /// the same axes before the last.
 TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
+/// The same of any number of tensors, at least one, side by side in their order.
+TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts);
 
 /// y = branch + shortcut, added in FP32 and rounded once. Backward hands both the same gradient. Throws
 /// InvalidArgument where their shapes differ.
@@ -176,5 +178,15 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
 /// A scalar: the sum of the scalars `losses`, in FP32 as each of them is. Throws InvalidArgument for none and
 /// for one that is no scalar.
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses);
+
+/// A term of a sum of losses.
+struct WeightedLoss {
+  TensorRef loss;
+  float weight = 1;
+};
+/// The sum of weight * loss, each product and each sum rounded to FP32, in the order of `losses`. Each loss's
+/// gradient is its weight times that of the sum. Throws as the sum without weights does, and for a weight
+/// that is not finite.
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const WeightedLoss> losses);
 
 }  // namespace halfscope

@@ -1,24 +1,50 @@
-// Forward and backward of a sum of losses.
-#include "sim/layers/layers.hpp"
+// Forward and backward of a weighted sum of losses.
+#include <fmt/format.h>
+
+#include <cmath>
 
 #include "lib/nn/elementwise.hpp"
+#include "sim/layers/layers.hpp"
 
 namespace halfscope {
+namespace {
 
-TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses) {
+void check_loss(const Tape& tape, const std::string& name, const WeightedLoss& term) {
+  const Shape& shape = tape.value(term.loss).shape();
+  if (!shape.empty())
+    throw InvalidArgument("layer " + name + ": a loss is a scalar, not " + to_string(shape));
+  if (std::isfinite(term.weight)) return;
+  throw InvalidArgument(fmt::format("layer {}: the weight of a loss is a finite number, not {}", name,
+                                    static_cast<double>(term.weight)));
+}
+
+/// factor * x, of scalars.
+Array times(float factor, const Array& x) {
+  Array product(Shape{});
+  scale(x.view(), factor, product.values());
+  return product;
+}
+
+}  // namespace
+
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const WeightedLoss> losses) {
   if (losses.empty()) throw InvalidArgument("layer " + name + ": give at least one loss");
   Array sum = Array::zeros({});
-  for (const TensorRef loss : losses) {
-    const Array& value = tape.value(loss);
-    if (!value.shape().empty()) {
-      throw InvalidArgument("layer " + name + ": a loss is a scalar, not " + to_string(value.shape()));
-    }
-    add(value.values(), sum.values());
+  for (const WeightedLoss& term : losses) {
+    check_loss(tape, name, term);
+    add(times(term.weight, tape.value(term.loss)).values(), sum.values());
   }
-  const auto backward = [parts = std::vector(losses.begin(), losses.end())](Tape& t, Array gradient) {
-    for (const TensorRef part : parts) t.add_gradient(part, gradient.clone(), Rounds::no);
+  const auto backward = [terms = std::vector(losses.begin(), losses.end())](Tape& t, Array gradient) {
+    for (const WeightedLoss& term : terms)
+      t.add_gradient(term.loss, times(term.weight, gradient), Rounds::no);
   };
   return tape.record({.name = name, .value = std::move(sum), .rounds = Rounds::no, .backward = backward});
+}
+
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses) {
+  std::vector<WeightedLoss> terms;
+  for (const TensorRef loss : losses) terms.push_back({.loss = loss});
+  return total_loss(tape, name, terms);
 }
 
 }  // namespace halfscope

@@ -57,6 +57,17 @@ std::vector<double> side_by_side(const Array& a, const Array& b) {
   return y;
 }
 
+/// a (..., 2) on either side of b (..., 3).
+std::vector<double> twice_around(const Array& a, const Array& b) {
+  std::vector<double> y;
+  for (std::size_t r = 0; r < a.size() / 2; ++r) {
+    for (const float x :
+         {a[2 * r], a[2 * r + 1], b[3 * r], b[3 * r + 1], b[3 * r + 2], a[2 * r], a[2 * r + 1]})
+      y.push_back(static_cast<double>(x));
+  }
+  return y;
+}
+
 /// Numbers 1 and 2 of predictions of 4, from maps (2, 2, 1, 8) and (2, 1, 1, 4): 4 + 1 predictions an image.
 std::vector<double> predictions(const Array& first, const Array& second) {
   std::vector<double> y;
@@ -101,6 +112,20 @@ std::vector<LayerCase> losses() {
            [](const ParameterStore& s) {
              return std::vector{smooth_l1_of(master(s, 0)) +
                                 binary_cross_entropy_of(master(s, 0), Array::zeros({6, 3}))};
+           }},
+          {"total_loss of losses with weights, one of them twice",
+           {6, 3},
+           nothing,
+           [](Tape& t, TensorRef x, ParameterStore&) {
+             const TensorRef first = smooth_l1(t, "first", x, some_targets());
+             const TensorRef second = sigmoid_cross_entropy(t, "second", x, Array::zeros({6, 3}));
+             return total_loss(
+                 t, "y",
+                 std::array{WeightedLoss{first}, WeightedLoss{second, 0.3f}, WeightedLoss{second, -2}});
+           },
+           [](const ParameterStore& s) {
+             return std::vector{smooth_l1_of(master(s, 0)) -
+                                1.7 * binary_cross_entropy_of(master(s, 0), Array::zeros({6, 3}))};
            }}};
 }
 
@@ -119,6 +144,15 @@ std::vector<LayerCase> shapes() {
              return concat_channels(t, "y", x, t.parameter(parameter(s, 1)));
            },
            [](const ParameterStore& s) { return side_by_side(master(s, 0), master(s, 1)); }},
+          {"concat_channels of three, one of them twice",
+           {2, 3, 1, 2},
+           [](ParameterStore& s) {
+             s.add("other", uniform_array({2, 3, 1, 3}, -1, 1, 2));
+           },
+           [](Tape& t, TensorRef x, ParameterStore& s) {
+             return concat_channels(t, "y", std::array{x, t.parameter(parameter(s, 1)), x});
+           },
+           [](const ParameterStore& s) { return twice_around(master(s, 0), master(s, 1)); }},
           {"add_residual",
            {2, 3, 1, 2},
            [](ParameterStore& s) {

@@ -1,6 +1,7 @@
 // The image layers at their edges: rounding once, extreme values, empty targets, and shapes that do not fit.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
@@ -111,7 +112,8 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
   Bench bench;
   Tape& t = bench.tape;
   const TensorRef flat = t.input("flat", Array::zeros({6, 4})),
-                  image = t.input("image", Array::zeros({1, 4, 4, 3}));
+                  image = t.input("image", Array::zeros({1, 4, 4, 3})),
+                  scalar = t.input("scalar", Array::zeros({}));
   Parameter& even = bench.store.add("even", Array::zeros({2, 2, 3, 4}));
   Parameter& weight = bench.store.add("weight", Array::zeros({3, 3, 3, 4}));
   Parameter& bias = bench.store.add("bias", Array::zeros({3}));
@@ -148,7 +150,13 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
   says([&] { (void)concat_channels(t, "k", flat, image); }, {"layer k", "(6, 4)", "(1, 4, 4, 3)"});
   says([&] { (void)global_average_pool(t, "g", flat); }, {"layer g", "(6, 4)"});
   says([&] { (void)total_loss(t, "l", std::array{flat}); }, {"layer l", "scalar", "(6, 4)"});
-  says([&] { (void)total_loss(t, "l", {}); }, {"layer l", "at least one"});
+  says([&] { (void)total_loss(t, "l", std::span<const WeightedLoss>{}); }, {"layer l", "at least one"});
+  says(
+      [&] {
+        (void)total_loss(t, "l", std::array{WeightedLoss{scalar, std::numeric_limits<float>::quiet_NaN()}});
+      },
+      {"layer l", "finite", "nan"});
+  says([&] { (void)concat_channels(t, "k", std::span<const TensorRef>{}); }, {"layer k", "at least one"});
   says([&] { (void)gather_predictions(t, "p", std::array{image}, {.size = 2}); },
        {"layer p", "of 2", "(1, 4, 4, 3)"});
   says([&] { (void)gather_predictions(t, "p", std::array{image}, {.size = 3, .first = 2, .count = 2}); },
