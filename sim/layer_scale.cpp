@@ -29,13 +29,13 @@ Moments moments_of(const Array& array) {
   return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
 }
 
-void multiply(Array& values, double factor) {
+}  // namespace
+
+void rescale(Array& values, double factor) {
   if (factor == 1) return;
   values = to_dtype(std::move(values), DType::f32);
   scale(values.values(), static_cast<float>(factor), values.values());
 }
-
-}  // namespace
 
 double layer_scale(const Array& gradient, const Array& weight, double carried,
                    const LayerwiseOptions& options) {
@@ -62,8 +62,8 @@ double bring_to_one_scale(const ScaledGradient& a, const ScaledGradient& b, doub
       largest_magnitude(a.values.view()) / a.scale + largest_magnitude(b.values.view()) / b.scale;
   double common = std::max(a.scale, b.scale);
   while (common > low && sum * common > largest) common /= 2;
-  multiply(a.values, common / a.scale);
-  multiply(b.values, common / b.scale);
+  rescale(a.values, common / a.scale);
+  rescale(b.values, common / b.scale);
   return common;
 }
 

@@ -20,6 +20,10 @@ struct CarriedScales {
 [[nodiscard]] double layer_scale(const Array& gradient, const Array& weight, double carried,
                                  const LayerwiseOptions& options);
 
+/// Multiplies by a power of two, and so exactly as far as FP32 reaches; the values become FP32 unless factor
+/// is 1.
+void rescale(Array& values, double factor);
+
 /// A gradient, and the scale that it carries.
 struct ScaledGradient {
   Array& values;

@@ -6,14 +6,8 @@
 namespace halfscope {
 namespace {
 
-/// By a power of two, and so exactly as far as FP32 reaches.
-void multiply(Array& gradient, double factor) {
-  if (factor == 1) return;
-  gradient = to_dtype(std::move(gradient), DType::f32);
-  scale(gradient.values(), static_cast<float>(factor), gradient.values());
-}
 void divide(Array& gradient, double divisor) {
-  multiply(gradient, 1 / divisor);
+  rescale(gradient, 1 / divisor);
 }
 
 }  // namespace
@@ -92,7 +86,7 @@ void Tape::begin_backward(std::size_t index) {
       layer_scale(node.gradient, weight->weight(), node.carried_scale, *caster_->layerwise());
   if (factor == 1) return;
   const DType storage = node.gradient.dtype();
-  multiply(node.gradient, factor);
+  rescale(node.gradient, factor);
   carried_.activation *= factor;
   caster_->carry(carried_.activation);
   // Made larger its numbers stay the format's own, made smaller they may not.

@@ -121,10 +121,12 @@ use_cache() {
   export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=yes CCACHE_DEPEND=yes
 }
 
-# build PRESET [CONFIGURE-OPTION...]
+# build PRESET [CONFIGURE-OPTION...]: a new folder compiles the sources of each folder as one, an older one does as before.
 build() {
+  local unity=()
   need_cmake
-  cmake --preset "$1" --log-level=WARNING "${@:2}"
+  [[ -e "build/$1/CMakeCache.txt" ]] || unity=(-DHALFSCOPE_UNITY=ON)
+  cmake --preset "$1" --log-level=WARNING "${unity[@]}" "${@:2}"
   cmake --build --preset "$1"
 }
 

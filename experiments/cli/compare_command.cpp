@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct CompareOptions {
   std::string first, second;
   bool json = false;
 };
@@ -106,7 +106,7 @@ std::int64_t count_same(const ResultsComparison& comparison) {
   return std::ranges::count_if(comparison.runs, &RunComparison::is_same);
 }
 
-std::string report(const Options& options, const ResultsComparison& comparison) {
+std::string report(const CompareOptions& options, const ResultsComparison& comparison) {
   std::string text = machine_line(options.first, environment_of(options.first, comparison)) +
                      machine_line(options.second, environment_of(options.second, comparison)) + "\n";
   for (const RunComparison& run : comparison.runs) text += lines_of(run);
@@ -117,7 +117,7 @@ std::string report(const Options& options, const ResultsComparison& comparison) 
   return text + fmt::format("\n{} of {} runs are the same\n", count_same(comparison), comparison.runs.size());
 }
 
-Json json_report(const Options& options, const ResultsComparison& comparison) {
+Json json_report(const CompareOptions& options, const ResultsComparison& comparison) {
   Json runs = Json::array();
   for (const RunComparison& run : comparison.runs) runs.push_back(json_of(run));
   return {{"first", environment_of(options.first, comparison)},
@@ -127,7 +127,7 @@ Json json_report(const Options& options, const ResultsComparison& comparison) {
           {"only_second", comparison.only_second}};
 }
 
-void compare(const Options& options) {
+void compare(const CompareOptions& options) {
   const ResultsComparison comparison = compare_results(options.first, options.second);
   std::cout << (options.json ? to_text(json_report(options, comparison)) : report(options, comparison))
             << std::flush;
@@ -139,7 +139,7 @@ void compare(const Options& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command =
       app.add_subcommand("compare", "two folders of results: which runs differ, where first, by how much");
   command->add_option("FIRST", options->first, "results, an experiment's folder in them, or an arm's")

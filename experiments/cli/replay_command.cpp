@@ -22,7 +22,7 @@
 namespace halfscope {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   std::string trace;
   std::vector<std::string> scalers;
   std::vector<std::string> assignments;
@@ -121,7 +121,7 @@ void print_json(const TraceReplay& trace) {
             << "\n";
 }
 
-void replay(const Options& options) {
+void replay(const ReplayOptions& options) {
   TraceReplay trace(options.scalers, settings_of(options.assignments), "--set ");
   read_trace(options.trace, [&](const TraceStep& step) { trace.step(step); });
   if (trace.steps().empty()) throw InvalidArgument(printable(options.trace) + ": there is no step in it");
@@ -134,7 +134,7 @@ void replay(const Options& options) {
 }  // namespace
 
 void add_replay_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   CLI::App* command = app.add_subcommand("replay", "a recorded run under other loss scalers, side by side");
   command->add_option("TRACE", options->trace, "metrics.jsonl of a run")->required();
   command->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, or all")

@@ -57,14 +57,14 @@ std::vector<Results> results_in(const fs::path& folder) {
   return found;
 }
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> folders, arms;
   std::string format = "table", sort_by;
   bool json = false;
 };
 
 /// "table" is the text of the terminal.
-TableFormat format_of(const Options& options) {
+TableFormat format_of(const ReportOptions& options) {
   if (options.json) return TableFormat::json;
   return options.format == "table" ? TableFormat::text : parse_enum<TableFormat>("format", options.format);
 }
@@ -88,7 +88,7 @@ struct Readings {
   std::vector<std::string> errors;  ///< of experiments that cannot be read
 };
 
-Reported read_one(Results results, const Options& options) {
+Reported read_one(Results results, const ReportOptions& options) {
   ExperimentSummary summary = summarise(results.experiment, results.folder);
   choose_arms(results.experiment, options.arms, summary);
   if (summary.arms.empty()) throw InvalidArgument(printable(results.folder) + ": no run in it is done");
@@ -96,7 +96,7 @@ Reported read_one(Results results, const Options& options) {
 }
 
 /// One experiment that cannot be read does not keep the others back.
-Readings read_all(const Options& options) {
+Readings read_all(const ReportOptions& options) {
   Readings readings;
   for (const std::string& folder : options.folders) {
     for (Results& results : results_in(folder)) {
@@ -110,7 +110,7 @@ Readings read_all(const Options& options) {
   return readings;
 }
 
-std::string as_text(const std::vector<Reported>& all, const Options& options) {
+std::string as_text(const std::vector<Reported>& all, const ReportOptions& options) {
   std::string text;
   for (const auto& [results, summary] : all) {
     if (options.folders.size() > 1) text += printable(results.folder) + "\n";
@@ -130,7 +130,7 @@ std::string as_json(const std::vector<Reported>& all) {
 }
 
 /// A table with a heading, or in LaTeX a comment, per experiment.
-std::string as_sections(const std::vector<Reported>& all, const Options& options, TableFormat format) {
+std::string as_sections(const std::vector<Reported>& all, const ReportOptions& options, TableFormat format) {
   std::string text;
   for (const auto& [results, summary] : all) {
     Table table = arm_table(results.experiment, summary, format);
@@ -154,7 +154,7 @@ std::string settings_of(const ExperimentSummary& summary, const std::string& arm
 }
 
 /// One table of all results; folder, experiment and settings stand before the arms.
-std::string as_csv(const std::vector<Reported>& all, const Options& options) {
+std::string as_csv(const std::vector<Reported>& all, const ReportOptions& options) {
   Table joined{{{"folder", "folder"}, {"experiment", "experiment"}, {"settings", "settings"}}, {}};
   const std::size_t before = joined.columns.size();
   for (const auto& [results, summary] : all) {
@@ -178,7 +178,7 @@ std::string as_csv(const std::vector<Reported>& all, const Options& options) {
   return write_table(joined, {TableFormat::csv});
 }
 
-std::string text_of(const std::vector<Reported>& all, const Options& options) {
+std::string text_of(const std::vector<Reported>& all, const ReportOptions& options) {
   switch (const TableFormat format = format_of(options)) {
     case TableFormat::json:
       return as_json(all);
@@ -191,7 +191,7 @@ std::string text_of(const std::vector<Reported>& all, const Options& options) {
   }
 }
 
-void report(const Options& options) {
+void report(const ReportOptions& options) {
   const auto [all, errors] = read_all(options);
   if (!all.empty()) std::cout << text_of(all, options) << std::flush;
   for (const std::string& error : errors) print_error(error);
@@ -201,7 +201,7 @@ void report(const Options& options) {
 }  // namespace
 
 void add_report_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "the arms of finished experiments side by side");
   command->add_option("DIR", options->folders, "results, or an experiment's folder in them")->required();
   command->add_option("--format", options->format, "table, csv, markdown, latex or json")

@@ -19,7 +19,7 @@ namespace {
 
 enum class Action : std::uint8_t { train, list };
 
-struct Options {
+struct RunOptions {
   RunRequest request;
   std::vector<std::string> assignments, own_arms;
   std::string experiment, device, data, seed_list, size = "small";
@@ -27,7 +27,7 @@ struct Options {
   bool json = false;
 };
 
-Settings settings_of(const Options& options) {
+Settings settings_of(const RunOptions& options) {
   Settings settings;
   if (!options.device.empty()) settings.emplace_back("device", options.device);
   if (!options.data.empty()) settings.emplace_back("data", options.data);
@@ -41,7 +41,7 @@ void choose_arms(RunRequest& request, const Experiment& experiment, std::size_t 
     request.arms.push_back(experiment.arms[i].name);
 }
 
-void list_runs(const Experiment& experiment, const Options& options) {
+void list_runs(const Experiment& experiment, const RunOptions& options) {
   const Json matrix = run_matrix(experiment, options.request);
   std::cout << (options.json ? to_text(matrix) : to_table(matrix));
 }
@@ -55,7 +55,7 @@ void train(const Experiment& experiment, RunRequest& request) {
   if (!outcome.failures.empty()) throw Exit{failed_run};
 }
 
-void run(Options& options) {
+void run(RunOptions& options) {
   RunRequest& request = options.request;
   request.settings = settings_of(options);
   request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
@@ -69,7 +69,7 @@ void run(Options& options) {
   }
 }
 
-void add_choice_of_runs(CLI::App& command, const std::shared_ptr<Options>& options) {
+void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& options) {
   RunRequest& request = options->request;
   command.add_option("EXPERIMENT", options->experiment, "its name, or a file that ends in .toml")->required();
   command.add_option("--arms", request.arms, "A,B: only these arms")->delimiter(',')->allow_extra_args(false);
@@ -101,7 +101,7 @@ void add_choice_of_runs(CLI::App& command, const std::shared_ptr<Options>& optio
 }  // namespace
 
 void add_run_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   RunRequest& request = options->request;
   CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
   add_choice_of_runs(*command, options);

@@ -9,7 +9,7 @@
 namespace halfscope {
 namespace {
 
-void check(const ImageShape& shape, std::int64_t spacing, std::size_t small, std::size_t large) {
+void check_dilated(const ImageShape& shape, std::int64_t spacing, std::size_t small, std::size_t large) {
   if (spacing >= 1) {
     const std::int64_t height = (shape.height + spacing - 1) / spacing;
     const std::int64_t width = (shape.width + spacing - 1) / spacing;
@@ -24,7 +24,7 @@ void check(const ImageShape& shape, std::int64_t spacing, std::size_t small, std
 }  // namespace
 
 void spread(const ConstArrayView& x, const ImageShape& shape, std::int64_t spacing, const ArrayView& y) {
-  check(shape, spacing, x.size(), y.size());
+  check_dilated(shape, spacing, x.size(), y.size());
   if (active_device() == Device::cuda) return cuda::spread(x, shape, spacing, y);
   const std::int64_t height = (shape.height + spacing - 1) / spacing;
   const std::int64_t width = (shape.width + spacing - 1) / spacing;

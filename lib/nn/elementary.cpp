@@ -9,7 +9,7 @@ namespace halfscope {
 namespace {
 
 /// Elements of one task: some ten microseconds.
-constexpr std::int64_t grain = 8192;
+constexpr std::int64_t functions_per_task = 8192;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void apply(Elementary function, std::span<const float> x, std::span<float> y) {
   }
   if (active_device() == Device::cuda) return cuda::apply(function, x, y);
   parallel_for_ranges(
-      static_cast<std::int64_t>(x.size()), grain, [&](std::int64_t first, std::int64_t count) {
+      static_cast<std::int64_t>(x.size()), functions_per_task, [&](std::int64_t first, std::int64_t count) {
         dispatch_isa([&]<Isa isa>() {
           elementary_isa<isa>(function, x.data() + first, y.data() + first, static_cast<std::size_t>(count));
         });

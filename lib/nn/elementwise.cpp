@@ -9,21 +9,16 @@
 #include <halfscope/format/bits.hpp>
 
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/sizes.hpp"
 
 namespace halfscope {
 namespace {
 
 /// Elements of one task: 64 KiB.
-constexpr std::int64_t grain = 16384;
-
-void check_sizes(const char* operation, std::size_t a, std::size_t b) {
-  if (a != b) throw InvalidArgument(fmt::format("{}: sizes {} and {} differ", operation, a, b));
-}
-
 /// Calls body(first, count) for pieces of `values`.
 template <typename Body>
 void for_pieces(const ConstArrayView& values, Body&& body) {
-  parallel_for_ranges(static_cast<std::int64_t>(values.size()), grain, body);
+  parallel_for_ranges(static_cast<std::int64_t>(values.size()), elements_per_task, body);
 }
 
 }  // namespace
@@ -58,12 +53,13 @@ void add_to_rows(const ConstArrayView& bias, std::span<float> y) {
   const float* addends = bias.floats().data();
   const auto columns = static_cast<std::int64_t>(bias.size());
   const std::int64_t rows = static_cast<std::int64_t>(y.size()) / columns;
-  parallel_for_ranges(
-      rows, std::max<std::int64_t>(1, grain / columns), [&](std::int64_t first, std::int64_t count) {
-        dispatch_isa([&]<Isa isa>() {
-          ElementwiseLoops<isa>::add_to_rows(addends, y.data() + first * columns, count, columns);
-        });
-      });
+  parallel_for_ranges(rows, std::max<std::int64_t>(1, elements_per_task / columns),
+                      [&](std::int64_t first, std::int64_t count) {
+                        dispatch_isa([&]<Isa isa>() {
+                          ElementwiseLoops<isa>::add_to_rows(addends, y.data() + first * columns, count,
+                                                             columns);
+                        });
+                      });
 }
 
 void add(const ConstArrayView& addend, std::span<float> sum) {

@@ -5,12 +5,10 @@
 #include <halfscope/core/parallel.hpp>
 
 #include "lib/nn/embedding.hpp"
+#include "lib/nn/sizes.hpp"
 
 namespace halfscope {
 namespace {
-
-/// Elements of one task.
-constexpr std::int64_t grain = 16384;
 
 /// The features of a row of a table and of the positions.
 std::int64_t features_of(const RowIndex& index, const ConstArrayView& table, const ConstArrayView& x) {
@@ -26,8 +24,8 @@ std::int64_t features_of(const RowIndex& index, const ConstArrayView& table, con
   return features;
 }
 
-std::int64_t rows_per_task(std::int64_t features) {
-  return std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, features));
+std::int64_t embeddings_per_task(std::int64_t features) {
+  return std::max<std::int64_t>(1, elements_per_task / std::max<std::int64_t>(1, features));
 }
 
 }  // namespace
@@ -57,7 +55,7 @@ void gather_rows(const ConstArrayView& rows, const RowIndex& index, const ArrayV
   if (active_device() == Device::cuda) return cuda::gather_rows(rows, index, taken);
   const std::span<const float> table = rows.floats();
   const std::span<float> y = taken.floats();
-  parallel_for_ranges(index.positions(), rows_per_task(features),
+  parallel_for_ranges(index.positions(), embeddings_per_task(features),
                       [&](std::int64_t first, std::int64_t count) {
                         for (std::int64_t p = first; p < first + count; ++p) {
                           std::copy_n(table.data() + index.row()[static_cast<std::size_t>(p)] * features,
@@ -72,16 +70,17 @@ void sum_rows(const ConstArrayView& values, const RowIndex& index, std::span<flo
   const std::span<const float> x = values.floats();
   const std::int32_t* first = index.first().data();
   const std::int32_t* position = index.position().data();
-  parallel_for_ranges(index.rows(), rows_per_task(features), [&](std::int64_t from, std::int64_t count) {
-    for (std::int64_t r = from; r < from + count; ++r) {
-      float* sum = sums.data() + r * features;
-      std::fill_n(sum, features, 0.0f);
-      for (std::int32_t k = first[r]; k < first[r + 1]; ++k) {
-        const float* add = x.data() + position[k] * features;
-        for (std::int64_t i = 0; i < features; ++i) sum[i] += add[i];
-      }
-    }
-  });
+  parallel_for_ranges(index.rows(), embeddings_per_task(features),
+                      [&](std::int64_t from, std::int64_t count) {
+                        for (std::int64_t r = from; r < from + count; ++r) {
+                          float* sum = sums.data() + r * features;
+                          std::fill_n(sum, features, 0.0f);
+                          for (std::int32_t k = first[r]; k < first[r + 1]; ++k) {
+                            const float* add = x.data() + position[k] * features;
+                            for (std::int64_t i = 0; i < features; ++i) sum[i] += add[i];
+                          }
+                        }
+                      });
 }
 
 }  // namespace halfscope

@@ -4,15 +4,10 @@
 #include "lib/nn/elementary.hpp"
 #include "lib/nn/losses.hpp"
 #include "lib/nn/losses_element.hpp"
+#include "lib/nn/sizes.hpp"
 
 namespace halfscope {
 namespace {
-
-void check_sizes(const char* operation, std::size_t a, std::size_t b) {
-  if (a == b) return;
-  throw InvalidArgument(std::string(operation) + ": sizes " + std::to_string(a) + " and " +
-                        std::to_string(b) + " differ");
-}
 
 /// Columns of a target.
 std::size_t columns_of(const TargetRows& targets) {

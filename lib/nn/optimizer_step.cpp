@@ -14,7 +14,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t grain = 16384;  // elements worth a thread
+constexpr std::size_t updates_per_thread = 16384;
 constexpr std::size_t block_elements = 4096;
 constexpr std::size_t watched_block_elements = ratio_block;
 static_assert(watched_block_elements % update_effect_tile == 0);
@@ -72,7 +72,7 @@ void update_blocks(const WeightUpdate& update, const Compute& compute) {
   const std::size_t block = update.watch ? watched_block_elements : block_elements;
   const std::size_t blocks = (size + block - 1) / block;
   std::vector<PartCounts> parts(
-      std::clamp<std::size_t>(size / grain, 1, static_cast<std::size_t>(thread_count())));
+      std::clamp<std::size_t>(size / updates_per_thread, 1, static_cast<std::size_t>(thread_count())));
   parallel_for(std::ssize(parts), [&](std::int64_t index) noexcept {
     const auto part = static_cast<std::size_t>(index);
     std::array<float, watched_block_elements> buffer;

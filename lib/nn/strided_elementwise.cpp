@@ -6,13 +6,11 @@
 #include <halfscope/core/parallel.hpp>
 
 #include "lib/nn/elementary.hpp"
+#include "lib/nn/sizes.hpp"
 #include "lib/nn/strided_elementwise.hpp"
 
 namespace halfscope {
 namespace {
-
-/// Elements of one task: 64 KiB.
-constexpr std::int64_t grain = 16384;
 
 void check(const char* operation, const ColumnExtents& extents, const ConstColumns& where) {
   if (extents.batch * extents.rows * extents.columns == 0) return;
@@ -35,7 +33,8 @@ bool is_contiguous(const ColumnExtents& extents, const ConstColumns& where) {
 /// Calls body(matrix, first row, rows) for pieces of the rows.
 template <typename Body>
 void for_rows(const ColumnExtents& extents, Body&& body) {
-  const std::int64_t rows = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, extents.columns));
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, elements_per_task / std::max<std::int64_t>(1, extents.columns));
   const std::int64_t pieces = (extents.rows + rows - 1) / rows;
   parallel_for(extents.batch * pieces, [&](std::int64_t piece) noexcept {
     const std::int64_t first = piece % pieces * rows;
@@ -57,7 +56,7 @@ void combine(Combination combination, const ConstArrayView& a, const ConstArrayV
   if (active_device() == Device::cuda) return cuda::combine(combination, {1, count}, {a}, {b}, {y});
   const float* left = a.floats().data();
   const float* right = b.floats().data();
-  parallel_for_ranges(count, grain, [&](std::int64_t first, std::int64_t here) {
+  parallel_for_ranges(count, elements_per_task, [&](std::int64_t first, std::int64_t here) {
     dispatch_isa([&]<Isa isa>() {
       ColumnLoops<isa>::combine(combination, {1, here, {}}, left + first, right + first, y.data() + first);
     });

@@ -41,7 +41,7 @@ void sum_rows(const Rows& rows, const float* y, float* x) {
   }
 }
 
-void check(const ImageShape& shape, std::int64_t factor, std::size_t small, std::size_t large) {
+void check_upsampled(const ImageShape& shape, std::int64_t factor, std::size_t small, std::size_t large) {
   const std::int64_t elements = shape.batch * shape.height * shape.width * shape.channels;
   if (factor >= 1 && static_cast<std::int64_t>(small) == elements &&
       static_cast<std::int64_t>(large) == elements * factor * factor) {
@@ -54,7 +54,7 @@ void check(const ImageShape& shape, std::int64_t factor, std::size_t small, std:
 
 void upsample(const ConstArrayView& images, const ImageShape& shape, std::int64_t factor,
               const ArrayView& large) {
-  check(shape, factor, images.size(), large.size());
+  check_upsampled(shape, factor, images.size(), large.size());
   if (active_device() == Device::cuda) return cuda::upsample(images, shape, factor, large);
   const std::span<const float> x = images.floats();
   const std::span<float> y = large.floats();
@@ -66,7 +66,7 @@ void upsample(const ConstArrayView& images, const ImageShape& shape, std::int64_
 
 void upsample_gradient(const ConstArrayView& of_large, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient) {
-  check(shape, factor, x_gradient.size(), of_large.size());
+  check_upsampled(shape, factor, x_gradient.size(), of_large.size());
   if (active_device() == Device::cuda) return cuda::upsample_gradient(of_large, shape, factor, x_gradient);
   const std::span<const float> y_gradient = of_large.floats();
   const Rows rows{shape.width, shape.channels, factor};

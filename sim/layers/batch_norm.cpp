@@ -41,13 +41,13 @@ Array inverse_deviation(const Array& variance, float epsilon) {
 
 /// Results of forward that backward needs. For an x of 16 bits the normalised numbers, of 32, are computed
 /// anew.
-struct Saved {
+struct SavedBatchNorm {
   Array normalised;         // the shape of x, or empty
   Array mean;               // (channels)
   Array inverse_deviation;  // (channels)
 };
 
-Array normalised_again(const Array& x, const Saved& saved, const FloatsOf& gamma) {
+Array normalised_again(const Array& x, const SavedBatchNorm& saved, const FloatsOf& gamma) {
   Array normalised(x.shape());
   normalise(x.view(), {saved.mean.values(), saved.inverse_deviation.values(), gamma.values(), {}},
             normalised.values(), {});
@@ -74,8 +74,8 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   } else {
     statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
   }
-  auto saved = std::make_shared<Saved>(
-      Saved{{}, std::move(statistics.mean), inverse_deviation(statistics.variance, parameters.epsilon)});
+  auto saved = std::make_shared<SavedBatchNorm>(SavedBatchNorm{
+      {}, std::move(statistics.mean), inverse_deviation(statistics.variance, parameters.epsilon)});
   if (input.dtype() == DType::f32) saved->normalised = Array(input.shape());
   Array y(input.shape());
   const FloatsOf scale = tape.floats(gamma), shift = tape.floats(beta);

@@ -14,7 +14,7 @@ namespace halfscope {
 namespace {
 
 /// Results of forward that backward needs.
-struct Saved {
+struct SavedLayerNorm {
   Array normalised;         // (rows, features)
   Array inverse_deviation;  // (rows)
 };
@@ -27,8 +27,8 @@ Array as_matrix(const Array& x) {
   return matrix;
 }
 
-Saved normalise(Caster& caster, const std::string& name, const Array& x, float epsilon) {
-  Saved saved{as_matrix(x), {}};
+SavedLayerNorm normalise(Caster& caster, const std::string& name, const Array& x, float epsilon) {
+  SavedLayerNorm saved{as_matrix(x), {}};
   const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
   const Array columns = transposed(saved.normalised);
   ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
@@ -43,7 +43,7 @@ Saved normalise(Caster& caster, const std::string& name, const Array& x, float e
 
 /// `gradient` of y times gamma becomes the gradient of x: inverse_deviation * (g - mean(g) - normalised *
 /// mean(g * normalised)), the means over each row.
-void gradient_of_rows(Caster& caster, const std::string& name, const Saved& saved, Array& gradient) {
+void gradient_of_rows(Caster& caster, const std::string& name, const SavedLayerNorm& saved, Array& gradient) {
   const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
   const Array columns = transposed(gradient), normalised = transposed(saved.normalised);
   ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
@@ -68,7 +68,7 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
     throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) + " does not fit gamma " +
                           to_string(tape.value(gamma).shape()));
   }
-  auto saved = std::make_shared<Saved>(normalise(tape.caster(), name, input, parameters.epsilon));
+  auto saved = std::make_shared<SavedLayerNorm>(normalise(tape.caster(), name, input, parameters.epsilon));
   Array y(input.shape());
   scale_and_shift(saved->normalised.values(), tape.floats(gamma).values(), tape.floats(beta).values(),
                   y.values());

@@ -15,7 +15,6 @@
 namespace halfscope {
 namespace {
 
-constexpr std::int64_t block = std::int64_t{1} << 16;
 constexpr std::size_t lanes = 8;
 using Lanes = std::array<double, lanes>;
 
@@ -49,7 +48,7 @@ ReferenceComparison compare_block(std::span<const float> tensor, std::span<const
 ReferenceComparison compare_part(const TensorInFile& tensor, const TensorInFile& reference,
                                  const TensorPart& part) {
   ReferenceComparison found;
-  read_beside(tensor, reference, part, block,
+  read_beside(tensor, reference, part,
               [&](std::span<const float> x, std::span<const float> r) { found += compare_block(x, r); });
   return found;
 }
@@ -83,7 +82,7 @@ ReferenceComparison compare_with_reference(const TensorInFile& tensor, const Ten
                     escaped(tensor.tensor().name), to_string(tensor.tensor().shape), tensor.file_name,
                     to_string(reference.tensor().shape), reference.file_name));
   }
-  const std::vector<TensorPart> parts = common_parts(tensor, reference, 16 * block);
+  const std::vector<TensorPart> parts = common_parts(tensor, reference);
   ReferenceComparison total;
   work_through(
       std::span<const TensorPart>(parts),

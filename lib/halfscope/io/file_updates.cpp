@@ -15,21 +15,17 @@
 namespace halfscope {
 namespace {
 
-constexpr std::int64_t block = std::int64_t{1} << 16;
-
 LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates, const FloatFormat& format,
                        const TensorPart& part) {
   LostUpdates found;
-  read_beside(weights, updates, part, block,
-              [&](std::span<const float> before, std::span<const float> update) {
-                const UpdateCounters counters =
-                    count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
-                found.elements += counters.elements;
-                found.nonzero += counters.nonzero;
-                found.lost += counters.lost;
-                found.nonfinite +=
-                    std::count_if(update.begin(), update.end(), [](float x) { return !std::isfinite(x); });
-              });
+  read_beside(weights, updates, part, [&](std::span<const float> before, std::span<const float> update) {
+    const UpdateCounters counters =
+        count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
+    found.elements += counters.elements;
+    found.nonzero += counters.nonzero;
+    found.lost += counters.lost;
+    found.nonfinite += std::count_if(update.begin(), update.end(), [](float x) { return !std::isfinite(x); });
+  });
   return found;
 }
 
@@ -45,7 +41,7 @@ LostUpdates count_lost_updates(const TensorInFile& weights, const TensorInFile& 
         escaped(tensor.name), to_string(weights.tensor().shape), weights.file_name, to_string(tensor.shape),
         updates.file_name));
   }
-  const std::vector<TensorPart> parts = common_parts(updates, weights, 16 * block);
+  const std::vector<TensorPart> parts = common_parts(updates, weights);
   LostUpdates found;
   work_through(
       std::span<const TensorPart>(parts),

@@ -21,9 +21,9 @@ namespace {
 /// Elements below which another thread, and other counts to merge, cost more than they save.
 constexpr std::int64_t smallest_share = 16384;
 /// Elements that are counted and rounded at a time, within the innermost cache.
-constexpr std::size_t tile = 4096;
+constexpr std::size_t cast_tile = 4096;
 /// The same for a histogram, within the second cache: its tables take longer to empty.
-constexpr std::size_t block = 65536;
+constexpr std::size_t histogram_block = 65536;
 
 /// Calls body(share, values) for one share of the array per thread and returns what the shares counted. Where
 /// the cuts fall does not matter to integers.
@@ -44,8 +44,8 @@ std::vector<Counts> count_shares(std::span<float> values, Body&& body) {
 ExponentHistogram round_with_histogram(std::span<float> values, const Quantizer& quantizer) {
   auto parts =
       count_shares<ExponentHistogram>(values, [&](ExponentHistogram& counts, std::span<float> share) {
-        for (std::size_t start = 0; start < share.size(); start += block) {
-          const std::span<float> here = share.subspan(start, std::min(block, share.size() - start));
+        for (std::size_t start = 0; start < share.size(); start += histogram_block) {
+          const std::span<float> here = share.subspan(start, std::min(histogram_block, share.size() - start));
           counts.add(here);
           if (!quantizer.is_identity()) round(here, here, quantizer);
         }
@@ -100,8 +100,8 @@ CastLimits counted_limits(const Quantizer& quantizer) {
 CastCounters round_with_counters(std::span<float> values, const Quantizer& quantizer) {
   const CastLimits limits = counted_limits(quantizer);
   const auto parts = count_shares<CastCounters>(values, [&](CastCounters& counters, std::span<float> share) {
-    for (std::size_t start = 0; start < share.size(); start += tile) {
-      const std::span<float> here = share.subspan(start, std::min(tile, share.size() - start));
+    for (std::size_t start = 0; start < share.size(); start += cast_tile) {
+      const std::span<float> here = share.subspan(start, std::min(cast_tile, share.size() - start));
       count_cast(here, limits, counters);
       if (!quantizer.is_identity()) round(here, here, quantizer);
     }

@@ -10,8 +10,8 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t tile = 4096;
-static_assert(summarise_block % tile == 0);
+constexpr std::size_t summary_tile = 4096;
+static_assert(summarise_block % summary_tile == 0);
 
 double sum_in_order(const std::array<double, CosineSums::lanes>& lanes) {
   double sum = 0;
@@ -74,7 +74,7 @@ SummaryPass::SummaryPass(const FloatFormat& format) : format_(format) {
 void SummaryPass::add(std::span<const float> values) {
   while (!values.empty()) {
     const auto left = static_cast<std::size_t>(summarise_block - in_block_);
-    const std::size_t count = std::min({tile, values.size(), left});
+    const std::size_t count = std::min({summary_tile, values.size(), left});
     add_tile(values.first(count));
     values = values.subspan(count);
     in_block_ += static_cast<std::int64_t>(count);
@@ -83,7 +83,7 @@ void SummaryPass::add(std::span<const float> values) {
 }
 
 void SummaryPass::add_tile(std::span<const float> values) {
-  std::array<float, tile> buffer;
+  std::array<float, summary_tile> buffer;
   const std::span rounded = std::span(buffer).first(values.size());
   energy_histogram(values, found_);
   round(values, rounded, {format_});

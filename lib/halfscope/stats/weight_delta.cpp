@@ -13,8 +13,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t block = ratio_block;
-constexpr std::size_t tiles_per_block = update_tiles(block);
+constexpr std::size_t tiles_per_block = update_tiles(ratio_block);
 
 struct Part {
   std::span<const float> before, after;
@@ -24,7 +23,7 @@ struct Part {
 };
 
 void count_block(const Part& part, HistogramCounts& ratios) {
-  std::array<float, block> buffer;
+  std::array<float, ratio_block> buffer;
   const std::span updates = std::span(buffer).first(part.before.size());
   for (std::size_t i = 0; i < updates.size(); ++i) updates[i] = part.after[i] - part.before[i];
   update_effects(part.before, updates, {.before = {part.format}, .after = {part.format}, .stream = {}},
@@ -34,7 +33,7 @@ void count_block(const Part& part, HistogramCounts& ratios) {
 
 /// Block `index` of the whole.
 Part take_block(const Part& whole, std::size_t index) {
-  const std::size_t start = index * block, size = std::min(block, whole.before.size() - start);
+  const std::size_t start = index * ratio_block, size = std::min(ratio_block, whole.before.size() - start);
   const std::size_t first = index * tiles_per_block;
   return {whole.before.subspan(start, size), whole.after.subspan(start, size), first,
           whole.tiles.subspan(first, update_tiles(size)), whole.format};
@@ -47,7 +46,7 @@ WeightDelta count_weight_delta(std::span<const float> before, std::span<const fl
   if (before.size() != after.size())
     throw InvalidArgument("count_weight_delta: give as many weights after the step as before it");
   std::vector<UpdateEffect> tiles(update_tiles(before.size()));
-  const std::size_t blocks = (before.size() + block - 1) / block;
+  const std::size_t blocks = (before.size() + ratio_block - 1) / ratio_block;
   const std::size_t threads = std::clamp<std::size_t>(blocks, 1, static_cast<std::size_t>(thread_count()));
   std::vector<HistogramCounts> ratios(threads);
   const Part whole{before, after, 0, tiles, format};

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* can_count_documentation =
     "Whether this build has CUDA and the machine a GPU that it can use: arrays there are counted there.";
 
-constexpr const char* histogram_documentation =
+constexpr const char* device_histogram_documentation =
     R"doc(Queues on `stream`: adds the elements of `array` to `bins`, which `Histogram.from_bins` takes for `format`.
 
 array: as Histogram.update takes it, on a GPU. bins: int64 of one axis on the same GPU, zeros at first; neither may be
@@ -93,7 +93,7 @@ void bind_device(nb::module_& module) {
   module.def(
       "can_count_on_gpu", [] { return describe_cuda_device().has_value(); }, can_count_documentation);
   module.def("queue_histogram", queue_histogram, nb::arg("array"), nb::arg("bins"), nb::arg("stream"),
-             nb::arg("format") = "fp16", histogram_documentation);
+             nb::arg("format") = "fp16", device_histogram_documentation);
   module.def("queue_update_ratios", queue_ratios, nb::arg("weights"), nb::arg("updates"), nb::arg("bins"),
              nb::arg("stream"), nb::arg("format") = "fp16", ratio_documentation);
   module.def("queue_lost_updates", queue_lost_updates, nb::arg("weights"), nb::arg("updates"),

@@ -153,7 +153,7 @@ std::optional<std::pair<int, int>> window(const ExponentHistogram& histogram, do
   return low_and_high(fit_tensor("", histogram, {.tolerance = checked_tolerance(tolerance)}).window());
 }
 
-ExponentHistogram sum(const ExponentHistogram& one, const ExponentHistogram& other) {
+ExponentHistogram merged(const ExponentHistogram& one, const ExponentHistogram& other) {
   ExponentHistogram both = one;
   both.merge(other);
   return both;
@@ -224,7 +224,7 @@ void bind_histogram(nb::module_& module) {
       .def_prop_ro("nans", &Self::nans)
       .def_prop_ro("max_abs", &Self::max_abs, "Largest finite magnitude; 0 where there is none.")
       .def(nb::self == nb::self)
-      .def("__add__", sum, nb::is_operator(), "The counts of both, as `merge` adds them.")
+      .def("__add__", merged, nb::is_operator(), "The counts of both, as `merge` adds them.")
       .def("__copy__", [](const Self& self) { return Self(self); })
       .def(
           "__deepcopy__", [](const Self& self, nb::handle) { return Self(self); }, nb::arg("memo"))

@@ -16,7 +16,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation =
+constexpr const char* histogram_file_documentation =
     R"doc(Calls take(step, role, tensor, scale_log2, histogram) for each record of a run's histograms.jsonl, in their order.
 
 scale_log2: of the loss scale that the counts carry; one that is no power of two counts as the nearest. Raises
@@ -58,7 +58,8 @@ void each_histogram(const std::filesystem::path& path, const nb::callable& take)
 }  // namespace
 
 void bind_histogram_file(nb::module_& module) {
-  module.def("each_histogram", each_histogram, nb::arg("path"), nb::arg("take"), documentation);
+  module.def("each_histogram", each_histogram, nb::arg("path"), nb::arg("take"),
+             histogram_file_documentation);
 }
 
 }  // namespace halfscope::python

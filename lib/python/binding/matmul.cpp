@@ -18,7 +18,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation =
+constexpr const char* matmul_documentation =
     "The matrix product as halfscope.matmul has it, whatever becomes of gradients.";
 
 struct ProductShape {
@@ -104,7 +104,7 @@ nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
 
 void bind_matmul(nb::module_& module) {
   module.def("matmul", matmul, nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_fused", documentation);
+             nb::arg("accumulate") = "fp32_fused", matmul_documentation);
 }
 
 }  // namespace halfscope::python

@@ -10,7 +10,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation = "Rounds as halfscope.round does, whatever becomes of gradients.";
+constexpr const char* round_documentation = "Rounds as halfscope.round does, whatever becomes of gradients.";
 
 /// Into a tensor that PyTorch makes, since it knows when its memory is free again.
 nb::object round_on_gpu(const FloatVec& input, const Quantizer& quantizer, const RandomStream& stream,
@@ -47,7 +47,7 @@ nb::object round_array(nb::handle array, const std::string& quantizer, std::uint
 
 void bind_round(nb::module_& module) {
   module.def("round", round_array, nb::arg("array").none(), nb::arg("quantizer"), nb::kw_only(),
-             nb::arg("seed") = 0, nb::arg("step") = 0, documentation);
+             nb::arg("seed") = 0, nb::arg("step") = 0, round_documentation);
 }
 
 }  // namespace halfscope::python

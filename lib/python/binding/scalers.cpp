@@ -28,7 +28,7 @@ LossScaler("dynamic", growth_interval=500).
 
 Raises ValueError for an unknown name, an option that the scaler does not have, and a value out of its range.)doc";
 
-constexpr const char* update_documentation =
+constexpr const char* scaler_update_documentation =
     R"doc(Takes note of a step; True where its weight update must be skipped.
 
 Describes the weight gradients, all of them together and times the scale: `finite`, whether every element is
@@ -66,8 +66,8 @@ StepGradients gradients_of(std::optional<bool> finite, std::optional<double> max
   return gradients;
 }
 
-bool update(NamedScaler& self, std::optional<bool> finite, std::optional<double> max_abs,
-            const ExponentHistogram* histogram) {
+bool update_scaler(NamedScaler& self, std::optional<bool> finite, std::optional<double> max_abs,
+                   const ExponentHistogram* histogram) {
   const GradientDetail needs = self.scaler->needs();
   const bool empty = histogram != nullptr && histogram->nonzero() == 0;
   const bool knows_max = max_abs || empty || (histogram != nullptr && histogram->max_abs() > 0);
@@ -153,8 +153,8 @@ void bind_scalers(nb::module_& module) {
       .def_prop_ro(
           "options", [](const NamedScaler& self) { return to_dict(self.options); },
           nb::for_getter(nb::sig("def options(self, /) -> dict[str, float]")), "Every option with its value.")
-      .def("update", update, nb::kw_only(), nb::arg("finite") = nb::none(), nb::arg("max_abs") = nb::none(),
-           nb::arg("histogram") = nb::none(), update_documentation)
+      .def("update", update_scaler, nb::kw_only(), nb::arg("finite") = nb::none(),
+           nb::arg("max_abs") = nb::none(), nb::arg("histogram") = nb::none(), scaler_update_documentation)
       .def("state", state, nb::sig("def state(self) -> dict[str, float]"), state_documentation)
       .def("load_state", load_state, nb::arg("state"), load_documentation)
       .def("__repr__", [](const NamedScaler& self) {

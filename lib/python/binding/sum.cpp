@@ -15,7 +15,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation = "The sum as halfscope.sum has it, whatever becomes of gradients.";
+constexpr const char* sum_documentation = "The sum as halfscope.sum has it, whatever becomes of gradients.";
 
 /// An array as (outer, terms, inner), of which the terms are summed.
 struct SumShape {
@@ -93,7 +93,7 @@ nb::object sum(nb::handle array, std::optional<std::int64_t> axis, const std::st
 
 void bind_sum(nb::module_& module) {
   module.def("sum", sum, nb::arg("array").none(), nb::arg("axis") = nb::none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_sequential", documentation);
+             nb::arg("accumulate") = "fp32_sequential", sum_documentation);
 }
 
 }  // namespace halfscope::python

@@ -14,7 +14,7 @@ namespace halfscope::python {
 namespace nb = nanobind;
 namespace {
 
-constexpr const char* documentation =
+constexpr const char* tensor_file_documentation =
     R"doc(The tensors of a file by name, and what else it holds with the reason.
 
 path: .npy, .npz or .safetensors. Every type becomes float32: float16, bfloat16 and float8 exactly, float64 rounded to
@@ -49,7 +49,7 @@ void bind_tensor_file(nb::module_& module) {
       "read_tensor_file", read_file, nb::arg("path"),
       nb::sig(
           "def read_tensor_file(path: str | os.PathLike) -> tuple[dict[str, numpy.ndarray], dict[str, str]]"),
-      documentation);
+      tensor_file_documentation);
 }
 
 }  // namespace halfscope::python

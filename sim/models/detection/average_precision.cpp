@@ -7,7 +7,7 @@
 namespace halfscope {
 namespace {
 
-constexpr float least_overlap = 0.5f;
+constexpr float hit_overlap = 0.5f;
 
 /// The boxes of one image and class that are not yet taken.
 using Open = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Box>>;
@@ -20,7 +20,7 @@ bool takes_box(const Detection& detection, Open& open) {
   float most = 0;
   for (auto box = boxes.begin(); box != boxes.end(); ++box) {
     const float share = intersection_over_union(detection.box, *box);
-    if (share < least_overlap || share <= most) continue;
+    if (share < hit_overlap || share <= most) continue;
     most = share;
     best = box;
   }

@@ -8,7 +8,7 @@
 namespace halfscope {
 namespace {
 
-constexpr float least_overlap = 0.5f;
+constexpr float positive_overlap = 0.5f;
 
 /// Consecutive anchors, and the box around them: whole runs lie apart from a box, where a image_size is
 /// large.
@@ -50,7 +50,7 @@ std::vector<std::int32_t> match_anchors(std::span<const Box> anchors, std::span<
           most = share;
           best[b] = a;
         }
-        if (share >= least_overlap && share > overlap[a]) {
+        if (share >= positive_overlap && share > overlap[a]) {
           overlap[a] = share;
           match[a] = static_cast<std::int32_t>(b);
         }

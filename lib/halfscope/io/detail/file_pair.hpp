@@ -18,26 +18,29 @@ inline void read_range(const TensorInFile& from, std::int64_t first, std::int64_
   });
 }
 
-/// Calls take(a, b) with the elements of `part` of both tensors, up to `block` of them at a time.
+/// Elements of each file that are in memory at a time.
+constexpr std::int64_t pair_block = std::int64_t{1} << 16;
+
+/// Calls take(a, b) with the elements of `part` of both tensors, up to `pair_block` of them at a time.
 template <typename Take>
-void read_beside(const TensorInFile& one, const TensorInFile& other, const TensorPart& part,
-                 std::int64_t block, Take&& take) {
+void read_beside(const TensorInFile& one, const TensorInFile& other, const TensorPart& part, Take&& take) {
   std::vector<float> a, b;
-  for (std::int64_t done = 0; done < part.count; done += block) {
-    const std::int64_t count = std::min(block, part.count - done);
+  for (std::int64_t done = 0; done < part.count; done += pair_block) {
+    const std::int64_t count = std::min(pair_block, part.count - done);
     read_range(one, part.first + done, count, a);
     read_range(other, part.first + done, count, b);
     take(a, b);
   }
 }
 
-/// Parts of `tensor` in which `other` can be read too: `block` elements where both are read at any place.
+/// Parts of `tensor` in which `other` can be read too: 16 blocks where both are read at any place.
 [[nodiscard]] inline std::vector<TensorPart> common_parts(const TensorInFile& tensor,
-                                                          const TensorInFile& other, std::int64_t block) {
+                                                          const TensorInFile& other) {
+  constexpr std::int64_t elements = 16 * pair_block;
   const StoredTensor& stored = tensor.tensor();
   const bool anywhere = other.tensor().access == Access::random && stored.access == Access::random;
   std::vector<TensorPart> parts;
-  append_parts(tensor.index, stored, anywhere ? block : std::max(block, stored.elements), parts);
+  append_parts(tensor.index, stored, anywhere ? elements : std::max(elements, stored.elements), parts);
   return parts;
 }
 

@@ -18,7 +18,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::string_view where = "histogram record";
+constexpr std::string_view record_kind = "histogram record";
 
 constexpr std::array per_binade{std::pair{"counts", &BinadeCounts::all},
                                 std::pair{"pow2", &BinadeCounts::at_power_of_two},
@@ -36,12 +36,12 @@ void append(std::string& text, std::int64_t value) {
 
 const Json& member(const Json& record, const char* key) {
   const auto found = record.is_object() ? record.find(key) : record.end();
-  if (found == record.end()) reject(where, fmt::format("it lacks '{}'", key));
+  if (found == record.end()) reject(record_kind, fmt::format("it lacks '{}'", key));
   return *found;
 }
 
 [[noreturn]] void reject_member(const char* key, const Json& found, std::string_view expected) {
-  reject(where, fmt::format("{} = {}; expected {}", key, to_line(found), expected));
+  reject(record_kind, fmt::format("{} = {}; expected {}", key, to_line(found), expected));
 }
 
 std::int64_t integer(const Json& record, const char* key) {
@@ -63,12 +63,12 @@ void read_list(const Json& record, std::pair<const char*, std::int64_t BinadeCou
   const auto [key, field] = counter;
   const std::vector<std::int64_t> values = integers(record, key);
   if (values.size() != binades.size()) {
-    reject(where, fmt::format("{} has {} binades, counts has {}", key, values.size(), binades.size()));
+    reject(record_kind, fmt::format("{} has {} binades, counts has {}", key, values.size(), binades.size()));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     binades[i].*field = values[i];
     if (values[i] < 0 || values[i] > binades[i].all)
-      reject(where, fmt::format("{}: {} of {}", key, values[i], binades[i].all));
+      reject(record_kind, fmt::format("{}: {} of {}", key, values[i], binades[i].all));
   }
 }
 
@@ -79,7 +79,7 @@ void check_total(const HistogramCounts& counts) {
   overflows |= __builtin_add_overflow(total, counts.nans, &total);
   for (const BinadeCounts& binade : counts.binades)
     overflows |= __builtin_add_overflow(total, binade.all, &total);
-  if (overflows) reject(where, "more elements than 64 bits can count");
+  if (overflows) reject(record_kind, "more elements than 64 bits can count");
 }
 
 /// The binades of `counts` that the record's lists count.
@@ -89,7 +89,7 @@ std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) 
   const std::size_t size = list.size();
   const std::int64_t first = integer(record, "first_exponent");
   if (first < lowest_binade || first > highest_binade + 1 - static_cast<std::int64_t>(size))
-    reject(where, "binades outside -149 to 127");
+    reject(record_kind, "binades outside -149 to 127");
   return std::span(counts.binades).subspan(static_cast<std::size_t>(first - lowest_binade), size);
 }
 
@@ -127,7 +127,7 @@ ExponentHistogram histogram_of(const Json& record) {
   for (const auto& counter : per_binade) read_list(record, counter, binades);
   for (const auto& [key, field] : beside_binades) {
     counts.*field = integer(record, key);
-    if (counts.*field < 0) reject(where, fmt::format("{} = {} is negative", key, counts.*field));
+    if (counts.*field < 0) reject(record_kind, fmt::format("{} = {} is negative", key, counts.*field));
   }
   check_total(counts);
   if (const auto max_abs = record.find("max_abs"); max_abs != record.end()) {
