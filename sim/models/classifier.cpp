@@ -6,6 +6,11 @@
 #include "sim/layers/layers.hpp"
 
 namespace halfscope {
+namespace {
+
+constexpr float auxiliary_weight = 0.3f;
+
+}  // namespace
 
 void check_takes_images(std::string_view model, const Shape& example) {
   if (example.size() == 3 && element_count(example) > 0) return;
@@ -21,6 +26,19 @@ BatchOutcome classify(Tape& tape, const Classifier& classifier, TensorRef logits
         classifier.model, images, batch.labels.size()));
   }
   return {softmax_cross_entropy(tape, "loss", logits, batch.labels, classifier.label_smoothing), {logits}};
+}
+
+BatchOutcome classify(Tape& tape, const Classifier& classifier, TensorRef logits,
+                      std::span<const TensorRef> auxiliary, const Batch& batch) {
+  BatchOutcome outcome = classify(tape, classifier, logits, batch);
+  std::vector<WeightedLoss> losses{{.loss = outcome.loss}};
+  for (const TensorRef head : auxiliary) {
+    losses.push_back({softmax_cross_entropy(tape, fmt::format("loss_aux{}", losses.size()), head,
+                                            batch.labels, classifier.label_smoothing),
+                      auxiliary_weight});
+  }
+  if (losses.size() > 1) outcome.loss = total_loss(tape, "total_loss", losses);
+  return outcome;
 }
 
 }  // namespace halfscope

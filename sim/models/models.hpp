@@ -49,6 +49,29 @@ namespace halfscope {
 /// learns.
 [[nodiscard]] Model make_resnet50_preact(const ModelSpec& spec);
 
+/// After Szegedy et al., CVPR 2015, at width 1: conv 7x7/2 to 64, 1x1 to 64 and 3x3 to 192 with a max pool
+/// 3/2 behind the first and the last and local response normalisation beside each; nine inception modules, of
+/// 1x1, 1x1-3x3, 1x1-5x5 and pool-1x1 side by side, with max pools behind the second and the seventh; global
+/// average pool, dropout and a linear layer to the classes. In training two auxiliary heads, behind the third
+/// and the sixth module, add 0.3 times their losses; where there is dropout theirs is 0.7. Images below 128
+/// pixels a side have a first convolution of 3x3/1 and one pool less. He initialisation, the last layers'
+/// halved, biases 0.2. Throws InvalidArgument for what are no images.
+[[nodiscard]] Model make_googlenet(const ModelSpec& spec);
+
+/// After Ioffe & Szegedy, ICML 2015: GoogLeNet with batch norm behind every convolution in place of its bias
+/// and of the local response norms, 3x3 behind 3x3 for 5x5, a third module on the largest maps, and modules
+/// with stride 2 instead of the pools between modules; no dropout. The two auxiliary heads are GoogLeNet's.
+[[nodiscard]] Model make_inception_v2(const ModelSpec& spec);
+
+/// After Szegedy et al., CVPR 2016, at width 1: 3x3 convolutions to 32, 32 and 64, 1x1 to 80 and 3x3 to 192;
+/// three modules with 5x5 and double 3x3, four with 7x7 as 1x7 and 7x1, two with 3x3 as 1x3 beside 3x1, and a
+/// module with stride 2 before each of the latter two kinds; global average pool, dropout and a linear layer
+/// to the classes. Batch norm behind every convolution. In training one auxiliary head, behind the seventh
+/// module of stride 1, adds 0.3 times its loss. Images below 128 pixels a side are padded everywhere, and
+/// shrink in the stem by its first pool alone. He initialisation, the last layers' halved. Throws
+/// InvalidArgument for what are no images.
+[[nodiscard]] Model make_inception_v3(const ModelSpec& spec);
+
 /// After "SSD: Single Shot MultiBox Detector" (Liu et al., ECCV 2016), small: 3x3 convolutions with bias and
 /// ReLU, 1 to 16, pool, to 32, pool, to 64 (the first map, a quarter of the image), pool, to 64 (the second,
 /// an eighth); on each a 3x3 head that predicts the classes (background first) and 4 box offsets of 3 anchors
@@ -87,6 +110,11 @@ inline constexpr std::array model_table{
     ModelEntry{"alexnet", "AlexNet: grouped convolutions, local response norm, overlapping pools",
                make_alexnet, 0.125},
     ModelEntry{"vgg_d", "VGG-D: thirteen 3x3 convolutions, three linear layers", make_vgg_d, 0.125},
+    ModelEntry{"googlenet", "GoogLeNet: nine inception modules, two auxiliary heads", make_googlenet, 0.125},
+    ModelEntry{"inception_v2", "Inception v2: GoogLeNet with batch norm, after Ioffe & Szegedy",
+               make_inception_v2, 0.125},
+    ModelEntry{"inception_v3", "Inception v3: kernels of 1xn and nx1, batch norm, an auxiliary head",
+               make_inception_v3, 0.125},
     ModelEntry{"resnet50", "ResNet-50: bottlenecks, batch norm and ReLU behind the convolutions",
                make_resnet50, 0.125},
     ModelEntry{"resnet50_preact", "ResNet-50 with batch norm and ReLU before the convolutions",

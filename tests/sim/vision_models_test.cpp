@@ -151,7 +151,8 @@ TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[visi
 TEST_CASE("the image networks take images of any size, and nothing else", "[vision]") {
   TrackerList none;
   Caster caster({}, 0, none);
-  for (const auto& make : {make_alexnet, make_vgg_d, make_resnet50, make_resnet50_preact}) {
+  for (const auto& make : {make_alexnet, make_vgg_d, make_googlenet, make_inception_v2, make_inception_v3,
+                           make_resnet50, make_resnet50_preact}) {
     for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}, Shape{129, 140, 1}}) {
       INFO(to_string(shape));
       const Model model = make({.example_shape = shape, .class_count = 10, .width = 0.05});
