@@ -14,7 +14,7 @@ void divide(Array& gradient, double divisor) {
 
 TensorRef Tape::input(std::string name, Array value) {
   caster_->cast(value, name, Role::activation);
-  nodes_.push_back({.name = std::move(name), .value = std::move(value)});
+  nodes_.push_back({.name = std::move(name), .kind = OperationKind::input, .value = std::move(value)});
   return {nodes_.size() - 1};
 }
 
@@ -34,6 +34,7 @@ TensorRef Tape::record(Operation operation) {
   if (operation.rounds == Rounds::yes) caster_->cast(operation.value, operation.name, Role::activation);
   const bool trains = phase_ == Phase::training;
   nodes_.push_back({.name = std::move(operation.name),
+                    .kind = operation.kind,
                     .value = std::move(operation.value),
                     .backward = trains ? std::move(operation.backward) : nullptr,
                     .needs_gradient = trains});
@@ -43,6 +44,16 @@ TensorRef Tape::record(Operation operation) {
 const Array& Tape::value(TensorRef tensor) const {
   const Node& node = nodes_[tensor.index];
   return node.parameter != nullptr ? node.parameter->weight() : node.value;
+}
+
+std::vector<TapeEntry> Tape::entries() const {
+  std::vector<TapeEntry> entries;
+  entries.reserve(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    entries.push_back({node.name, node.kind, node.parameter, static_cast<std::int64_t>(value({i}).size())});
+  }
+  return entries;
 }
 
 void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {

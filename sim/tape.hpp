@@ -25,6 +25,25 @@ enum class Phase : std::uint8_t { training, evaluation };
 /// Whether an operation can make numbers that its inputs' format does not hold; a maximum or a copy cannot.
 enum class Rounds : std::uint8_t { yes, no };
 
+/// Of an operation: what counts of memory tell apart.
+enum class OperationKind : std::uint8_t {
+  input,
+  convolution,
+  linear,
+  residual_sum,
+  normalisation,
+  activation,
+  pooling,
+  recurrent,
+  embedding,
+  loss,
+  other,
+};
+template <>
+inline constexpr std::array<std::string_view, 11> enum_names<OperationKind>{
+    "input",   "convolution", "linear",    "residual_sum", "normalisation", "activation",
+    "pooling", "recurrent",   "embedding", "loss",         "other"};
+
 class Tape;
 /// Given the gradient of the output, which in native execution has 16 bits as its format, adds the inputs'
 /// gradients through `Tape::add_gradient`.
@@ -33,9 +52,18 @@ using Backward = std::function<void(Tape& tape, Array gradient)>;
 /// One operation's output, as floats where it rounds; where it does not, in the storage of its input.
 struct Operation {
   std::string name;
+  OperationKind kind = OperationKind::other;
   Array value;
   Rounds rounds = Rounds::yes;
   Backward backward = nullptr;
+};
+
+/// A tensor of a tape without its numbers. `parameter` is null of an operation's output.
+struct TapeEntry {
+  std::string_view name;
+  OperationKind kind;
+  const Parameter* parameter;
+  std::int64_t elements;
 };
 
 class Tape {
@@ -59,6 +87,8 @@ class Tape {
   [[nodiscard]] const Array& value(TensorRef tensor) const;
   /// Its numbers as floats, whatever their storage.
   [[nodiscard]] FloatsOf floats(TensorRef tensor) const { return FloatsOf(value(tensor)); }
+  /// All that has been recorded, in that order: a layer's parameters before its output.
+  [[nodiscard]] std::vector<TapeEntry> entries() const;
   [[nodiscard]] bool needs_gradient(TensorRef tensor) const { return nodes_[tensor.index].needs_gradient; }
 
   /// A contribution to the gradient of `tensor`, cast to its role's format where it rounds. Several
@@ -75,6 +105,7 @@ class Tape {
  private:
   struct Node {
     std::string name{};
+    OperationKind kind = OperationKind::other;
     Array value{};
     Array gradient{};
     Backward backward = nullptr;

@@ -12,6 +12,7 @@ void add_calc_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_list_command(CLI::App& app);
+void add_memory_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_replay_command(CLI::App& app);
 void add_report_command(CLI::App& app);

@@ -91,6 +91,7 @@ int run(int count, const char* const* given) {
   add_compare_command(app);
   add_analyze_command(app);
   add_replay_command(app);
+  add_memory_command(app);
   add_calc_command(app);
   add_bench_command(app);
   add_generate_command(app);

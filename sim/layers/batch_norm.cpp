@@ -104,7 +104,11 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
     t.add_gradient(beta, std::move(beta_gradient));
     t.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::normalisation,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

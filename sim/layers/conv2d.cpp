@@ -221,7 +221,11 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     if (!t.needs_gradient(x)) return;
     t.add_gradient(x, input_gradient(std::move(gradient), images, grid, t.value(w), model));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::convolution,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

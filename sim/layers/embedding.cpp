@@ -40,7 +40,11 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
     sum_rows(gradient.view(), *index, sums.values());
     t.add_gradient(rows, std::move(sums));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::embedding,
+                      .value = std::move(y),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

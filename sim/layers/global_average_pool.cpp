@@ -41,7 +41,11 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
                  {.values = x_gradient.view(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::pooling,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -174,7 +174,11 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
     add_hidden_gradients(t, weights, saved->states, gradients.hidden);
     t.add_gradient(input, std::move(gradients.input), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(states), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::recurrent,
+                      .value = std::move(states),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

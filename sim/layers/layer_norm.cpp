@@ -86,7 +86,11 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
     gradient.reshape(t.value(x).shape());
     t.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::normalisation,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

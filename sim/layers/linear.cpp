@@ -44,7 +44,11 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
     multiply_rows(gradient.view(), transposed(used_weight), model, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::linear,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -103,7 +103,11 @@ TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
     add(through_base.values(), x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::normalisation,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

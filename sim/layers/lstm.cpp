@@ -181,7 +181,11 @@ TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const Recurrent
     add_hidden_gradients(t, weights, saved->states, sums);
     t.add_gradient(input, std::move(sums), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(states), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::recurrent,
+                      .value = std::move(states),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -35,7 +35,11 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolW
     max_pool_gradient(gradient.view(), images, window, winner->values(), x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::pooling,
+                      .value = std::move(y),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window,
@@ -48,7 +52,11 @@ TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const P
     average_pool_gradient(gradient.view(), images, window, over, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::pooling,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

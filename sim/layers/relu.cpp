@@ -13,7 +13,11 @@ TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
     relu_gradient(t.value(x).view(), gradient.view());
     t.add_gradient(x, std::move(gradient), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::activation,
+                      .value = std::move(y),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -20,7 +20,11 @@ TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, Te
     t.add_gradient(branch, gradient.clone(), Rounds::no);
     t.add_gradient(shortcut, std::move(gradient), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::residual_sum,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

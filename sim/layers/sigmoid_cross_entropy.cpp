@@ -26,7 +26,11 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
                             x_gradient.values());
     t.add_gradient(logits, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::loss,
+                      .value = std::move(loss),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -61,7 +61,11 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
                               x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::loss,
+                      .value = std::move(loss),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

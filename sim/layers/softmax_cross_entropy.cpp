@@ -34,7 +34,11 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
     softmax_cross_entropy_gradient(target, {gradient.values(), rows}, probability->values());
     t.add_gradient(logits, std::move(*probability));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return tape.record({.name = name,
+                      .kind = OperationKind::loss,
+                      .value = std::move(loss),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace halfscope

@@ -15,18 +15,22 @@ DatasetSpec dataset_spec(const TrainConfig& config) {
           .sequence_length = config.sequence_length};
 }
 
-Model make_model(const RunSettings& settings, const Dataset& dataset) {
+ModelSpec model_spec(const RunSettings& settings, const Shape& shape, std::int64_t classes) {
   const TrainConfig& config = settings.config;
-  return settings.model->make({.example_shape = dataset.example_shape(),
-                               .class_count = dataset.class_count(),
-                               .seed = static_cast<std::uint64_t>(config.seed),
-                               .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
-                               .embedding_size = config.embedding_size,
-                               .hidden_size = config.hidden_size,
-                               .dropout = static_cast<float>(config.dropout),
-                               .width = config.width,
-                               .label_smoothing = static_cast<float>(config.label_smoothing),
-                               .residual_gamma = static_cast<float>(config.residual_gamma)});
+  return {.example_shape = shape,
+          .class_count = classes,
+          .seed = static_cast<std::uint64_t>(config.seed),
+          .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
+          .embedding_size = config.embedding_size,
+          .hidden_size = config.hidden_size,
+          .dropout = static_cast<float>(config.dropout),
+          .width = config.width,
+          .label_smoothing = static_cast<float>(config.label_smoothing),
+          .residual_gamma = static_cast<float>(config.residual_gamma)};
+}
+
+Model make_model(const RunSettings& settings, const Dataset& dataset) {
+  return settings.model->make(model_spec(settings, dataset.example_shape(), dataset.class_count()));
 }
 
 TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {

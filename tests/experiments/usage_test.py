@@ -10,7 +10,7 @@ from pathlib import Path
 
 from program import PROGRAM, WithFolder, halfscope
 
-COMMANDS = ["list", "run", "report", "compare", "analyze", "replay", "calc", "bench", "generate"]
+COMMANDS = ["list", "run", "report", "compare", "analyze", "replay", "memory", "calc", "bench", "generate"]
 EXAMPLE = re.compile(r"^  (halfscope .*)$", re.MULTILINE)
 OPTION = re.compile(r"^  (?:-\w,)?(--[\w-]+)", re.MULTILINE)
 
@@ -94,6 +94,8 @@ class Generated(WithFolder):
         self.assertEqual(self.complete_word("calc", "add", "--rounding", ""), listed["roundings"])
         self.assertEqual(self.complete_word("report", "--format", ""), ["table", "csv", "markdown", "latex", "json"])
         self.assertEqual(self.complete_word("run", ""), listed["experiments"])
+        self.assertEqual(self.complete_word("memory", ""), listed["models"])
+        self.assertEqual(self.complete_word("memory", "--optimizer", ""), listed["optimizers"])
         self.assertEqual(self.complete_word("list", ""), list(listed))
         (self.folder / "grads.npz").write_bytes(b"")
         self.assertEqual(self.complete_word("analyze", "gra"), ["grads.npz"])

@@ -31,6 +31,9 @@ constexpr std::array replay{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
     "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
     "halfscope replay <(zcat metrics.jsonl.gz) --scaler all --json"sv};
+constexpr std::array memory{
+    "halfscope memory resnet50 --images 224x224x3 --set width=1 --policy fp16_mixed --batch 32"sv,
+    "halfscope memory gru_lm --set dataset=kjv_text --optimizer adam --layers"sv};
 constexpr std::array calc{"halfscope calc add 0.1 0.2 --explain"sv,
                           "halfscope calc fma 1.5 -2 0.1 --format bf16 --rounding up"sv,
                           "halfscope calc round 0x3c01 --from fp16 --format fp8_e4m3"sv,
@@ -53,6 +56,7 @@ constexpr std::array usages{
         "0 done; 1 a tensor is over --fail-on; 2 the request or a file is wrong; 3 the output cannot be "
         "written"},
     CommandUsage{"replay", replay, usual_statuses},
+    CommandUsage{"memory", memory, usual_statuses},
     CommandUsage{"calc", calc,
                  "0 done; 2 the request or a line of --stdin is wrong; 3 the output cannot be written"},
     CommandUsage{"bench", bench, usual_statuses},

@@ -10,6 +10,9 @@
 #include "experiments/cli/calc/calc_operations.hpp"
 #include "experiments/cli/usage/generate.hpp"
 #include "experiments/table/table.hpp"
+#include "sim/models/models.hpp"
+#include "sim/optim/optimizers.hpp"
+#include "sim/train/memory.hpp"
 
 namespace halfscope {
 namespace {
@@ -48,6 +51,11 @@ std::vector<WordList> word_lists() {
           {"--device", {"cpu", "cuda"}},
           {"--size", {"small", "full", "smoke"}},
           {"report --format", {"table", "csv", "markdown", "latex", "json"}},
+          {"--policy", strings(table_names(policy_table))},
+          {"--optimizer", strings(table_names(optimizer_table))},
+          {"--outputs", enumerators<KeptOutputs>()},
+          {"memory --format", {"table", "csv", "markdown", "latex", "json"}},
+          {"memory MODEL", strings(table_names(model_table))},
           {"list --toml", experiments},
           {"run EXPERIMENT", experiments},
           {"calc OPERATION", strings(table_names(calc_operations()))},

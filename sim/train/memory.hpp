@@ -1,0 +1,70 @@
+// Memory that a training step needs: elements by layer, bytes by role under a policy. Nothing is trained for
+// it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/data/dataset.hpp"
+#include "sim/models/model.hpp"
+#include "sim/policy.hpp"
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// Elements of an operation: of the parameters that it is the first to use, and of its output for a batch.
+struct LayerElements {
+  std::string name;
+  OperationKind kind = OperationKind::other;
+  std::int64_t parameters = 0;
+  std::int64_t outputs = 0;
+};
+
+struct NetworkElements {
+  std::vector<LayerElements> layers;  ///< in the order of the forward pass
+  std::int64_t statistics = 0;        ///< running ones, of batch norm
+
+  [[nodiscard]] std::int64_t parameters() const;
+};
+
+/// Counted in forward passes of one and of two examples, whose difference is an example's share.
+/// `make_batch` makes a batch of so many examples. Throws InvalidArgument as the model does.
+[[nodiscard]] NetworkElements count_elements(const Model& model,
+                                             const std::function<Batch(std::int64_t)>& make_batch,
+                                             std::int64_t batch);
+
+/// Outputs that are kept from the forward pass for the backward pass.
+enum class KeptOutputs : std::uint8_t {
+  all,           ///< of every operation, as the tape keeps them
+  feature_maps,  ///< of convolutions and residual sums: norms, ReLUs and pools work in place, as published
+                 ///< counts have it
+};
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<KeptOutputs>{"all", "feature_maps"};
+
+[[nodiscard]] bool is_kept(OperationKind kind, KeptOutputs kept);
+
+/// A row of the account. `bytes` is the elements times those of the smallest memory that holds the format: 1,
+/// 2 or 4 each.
+struct MemoryItem {
+  std::string name;  ///< a role, or "running_statistics"
+  std::string format;
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+};
+
+struct MemoryOptions {
+  PrecisionPolicy policy{};
+  std::int64_t states_per_parameter = 0;  ///< of the optimizer
+  KeptOutputs kept = KeptOutputs::all;
+};
+
+/// Weights, the master copy where its format is another, running statistics, weight gradients, optimizer
+/// state, kept activations, and of the activation gradients those of the two consecutive outputs that are
+/// largest together: a backward pass holds no fewer at a time.
+[[nodiscard]] std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options);
+
+[[nodiscard]] std::int64_t total_bytes(const std::vector<MemoryItem>& items);
+
+}  // namespace halfscope

@@ -1,0 +1,60 @@
+"""halfscope memory: a published count, tables for programs, and requests that cannot be met."""
+
+import json
+import unittest
+
+from program import WithFolder, halfscope
+
+RESNET50 = ("memory", "resnet50", "--images", "224x224x3", "--set", "width=1")
+
+
+class Memory(WithFolder):
+    def rows(self, *words):
+        return [json.loads(line) for line in self.run_ok(*words, "--format", "json").splitlines()]
+
+    def test_resnet50_by_role(self):
+        rows = self.rows(*RESNET50, "--batch", "1", "--outputs", "feature_maps", "--policy", "fp16_mixed")
+        found = {row["role"]: (row["elements"], row["bytes"]) for row in rows}
+        self.assertEqual(found["weight"], (25_557_032, 2 * 25_557_032))
+        self.assertEqual(found["master_weight"], (25_557_032, 4 * 25_557_032))
+        self.assertEqual(found["activation"], (16_106_496, 2 * 16_106_496))
+        parts = [numbers[1] for role, numbers in found.items() if not role.startswith("total")]
+        self.assertEqual(found["total"][1], sum(parts))
+        self.assertLess(found["total"][1], found["total_fp32"][1])
+
+    def test_layers_add_up_to_the_whole(self):
+        rows = self.rows(*RESNET50, "--batch", "2", "--layers")
+        self.assertEqual(sum(row["parameters"] for row in rows), 25_557_032)
+        self.assertEqual([row["kind"] for row in rows[:3]], ["input", "convolution", "normalisation"])
+        self.assertEqual(rows[1]["outputs"], 2 * 112 * 112 * 64)
+
+    def test_a_table_for_people(self):
+        text = self.run_ok(*RESNET50, "--batch", "32")
+        self.assertTrue(text.startswith("resnet50 of width 1, 32 examples of (224, 224, 3), fp32, adam\n"))
+        self.assertIn("102.23 MB", text)
+
+    def test_refused(self):
+        for words, parts in (
+            (("nosuch",), ["unknown model 'nosuch'"]),
+            (("alexnet", "--images", "3x3"), ["--images 3x3", "224x224x3"]),
+            (("alexnet", "--images", "0x8x3"), ["--images 0x8x3", "from 1 to 4096"]),
+            (("alexnet", "--images", "8x8x3x"), ["--images 8x8x3x"]),
+            (("alexnet", "--images", "8x8x3\x1b[2J"), ["--images 8x8x3\\x1b"]),
+            (("alexnet", "--images", "1x1x3", "--classes", "0"), ["--classes", "1 to 1048576"]),
+            (("alexnet", "--classes", "10"), ["--classes", "--images"]),
+            (("alexnet", "--images", "8x8x3", "--outputs", "some"), ["outputs", "'some'", "feature_maps"]),
+            (("gru_lm", "--images", "32x32x3"), ["gru_lm", "data set of words"]),
+            (("ssd", "--images", "64x64x1"), ["ssd"]),
+            (("alexnet", "--batch", "0"), ["--batch"]),
+        ):
+            with self.subTest(words=words):
+                answer = halfscope("memory", *words)
+                self.assertEqual(answer.returncode, 2, answer.stderr)
+                self.assertEqual(answer.stdout, "")
+                self.assertEqual(answer.stderr.count("\n"), 1)
+                for part in parts:
+                    self.assertIn(part, answer.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
