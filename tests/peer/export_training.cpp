@@ -1,9 +1,10 @@
 // Trains a few steps and writes what a peer needs to train the same: initial weights, batches, learning
-// rates, losses.
+// rates, losses, and the weights at the end as after.NAME.
 //
 //   export_training FILE.safetensors [key=value ...]      settings as `halfscope run --set` takes them
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <span>
 
@@ -39,6 +40,12 @@ Array table_of(const std::vector<Box>& boxes) {
   return table;
 }
 
+Array as_floats(const std::vector<std::int32_t>& labels) {
+  Array array({static_cast<std::int64_t>(labels.size())});
+  std::ranges::copy(labels, array.data());
+  return array;
+}
+
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
   Trainer trainer(config, *dataset);
@@ -49,12 +56,15 @@ SafetensorsFile train(const TrainConfig& config) {
     Batch batch = dataset->batch(Split::train, sampler.indices(step));
     file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
+    file.tensors.push_back({fmt::format("labels.{}", step), as_floats(batch.labels)});
     const StepRecord record = trainer.step();
     losses[static_cast<std::size_t>(step)] = record.loss;
     rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);
   }
   file.tensors.push_back({"losses", std::move(losses)});
   file.tensors.push_back({"learning_rates", std::move(rates)});
+  for (auto& tensor : trainer.checkpoint().tensors)
+    file.tensors.push_back({"after." + tensor.name, std::move(tensor.array)});
   return file;
 }
 

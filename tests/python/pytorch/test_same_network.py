@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from exported_training import export_training
+
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = ROOT / "build/release/tests/halfscope_export_training"
 STEPS = 50
 LOSS_WEIGHT = 1 / 256
 SETTINGS = (
@@ -22,23 +18,6 @@ SETTINGS = (
     "schedule=cosine", "warmup_steps=20", f"loss_weight={LOSS_WEIGHT}", "policy=fp32",
 )  # fmt: skip
 CLASSES, OFFSETS, STRIDES, SIDES = 11, 4, (4, 8), ((20, 24, 28), (24, 30, 36))
-
-
-def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
-    contents = bytearray(path.read_bytes())
-    start = 8 + int.from_bytes(contents[:8], "little")
-    header = json.loads(contents[8:start])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        first, last = entry["data_offsets"]
-        flat = (
-            torch.frombuffer(contents[start + first : start + last], dtype=torch.float32)
-            if last > first
-            else torch.zeros(0)
-        )
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
 
 
 class Detector(torch.nn.Module):
@@ -113,11 +92,7 @@ def loss_of(predictions: torch.Tensor, labels: torch.Tensor, offsets: torch.Tens
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    if not PROGRAM.exists():
-        pytest.skip(f"{PROGRAM} is not built")
-    path = tmp_path_factory.mktemp("exported") / "training.safetensors"
-    subprocess.run([PROGRAM, path, *SETTINGS], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return read_safetensors(path)
+    return export_training(tmp_path_factory.mktemp("exported") / "training.safetensors", *SETTINGS)
 
 
 def test_pytorch_trains_the_same_detector(exported: dict[str, torch.Tensor]) -> None:
