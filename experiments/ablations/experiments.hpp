@@ -48,12 +48,18 @@ namespace halfscope {
 /// FP16 without.
 [[nodiscard]] Experiment make_image_master_copy();
 
+/// The image classifiers of Table 1, each in FP32 and in FP16 without loss scaling.
+[[nodiscard]] Experiment make_image_classifiers();
+
 /// A small SSD, whose loss is averaged over every anchor of a batch that is made to look 256 times larger.
 [[nodiscard]] Experiment make_detection_loss_scale();
 
 /// A GRU language model whose loss is averaged over as many positions as large batches have: FP16 without
 /// loss scaling against constant scales and a dynamic one.
 [[nodiscard]] Experiment make_language_model_loss_scale();
+
+/// ResNet-50, post- and pre-activation, at five weights of the loss, with and without loss scaling.
+[[nodiscard]] Experiment make_resnet_loss_scale();
 
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
@@ -62,9 +68,11 @@ inline const std::vector<Experiment>& experiment_table() {
         make_master_copy(),                // 3.1, Fig. 2
         make_master_copy_sgd(),            // 3.1
         make_image_master_copy(),          // 3.1, with networks of Table 1
+        make_image_classifiers(),          // 4.1, Table 1
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
         make_language_model_loss_scale(),  // 3.2, Fig. 5
         make_segmentation_loss_scale(),    // 3.2
+        make_resnet_loss_scale(),          // 3.2, with the network of Table 1
         make_scale_sweep(),                // 3.2: choosing the factor
         make_scaler_comparison(),          // 3.2: choosing it while training
         make_averaging_sweep(),            // 3.2: when it is needed

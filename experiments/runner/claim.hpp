@@ -12,12 +12,14 @@
 namespace halfscope {
 
 /// How an arm should end beside its baseline.
-enum class Expected : std::uint8_t { as_good, worse };
+enum class Expected : std::uint8_t { as_good, worse, within_seeds };
 template <>
-inline constexpr std::array<std::string_view, 2> enum_names<Expected>{"as_good", "worse"};
+inline constexpr std::array<std::string_view, 3> enum_names<Expected>{"as_good", "worse", "within_seeds"};
 
-/// `arm` falls behind `baseline` by at most `tolerance` (as_good), or by more or by diverging (worse). The
-/// tolerance is in the metric's unit; a share of the baseline where the metric is compared by ratio.
+/// `arm` falls behind `baseline` by at most `tolerance` (as_good), or by more or by diverging (worse), or by
+/// at most the distance between the best and the worst of the baseline's seeds, of which there are two or
+/// more (within_seeds). The tolerance is in the metric's unit; a share of the baseline where the metric is
+/// compared by ratio.
 struct Expectation {
   std::string arm, baseline;
   Expected expected = Expected::as_good;

@@ -137,6 +137,14 @@ struct ExperimentSummary {
   [[nodiscard]] const ArmSummary* find(std::string_view name) const;
 };
 
+/// A row of a table of the paper's: what two arms stand for, and what it reports for them in the metric's
+/// unit.
+struct PublishedRow {
+  std::string name;
+  std::string baseline, arm;
+  std::optional<double> paper_baseline{}, paper_arm{};  ///< empty: the paper has no such row
+};
+
 /// Whether `tools/reproduce` runs an experiment by default, or only with --all.
 enum class QuickSet : std::uint8_t { included, left_out };
 template <>
@@ -164,6 +172,8 @@ struct Experiment {
   std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
   ArmLines arm_lines = ArmLines::shown;
+  /// A table of the paper's with ours beside it; empty: no such table.
+  std::vector<PublishedRow> published{};
   /// Tasks whose trainings predictors of harm are judged by; empty: no such table.
   std::vector<HarmTask> harm_tasks{};
   /// A table that needs no training, computed where a report is made; null where there is none.

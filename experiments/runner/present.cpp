@@ -10,6 +10,7 @@
 
 #include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/harm_present.hpp"
+#include "experiments/runner/published_rows.hpp"
 #include "experiments/runner/setting_differences.hpp"
 #include "experiments/runner/text_table.hpp"
 #include "experiments/runner/verdict_text.hpp"
@@ -153,6 +154,13 @@ std::string overflow_lines(const ExperimentSummary& summary) {
   return text.empty() ? "" : "\n  overflows\n" + text;
 }
 
+/// A line per row of the paper's table.
+std::string published_lines(const Experiment& experiment, const ExperimentSummary& summary,
+                            std::size_t width) {
+  if (experiment.published.empty()) return "";
+  return "\n" + write_table(published_table(experiment, summary), {TableFormat::text, width});
+}
+
 /// A line per arm.
 std::string arm_lines(const Experiment& experiment, const ExperimentSummary& summary,
                       const TextStyle& style) {
@@ -167,12 +175,13 @@ std::string arm_lines(const Experiment& experiment, const ExperimentSummary& sum
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary, const TextStyle& style) {
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}\n\n{}{}{}{}{}{}{}",
+  return fmt::format("{}\n\n{}{}{}{}{}{}{}{}",
                      wrapped(fmt::format("{}: {}", escaped(experiment.name), escaped(experiment.summary)),
                              style.width, "  "),
-                     arm_lines(experiment, summary, style), settings_lines(summary, style.width),
-                     overflow_lines(summary), prediction_table(experiment, summary, style.width),
-                     harm_tables(summary.harm), sums, closing_lines(experiment, summary, style.width));
+                     arm_lines(experiment, summary, style), published_lines(experiment, summary, style.width),
+                     settings_lines(summary, style.width), overflow_lines(summary),
+                     prediction_table(experiment, summary, style.width), harm_tables(summary.harm), sums,
+                     closing_lines(experiment, summary, style.width));
 }
 
 }  // namespace halfscope

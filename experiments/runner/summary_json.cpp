@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/runner/harm_present.hpp"
+#include "experiments/runner/published_rows.hpp"
 #include "experiments/runner/verdict_text.hpp"
 #include "sim/train/run_folder.hpp"
 
@@ -113,6 +114,7 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
       json["accumulation"].push_back(accumulation_json(row));
     }
   }
+  if (!experiment.published.empty()) json["published"] = published_json(experiment, summary);
   if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);
   return json;
 }

@@ -44,14 +44,25 @@ double behind(const ReportedMetric& metric, double ours, double theirs) {
   return metric.comparison == Comparison::ratio ? gap / std::fabs(theirs) : gap;
 }
 
+/// The spread of a baseline's seeds as an expectation's tolerance.
+std::optional<double> seed_tolerance(const ReportedMetric& metric, const ArmSummary& baseline) {
+  const std::optional<double> spread = seed_spread(baseline);
+  if (!spread || metric.comparison != Comparison::ratio) return spread;
+  return *spread / std::fabs(*baseline.mean);
+}
+
 std::optional<bool> holds(const ExperimentSummary& summary, const Expectation& expectation) {
   const ArmSummary* ours = summary.find(expectation.arm);
   const ArmSummary* theirs = summary.find(expectation.baseline);
   if (ours == nullptr || theirs == nullptr || !theirs->mean) return std::nullopt;
   if (!ours->mean && ours->diverged == 0) return std::nullopt;
+  const std::optional<double> tolerance = expectation.expected == Expected::within_seeds
+                                              ? seed_tolerance(summary.metric, *theirs)
+                                              : std::optional(expectation.tolerance);
+  if (!tolerance) return std::nullopt;
   const bool as_good =
-      ours->diverged == 0 && behind(summary.metric, *ours->mean, *theirs->mean) <= expectation.tolerance;
-  return as_good == (expectation.expected == Expected::as_good);
+      ours->diverged == 0 && behind(summary.metric, *ours->mean, *theirs->mean) <= *tolerance;
+  return as_good == (expectation.expected != Expected::worse);
 }
 
 }  // namespace
@@ -78,6 +89,15 @@ std::optional<bool> all_hold(const std::vector<std::optional<bool>>& expectation
   const bool open =
       !std::ranges::all_of(expectations, [](const Judged& judged) { return judged.has_value(); });
   return expectations.empty() || open ? std::nullopt : Judged(true);
+}
+
+std::optional<double> seed_spread(const ArmSummary& arm) {
+  std::vector<double> finished;
+  for (const std::optional<double>& value : arm.values)
+    if (value) finished.push_back(*value);
+  if (finished.size() < 2) return std::nullopt;
+  const auto [lowest, highest] = std::ranges::minmax(finished);
+  return highest - lowest;
 }
 
 std::string with_unit(const ReportedMetric& metric, double value) {

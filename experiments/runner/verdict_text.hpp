@@ -26,6 +26,9 @@ struct Verdict {
 /// Whether all do: false where one does not, empty where one is open and where there are none.
 [[nodiscard]] std::optional<bool> all_hold(const std::vector<std::optional<bool>>& expectations);
 
+/// The distance between the best and the worst seed of an arm; empty below two that did not diverge.
+[[nodiscard]] std::optional<double> seed_spread(const ArmSummary& arm);
+
 /// "63.31 %", "0.525".
 [[nodiscard]] std::string with_unit(const ReportedMetric& metric, double value);
 

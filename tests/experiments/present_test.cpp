@@ -93,6 +93,32 @@ std::string line_of(const std::string& table, const std::string& first) {
   return table.substr(begin + 1, table.find('\n', begin + 1) - begin - 1);
 }
 
+TEST_CASE("the paper's rows stand beside ours, those of no arm left out", "[present]") {
+  Experiment ours = experiment();
+  CHECK_FALSE(to_json(ours, summary()).contains("published"));
+  ours.published = {{"Net", "fp32", "fp16_mixed", 56.77, 56.93},
+                    {"Net of no paper", "fp32", "other"},
+                    {"Net of no run", "no", "other", 1, 2}};
+  const std::string table = to_table(ours, summary());
+  CHECK(table.find(
+            "Net               65.50  64.00       -1.50                    1.00         56.77  56.93       "
+            "+0.16\n") != std::string::npos);
+  CHECK(
+      table.find(
+          "Net of no paper   65.50      -           -                    1.00             -      -           "
+          "-\n") != std::string::npos);
+  CHECK(table.find("Net of no run") == std::string::npos);
+  const Json rows = to_json(ours, summary())["published"];
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0] == Json{{"row", "Net"},
+                        {"baseline", 65.5},
+                        {"arm", 64.0},
+                        {"spread", 1.0},
+                        {"paper_baseline", 56.77},
+                        {"paper_arm", 56.93}});
+  CHECK(rows[2]["arm"].is_null());
+}
+
 TEST_CASE("scale and memory have columns where there is something to say", "[present]") {
   Experiment shown = experiment();
   shown.scale_columns = ScaleColumns::shown;

@@ -133,6 +133,25 @@ TEST_CASE("an arm is as good up to the tolerance, and worse beyond", "[verdict]"
   CHECK(holds(worse, 0.02, against(103, 100, perplexity)) == true);
 }
 
+TEST_CASE("an arm is within the seeds as far as the best of them is above the worst", "[verdict]") {
+  const auto beside = [](double ours, std::vector<std::optional<double>> theirs,
+                         const ReportedMetric& metric) {
+    ExperimentSummary summary = against(ours, 64, metric);
+    summary.arms[1].values = std::move(theirs);
+    return holds(Expected::within_seeds, 0, summary);
+  };
+  CHECK(beside(62, {65, 64, 63}, accuracy) == true);
+  CHECK(beside(61.75, {65, 64, 63}, accuracy) == false);
+  CHECK(beside(70, {65, 64, 63}, accuracy) == true);
+  CHECK(beside(65, {65, std::nullopt, 63}, perplexity) == true);
+  CHECK(beside(66.5, {65, std::nullopt, 63}, perplexity) == false);
+  CHECK(beside(64, {64}, accuracy) == std::nullopt);
+  CHECK(beside(64, {64, std::nullopt}, accuracy) == std::nullopt);
+  ExperimentSummary broken = against({}, 64, accuracy);
+  broken.arms[1].values = {65.0, 63.0};
+  CHECK(holds(Expected::within_seeds, 0, broken) == false);
+}
+
 TEST_CASE("an arm that diverged is worse", "[verdict]") {
   CHECK(holds(Expected::worse, 0.5, against({}, 64, accuracy)) == true);
   CHECK(holds(Expected::as_good, 0.5, against({}, 64, accuracy)) == false);
@@ -164,7 +183,7 @@ TEST_CASE("claims are about arms that the experiments have", "[verdict]") {
     for (const Expectation& expectation : experiment.claim.expectations) {
       CHECK(experiment.arm(expectation.arm).name == expectation.arm);
       CHECK(experiment.arm(expectation.baseline).name == expectation.baseline);
-      CHECK(expectation.tolerance > 0);
+      CHECK((expectation.tolerance > 0) == (expectation.expected != Expected::within_seeds));
     }
   }
 }

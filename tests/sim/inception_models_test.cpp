@@ -100,6 +100,8 @@ TEST_CASE("Inception v2 has the parameters of the paper's Figure 5", "[inception
   count += 1024 * 1000 + 1000;
   const Model model = make_inception_v2(imagenet(224));
   CHECK(weights(model, false) == count);
+  // Public ports of its Caffe definition have a bias per channel too, and 11,295,240 weights.
+  CHECK(count + 10'016 == 11'295'240);
   std::size_t heads = 0;
   for (const std::size_t in : {576u, 608u})
     heads += normalised(1, in, 128) + 4 * 4 * 128 * 1024 + 1024 + 1024 * 1000 + 1000;

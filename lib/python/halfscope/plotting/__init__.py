@@ -8,6 +8,7 @@ from halfscope.plotting.gradients import gradient_histogram, value_histogram
 from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
 from halfscope.plotting.loss_scales import scale_curve, scale_window
+from halfscope.plotting.loss_weights import loss_weight_curve
 from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
 from halfscope.plotting.scaled_gradients import scaled_gradient_histogram
@@ -22,6 +23,7 @@ __all__ = [
     "gradient_histogram",
     "harm_by_predictor",
     "loss_curves",
+    "loss_weight_curve",
     "lost_updates",
     "metric_curves",
     "moving_scales",

@@ -44,6 +44,8 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plotting.metric_curves(experiment)
     if few:
         yield "moving_scales", "Loss scales that move while training, over steps", plotting.moving_scales(experiment)
+    words = "What FP16 loses to FP32, and flushes, by the weight of the loss"
+    yield "loss_weight_curve", words, plotting.loss_weight_curve(experiment)
     if compares_scales(experiment):
         words = f"{experiment.metric_label} and lost gradients by loss scale"
         yield "scale_curve", words, plotting.scale_curve(experiment)

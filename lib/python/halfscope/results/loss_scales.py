@@ -20,7 +20,7 @@ MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds 
 
 def baseline(experiment: Experiment) -> str | None:
     """The FP32 arm that predictions are made from: of several the one with the smallest gradients, then the first."""
-    arms = [arm for arm, runs in experiment.runs.items() if runs and _in_fp32(experiment, arm)]
+    arms = [arm for arm, runs in experiment.runs.items() if runs and in_fp32(experiment, arm)]
     return min(arms, key=lambda arm: experiment.runs[arm][0].config.get("loss_weight", 1.0), default=None)
 
 
@@ -29,7 +29,7 @@ def static_scales(experiment: Experiment) -> dict[str, float]:
     base = baseline(experiment)
     found: dict[float, str] = {}
     for arm, runs in experiment.runs.items():
-        if runs and not _in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base)):
+        if runs and not in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base)):
             scale = runs[0].static_scale
             if scale is not None and scale > 0:
                 found.setdefault(scale, arm)
@@ -45,7 +45,7 @@ def scale_series(experiment: Experiment) -> dict[str, dict[str, float]]:
     found = [
         (arm, runs[0].static_scale, {key: value for key, value in runs[0].config.items() if key not in OF_A_SCALE})
         for arm, runs in experiment.runs.items()
-        if runs and not _in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base))
+        if runs and not in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base))
     ]
     arms = [(arm, scale, config) for arm, scale, config in found if scale is not None and scale > 0]
     varied = [key for key in (arms[0][2] if arms else ()) if len({str(config.get(key)) for *_, config in arms}) > 1]
@@ -141,7 +141,8 @@ def counters(experiment: Experiment, arm: str) -> pd.DataFrame:
     return frame[frame["role"].isin(GRADIENTS)]
 
 
-def _in_fp32(experiment: Experiment, arm: str) -> bool:
+def in_fp32(experiment: Experiment, arm: str) -> bool:
+    """Whether the activation gradients of `arm`, which has a run, are FP32."""
     written = experiment.runs[arm][0].config.get("activation_gradient")
     return "fp32" in arm.split("_") if written is None else written.startswith("fp32")
 
