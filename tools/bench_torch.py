@@ -34,6 +34,8 @@ NETWORKS = {
     "detector": Network("detection-loss-scale", ("fp32", "fp16_s8"), 60, batch=16),
     "language-model": Network("language-model-loss-scale", ("fp32", "fp16_s1024"), 30),
 }
+CLASSIFIERS = ("alexnet", "vgg_d", "googlenet", "inception_v2", "inception_v3", "resnet50", "resnet50_preact")
+NETWORKS |= {model: Network("image-classifiers", (f"{model}_fp32", f"{model}_fp16_s1"), 20) for model in CLASSIFIERS}
 
 
 def torch_step(name: str) -> Callable[[], None]:
@@ -104,7 +106,7 @@ def compare(program: str, name: str, threads: int) -> None:
     for label, values in seconds.items():
         median = statistics.median(values)
         spread = f"{1e3 * min(values):.2f} to {1e3 * max(values):.2f}"
-        print(f"{threads:7}  {label:14} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
+        print(f"{threads:7}  {label:24} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
 
 
 def main() -> None:
@@ -117,7 +119,7 @@ def main() -> None:
     for name in names:
         network = NETWORKS[name]
         print(f"{name}: batch {network.batch}, {network.steps} steps, median of {REPETITIONS} repetitions in turn")
-        print(f"{'threads':>7}  {'':14} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
+        print(f"{'threads':>7}  {'':24} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
         for threads in (1, 2):
             compare(sys.argv[1], name, threads)
 

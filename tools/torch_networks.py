@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
+
+from torch_image_networks import CLASSIFIERS, classification_loss
 
 CLASSES = 11  # of the detector, with the background
 
@@ -32,9 +35,10 @@ class Training:
     loss: Callable[[], torch.Tensor]
     learning_rate: float
     clip_norm: float = 0.0
+    make_optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.Adam
 
     def optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.module.parameters(), lr=self.learning_rate)
+        return self.make_optimizer(self.module.parameters(), lr=self.learning_rate)
 
 
 def cnn(sizes: Sizes, device: str = "cpu") -> Training:
@@ -52,6 +56,23 @@ def cnn(sizes: Sizes, device: str = "cpu") -> Training:
         return nn.functional.cross_entropy(network(images[chosen]), labels[chosen])
 
     return Training(network, loss, 1e-5)
+
+
+def classifier(model: str, sizes: Sizes, device: str = "cpu") -> Training:
+    """A network of sim/models on images of 28x28, with the optimizer of its arms in `image-classifiers`."""
+    network = CLASSIFIERS[model](0.5).to(device) if model == "alexnet" else CLASSIFIERS[model]().to(device)
+    images = torch.randn(60_000, 1, 28, 28, device=device)
+    labels = torch.randint(10, (60_000,), device=device)
+    is_inception_v3 = model == "inception_v3"
+
+    def loss() -> torch.Tensor:
+        chosen = torch.randint(60_000, (sizes.batch,), device=device)
+        return classification_loss(network(images[chosen]), labels[chosen], 0.1 if is_inception_v3 else 0.0)
+
+    rmsprop = partial(torch.optim.RMSprop, alpha=0.9, eps=1e-3, momentum=0.9)
+    return Training(
+        network, loss, 1e-3, make_optimizer=rmsprop if is_inception_v3 else partial(torch.optim.SGD, momentum=0.9)
+    )
 
 
 class Detector(nn.Module):
@@ -121,3 +142,4 @@ def language_model(sizes: Sizes, device: str = "cpu") -> Training:
 
 
 NETWORKS = {"cnn": cnn, "detector": detector, "language-model": language_model}
+NETWORKS |= {model: partial(classifier, model) for model in CLASSIFIERS}
