@@ -6,6 +6,7 @@
 
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/pool.hpp"
+#include "lib/nn/roi_pool.hpp"
 #include "sim/layers/recurrent.hpp"
 #include "sim/tape.hpp"
 
@@ -56,6 +57,17 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolW
 TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window,
                        AverageOver over = AverageOver::window);
 
+/// Regions of a batch of images, those of the first image first, each to become `size` by `size` numbers.
+struct Regions {
+  std::span<const Region> of_images;
+  std::int64_t size = 1;
+};
+/// y (regions, size, size, channels) = the largest number of each part of each region (Girshick, "Fast
+/// R-CNN", ICCV 2015, section 2.1, on whole pixels): exact in every format. Where regions or their parts
+/// overlap, a number's gradients are added in FP32 and rounded once. Throws InvalidArgument for regions that
+/// are empty, beyond the images or out of order, and where x is no batch of images.
+TensorRef roi_max_pool(Tape& tape, const std::string& name, TensorRef x, const Regions& regions);
+
 /// Constants of AlexNet (Krizhevsky et al., NIPS 2012, section 3.3), whose alpha multiplies the sum; Caffe
 /// and PyTorch multiply the mean, with an alpha `size` times that.
 struct LocalResponse {
@@ -86,6 +98,16 @@ TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std
 TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
 /// The same of any number of tensors, at least one, side by side in their order.
 TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts);
+
+/// Rows of `columns` consecutive numbers of a tensor, by number; a row may come several times.
+struct TakenRows {
+  std::span<const std::int32_t> rows;
+  std::int64_t columns = 1;
+};
+/// y (rows, columns) = those rows of x: copies, exact in every format. The gradients of a row that comes
+/// several times are added in FP32 and rounded once; of others they are 0. Throws InvalidArgument for rows
+/// that x does not have.
+TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const TakenRows& taken);
 
 /// y = branch + shortcut, added in FP32 and rounded once. Backward hands both the same gradient. Throws
 /// InvalidArgument where their shapes differ.

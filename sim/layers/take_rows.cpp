@@ -1,0 +1,29 @@
+// Forward and backward of taking some rows: copies.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "lib/nn/embedding.hpp"
+#include "sim/layers/layers.hpp"
+
+namespace halfscope {
+
+TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const TakenRows& taken) {
+  const Array& input = tape.value(x);
+  const auto size = static_cast<std::int64_t>(input.size());
+  if (taken.columns < 1 || size % taken.columns != 0) {
+    throw InvalidArgument(fmt::format("layer {}: input {} has no rows of {} numbers", name,
+                                      to_string(input.shape()), taken.columns));
+  }
+  const auto index = std::make_shared<const RowIndex>(taken.rows, size / taken.columns);
+  Array y({index->positions(), taken.columns}, input.dtype());
+  gather_rows(input.view(), *index, y.view());
+  const auto backward = [x, index](Tape& t, Array gradient) {
+    Array sums(t.value(x).shape());
+    sum_rows(gradient.view(), *index, sums.values());
+    t.add_gradient(x, std::move(sums));
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+}
+
+}  // namespace halfscope
