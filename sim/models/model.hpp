@@ -15,6 +15,9 @@ namespace halfscope {
 struct BatchOutcome {
   TensorRef loss;                           ///< a scalar: the mean over the batch's predictions
   std::vector<TensorRef> predictions = {};  ///< what the model's metric looks at
+  /// Boxes from which a detector's offsets start, one per row of its predictions, those of the first image
+  /// first; empty: the anchors that its metric knows.
+  std::vector<Box> starts = {};
 };
 
 /// Judges a model over a test set, batch by batch.

@@ -81,6 +81,19 @@ namespace halfscope {
 /// known class.
 [[nodiscard]] Model make_ssd(const ModelSpec& spec);
 
+/// The same on a backbone after VGG: two convolutions where that has one.
+[[nodiscard]] Model make_ssd_vgg(const ModelSpec& spec);
+
+/// After Ren et al., NIPS 2015, small: two 3x3 convolutions to 16, pool, two to 32, pool, two to 64 (the map,
+/// a quarter of the image). The first stage: 3x3 to 64, then 1x1 to 2 logits and 4 box offsets of 3 anchors
+/// per cell; 64 anchors of an image at most are sampled. Its 20 best proposals (12 in evaluation), which
+/// carry no gradient, and the boxes themselves give 16 regions of an image at most. The second stage: RoI max
+/// pooling to 4x4, linear layers to 128 and 128, then the classes (background first) and 4 offsets per class.
+/// The loss is the sum of two cross entropies and two smooth L1, each a mean over what was sampled; the
+/// metric is AP50. The samples are a function of the run's seed and the step. Throws InvalidArgument for
+/// images whose sides are no multiples of 4 from 16 on, and in `forward` as `make_ssd` does.
+[[nodiscard]] Model make_faster_rcnn(const ModelSpec& spec);
+
 /// 3x3 convolutions with bias and ReLU: 1 to 16 (kept), pool, to 32, pool, to 64, pool, to 64, to 32;
 /// enlarged by 8 and put beside what was kept; to 16, and 1x1 to the classes. The loss is the cross entropy,
 /// averaged over all pixels of the batch; the metric is the share of pixels that are right, in percent.
@@ -120,6 +133,9 @@ inline constexpr std::array model_table{
     ModelEntry{"resnet50_preact", "ResNet-50 with batch norm and ReLU before the convolutions",
                make_resnet50_preact, 0.125},
     ModelEntry{"ssd", "a single-shot detector with two feature maps", make_ssd},
+    ModelEntry{"ssd_vgg", "the same on a backbone after VGG", make_ssd_vgg},
+    ModelEntry{"faster_rcnn", "Faster R-CNN: proposals, RoI pooling, two heads, four losses",
+               make_faster_rcnn},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},

@@ -1,12 +1,11 @@
-// Builds the detector.
+// Builds the single-shot detectors.
 #include "sim/models/models.hpp"
-
-#include <fmt/format.h>
 
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "sim/models/convolution.hpp"
 #include "sim/models/detection/anchors.hpp"
+#include "sim/models/detection/backbone.hpp"
+#include "sim/models/detection/checked_boxes.hpp"
 #include "sim/models/detection/detection_metric.hpp"
 #include "sim/models/detection/matching.hpp"
 
@@ -16,8 +15,15 @@ namespace {
 constexpr std::int64_t first_stride = 4, second_stride = 8;  // pixels per cell
 constexpr float head_gain = 0.2f;
 
+/// Blocks of a backbone; the heads stand on the maps of the last two.
+using SsdBlocks = std::array<BackboneBlock, 4>;
+constexpr SsdBlocks plain{BackboneBlock{1, 16}, {1, 32}, {1, 64}, {1, 64}};
+constexpr SsdBlocks vgg{BackboneBlock{2, 16}, {2, 32}, {2, 64}, {2, 64}};
+
 struct Ssd {
-  Convolution conv1, conv2, conv3, conv4, head1, head2;
+  std::string name;
+  Backbone backbone;
+  Convolution head1, head2;
   std::vector<Box> anchors;  ///< of one image, in the order of the predictions
   std::int64_t classes;      ///< with the background
 };
@@ -28,53 +34,26 @@ std::vector<Box> anchors_of(std::int64_t height, std::int64_t width) {
                  AnchorGrid{height / second_stride, width / second_stride, second_stride, {24, 30, 36}}});
 }
 
-Ssd add_layers(ParameterStore& store, const ModelSpec& spec) {
-  const auto add = [&](const char* name, std::int64_t in, std::int64_t out, float gain) {
-    return add_convolution(store, spec, {.name = name, .in = in, .out = out, .gain = gain});
+Ssd add_layers(std::string name, ParameterStore& store, const ModelSpec& spec, const SsdBlocks& blocks) {
+  const std::int64_t classes = spec.class_count + 1, predictions = anchors_per_cell * (classes + box_offsets);
+  const auto head = [&](const char* of, const BackboneBlock& block) {
+    return add_convolution(store, spec,
+                           {.name = of, .in = block.channels, .out = predictions, .gain = head_gain});
   };
-  const std::int64_t classes = spec.class_count + 1;
-  const std::int64_t head = anchors_per_cell * (classes + box_offsets);
-  return {add("conv1", spec.example_shape.at(2), 16, 1),
-          add("conv2", 16, 32, 1),
-          add("conv3", 32, 64, 1),
-          add("conv4", 64, 64, 1),
-          add("head1", 64, head, head_gain),
-          add("head2", 64, head, head_gain),
+  Backbone backbone = add_backbone(store, spec, blocks);
+  Convolution head1 = head("head1", blocks[2]), head2 = head("head2", blocks[3]);
+  return {std::move(name),
+          std::move(backbone),
+          std::move(head1),
+          std::move(head2),
           anchors_of(spec.example_shape.at(0), spec.example_shape.at(1)),
           classes};
 }
 
-void check_images(const Shape& shape) {
-  if (shape.size() == 3 && shape[0] > 0 && shape[1] > 0 && shape[0] % second_stride == 0 &&
-      shape[1] % second_stride == 0) {
-    return;
-  }
-  throw InvalidArgument("model ssd pools three times: images need sides that are multiples of 8, not " +
-                        to_string(shape));
-}
-
-void check_boxes(const Batch& batch, std::int64_t classes) {
-  if (batch.boxes.empty() && !batch.labels.empty()) {
-    throw InvalidArgument(
-        "model ssd wants boxes, but the data set has labels only; detection_scenes has boxes");
-  }
-  for (const Box& box : batch.boxes) {
-    if (box.label >= 0 && box.label < classes - 1 && box.example >= 0 &&
-        box.example < batch.inputs.extent(0)) {
-      continue;
-    }
-    throw InvalidArgument(fmt::format("model ssd: a box of class {} in image {}; expected 0 to {} in 0 to {}",
-                                      box.label, box.example, classes - 2, batch.inputs.extent(0) - 1));
-  }
-}
-
 /// The two maps of predictions (batch, height, width, anchors * (classes + offsets)).
 std::array<TensorRef, 2> predictions_of(Tape& tape, TensorRef input, const Ssd& net) {
-  TensorRef x = max_pool(tape, "pool1", convolve_relu(tape, input, net.conv1));
-  x = max_pool(tape, "pool2", convolve_relu(tape, x, net.conv2));
-  const TensorRef fine = convolve_relu(tape, x, net.conv3);
-  const TensorRef coarse = convolve_relu(tape, max_pool(tape, "pool3", fine), net.conv4);
-  return {convolve(tape, fine, net.head1), convolve(tape, coarse, net.head2)};
+  const std::vector<TensorRef> maps = feature_maps(tape, input, net.backbone);
+  return {convolve(tape, maps.at(2), net.head1), convolve(tape, maps.at(3), net.head2)};
 }
 
 /// Found on the CPU: a step has few boxes.
@@ -84,7 +63,7 @@ AnchorTargets targets_of(const Ssd& net, const Batch& batch) {
 }
 
 BatchOutcome forward(Tape& tape, const Batch& batch, const Ssd& net) {
-  check_boxes(batch, net.classes);
+  check_boxes(net.name, batch, net.classes - 1);
   const auto maps = predictions_of(tape, tape.input("input", batch.inputs.to(active_device())), net);
   const std::int64_t size = net.classes + box_offsets;
   const TensorRef logits =
@@ -102,15 +81,23 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const Ssd& net) {
   return {total_loss(tape, "loss", losses), {logits, offsets}};
 }
 
-}  // namespace
-
-Model make_ssd(const ModelSpec& spec) {
-  check_images(spec.example_shape);
+Model make(std::string name, const ModelSpec& spec, const SsdBlocks& blocks) {
+  check_detector_images(name, spec.example_shape, second_stride, second_stride);
   Model model{std::make_unique<ParameterStore>(), nullptr, nullptr};
-  auto net = std::make_shared<const Ssd>(add_layers(*model.store, spec));
+  auto net = std::make_shared<const Ssd>(add_layers(std::move(name), *model.store, spec, blocks));
   model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, *net); };
   model.make_metric = [net] { return make_detection_metric(net->anchors); };
   return model;
+}
+
+}  // namespace
+
+Model make_ssd(const ModelSpec& spec) {
+  return make("ssd", spec, plain);
+}
+
+Model make_ssd_vgg(const ModelSpec& spec) {
+  return make("ssd_vgg", spec, vgg);
 }
 
 }  // namespace halfscope

@@ -26,12 +26,14 @@ Evaluation train(const TrainConfig& config, const Dataset& dataset) {
   return trainer.evaluate();
 }
 
-TEST_CASE("the detector finds squares, in FP32 and FP16", "[vision]") {
-  for (const char* policy : {"fp32", "fp16_mixed"}) {
-    INFO(policy);
-    TrainConfig config = small_config("ssd", policy);
-    config.loss_scale = "1024";
-    CHECK(train(config, Corners()).metric > 0.9);
+TEST_CASE("the detectors find squares, in FP32 and FP16", "[vision]") {
+  for (const char* model : {"ssd", "ssd_vgg", "faster_rcnn"}) {
+    for (const char* policy : {"fp32", "fp16_mixed"}) {
+      INFO(model << ", " << policy);
+      TrainConfig config = small_config(model, policy);
+      config.loss_scale = "1024";
+      CHECK(train(config, Corners()).metric > 0.9);
+    }
   }
 }
 
@@ -54,13 +56,16 @@ TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[v
 }
 
 TEST_CASE("a detector trains on images whose anchors match nothing", "[vision]") {
-  for (const Show show : {Show::nothing, Show::far_boxes}) {
-    for (const char* policy : {"fp32", "fp16_mixed"}) {
-      TrainConfig config = small_config("ssd", policy);
-      config.steps = 10;
-      const Evaluation evaluation = train(config, Corners(show));
-      CHECK(std::isfinite(evaluation.loss));
-      CHECK(evaluation.metric == 0);
+  for (const char* model : {"ssd", "faster_rcnn"}) {
+    for (const Show show : {Show::nothing, Show::far_boxes}) {
+      for (const char* policy : {"fp32", "fp16_mixed"}) {
+        INFO(model << ", " << policy);
+        TrainConfig config = small_config(model, policy);
+        config.steps = 10;
+        const Evaluation evaluation = train(config, Corners(show));
+        CHECK(std::isfinite(evaluation.loss));
+        CHECK(evaluation.metric == 0);
+      }
     }
   }
 }
@@ -191,6 +196,13 @@ TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
   const ModelSpec spec{.example_shape = {64, 64, 1}, .class_count = 10};
   CHECK(weights(make_ssd(spec)) ==
         9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 2 * 64 * 45) + 16 + 32 + 64 + 64 + 90);
+  CHECK(weights(make_ssd_vgg(spec)) ==
+        9 * (16 + 16 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 3 * 64 * 64 + 2 * 64 * 45) +
+            2 * (16 + 32 + 64 + 64) + 90);
+  CHECK(weights(make_faster_rcnn(spec)) ==
+        9 * (16 + 16 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 64 * 64) + 2 * (16 + 32 + 64)  // backbone
+            + 9 * 64 * 64 + 64 + (64 + 1) * 3 * (2 + 4)                                  // first stage
+            + (4 * 4 * 64 + 1) * 128 + (128 + 1) * (128 + 11 + 40));                     // second stage
   ModelSpec pixels = spec;
   pixels.class_count = 11;
   CHECK(weights(make_unet(pixels)) == 9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 64 * 32 + 48 * 16) + 16 * 11 +
@@ -198,7 +210,7 @@ TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
 }
 
 TEST_CASE("vision models refuse images that they cannot pool", "[vision]") {
-  for (const std::string name : {"ssd", "unet"}) {
+  for (const std::string name : {"ssd", "ssd_vgg", "unet"}) {
     const ModelEntry& model = find_in_table("model", name, model_table);
     for (const Shape& shape : {Shape{36, 64, 1}, Shape{64, 44, 1}, Shape{0, 64, 1}, Shape{32}}) {
       check_says(
@@ -208,17 +220,30 @@ TEST_CASE("vision models refuse images that they cannot pool", "[vision]") {
   }
 }
 
+TEST_CASE("the two-stage detector refuses images that are too small or cannot be pooled", "[vision]") {
+  for (const Shape& shape :
+       {Shape{12, 64, 1}, Shape{64, 12, 1}, Shape{64, 42, 1}, Shape{0, 64, 1}, Shape{32}}) {
+    check_says(message_of<InvalidArgument>(
+                   [&] { (void)make_faster_rcnn({.example_shape = shape, .class_count = 10}); }),
+               {"model faster_rcnn", "multiples of 4 from 16 on", to_string(shape)});
+  }
+}
+
 TEST_CASE("vision models refuse batches without what they learn from", "[vision]") {
-  check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("ssd"), CornerPixels(1)); }),
-             {"model ssd", "boxes", "detection_scenes"});
+  for (const std::string name : {"ssd", "ssd_vgg", "faster_rcnn"}) {
+    check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config(name), CornerPixels(1)); }),
+               {"model " + name, "boxes", "detection_scenes"});
+  }
   check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("unet"), CornerPixels(1024)); }),
              {"model unet", "8 images of 32x32", "8 labels", "segmentation_scenes"});
   check_says(message_of<InvalidArgument>([&] { (void)first_loss(small_config("unet"), Corners()); }),
              {"model unet", "0 labels"});
   for (const std::int32_t wrong : {-4, 4}) {
-    check_says(message_of<InvalidArgument>(
-                   [&] { (void)first_loss(small_config("ssd"), Corners(Show::boxes, wrong)); }),
-               {"model ssd", "class", "0 to 3"});
+    for (const std::string name : {"ssd", "faster_rcnn"}) {
+      check_says(message_of<InvalidArgument>(
+                     [&] { (void)first_loss(small_config(name), Corners(Show::boxes, wrong)); }),
+                 {"model " + name, "class", "0 to 3"});
+    }
   }
 }
 
@@ -241,6 +266,25 @@ TEST_CASE("the detection metric reads logits and offsets, batch by batch", "[vis
     if (batch_index == 0) CHECK(metric->value() == 1);
   }
   CHECK(metric->value() > 0.5);
+}
+
+TEST_CASE("the detection metric reads each class's offsets from the starts of an outcome", "[vision]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape tape(caster, Phase::evaluation);
+  const auto metric = make_detection_metric({});
+  // Two images with one row and two rows; only the last is sure, of the second class, whose offsets move it
+  // by 10 % of its height: onto the box, as those of the first class would not.
+  const TensorRef logits = tape.input("l", Array::from({3, 3}, {20, 0, 0, 20, 0, 0, 0, 0, 20}));
+  Array moved = Array::zeros({3, 8});
+  moved[2 * 8] = -20;
+  moved[2 * 8 + 4] = 1;
+  const TensorRef offsets = tape.input("o", std::move(moved));
+  Batch batch{.inputs = Array::zeros({2, 32, 32, 1})};
+  batch.boxes.push_back({1, 1, 11, 10, 21, 20});
+  const std::vector<Box> starts{{0, 0, 0, 0, 8, 8}, {1, 0, 0, 0, 8, 8}, {1, 0, 10, 10, 20, 20}};
+  metric->add(tape, {offsets, {logits, offsets}, starts}, batch);
+  CHECK(metric->value() == 1);
 }
 
 }  // namespace

@@ -23,27 +23,43 @@ void softmax(const float* logits, std::span<float> probability) {
 
 /// The rows of one image.
 struct ImagePredictions {
-  const float* logits;   // (anchors, classes)
-  const float* offsets;  // (anchors, 4)
+  std::span<const Box> starts;
+  const float* logits;   // (starts, classes)
+  const float* offsets;  // (starts, offset_columns)
   std::size_t classes;
+  std::size_t offset_columns;
 };
 
 /// Adds what an image may show to its `candidates`, by class.
-void detect(const ImagePredictions& image, std::span<const Box> anchors,
-            std::span<std::vector<Detection>> candidates) {
+void detect(const ImagePredictions& image, std::span<std::vector<Detection>> candidates) {
   std::vector<float> probability(image.classes);
-  for (std::size_t a = 0; a < anchors.size(); ++a) {
+  for (std::size_t a = 0; a < image.starts.size(); ++a) {
     softmax(image.logits + a * image.classes, probability);
-    BoxOffsets offsets{};
-    std::copy_n(image.offsets + a * offsets.size(), offsets.size(), offsets.begin());
-    const Box box = decode_box(offsets, anchors[a]);
     for (std::size_t c = 1; c < image.classes; ++c) {
       // A NaN is no detection.
       if (!(probability[c] >= least_score)) continue;
-      Detection& detection = candidates[c - 1].emplace_back(Detection{box, probability[c]});
+      BoxOffsets offsets{};
+      const std::size_t own = image.offset_columns == offsets.size() ? 0 : (c - 1) * offsets.size();
+      std::copy_n(image.offsets + a * image.offset_columns + own, offsets.size(), offsets.begin());
+      Detection& detection =
+          candidates[c - 1].emplace_back(Detection{decode_box(offsets, image.starts[a]), probability[c]});
       detection.box.label = static_cast<std::int32_t>(c - 1);
     }
   }
+}
+
+/// The rows of each image: so many anchors, or the starts that name it.
+std::vector<std::span<const Box>> starts_of(std::span<const Box> anchors, std::span<const Box> starts,
+                                            std::size_t images) {
+  if (starts.empty()) return std::vector(images, anchors);
+  std::vector<std::span<const Box>> rows;
+  for (std::size_t n = 0, first = 0; n < images; ++n) {
+    std::size_t last = first;
+    while (last < starts.size() && starts[last].example == static_cast<std::int32_t>(n)) ++last;
+    rows.push_back(starts.subspan(first, last - first));
+    first = last;
+  }
+  return rows;
 }
 
 class DetectionMetric final : public Metric {
@@ -55,10 +71,15 @@ class DetectionMetric final : public Metric {
     const Array offsets = to_host_floats(tape.value(outcome.predictions.at(1)));
     const std::int64_t images = batch.inputs.extent(0);
     const auto classes = static_cast<std::size_t>(logits.extent(1)), shown = classes - 1;
+    const auto offset_columns = static_cast<std::size_t>(offsets.extent(1));
+    const auto starts = starts_of(anchors_, outcome.starts, static_cast<std::size_t>(images));
+    std::vector<std::size_t> first_row;
+    for (std::size_t n = 0, row = 0; n < starts.size(); row += starts[n++].size()) first_row.push_back(row);
     std::vector<std::vector<Detection>> found(static_cast<std::size_t>(images) * shown);
     parallel_for(images, [&](std::int64_t n) {
-      const auto image = static_cast<std::size_t>(n), row = image * anchors_.size();
-      detect({logits.data() + row * classes, offsets.data() + row * box_offsets, classes}, anchors_,
+      const auto image = static_cast<std::size_t>(n), row = first_row[image];
+      detect({starts[image], logits.data() + row * classes, offsets.data() + row * offset_columns, classes,
+              offset_columns},
              std::span(found).subspan(image * shown, shown));
     });
     // By class too: a batch of large images is one image.
