@@ -54,6 +54,10 @@ namespace halfscope {
 /// A small SSD, whose loss is averaged over every anchor of a batch that is made to look 256 times larger.
 [[nodiscard]] Experiment make_detection_loss_scale();
 
+/// SSD, whose loss is averaged over 3.9 million anchors, and Faster R-CNN, whose losses are over samples:
+/// FP32, FP16 at constant loss scales, FP16 without a master copy.
+[[nodiscard]] Experiment make_detectors();
+
 /// A GRU language model whose loss is averaged over as many positions as large batches have: FP16 without
 /// loss scaling against constant scales and a dynamic one.
 [[nodiscard]] Experiment make_language_model_loss_scale();
@@ -70,6 +74,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_image_master_copy(),          // 3.1, with networks of Table 1
         make_image_classifiers(),          // 4.1, Table 1
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
+        make_detectors(),                  // 3.2, Table 2
         make_language_model_loss_scale(),  // 3.2, Fig. 5
         make_segmentation_loss_scale(),    // 3.2
         make_resnet_loss_scale(),          // 3.2, with the network of Table 1
