@@ -56,5 +56,5 @@ def _points(values: list[tuple[WeightedArm, float | None]]) -> tuple[list[float]
 
 def _weight_axis(axes: Axes, weights: list[float]) -> None:
     names = [f"1/{1 / weight:g}" if weight < 1 else f"{weight:g}" for weight in weights]
-    axes.set_xticks([-log2(weight) for weight in weights], names)
+    axes.set_xticks([-log2(weight) for weight in weights], names, rotation=45, ha="right")
     axes.set_xlabel("weight of the loss")
