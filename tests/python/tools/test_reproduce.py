@@ -18,7 +18,7 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
     assert result.returncode == 0, result.stderr
     out = tree.out
     assert tree.log() == [
-        "cmake --preset release --log-level=WARNING -DHALFSCOPE_TESTS=OFF",
+        "cmake --preset release --log-level=WARNING -DHALFSCOPE_UNITY=ON -DHALFSCOPE_TESTS=OFF",
         "cmake --build --preset release",
         *(f"halfscope run {name} --quick {JOBS} --out {out} --resume" for name in QUICK),
         *(f"halfscope report {out}/{name}" for name in QUICK),
