@@ -26,8 +26,10 @@ struct PartCounts {
   HistogramCounts ratios{};
 };
 
-void check(const WeightUpdate& update, bool equal_states, const Quantizer& state) {
-  if (!equal_states || update.gradient.size() != update.weights.size()) {
+void check(const WeightUpdate& update, std::size_t rule_slots, const Quantizer& state, StateSlots slots) {
+  const std::size_t size = update.weights.size();
+  const bool fit = std::all_of(slots.begin(), slots.end(), [&](auto slot) { return slot.size() == size; });
+  if (!fit || slots.size() != rule_slots || update.gradient.size() != size) {
     throw InvalidArgument("optimizer update: gradient, state and weights differ in size");
   }
   if (state.rounding == Rounding::stochastic) {
@@ -95,44 +97,29 @@ UpdateRun run_of(const WeightUpdate& update, std::size_t start, std::span<float>
   return {update.gradient.data() + start, update.unscale, update.clip, updates.data(), std::ssize(updates)};
 }
 
+template <typename Rule>
+void update_on_cpu(const WeightUpdate& update, const Rule& rule, const Quantizer& state, StateSlots slots) {
+  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
+    std::array<float*, Rule::slots> here;
+    for (std::size_t i = 0; i < here.size(); ++i) here[i] = slots[i].data() + start;
+    dispatch_isa([&]<Isa isa>() {
+      const auto loop = std::get<UpdateLoop<Rule>>(UpdateLoops<isa>::all);
+      loop(run_of(update, start, updates), rule, state, here.data());
+    });
+  });
+}
+
 }  // namespace
 
-void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity) {
-  check(update, velocity.size() == update.weights.size(), state);
-  if (active_device() == Device::cuda) return cuda::sgd_update(update, step, state, velocity);
-  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
-    dispatch_isa([&]<Isa isa>() {
-      UpdateLoops<isa>::sgd(run_of(update, start, updates), step, state, velocity.data() + start);
-    });
-  });
-}
-
-void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first_moment, std::span<float> second_moment) {
-  const std::size_t size = update.weights.size();
-  check(update, first_moment.size() == size && second_moment.size() == size, state);
-  if (active_device() == Device::cuda)
-    return cuda::adam_update(update, step, state, first_moment, second_moment);
-  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
-    dispatch_isa([&]<Isa isa>() {
-      UpdateLoops<isa>::adam(run_of(update, start, updates), step, state, first_moment.data() + start,
-                             second_moment.data() + start);
-    });
-  });
-}
-
-void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
-                    std::span<float> square, std::span<float> velocity) {
-  const std::size_t size = update.weights.size();
-  check(update, square.size() == size && velocity.size() == size, state);
-  if (active_device() == Device::cuda) return cuda::rmsprop_update(update, step, state, square, velocity);
-  update_blocks(update, [&](std::size_t start, std::span<float> updates) {
-    dispatch_isa([&]<Isa isa>() {
-      UpdateLoops<isa>::rmsprop(run_of(update, start, updates), step, state, square.data() + start,
-                                velocity.data() + start);
-    });
-  });
+void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
+                    StateSlots slots) {
+  std::visit(
+      [&]<typename Rule>(const Rule& known) {
+        check(update, Rule::slots, state, slots);
+        if (active_device() == Device::cuda) return cuda::optimizer_step(update, rule, state, slots);
+        update_on_cpu(update, known, state, slots);
+      },
+      rule);
 }
 
 }  // namespace halfscope

@@ -1,42 +1,31 @@
 // An optimizer's step on the device: a thread takes a run of elements, or where the update is counted
 // those of a lane, in whose order its sums are added.
+#include <utility>
+
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/cast/detail/counters.cuh>
 #include <halfscope/kernel/update/detail/update_effect.cuh>
 
-#include "lib/nn/optimizer_step_element.hpp"
+#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope::cuda {
 namespace {
 
 constexpr std::int64_t run = 16;  // elements of a thread that counts nothing
 
-template <typename Round>
-struct SgdRule {
-  SgdElement<Round> element;
-  float* velocity;
-  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
-    return element(gradient, velocity[i]);
-  }
-};
+/// A rule's step with its state.
+template <typename Step, typename Round>
+struct RuleOfState {
+  typename Step::template Element<Round> element;
+  float* slots[Step::slots];
 
-template <typename Round>
-struct AdamRule {
-  AdamElement<Round> element;
-  float* first;
-  float* second;
   HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
-    return element(gradient, first[i], second[i]);
+    return update(gradient, i, std::make_index_sequence<Step::slots>{});
   }
-};
-
-template <typename Round>
-struct RmspropRule {
-  RmspropElement<Round> element;
-  float* square;
-  float* velocity;
-  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
-    return element(gradient, square[i], velocity[i]);
+  template <std::size_t... slot>
+  [[nodiscard]] HALFSCOPE_HD float update(float gradient, std::int64_t i,
+                                          std::index_sequence<slot...> /*all*/) const {
+    return element(gradient, slots[slot][i]...);
   }
 };
 
@@ -124,32 +113,23 @@ void apply(const WeightUpdate& update, const Rule& rule) {
   for_each((all.count + run - 1) / run, all, "optimizer_step");
 }
 
+template <typename Step, typename Round>
+void step_as(const WeightUpdate& update, const Step& step, Round round, StateSlots slots) {
+  RuleOfState<Step, Round> rule{.element = typename Step::template Element<Round>(step, round), .slots = {}};
+  for (std::size_t i = 0; i < Step::slots; ++i) rule.slots[i] = on_device(slots[i]);
+  apply(update, rule);
+}
+
 }  // namespace
 
-void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity) {
-  const auto launch = [&](auto round) {
-    apply(update, SgdRule<decltype(round)>{SgdElement<decltype(round)>(step, round), on_device(velocity)});
-  };
-  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
-}
-
-void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first_moment, std::span<float> second_moment) {
-  const auto launch = [&](auto round) {
-    apply(update, AdamRule<decltype(round)>{AdamElement<decltype(round)>(step, round),
-                                            on_device(first_moment), on_device(second_moment)});
-  };
-  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
-}
-
-void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
-                    std::span<float> square, std::span<float> velocity) {
-  const auto launch = [&](auto round) {
-    apply(update, RmspropRule<decltype(round)>{RmspropElement<decltype(round)>(step, round),
-                                               on_device(square), on_device(velocity)});
-  };
-  state.is_identity() ? launch(Identity{}) : launch(RoundTo{state});
+void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
+                    StateSlots slots) {
+  std::visit(
+      [&](const auto& step) {
+        if (state.is_identity()) return step_as(update, step, Identity{}, slots);
+        step_as(update, step, RoundTo{state}, slots);
+      },
+      rule);
 }
 
 }  // namespace halfscope::cuda

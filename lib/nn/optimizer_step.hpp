@@ -4,38 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 
 #include <halfscope/device/device.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/update/update_watch.hpp>
 
+#include "lib/nn/update_rules.hpp"
+
 namespace halfscope {
-
-/// velocity = momentum * velocity + gradient; update = -learning_rate * velocity.
-struct SgdStep {
-  float learning_rate = 0;
-  float momentum = 0;
-};
-
-/// first = beta1 * first + (1 - beta1) * gradient, second likewise of the square;
-/// update = -learning_rate * (first / correction1) / (sqrt(second / correction2) + epsilon).
-/// Source: Kingma & Ba, "Adam", ICLR 2015, algorithm 1; correction = 1 - beta^t.
-struct AdamStep {
-  float learning_rate = 0;
-  float beta1 = 0, beta2 = 0;
-  float correction1 = 1, correction2 = 1;
-  float epsilon = 0;
-};
-
-/// square = decay * square + (1 - decay) * gradient^2;
-/// velocity = momentum * velocity + learning_rate * gradient / sqrt(square + epsilon); update = -velocity.
-/// Source: Tieleman & Hinton, "RMSProp", 2012, with momentum and epsilon where TensorFlow has them.
-struct RmspropStep {
-  float learning_rate = 0;
-  float decay = 0, momentum = 0;
-  float epsilon = 0;
-};
 
 /// weights += the optimizer's update from gradient * unscale * clip.
 struct WeightUpdate {
@@ -47,25 +25,21 @@ struct WeightUpdate {
   std::optional<UpdateWatch> watch{};  ///< where the update is counted while it is made
 };
 
-/// All arrays have one size. `state` rounds the constants and every operation's result: with FP16 optimizer
-/// state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0). Watched updates are counted as
-/// by `update_effect` and `update_ratios`.
-void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity);
-void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first_moment, std::span<float> second_moment);
-void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
-                    std::span<float> square, std::span<float> velocity);
+/// An array for each of the rule's slots, all of the weights' size.
+using StateSlots = std::span<const std::span<float>>;
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The weights' update by `rule`. `state` rounds the constants and every operation's result: with FP16
+/// optimizer state the arithmetic is FP16's too (and an epsilon of 1e-8 becomes 0). Watched updates are
+/// counted as by `update_effect` and `update_ratios`. Throws InvalidArgument where sizes or the number of
+/// slots do not fit, and for state that is rounded stochastically.
+void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
+                    StateSlots slots);
+
+/// The same of arrays on the device, which the above calls where that is the active one.
 namespace cuda {
-void sgd_update(const WeightUpdate& update, const SgdStep& step, const Quantizer& state,
-                std::span<float> velocity);
-void adam_update(const WeightUpdate& update, const AdamStep& step, const Quantizer& state,
-                 std::span<float> first_moment, std::span<float> second_moment);
-void rmsprop_update(const WeightUpdate& update, const RmspropStep& step, const Quantizer& state,
-                    std::span<float> square, std::span<float> velocity);
-}  // namespace cuda
+void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
+                    StateSlots slots);
+}
 
 /// Gradients and where the updates from them go, before they are added to the weights.
 struct UpdateRun {
@@ -75,13 +49,28 @@ struct UpdateRun {
   std::int64_t count;
 };
 
+/// Of one rule, in one thread; each of its `slots` begins where the run does.
+template <typename Rule>
+using UpdateLoop = void (*)(const UpdateRun& run, const Rule& rule, const Quantizer& state,
+                            float* const* slots);
+
+template <typename Rules>
+struct UpdateLoopsOf;
+template <typename... Rules>
+struct UpdateLoopsOf<std::variant<Rules...>> {
+  using type = std::tuple<UpdateLoop<Rules>...>;
+};
+
+/// The loops of all rules, compiled for one instruction set.
 template <Isa isa>
 struct UpdateLoops {
-  static void sgd(const UpdateRun& run, const SgdStep& step, const Quantizer& state, float* velocity);
-  static void adam(const UpdateRun& run, const AdamStep& step, const Quantizer& state, float* first,
-                   float* second);
-  static void rmsprop(const UpdateRun& run, const RmspropStep& step, const Quantizer& state, float* square,
-                      float* velocity);
+  static const UpdateLoopsOf<UpdateRule>::type all;
 };
+template <>
+const UpdateLoopsOf<UpdateRule>::type UpdateLoops<Isa::baseline>::all;
+template <>
+const UpdateLoopsOf<UpdateRule>::type UpdateLoops<Isa::avx2>::all;
+template <>
+const UpdateLoopsOf<UpdateRule>::type UpdateLoops<Isa::avx512>::all;
 
 }  // namespace halfscope

@@ -1,63 +1,44 @@
-// The optimizers' loops, compiled once per instruction set.
+// The update rules' loops, compiled once per instruction set.
 #include "lib/nn/optimizer_step.hpp"
 
-#include "lib/nn/optimizer_step_element.hpp"
+#include <utility>
 
 namespace halfscope {
 namespace {
 
-template <typename Round>
-HALFSCOPE_HD void sgd_loop(const UpdateRun& run, const SgdStep& step, Round to, float* velocity) {
-  const SgdElement<Round> element(step, to);
+template <typename Element, typename... Slots>
+HALFSCOPE_HD void update_loop(const UpdateRun& run, const Element& element, Slots... slots) {
 #pragma omp simd
   for (std::int64_t i = 0; i < run.count; ++i) {
-    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, velocity[i]);
+    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, slots[i]...);
   }
 }
 
-template <typename Round>
-HALFSCOPE_HD void adam_loop(const UpdateRun& run, const AdamStep& step, Round to, float* first,
-                            float* second) {
-  const AdamElement<Round> element(step, to);
-#pragma omp simd
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, first[i], second[i]);
+template <typename Rule, std::size_t... slot>
+HALFSCOPE_HD void update_slots(const UpdateRun& run, const Rule& rule, const Quantizer& state,
+                               float* const* slots, std::index_sequence<slot...> /*all*/) {
+  if (state.is_identity()) {
+    const typename Rule::template Element<Identity> element(rule, Identity{});
+    return update_loop(run, element, slots[slot]...);
   }
+  const typename Rule::template Element<RoundTo> element(rule, RoundTo{state});
+  update_loop(run, element, slots[slot]...);
 }
 
-template <typename Round>
-HALFSCOPE_HD void rmsprop_loop(const UpdateRun& run, const RmspropStep& step, Round to, float* square,
-                               float* velocity) {
-  const RmspropElement<Round> element(step, to);
-#pragma omp simd
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, square[i], velocity[i]);
-  }
+template <typename Rule>
+void update(const UpdateRun& run, const Rule& rule, const Quantizer& state, float* const* slots) {
+  update_slots(run, rule, state, slots, std::make_index_sequence<Rule::slots>{});
+}
+
+template <typename... Rules>
+constexpr std::tuple<UpdateLoop<Rules>...> loops_of(const std::variant<Rules...>* /*rules*/) {
+  return {&update<Rules>...};
 }
 
 }  // namespace
 
-template <Isa isa>
-void UpdateLoops<isa>::sgd(const UpdateRun& run, const SgdStep& step, const Quantizer& state,
-                           float* velocity) {
-  if (state.is_identity()) return sgd_loop(run, step, Identity{}, velocity);
-  sgd_loop(run, step, RoundTo{state}, velocity);
-}
-
-template <Isa isa>
-void UpdateLoops<isa>::adam(const UpdateRun& run, const AdamStep& step, const Quantizer& state, float* first,
-                            float* second) {
-  if (state.is_identity()) return adam_loop(run, step, Identity{}, first, second);
-  adam_loop(run, step, RoundTo{state}, first, second);
-}
-
-template <Isa isa>
-void UpdateLoops<isa>::rmsprop(const UpdateRun& run, const RmspropStep& step, const Quantizer& state,
-                               float* square, float* velocity) {
-  if (state.is_identity()) return rmsprop_loop(run, step, Identity{}, square, velocity);
-  rmsprop_loop(run, step, RoundTo{state}, square, velocity);
-}
-
-template struct UpdateLoops<target_isa>;
+template <>
+constinit const UpdateLoopsOf<UpdateRule>::type UpdateLoops<target_isa>::all =
+    loops_of(static_cast<const UpdateRule*>(nullptr));
 
 }  // namespace halfscope

@@ -16,24 +16,17 @@ double power(double base, std::int64_t exponent) {
 class Adam final : public Optimizer {
  public:
   Adam(const ParameterStore& store, const OptimizerOptions& options)
-      : Optimizer(store, {"first_moment", "second_moment"}), options_(options) {}
-
-  void update(std::size_t index, const WeightUpdate& update) override {
-    adam_update(update, step_, options_.state, slot(0, index).values(), slot(1, index).values());
-  }
+      : Optimizer(store, options, {"first_moment", "second_moment"}) {}
 
  private:
-  void prepare(double learning_rate) override {
-    step_ = {.learning_rate = static_cast<float>(learning_rate),
-             .beta1 = static_cast<float>(options_.beta1),
-             .beta2 = static_cast<float>(options_.beta2),
-             .correction1 = static_cast<float>(1 - power(options_.beta1, steps())),
-             .correction2 = static_cast<float>(1 - power(options_.beta2, steps())),
-             .epsilon = static_cast<float>(options_.epsilon)};
+  [[nodiscard]] UpdateRule rule(double learning_rate) const override {
+    return AdamStep{.learning_rate = static_cast<float>(learning_rate),
+                    .beta1 = static_cast<float>(options().beta1),
+                    .beta2 = static_cast<float>(options().beta2),
+                    .correction1 = static_cast<float>(1 - power(options().beta1, steps())),
+                    .correction2 = static_cast<float>(1 - power(options().beta2, steps())),
+                    .epsilon = static_cast<float>(options().epsilon)};
   }
-
-  OptimizerOptions options_;
-  AdamStep step_;
 };
 
 }  // namespace

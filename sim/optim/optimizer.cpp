@@ -3,7 +3,9 @@
 
 namespace halfscope {
 
-Optimizer::Optimizer(const ParameterStore& store, std::initializer_list<const char*> slots) {
+Optimizer::Optimizer(const ParameterStore& store, const OptimizerOptions& options,
+                     std::initializer_list<const char*> slots)
+    : options_(options) {
   for (const Parameter& parameter : store.parameters) parameters_.push_back(parameter.name);
   for (const char* name : slots) {
     Slot& slot = slots_.emplace_back(Slot{name, {}});
@@ -14,7 +16,13 @@ Optimizer::Optimizer(const ParameterStore& store, std::initializer_list<const ch
 
 void Optimizer::begin_step(double learning_rate) {
   ++steps_;
-  prepare(learning_rate);
+  rule_ = rule(learning_rate);
+}
+
+void Optimizer::update(std::size_t index, const WeightUpdate& update) {
+  std::vector<std::span<float>> state;
+  for (Slot& slot : slots_) state.push_back(slot.arrays[index].values());
+  optimizer_step(update, rule_, options_.state, state);
 }
 
 std::vector<ArrayReference> Optimizer::state() {

@@ -35,7 +35,7 @@ class Optimizer {
   /// Called once before the parameters of a step that is not skipped.
   void begin_step(double learning_rate);
   /// Updates the weights of the parameter at `index`, whose arrays `update` holds.
-  virtual void update(std::size_t index, const WeightUpdate& update) = 0;
+  void update(std::size_t index, const WeightUpdate& update);
 
   /// Every array of state, "SLOT.PARAMETER".
   [[nodiscard]] std::vector<ArrayReference> state();
@@ -44,20 +44,24 @@ class Optimizer {
   void restore_steps(std::int64_t steps) { steps_ = steps; }
 
  protected:
-  /// One array of zeros per slot and parameter, of the parameter's shape.
-  Optimizer(const ParameterStore& store, std::initializer_list<const char*> slots);
+  /// One array of zeros per slot and parameter, of the parameter's shape; the slots are the rule's, in order.
+  Optimizer(const ParameterStore& store, const OptimizerOptions& options,
+            std::initializer_list<const char*> slots);
+  [[nodiscard]] const OptimizerOptions& options() const { return options_; }
   [[nodiscard]] Array& slot(std::size_t slot, std::size_t parameter) {
     return slots_[slot].arrays[parameter];
   }
 
  private:
-  /// Works out the constants of the step numbered `steps()`, from 1.
-  virtual void prepare(double learning_rate) = 0;
+  /// The rule with the constants of the step numbered `steps()`, from 1.
+  [[nodiscard]] virtual UpdateRule rule(double learning_rate) const = 0;
 
   struct Slot {
     std::string name;
     std::vector<Array> arrays;
   };
+  OptimizerOptions options_;
+  UpdateRule rule_;
   std::vector<std::string> parameters_;
   std::vector<Slot> slots_;
   std::int64_t steps_ = 0;

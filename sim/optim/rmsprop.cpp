@@ -10,7 +10,7 @@ namespace {
 class Rmsprop final : public Optimizer {
  public:
   Rmsprop(const ParameterStore& store, const OptimizerOptions& options)
-      : Optimizer(store, {"square", "velocity"}), options_(options) {
+      : Optimizer(store, options, {"square", "velocity"}) {
     for (std::size_t i = 0; i < store.parameters.size(); ++i) {
       Array ones(slot(0, i).shape(), Device::cpu);
       std::fill_n(ones.data(), ones.size(), 1.0f);
@@ -18,20 +18,13 @@ class Rmsprop final : public Optimizer {
     }
   }
 
-  void update(std::size_t index, const WeightUpdate& update) override {
-    rmsprop_update(update, step_, options_.state, slot(0, index).values(), slot(1, index).values());
-  }
-
  private:
-  void prepare(double learning_rate) override {
-    step_ = {.learning_rate = static_cast<float>(learning_rate),
-             .decay = static_cast<float>(options_.beta2),
-             .momentum = static_cast<float>(options_.momentum),
-             .epsilon = static_cast<float>(options_.epsilon)};
+  [[nodiscard]] UpdateRule rule(double learning_rate) const override {
+    return RmspropStep{.learning_rate = static_cast<float>(learning_rate),
+                       .decay = static_cast<float>(options().beta2),
+                       .momentum = static_cast<float>(options().momentum),
+                       .epsilon = static_cast<float>(options().epsilon)};
   }
-
-  OptimizerOptions options_;
-  RmspropStep step_;
 };
 
 }  // namespace

@@ -7,20 +7,13 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(const ParameterStore& store, const OptimizerOptions& options)
-      : Optimizer(store, {"velocity"}), options_(options) {}
-
-  void update(std::size_t index, const WeightUpdate& update) override {
-    sgd_update(update, step_, options_.state, slot(0, index).values());
-  }
+      : Optimizer(store, options, {"velocity"}) {}
 
  private:
-  void prepare(double learning_rate) override {
-    step_ = {.learning_rate = static_cast<float>(learning_rate),
-             .momentum = static_cast<float>(options_.momentum)};
+  [[nodiscard]] UpdateRule rule(double learning_rate) const override {
+    return SgdStep{.learning_rate = static_cast<float>(learning_rate),
+                   .momentum = static_cast<float>(options().momentum)};
   }
-
-  OptimizerOptions options_;
-  SgdStep step_;
 };
 
 }  // namespace

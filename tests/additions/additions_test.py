@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 @dataclasses.dataclass(frozen=True)
 class Addition:
-    """One sample. `declared_before` and the table's closing line say where its two lines go in `header`."""
+    """One sample. `declared_before` and `line_before` say where its two lines go in `header`."""
 
     header: str
     name: str
@@ -29,6 +29,7 @@ class Addition:
     declaration: str = ""
     declared_before: str = ""
     table: str = ""  # how the table begins
+    line_before: str = "};"  # what the line goes before
     listed: str = ""  # by `halfscope list`
     tests: tuple[str, ...] = ()  # (program, test case): it loops over the table and names the entry
 
@@ -63,6 +64,16 @@ ADDITIONS = {
         table="inline constexpr std::array tracker_table{",
         listed="trackers",
         tests=("halfscope_tests", "every tracker of the table can be made and ignores what is not its business"),
+    ),
+    "update rule": Addition(
+        header="lib/nn/update_rules.hpp",
+        name="SampleStep",
+        file="lib/nn/update_rules/sample.hpp",
+        declaration='#include "lib/nn/update_rules/sample.hpp"',
+        declared_before='#include "lib/nn/update_rules/sgd.hpp"',
+        line="SampleStep,",
+        table="using UpdateRule",
+        line_before="AdamStep,",
     ),
     "optimizer": Addition(
         header="sim/optim/optimizers.hpp",
@@ -138,7 +149,7 @@ def add(tree, addition):
     if addition.declaration:
         text = insert_before(text, addition.declared_before, addition.declared_before, addition.declaration)
     if addition.line:
-        text = insert_before(text, addition.table, "};", addition.line)
+        text = insert_before(text, addition.table, addition.line_before, addition.line)
     assert text.count("\n") - before.count("\n") <= 2
     header.write_text(text)
 

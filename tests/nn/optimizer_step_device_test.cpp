@@ -24,16 +24,21 @@ constexpr AdamStep adam_step{.learning_rate = 0.001f,
                              .epsilon = 1e-8f};
 
 constexpr RmspropStep rmsprop_step{.learning_rate = 0.01f, .decay = 0.9f, .momentum = 0.9f, .epsilon = 1e-3f};
-enum class Rule : std::uint8_t { sgd, adam, rmsprop };
-constexpr std::array rules{Rule::sgd, Rule::adam, Rule::rmsprop};
-constexpr std::array<const char*, 3> rule_names{"sgd", "adam", "rmsprop"};
+/// A rule, and which of the arrays below are its state.
+struct Case {
+  const char* name;
+  UpdateRule rule;
+  std::vector<std::size_t> slots;
+};
+const std::vector<Case> rules{
+    {"sgd", sgd_step, {2}}, {"adam", adam_step, {2, 3}}, {"rmsprop", rmsprop_step, {3, 2}}};
 
 /// The most mantissa bits of a weight whose sum is rounded to odd before it is stored.
 constexpr FloatFormat e8m21{8, 21};
 
 /// How an update is made.
 struct Making {
-  Rule rule = Rule::sgd;
+  Case rule;
   bool watched = true;
   float unscale = 1, clip = 1;
   Quantizer state{};
@@ -54,14 +59,9 @@ Told told(float largest) {
 
 /// The optimizer's step as `making` says, without what it says of watching.
 void step(const Making& making, const WeightUpdate& update, const Spans& s) {
-  switch (making.rule) {
-    case Rule::sgd:
-      return sgd_update(update, sgd_step, making.state, s[2]);
-    case Rule::adam:
-      return adam_update(update, adam_step, making.state, s[2], s[3]);
-    case Rule::rmsprop:
-      return rmsprop_update(update, rmsprop_step, making.state, s[3], s[2]);
-  }
+  std::vector<std::span<float>> slots;
+  for (const std::size_t slot : making.rule.slots) slots.push_back(s[slot]);
+  optimizer_step(update, making.rule.rule, making.state, slots);
 }
 
 /// Gradient, weights, two moments. On the CPU.
@@ -139,8 +139,8 @@ TEST_CASE("an optimizer's step is its operations one after the other", "[kernel]
                                                    uniform_floats(size, 0, 1, 4)};
     std::vector<std::vector<float>> any = ordinary;
     any[0] = mixed_floats(size);
-    for (const Rule rule : rules) {
-      INFO(size << ", " << rule_names.at(static_cast<std::size_t>(rule)));
+    for (const Case& rule : rules) {
+      INFO(size << ", " << rule.name);
       check({rule, true, 1.0f / 3, 0.7f, {}, nearest}, ordinary);
       check({rule, true, 1, 1, {}, widest}, ordinary);
       check({rule, true, 0.5f, 1, {fp16}, random}, ordinary);
@@ -160,8 +160,8 @@ TEST_CASE("an optimizer's state is rounded in every way alike on the device", "[
   for (const FloatFormat& format : {bf16, fp8_e5m2}) {
     for (const Rounding rounding : {nearest_even, nearest_away, toward_zero, up, down, to_odd}) {
       const Quantizer state{format, rounding};
-      for (const Rule rule : rules) {
-        INFO(to_string(state) << ", " << rule_names.at(static_cast<std::size_t>(rule)));
+      for (const Case& rule : rules) {
+        INFO(to_string(state) << ", " << rule.name);
         for (const bool watched : {false, true}) check({rule, watched, 0.5f, 0.7f, state, {}}, arrays);
       }
     }

@@ -14,6 +14,8 @@
 namespace halfscope {
 namespace {
 
+using Slots = std::vector<std::span<float>>;
+
 constexpr std::size_t count = 1003;
 
 /// Adam's usual constants in its step number `steps`.
@@ -34,14 +36,15 @@ TEST_CASE("sgd, adam and rmsprop follow their formulas on every instruction set"
     const ForcedIsa forced(isa);
     std::vector<float> velocity = first0, update(count);  // weights that were 0
     std::vector<std::uint32_t> largest(1);
-    sgd_update({.gradient = gradient, .weights = update, .largest = largest},
-               {.learning_rate = 0.1f, .momentum = 0.9f}, {}, velocity);
+    optimizer_step({.gradient = gradient, .weights = update, .largest = largest},
+                   SgdStep{.learning_rate = 0.1f, .momentum = 0.9f}, {}, Slots{velocity});
     std::vector<float> first = first0, second = second0, adam(count);
-    adam_update({.gradient = gradient, .weights = adam, .largest = largest}, step, {}, first, second);
+    optimizer_step({.gradient = gradient, .weights = adam, .largest = largest}, step, {},
+                   Slots{first, second});
     std::vector<float> square = second0, momentum = first0, rmsprop(count);
-    rmsprop_update({.gradient = gradient, .weights = rmsprop, .largest = largest},
-                   {.learning_rate = 0.01f, .decay = 0.9f, .momentum = 0.8f, .epsilon = 0.1f}, {}, square,
-                   momentum);
+    optimizer_step({.gradient = gradient, .weights = rmsprop, .largest = largest},
+                   RmspropStep{.learning_rate = 0.01f, .decay = 0.9f, .momentum = 0.8f, .epsilon = 0.1f}, {},
+                   Slots{square, momentum});
     for (std::size_t i = 0; i < count; ++i) {
       const double g = gradient[i];
       CHECK(velocity[i] == Approx(0.9 * first0[i] + g).margin(1e-6));
@@ -64,13 +67,14 @@ TEST_CASE("with FP16 state an epsilon of 1e-8 and a small square are zero, and 0
   std::vector<std::uint32_t> largest(1);
   const WeightUpdate update{.gradient = gradient, .weights = weights, .largest = largest};
   const AdamStep step = adam_step(1e-5f, 1);
-  adam_update(update, step, {.format = fp16}, first, second);
+  optimizer_step(update, step, {.format = fp16}, Slots{first, second});
   CHECK(second[0] == 0.0f);
   CHECK_FALSE(std::isfinite(weights[0]));
   CHECK(largest[0] == magnitude_bits(weights[0]));
-  CHECK_THROWS_AS(adam_update(update, step, parse_quantizer("fp16/stochastic"), first, second),
+  CHECK_THROWS_AS(optimizer_step(update, step, parse_quantizer("fp16/stochastic"), Slots{first, second}),
                   InvalidArgument);
-  CHECK_THROWS_AS(sgd_update(update, {}, {}, std::span(first).first(3)), InvalidArgument);
+  CHECK_THROWS_AS(optimizer_step(update, SgdStep{}, {}, Slots{std::span(first).first(3)}), InvalidArgument);
+  CHECK_THROWS_AS(optimizer_step(update, SgdStep{}, {}, Slots{first, second}), InvalidArgument);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Networks with planted underflow and planted lost updates: the records name layer, step and fraction.
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
@@ -90,10 +91,11 @@ TEST_CASE("planted underflow is found in its layer, with its fraction", "[plante
 /// Adds `update` to `weights`, as a step against its gradient.
 void update_by(Caster& caster, std::string_view tensor, Array& weights, const Array& update) {
   Array velocity = Array::zeros(weights.shape());
+  const std::array state{velocity.values()};
   std::vector<std::uint32_t> largest(1);
   caster.update(
       tensor, {.gradient = update.values(), .unscale = -1, .weights = weights.values(), .largest = largest},
-      [&](const WeightUpdate& counted) { sgd_update(counted, {.learning_rate = 1}, {}, velocity.values()); });
+      [&](const WeightUpdate& counted) { optimizer_step(counted, SgdStep{.learning_rate = 1}, {}, state); });
 }
 
 TEST_CASE("planted lost updates are found in their parameter, with their fraction", "[planted][known]") {

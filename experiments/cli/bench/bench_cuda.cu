@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -173,7 +174,8 @@ BenchResult bench_adam(std::optional<WeightStorage> watched) {
                       .largest = readback.device_values(largest)};
   if (watched) update.watch = {*watched, readback.device_values(counters), readback.device_values(sums)};
   const AdamStep step{.learning_rate = 1e-4f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
-  return against_copy({[&] { adam_update(update, step, {}, first.values(), second.values()); }, 28});
+  const std::array slots{first.values(), second.values()};
+  return against_copy({[&] { optimizer_step(update, step, {}, slots); }, 28});
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
-// An optimizer as a newcomer would add it: gradient descent without momentum.
+// An optimizer as a newcomer would add it: one with an update rule of its own.
 #include "sim/optim/optimizers.hpp"
-
-#include "lib/nn/optimizer_step.hpp"
 
 namespace halfscope {
 namespace {
@@ -9,19 +7,12 @@ namespace {
 class SampleOptimizer final : public Optimizer {
  public:
   SampleOptimizer(const ParameterStore& store, const OptimizerOptions& options)
-      : Optimizer(store, {"gradient"}), options_(options) {}
-
-  void update(std::size_t index, const WeightUpdate& update) override {
-    sgd_update(update, step_, options_.state, slot(0, index).values());
-  }
+      : Optimizer(store, options, {"gradient"}) {}
 
  private:
-  void prepare(double learning_rate) override {
-    step_ = {.learning_rate = static_cast<float>(learning_rate), .momentum = 0};
+  [[nodiscard]] UpdateRule rule(double learning_rate) const override {
+    return SampleStep{.learning_rate = static_cast<float>(learning_rate)};
   }
-
-  OptimizerOptions options_;
-  SgdStep step_;
 };
 
 }  // namespace
