@@ -38,10 +38,11 @@ def write_report(folder: Path | str, processes: int = 1) -> Path:
 
 
 def _sections(folders: list[Path], processes: int) -> list[Section]:
-    """In other processes where there are several: each loads the packages for itself, and none inherits a thread."""
+    """In other processes if there are several: copies of one that has loaded the packages and runs no threads."""
     if len(folders) == 1 or processes == 1:
         return list(map(_section, folders))
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["halfscope.plotting.drawings", "halfscope.report.section"])
     largest_first = sorted(folders, key=_bytes, reverse=True)
     with ProcessPoolExecutor(min(processes, len(folders)), context, _collect_rarely) as pool:
         return list(pool.map(_section, largest_first))
