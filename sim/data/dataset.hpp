@@ -23,6 +23,8 @@ struct Batch {
   std::vector<std::int32_t> tokens{};  // text: (batch, time)
   std::vector<std::int32_t> labels{};  // one per prediction: (batch), (batch, time), (batch, height, width)
   std::vector<Box> boxes{};            // detection: those of the first image first
+  /// Beside boxes, (batch, height, width): 1 + the class of the object that a pixel shows, 0 for none.
+  std::vector<std::int32_t> masks{};
 };
 
 /// Options of all data sets; each reads its own.

@@ -180,6 +180,7 @@ Batch Scenes::pixel_labels(Split split, std::span<const std::int64_t> indices) c
 Batch Scenes::boxes(Split split, std::span<const std::int64_t> indices) const {
   const std::vector<Layout> scenes = layouts(split, indices);
   Batch batch = compose(split, scenes);
+  batch.masks = std::move(batch.labels);
   batch.labels.clear();
   for (std::size_t n = 0; n < scenes.size(); ++n) {
     for (const PlacedItem& item : scenes[n].items) {

@@ -25,8 +25,8 @@ class Scenes {
   /// (image_size, image_size, 1)
   [[nodiscard]] Shape example_shape() const { return {image_size_, image_size_, 1}; }
 
-  /// Images (batch, image_size, image_size, 1) and the boxes of their items, labelled with the items'
-  /// classes. Throws InvalidArgument for an index out of range.
+  /// Images (batch, image_size, image_size, 1), the boxes of their items, labelled with the items' classes,
+  /// and the labels of `pixel_labels` as masks. Throws InvalidArgument for an index out of range.
   [[nodiscard]] Batch boxes(Split split, std::span<const std::int64_t> indices) const;
   /// The same images, and a label per pixel: 1 + the class of the brightest item there, 0 where none is
   /// brighter than 0.15.

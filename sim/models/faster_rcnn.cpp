@@ -1,10 +1,11 @@
-// Builds the two-stage detector.
+// Builds the two-stage detector, with and without a mask head.
 #include "sim/models/models.hpp"
 
 #include <halfscope/core/parallel.hpp>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 #include "sim/layers/layers.hpp"
@@ -14,6 +15,7 @@
 #include "sim/models/detection/backbone.hpp"
 #include "sim/models/detection/checked_boxes.hpp"
 #include "sim/models/detection/detection_metric.hpp"
+#include "sim/models/detection/mask_head.hpp"
 #include "sim/models/detection/proposals.hpp"
 #include "sim/models/detection/region_targets.hpp"
 
@@ -32,12 +34,15 @@ struct FasterRcnn {
   Backbone backbone;
   Convolution rpn, objectness, anchor_offsets;
   LinearParameters fc6, fc7, classes, offsets;
+  std::optional<MaskHead> mask_head;
   std::vector<Box> anchors;  ///< of one image, in the order of the predictions
   ImageExtent image;
   std::int64_t class_count;  ///< without the background
 };
 
-FasterRcnn add_layers(ParameterStore& store, const ModelSpec& spec) {
+enum class Masks : std::uint8_t { absent, present };
+
+FasterRcnn add_layers(ParameterStore& store, const ModelSpec& spec, Masks masks) {
   const std::int64_t height = spec.example_shape.at(0), width = spec.example_shape.at(1);
   const std::int64_t channels = blocks.back().channels;
   const auto output = [&](const char* name, std::int64_t count) {
@@ -57,10 +62,16 @@ FasterRcnn add_layers(ParameterStore& store, const ModelSpec& spec) {
           .fc7 = add_dense_layer(store, spec, {"fc7", hidden, hidden}),
           .classes = add_dense_layer(store, spec, {"classes", hidden, classes + 1, output_gain}),
           .offsets = add_dense_layer(store, spec, {"offsets", hidden, classes * box_offsets, output_gain}),
+          .mask_head =
+              masks == Masks::present ? std::optional(add_mask_head(store, spec, channels)) : std::nullopt,
           .anchors = make_anchors(
               std::array{AnchorGrid{height / map_stride, width / map_stride, map_stride, {20, 28, 36}}}),
           .image = {static_cast<float>(height), static_cast<float>(width)},
           .class_count = classes};
+}
+
+const char* name_of(const FasterRcnn& net) {
+  return net.mask_head ? "mask_rcnn" : "faster_rcnn";
 }
 
 /// What the first stage makes of a batch.
@@ -154,25 +165,36 @@ std::array<TensorRef, 2> region_losses(Tape& tape, const SecondStage& stage, Reg
 }
 
 BatchOutcome forward(Tape& tape, const Batch& batch, const FasterRcnn& net) {
-  check_boxes("faster_rcnn", batch, net.class_count);
+  check_boxes(name_of(net), batch, net.class_count);
   const FirstStage first = first_stage(tape, tape.input("input", batch.inputs.to(active_device())), net);
   RegionTargets regions = regions_of(tape, first, net, batch);
   const SecondStage second = second_stage(tape, first.features, net, regions);
   const auto [objectness, anchors] = anchor_losses(tape, first, net, batch);
+  std::optional<TensorRef> masks;
+  if (net.mask_head) masks = mask_loss(tape, first.features, map_stride, *net.mask_head, regions, batch);
   const auto [classes, boxes] = region_losses(tape, second, regions, net.class_count);
-  const std::array losses{objectness, anchors, classes, boxes};
+  std::vector losses{objectness, anchors, classes, boxes};
+  if (masks) losses.push_back(*masks);
   return {total_loss(tape, "loss", losses), {second.logits, second.offsets}, std::move(regions.boxes)};
+}
+
+Model make_detector(const char* name, const ModelSpec& spec, Masks masks) {
+  check_detector_images(name, spec.example_shape, map_stride, map_stride * pooled_size);
+  Model model{std::make_unique<ParameterStore>(), nullptr, nullptr};
+  auto net = std::make_shared<const FasterRcnn>(add_layers(*model.store, spec, masks));
+  model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, *net); };
+  model.make_metric = [net] { return make_detection_metric(net->anchors); };
+  return model;
 }
 
 }  // namespace
 
 Model make_faster_rcnn(const ModelSpec& spec) {
-  check_detector_images("faster_rcnn", spec.example_shape, map_stride, map_stride * pooled_size);
-  Model model{std::make_unique<ParameterStore>(), nullptr, nullptr};
-  auto net = std::make_shared<const FasterRcnn>(add_layers(*model.store, spec));
-  model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, *net); };
-  model.make_metric = [net] { return make_detection_metric(net->anchors); };
-  return model;
+  return make_detector("faster_rcnn", spec, Masks::absent);
+}
+
+Model make_mask_rcnn(const ModelSpec& spec) {
+  return make_detector("mask_rcnn", spec, Masks::present);
 }
 
 }  // namespace halfscope

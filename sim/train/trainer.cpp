@@ -49,6 +49,15 @@ StepGradients as_seen(const GradientRecord& record) {
           .histogram = record.histogram ? &*record.histogram : nullptr};
 }
 
+/// The gradients of the loss times `factor`: zeros of a parameter that the batch made no use of.
+void fill_gradients(Tape& tape, TensorRef loss, double factor, ParameterStore& store) {
+  for (Parameter& parameter : store.parameters) parameter.gradient = {};
+  tape.backward(loss, static_cast<float>(factor));
+  for (Parameter& parameter : store.parameters) {
+    if (parameter.gradient.empty()) parameter.gradient = Array::zeros(parameter.master.shape());
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
@@ -123,7 +132,7 @@ StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, 
     caster_.begin_step(context);
     Tape tape(caster_, Phase::training);
     const TensorRef loss = model_.forward(tape, batch).loss;
-    tape.backward(loss, static_cast<float>(record.scale * settings_.config.loss_weight));
+    fill_gradients(tape, loss, record.scale * settings_.config.loss_weight, *model_.store);
     queued = queue_scalars(caster_.events().readback(), tape.value(loss), *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
@@ -140,7 +149,7 @@ void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
   for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
   Tape tape(caster, Phase::training);
   const TensorRef loss = model_.forward(tape, batch).loss;
-  tape.backward(loss, static_cast<float>(loss_scale * settings_.config.loss_weight));
+  fill_gradients(tape, loss, loss_scale * settings_.config.loss_weight, *model_.store);
   caster.events().collect();
   for (std::size_t i = 0; i < running_statistics.size(); ++i) {
     model_.store->buffers[i].value = std::move(running_statistics[i]);

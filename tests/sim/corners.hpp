@@ -29,6 +29,10 @@ class Corners final : public Dataset {
       batch.boxes.push_back({static_cast<std::int32_t>(n), first_label_ + corner, at(top), at(left),
                              at(top + 20), at(left + 20)});
     }
+    for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+      const auto corner = static_cast<std::int32_t>(indices[i / 1024] % 4);
+      batch.masks.push_back(batch.inputs[i] > 0 ? first_label_ + corner + 1 : 0);
+    }
     return batch;
   }
 

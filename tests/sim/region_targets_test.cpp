@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/models/detection/anchors.hpp"
+#include "sim/models/detection/mask_head.hpp"
 #include "sim/models/detection/proposals.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -155,6 +156,25 @@ TEST_CASE("boxes become the cells that they reach into", "[detection]") {
   CHECK(is(cells[3], 0, 0, 1, 5));
   CHECK(is(cells[4], 1, 1, 2, 2));
   CHECK(is(cells[5], 0, 0, 4, 1));
+}
+
+TEST_CASE("a box's mask has the label of the pixel in the middle of each cell", "[detection]") {
+  // The second of two images of 4x6; its object has label 3, beside one with label 2.
+  std::vector<std::int32_t> labels(24, 3);
+  for (const std::int32_t label : {0, 0, 0, 0, 0, 0,  //
+                                   0, 3, 3, 2, 0, 0,  //
+                                   0, 3, 3, 2, 0, 0,  //
+                                   0, 3, 0, 0, 0, 3})
+    labels.push_back(label);
+  const PixelLabels pixels{labels, 4, 6};
+  // Cells of 1.5 pixels: their middles are 0.75 and 2.25 down, and as many behind column 1 across.
+  CHECK(mask_of_box(in_image(box(1, 1, 4, 4), 1, 2), 3, pixels, 2) == std::vector<float>{1, 0, 1, 0});
+  CHECK(mask_of_box(in_image(box(1, 1, 4, 4), 1, 1), 2, pixels, 2) == std::vector<float>{0, 1, 0, 0});
+  CHECK(mask_of_box(in_image(box(0, 0, 4, 6), 1, 2), 3, pixels, 1) == std::vector<float>{0});
+  CHECK(mask_of_box(in_image(box(0, 0, 4, 6), 0, 2), 3, pixels, 1) == std::vector<float>{1});
+  // Beyond the image the nearest pixel counts; what is no number is at its edge.
+  CHECK(mask_of_box(in_image(box(2, 4, infinity, 900), 1, 2), 3, pixels, 1) == std::vector<float>{1});
+  CHECK(mask_of_box(in_image(box(not_a_number, 1, 4, 2), 1, 2), 3, pixels, 1) == std::vector<float>{0});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Evaluation train(const TrainConfig& config, const Dataset& dataset) {
 }
 
 TEST_CASE("the detectors find squares, in FP32 and FP16", "[vision]") {
-  for (const char* model : {"ssd", "ssd_vgg", "faster_rcnn"}) {
+  for (const char* model : {"ssd", "ssd_vgg", "faster_rcnn", "mask_rcnn"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);
       TrainConfig config = small_config(model, policy);
@@ -56,7 +56,7 @@ TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[v
 }
 
 TEST_CASE("a detector trains on images whose anchors match nothing", "[vision]") {
-  for (const char* model : {"ssd", "faster_rcnn"}) {
+  for (const char* model : {"ssd", "faster_rcnn", "mask_rcnn"}) {
     for (const Show show : {Show::nothing, Show::far_boxes}) {
       for (const char* policy : {"fp32", "fp16_mixed"}) {
         INFO(model << ", " << policy);
@@ -203,6 +203,8 @@ TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
         9 * (16 + 16 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 64 * 64) + 2 * (16 + 32 + 64)  // backbone
             + 9 * 64 * 64 + 64 + (64 + 1) * 3 * (2 + 4)                                  // first stage
             + (4 * 4 * 64 + 1) * 128 + (128 + 1) * (128 + 11 + 40));                     // second stage
+  CHECK(weights(make_mask_rcnn(spec)) - weights(make_faster_rcnn(spec)) ==
+        (9 * 64 + 1) * 64 + (9 * 64 + 1) * 32 + (32 + 1) * 10);
   ModelSpec pixels = spec;
   pixels.class_count = 11;
   CHECK(weights(make_unet(pixels)) == 9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 64 * 32 + 48 * 16) + 16 * 11 +
@@ -245,6 +247,39 @@ TEST_CASE("vision models refuse batches without what they learn from", "[vision]
                  {"model " + name, "class", "0 to 3"});
     }
   }
+}
+
+/// Corners whose masks are lost.
+class Unmasked final : public Dataset {
+ public:
+  [[nodiscard]] std::int64_t size(Split split) const override { return corners_.size(split); }
+  [[nodiscard]] Shape example_shape() const override { return corners_.example_shape(); }
+  [[nodiscard]] std::int64_t class_count() const override { return corners_.class_count(); }
+  [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
+    Batch batch = corners_.batch(split, indices);
+    batch.masks.clear();
+    return batch;
+  }
+
+ private:
+  Corners corners_;
+};
+
+TEST_CASE("the mask head refuses a batch without masks, which the boxes alone do not need", "[vision]") {
+  check_says(message_of<InvalidArgument>([] { (void)first_loss(small_config("mask_rcnn"), Unmasked()); }),
+             {"model mask_rcnn", "a mask label per pixel", "0 for 8 images", "detection_scenes"});
+  CHECK(first_loss(small_config("faster_rcnn"), Unmasked()) ==
+        first_loss(small_config("faster_rcnn"), Corners()));
+}
+
+TEST_CASE("the mask head's logits start near even odds and learn the squares", "[vision]") {
+  // The five losses of the first step but the masks' are those of the detector without the head.
+  const float before =
+      first_loss(small_config("mask_rcnn"), Corners()) - first_loss(small_config("faster_rcnn"), Corners());
+  CHECK(before > 0.5f);
+  CHECK(before < 1.0f);
+  const auto after = [](const char* model) { return train(small_config(model), Corners()).loss; };
+  CHECK(after("mask_rcnn") < before);
 }
 
 TEST_CASE("the detection metric reads logits and offsets, batch by batch", "[vision]") {
