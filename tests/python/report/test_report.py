@@ -184,6 +184,18 @@ def test_the_page_does_not_depend_on_the_number_of_processes(results: Path) -> N
     assert write_report(results, processes=2).read_bytes() == alone
 
 
+def test_the_papers_table_stands_beside_ours(experiment: Experiment) -> None:
+    rows = [
+        {"row": "A & B", "baseline": 76.5, "arm": 76.25, "spread": 0.5, "paper_baseline": 70.0, "paper_arm": 71.5},
+        {"row": "C", "baseline": 60.0, "arm": None, "spread": None, "paper_baseline": None, "paper_arm": None},
+    ]
+    compared = dataclasses.replace(experiment, summary={**experiment.summary, "published": rows})
+    text = section_of(compared, []).html
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", text)]
+    assert ["A &amp; B", "76.50", "76.25", "-0.25", "0.50", "70.00", "71.50", "+1.50"] in cells
+    assert ["C", "60.00", *["\N{EN DASH}"] * 6] in cells
+
+
 def test_the_summary_has_the_claims_in_the_papers_order(results: Path) -> None:
     summary = json.loads((results / "master-copy/summary.json").read_text())
     expectations = [{"arm": arm, "baseline": "fp32", "expected": "as_good", "tolerance": 0.5, "holds": True}

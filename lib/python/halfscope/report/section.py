@@ -16,6 +16,7 @@ from halfscope.report.tables import (
     environment_table,
     folded,
     prediction_table,
+    published_table,
     reduction_table,
     shared_settings,
 )
@@ -50,6 +51,7 @@ def _html(experiment: Experiment, drawings: list[Drawing]) -> str:
         f"<p>{escape(experiment.title)}</p>",
         _verdict(experiment),
         _paper(experiment),
+        published_table(experiment),
         arm_table(experiment),
         explorer_section(experiment),
         _unfinished(experiment),

@@ -40,6 +40,30 @@ def arm_table(experiment: Experiment) -> str:
     return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1) + note
 
 
+def published_table(experiment: Experiment) -> str:
+    """Rows of a table of the paper's with ours beside it; empty if the experiment has no such table."""
+    rows = experiment.summary.get("published") or ()
+    if not rows:
+        return ""
+    head = ["", "FP32", "mixed", "difference", "FP32's seeds differ by"]
+    head += ["paper's FP32", "paper's mixed", "difference"]
+    return "<h3>The paper&rsquo;s table beside ours</h3>\n" + _table(
+        head, (_published_row(row, experiment.digits) for row in rows), numeric_from=1
+    )
+
+
+def _published_row(row: dict, digits: int) -> list[str]:
+    def cell(value: float | None, sign: str = "") -> str:
+        return NOTHING if value is None else f"{value:{sign}.{digits}f}"
+
+    def pair(baseline: float | None, arm: float | None) -> list[str]:
+        known = baseline is not None and arm is not None
+        return [cell(baseline), cell(arm), cell(arm - baseline if known else None, "+")]
+
+    ours, papers = pair(row["baseline"], row["arm"]), pair(row["paper_baseline"], row["paper_arm"])
+    return [row["row"], *ours, cell(row["spread"]), *papers]
+
+
 def _formats(experiment: Experiment) -> str:
     formats = {experiment.format_of(arm.name) for arm in experiment.arms}
     return " or ".join(sorted(map(label, formats)))
