@@ -1,5 +1,5 @@
 // Forward and backward of binary cross entropy.
-#include "sim/layers/layers.hpp"
+#include "sim/layers/losses.hpp"
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 

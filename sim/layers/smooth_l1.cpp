@@ -1,5 +1,5 @@
 // Forward and backward of smooth L1.
-#include "sim/layers/layers.hpp"
+#include "sim/layers/losses.hpp"
 
 #include <fmt/format.h>
 

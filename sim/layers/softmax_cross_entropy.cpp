@@ -1,5 +1,5 @@
 // Forward and backward of the classifier's loss.
-#include "sim/layers/layers.hpp"
+#include "sim/layers/losses.hpp"
 
 #include <fmt/format.h>
 

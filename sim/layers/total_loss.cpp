@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lib/nn/elementwise.hpp"
-#include "sim/layers/layers.hpp"
+#include "sim/layers/losses.hpp"
 
 namespace halfscope {
 namespace {

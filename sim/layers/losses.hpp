@@ -1,0 +1,53 @@
+// The losses: scalars at the end of a tape, one declaration each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// A scalar: the mean over rows of -log softmax(logits)[label], in FP32 but for the sum of exponentials,
+/// which adds up as the policy's reduction model for the layer's name says; an evaluation adds up in FP32, so
+/// that it measures the weights and not its own sums. The logits' gradient is (softmax
+/// - one_hot) / rows times the loss's own. In training the targets are smoothed: `smoothing` of a uniform
+/// distribution and 1 - smoothing of the label, computed in FP32. Throws InvalidArgument for a label out of
+/// range and unless 0 <= smoothing < 1.
+TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
+                                std::span<const std::int32_t> labels, float smoothing = 0);
+
+/// A scalar: the mean over all elements of -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) for logits x and
+/// targets t in [0, 1] of the same shape, in FP32 and without overflow for any x. The logits' gradient is
+/// (sigmoid(x) - t) / elements times the loss's own. Throws InvalidArgument where the shapes differ.
+TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets);
+
+/// Targets for some rows of x (rows, columns).
+struct RowTargets {
+  std::vector<std::int64_t> rows;  ///< which, each once; none is allowed
+  Array values;                    // (rows.size(), columns), on the active device
+  float denominator = 1;           ///< of the sum, above 0
+};
+
+/// A scalar: the sum over the rows that have a target and over their columns, divided by the denominator, of
+/// d^2 / 2 where |d| < 1 and |d| - 1/2 elsewhere, d = x - target. All in FP32. Throws InvalidArgument for a
+/// row that x does not have or that comes twice, for values of another shape and for a denominator that is
+/// not above 0.
+TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets);
+
+/// A scalar: the sum of the scalars `losses`, in FP32 as each of them is. Throws InvalidArgument for none and
+/// for one that is no scalar.
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses);
+
+/// A term of a sum of losses.
+struct WeightedLoss {
+  TensorRef loss;
+  float weight = 1;
+};
+/// The sum of weight * loss, each product and each sum rounded to FP32, in the order of `losses`. Each loss's
+/// gradient is its weight times that of the sum. Throws as the sum without weights does, and for a weight
+/// that is not finite.
+TensorRef total_loss(Tape& tape, const std::string& name, std::span<const WeightedLoss> losses);
+
+}  // namespace halfscope
