@@ -94,7 +94,12 @@ void update_blocks(const WeightUpdate& update, const Compute& compute) {
 }
 
 UpdateRun run_of(const WeightUpdate& update, std::size_t start, std::span<float> updates) {
-  return {update.gradient.data() + start, update.unscale, update.clip, updates.data(), std::ssize(updates)};
+  return {.gradient = update.gradient.data() + start,
+          .unscale = update.unscale,
+          .clip = update.clip,
+          .weights = update.weights.data() + start,
+          .update = updates.data(),
+          .count = std::ssize(updates)};
 }
 
 template <typename Rule>

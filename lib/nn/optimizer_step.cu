@@ -19,13 +19,13 @@ struct RuleOfState {
   typename Step::template Element<Round> element;
   float* slots[Step::slots];
 
-  HALFSCOPE_HD float operator()(float gradient, std::int64_t i) const {
-    return update(gradient, i, std::make_index_sequence<Step::slots>{});
+  HALFSCOPE_HD float operator()(float gradient, float weight, std::int64_t i) const {
+    return update(gradient, weight, i, std::make_index_sequence<Step::slots>{});
   }
   template <std::size_t... slot>
-  [[nodiscard]] HALFSCOPE_HD float update(float gradient, std::int64_t i,
+  [[nodiscard]] HALFSCOPE_HD float update(float gradient, float weight, std::int64_t i,
                                           std::index_sequence<slot...> /*all*/) const {
-    return element(gradient, slots[slot][i]...);
+    return element(gradient, weight, slots[slot][i]...);
   }
 };
 
@@ -40,7 +40,7 @@ struct UpdateWeights {
   std::int64_t count;
 
   [[nodiscard]] HALFSCOPE_HD float update(std::int64_t i) const {
-    return rule(gradient[i] * unscale * clip, i);
+    return rule(gradient[i] * unscale * clip, weights[i], i);
   }
   /// Stores the weight `before` plus its update; `largest_here` is this thread's.
   HALFSCOPE_HD void store(std::int64_t i, float before, float update, std::uint32_t& largest_here) const {
@@ -126,8 +126,8 @@ void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Qu
                     StateSlots slots) {
   std::visit(
       [&](const auto& step) {
-        if (state.is_identity()) return step_as(update, step, Identity{}, slots);
-        step_as(update, step, RoundTo{state}, slots);
+        if (state.is_identity()) return step_as(update, step, KeepState{}, slots);
+        step_as(update, step, RoundState{state}, slots);
       },
       rule);
 }

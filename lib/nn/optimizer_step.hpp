@@ -45,6 +45,7 @@ void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Qu
 struct UpdateRun {
   const float* gradient;
   float unscale, clip;
+  const float* weights;
   float* update;
   std::int64_t count;
 };

@@ -10,7 +10,7 @@ template <typename Element, typename... Slots>
 HALFSCOPE_HD void update_loop(const UpdateRun& run, const Element& element, Slots... slots) {
 #pragma omp simd
   for (std::int64_t i = 0; i < run.count; ++i) {
-    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, slots[i]...);
+    run.update[i] = element(run.gradient[i] * run.unscale * run.clip, run.weights[i], slots[i]...);
   }
 }
 
@@ -18,10 +18,10 @@ template <typename Rule, std::size_t... slot>
 HALFSCOPE_HD void update_slots(const UpdateRun& run, const Rule& rule, const Quantizer& state,
                                float* const* slots, std::index_sequence<slot...> /*all*/) {
   if (state.is_identity()) {
-    const typename Rule::template Element<Identity> element(rule, Identity{});
+    const typename Rule::template Element<KeepState> element(rule, KeepState{});
     return update_loop(run, element, slots[slot]...);
   }
-  const typename Rule::template Element<RoundTo> element(rule, RoundTo{state});
+  const typename Rule::template Element<RoundState> element(rule, RoundState{state});
   update_loop(run, element, slots[slot]...);
 }
 

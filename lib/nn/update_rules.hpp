@@ -4,17 +4,19 @@
 
 #include <variant>
 
+#include "lib/nn/update_rules/adagrad.hpp"
 #include "lib/nn/update_rules/adam.hpp"
+#include "lib/nn/update_rules/adamw.hpp"
 #include "lib/nn/update_rules/rmsprop.hpp"
 #include "lib/nn/update_rules/sgd.hpp"
 
 namespace halfscope {
 
 /// A rule with its constants of one step. `slots` is its number of state arrays, and `Element<Round>` its
-/// arithmetic of one weight: called with the gradient and a reference to each slot's number, it returns the
-/// update.
+/// arithmetic of one weight: called with the gradient the weight and a reference to each slot's number, it
+/// returns the update.
 using UpdateRule = std::variant<SgdStep,   //
                                 AdamStep,  //
-                                RmspropStep>;
+                                AdamwStep, AdagradStep, RmspropStep>;
 
 }  // namespace halfscope

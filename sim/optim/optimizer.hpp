@@ -20,6 +20,7 @@ struct OptimizerOptions {
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
+  double weight_decay = 0;
   Quantizer state{};  ///< the format of state and of the update's arithmetic
 };
 

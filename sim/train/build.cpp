@@ -61,6 +61,7 @@ std::unique_ptr<Optimizer> make_optimizer(const RunSettings& settings, const Par
                                                .beta1 = config.beta1,
                                                .beta2 = config.beta2,
                                                .epsilon = config.epsilon,
+                                               .weight_decay = config.weight_decay,
                                                .state = settings.policy.quantizer(Role::optimizer_state)});
 }
 
@@ -71,6 +72,11 @@ double learning_rate(const RunSettings& settings, std::int64_t step) {
     rate *= static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
   }
   if (settings.schedule == Schedule::constant) return rate;
+  if (settings.schedule == Schedule::linear) {
+    if (step < config.warmup_steps) return rate;
+    return rate * static_cast<double>(config.steps - step) /
+           static_cast<double>(config.steps - config.warmup_steps);
+  }
   constexpr double pi = 3.14159265358979323846;
   const double progress = static_cast<double>(step) / static_cast<double>(config.steps);
   return rate * 0.5 * (1 + cos(pi * progress));

@@ -90,13 +90,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
   visit("learning_rate", c.learning_rate, nonnegative, "at the start");
-  visit("schedule", c.schedule, check_schedule, "constant, or cosine down to 0");
+  visit("schedule", c.schedule, check_schedule,
+        "constant; cosine or linear down to 0, linear from the end of the warm-up on");
   visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together, unscaled; 0: any");
   visit("momentum", c.momentum, fraction, "of sgd and rmsprop");
-  visit("beta1", c.beta1, decay_rate, "of adam");
-  visit("beta2", c.beta2, decay_rate, "of adam; the decay of rmsprop");
-  visit("epsilon", c.epsilon, nonnegative, "of adam and rmsprop");
+  visit("beta1", c.beta1, decay_rate, "of adam and adamw");
+  visit("beta2", c.beta2, decay_rate, "of adam and adamw; the decay of rmsprop");
+  visit("epsilon", c.epsilon, nonnegative, "of adam, adamw, adagrad and rmsprop");
+  visit("weight_decay", c.weight_decay, fraction,
+        "of adamw: this share of a weight times the learning rate goes at every step");
   visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
   visit("weight", c.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
@@ -129,7 +132,8 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 3> later_fields{"width", "label_smoothing", "residual_gamma"};
+constexpr std::array<std::string_view, 4> later_fields{"width", "label_smoothing", "residual_gamma",
+                                                       "weight_decay"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -12,9 +12,9 @@
 
 namespace halfscope {
 
-enum class Schedule : std::uint8_t { constant, cosine };
+enum class Schedule : std::uint8_t { constant, cosine, linear };
 template <>
-inline constexpr std::array<std::string_view, 2> enum_names<Schedule>{"constant", "cosine"};
+inline constexpr std::array<std::string_view, 3> enum_names<Schedule>{"constant", "cosine", "linear"};
 
 /// A role or accumulation setting that is empty is the policy's own.
 struct TrainConfig {
@@ -44,6 +44,7 @@ struct TrainConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double weight_decay = 0;
   double batch_norm_epsilon = 1e-5;
   std::string policy = "fp32";
   std::string weight{};

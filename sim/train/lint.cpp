@@ -91,9 +91,13 @@ void lint_learning_rate(const RunSettings& settings, const Precision& state, std
   }
 }
 
+bool is_adam(const TrainConfig& config) {
+  return config.optimizer == "adam" || config.optimizer == "adamw";
+}
+
 /// Adam's updates are about as large as the learning rate.
 void lint_update(const TrainConfig& config, const Precision& master, std::vector<Finding>& found) {
-  if (config.optimizer != "adam" || config.learning_rate <= 0) return;
+  if (!is_adam(config) || config.learning_rate <= 0) return;
   if (master(1 + config.learning_rate) != 1) return;
   found.push_back(master.finding("1 + learning_rate", 1 + config.learning_rate));
   found.back().consequence = "a weight of 1 does not feel a whole step";
@@ -130,7 +134,7 @@ std::vector<Finding> lint(const RunSettings& settings) {
   std::vector<Finding> found;
   if (!state.quantizer.is_identity()) {
     lint_learning_rate(settings, state, found);
-    if (config.optimizer == "adam") lint_adam(config, state, found);
+    if (is_adam(config)) lint_adam(config, state, found);
     if (config.optimizer == "sgd") lint_sgd(config, state, found);
   }
   if (!master.quantizer.is_identity()) lint_update(config, master, found);

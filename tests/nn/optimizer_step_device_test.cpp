@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <halfscope/device/readback.hpp>
 #include <halfscope/stats/lost_updates.hpp>
@@ -30,8 +31,11 @@ struct Case {
   UpdateRule rule;
   std::vector<std::size_t> slots;
 };
-const std::vector<Case> rules{
-    {"sgd", sgd_step, {2}}, {"adam", adam_step, {2, 3}}, {"rmsprop", rmsprop_step, {3, 2}}};
+const std::vector<Case> rules{{"sgd", sgd_step, {2}},
+                              {"adam", adam_step, {2, 3}},
+                              {"adamw", AdamwStep{adam_step, 0.01f}, {2, 3}},
+                              {"adagrad", AdagradStep{.learning_rate = 0.01f, .epsilon = 1e-8f}, {3}},
+                              {"rmsprop", rmsprop_step, {3, 2}}};
 
 /// The most mantissa bits of a weight whose sum is rounded to odd before it is stored.
 constexpr FloatFormat e8m21{8, 21};
@@ -64,12 +68,30 @@ void step(const Making& making, const WeightUpdate& update, const Spans& s) {
   optimizer_step(update, making.rule.rule, making.state, slots);
 }
 
+template <typename Element, std::size_t... slot>
+float updated(const Element& element, const Making& making, const Spans& s, float gradient, std::size_t i,
+              std::index_sequence<slot...> /*all*/) {
+  return element(gradient, s[1][i], s[making.rule.slots[slot]][i]...);
+}
+
+/// The update of each weight by the rule's own arithmetic; the state becomes the next step's.
+std::vector<float> updates_of(const Making& making, std::span<const float> gradient, const Spans& s) {
+  return std::visit(
+      [&]<typename Rule>(const Rule& rule) {
+        const typename Rule::template Element<RoundState> element(rule, RoundState{making.state});
+        std::vector<float> updates(gradient.size());
+        for (std::size_t i = 0; i < updates.size(); ++i)
+          updates[i] = updated(element, making, s, gradient[i], i, std::make_index_sequence<Rule::slots>{});
+        return updates;
+      },
+      making.rule.rule);
+}
+
 /// Gradient, weights, two moments. On the CPU.
 Told in_passes(const Making& making, const Spans& s) {
-  std::vector<float> gradient(s[0].begin(), s[0].end()), update(gradient.size());
+  std::vector<float> gradient(s[0].begin(), s[0].end());
   for (const float factor : {making.unscale, making.clip}) scale(gradient, factor, gradient);
-  std::vector<std::uint32_t> unused(1);
-  step(making, {.gradient = gradient, .weights = update, .largest = unused}, s);  // added to 0
+  const std::vector<float> update = updates_of(making, gradient, s);
   UpdateEffect effect;
   ExponentHistogram ratios;
   if (making.watched) {

@@ -125,5 +125,18 @@ TEST_CASE("the cosine schedule starts at the full rate and passes half of it in 
   CHECK(learning_rate(parsed({.learning_rate = 2, .schedule = "constant"}), 99) == 2.0);
 }
 
+TEST_CASE("the linear schedule falls from the end of the warm-up to a last step above 0", "[config]") {
+  const RunSettings linear =
+      parsed({.steps = 100, .learning_rate = 2, .schedule = "linear", .warmup_steps = 20});
+  CHECK(learning_rate(linear, 0) == Approx(0.1));
+  CHECK(learning_rate(linear, 19) == 2.0);
+  CHECK(learning_rate(linear, 20) == 2.0);
+  CHECK(learning_rate(linear, 60) == 1.0);
+  CHECK(learning_rate(linear, 99) == Approx(2.0 / 80));
+  CHECK(learning_rate(parsed({.steps = 4, .learning_rate = 2, .schedule = "linear"}), 3) == 0.5);
+  CHECK(learning_rate(parsed({.steps = 4, .learning_rate = 2, .schedule = "linear", .warmup_steps = 9}), 3) ==
+        Approx(8.0 / 9));
+}
+
 }  // namespace
 }  // namespace halfscope

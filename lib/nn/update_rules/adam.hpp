@@ -36,7 +36,7 @@ struct AdamStep {
           epsilon(round(step.epsilon)) {}
 
     /// The update of a weight; `first` and `second` are its moments.
-    HALFSCOPE_HD float operator()(float gradient, float& first, float& second) const {
+    HALFSCOPE_HD float operator()(float gradient, float /*weight*/, float& first, float& second) const {
       const float g = to(gradient);
       first = to(to(beta1 * first) + to(rest1 * g));
       second = to(to(beta2 * second) + to(rest2 * to(g * g)));

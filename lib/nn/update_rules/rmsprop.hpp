@@ -32,7 +32,7 @@ struct RmspropStep {
           epsilon(round(step.epsilon)) {}
 
     /// The update of a weight; `square` and `velocity` are its state.
-    HALFSCOPE_HD float operator()(float gradient, float& square, float& velocity) const {
+    HALFSCOPE_HD float operator()(float gradient, float /*weight*/, float& square, float& velocity) const {
       const float g = to(gradient);
       square = to(to(decay * square) + to(rest * to(g * g)));
       const float root = to(std::sqrt(to(square + epsilon)));

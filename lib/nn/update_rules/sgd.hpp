@@ -23,7 +23,7 @@ struct SgdStep {
         : to(round), momentum(round(step.momentum)), rate(round(step.learning_rate)) {}
 
     /// The update of a weight; `velocity` is its state.
-    HALFSCOPE_HD float operator()(float gradient, float& velocity) const {
+    HALFSCOPE_HD float operator()(float gradient, float /*weight*/, float& velocity) const {
       velocity = to(to(momentum * velocity) + to(gradient));
       return to(-rate * velocity);
     }

@@ -5,10 +5,10 @@
 
 namespace halfscope {
 
-struct Identity {
+struct KeepState {
   HALFSCOPE_HD float operator()(float x) const { return x; }
 };
-struct RoundTo {
+struct RoundState {
   Quantizer quantizer;
   HALFSCOPE_HD float operator()(float x) const { return round(x, quantizer); }
 };

@@ -22,7 +22,7 @@ struct SampleStep {
     HALFSCOPE_HD Element(const SampleStep& step, Round round) : to(round), rate(round(step.learning_rate)) {}
 
     /// The update of a weight; `last` is its state.
-    HALFSCOPE_HD float operator()(float gradient, float& last) const {
+    HALFSCOPE_HD float operator()(float gradient, float /*weight*/, float& last) const {
       last = to(gradient);
       return to(-rate * last);
     }
