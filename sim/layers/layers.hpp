@@ -171,4 +171,10 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
 /// of all time steps is one product, of h V one per step; each weight's gradient is one sum over all steps.
 TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters);
 
+/// The same with h' projection (hidden, state) in place of h' as the state, which is (time, batch, state)
+/// and goes into the next step's gates (Sak et al., 2014; PyTorch's proj_size, without a bias). h' is
+/// recorded as NAME.unprojected. The projection's gradient is one sum over all steps.
+TensorRef projected_lstm(Tape& tape, const std::string& name, TensorRef x,
+                         const RecurrentParameters& parameters, Parameter& projection);
+
 }  // namespace halfscope

@@ -2,6 +2,7 @@
 #include "sim/layers/layers.hpp"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "lib/nn/elementary.hpp"
@@ -18,27 +19,38 @@ struct Saved {
   Array gates;      // (time, batch, 4 hidden): i, f, g, o
   Array cell;       // (time, batch, hidden)
   Array cell_tanh;  // (time, batch, hidden)
-  Array states;     // (time, batch, hidden): h'
+  Array outputs;    // (time, batch, hidden): h'
+  Array projected;  // (time, batch, state); empty without a projection
+
+  /// (time, batch, state): what the next step's gates see.
+  [[nodiscard]] const Array& states() const { return projected.empty() ? outputs : projected; }
 };
 
-Saved make_saved(const RecurrentExtents& e, DType storage) {
-  const auto make = [&](std::int64_t gates) { return Array({e.time, e.batch, gates * e.hidden}, storage); };
-  return {e, make(4), make(1), make(1), make(1)};
+enum class Projection : std::uint8_t { absent, present };
+
+Saved make_saved(const RecurrentExtents& e, DType storage, Projection projection) {
+  const auto make = [&](std::int64_t columns) { return Array({e.time, e.batch, columns}, storage); };
+  return {.extents = e,
+          .gates = make(4 * e.hidden),
+          .cell = make(e.hidden),
+          .cell_tanh = make(e.hidden),
+          .outputs = make(e.hidden),
+          .projected = projection == Projection::present ? make(e.state) : Array{}};
 }
 
 /// Results of one time step.
 struct Steps {
   RecurrentExtents extents;
-  TimeSteps gates, cell, cell_tanh, states;
+  TimeSteps gates, cell, cell_tanh, outputs;
 
   explicit Steps(Saved& saved)
       : extents(saved.extents),
         gates(saved.gates),
         cell(saved.cell),
         cell_tanh(saved.cell_tanh),
-        states(saved.states) {}
+        outputs(saved.outputs) {}
   void store(std::int64_t t) {
-    for (TimeSteps* tensor : {&gates, &cell, &cell_tanh, &states}) tensor->store(t);
+    for (TimeSteps* tensor : {&gates, &cell, &cell_tanh, &outputs}) tensor->store(t);
   }
 };
 
@@ -52,12 +64,13 @@ void activate(const RecurrentExtents& e, std::span<float> gates) {
   apply_to(Elementary::sigmoid, 3, 1);
 }
 
-/// From the projections, of which the states' is in steps.gates, to the state after step t.
+/// From the sums of inputs and biases, of which the states' is in steps.gates, to h' of step t, which is cast
+/// as `output`.
 void forward_step(const StepCaster& cast, const ConstArrayView& input, const ConstArrayView& cell_before,
-                  Steps& steps) {
+                  const char* output, Steps& steps) {
   const RecurrentExtents& e = steps.extents;
   const std::span<float> gates = steps.gates.at(cast.time), cell = steps.cell.at(cast.time);
-  const std::span<float> cell_tanh = steps.cell_tanh.at(cast.time), state = steps.states.at(cast.time);
+  const std::span<float> cell_tanh = steps.cell_tanh.at(cast.time), state = steps.outputs.at(cast.time);
   cast(gates, ".hidden");
   add(input, gates);
   cast(gates, ".gate_sum");
@@ -75,13 +88,13 @@ void forward_step(const StepCaster& cast, const ConstArrayView& input, const Con
   cast(cell_tanh, ".cell_tanh");
   combine(Combination::product, gate_extents(e), gate_columns(e, gates, 3), gate_columns(e, cell_tanh),
           gate_columns(e, state));
-  cast(state, "");
+  cast(state, output);
   steps.store(cast.time);
 }
 
-/// (batch, hidden): of h', and of the cell: what step t + 1 gave it, then all of it.
+/// Of h' (batch, hidden), and of the cell: what step t + 1 gave it, then all of it.
 struct StepGradient {
-  Array state;
+  Array output;
   Array cell;
   Array through_tanh;
 };
@@ -105,10 +118,10 @@ void backward_step(const StepCaster& cast, const Saved& saved, const ConstArrayV
                    StepGradient& g, std::span<float> sums) {
   const RecurrentExtents& e = saved.extents;
   const auto gates = at_time(saved.gates, cast.time), cell_tanh = at_time(saved.cell_tanh, cast.time);
-  const std::span<float> state = g.state.values(), through_tanh = g.through_tanh.values();
-  combine(Combination::product, gate_extents(e), gate_columns(e, state), gate_columns(e, cell_tanh),
+  const std::span<float> output = g.output.values(), through_tanh = g.through_tanh.values();
+  combine(Combination::product, gate_extents(e), gate_columns(e, output), gate_columns(e, cell_tanh),
           gate_columns(e, sums, 3));
-  combine(Combination::product, gate_extents(e), gate_columns(e, state), gate_columns(e, gates, 3),
+  combine(Combination::product, gate_extents(e), gate_columns(e, output), gate_columns(e, gates, 3),
           gate_columns(e, through_tanh));
   cast(through_tanh, ".cell_tanh");
   combine(Combination::tanh_gradient, through_tanh, cell_tanh, through_tanh);
@@ -128,64 +141,130 @@ void backward_step(const StepCaster& cast, const Saved& saved, const ConstArrayV
   cast(sums, ".gate_sum");
 }
 
-/// (time, batch, 4 hidden): the gradient of the gates' sums, and so of both projections, from that of the
-/// states after each step.
-Array backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
-                            const Array& transposed_weight, const Array& gradient) {
+/// Weights as backward needs them.
+struct Transposed {
+  Array hidden;      // (4 hidden, state)
+  Array projection;  // (state, hidden); empty without one
+};
+
+/// Results of backward through time.
+struct Gradients {
+  Array sums;    // (time, batch, 4 hidden): of the gates' sums, and so of both projections to the gates
+  Array states;  // (time, batch, state): of the projected states; empty without a projection
+};
+
+/// The gradient of the state after a step, (batch, state), from that of the layer's output and of the gates'
+/// sums of the next step, if there is one.
+void state_gradient(const Tape& tape, const StepCaster& cast, const ConstArrayView& from_above,
+                    const Gradients& later, const Transposed& weights, Array& state) {
+  if (cast.time + 1 == later.sums.extent(0)) return convert(from_above, state.view());
+  multiply_rows(at_time(later.sums, cast.time + 1), weights.hidden, tape.policy().products, state.values());
+  cast(state.values(), ".previous");
+  add(from_above, state.values());
+  cast(state.values(), ".state");
+}
+
+Gradients backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
+                                const Transposed& weights, const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
-  Array sums({e.time, e.batch, 4 * e.hidden}, tape.caster().storage(Role::activation_gradient));
-  TimeSteps steps(sums);
+  const bool projects = !weights.projection.empty();
+  const DType storage = tape.caster().storage(Role::activation_gradient);
+  Gradients found{Array({e.time, e.batch, 4 * e.hidden}, storage),
+                  projects ? Array({e.time, e.batch, e.state}, storage) : Array{}};
+  TimeSteps steps(found.sums);
   const Array zero = Array::zeros({e.batch, e.hidden}, saved.cell.dtype());
   StepGradient g{Array({e.batch, e.hidden}), Array::zeros({e.batch, e.hidden}), Array({e.batch, e.hidden})};
+  Array projected({e.batch, e.state});
+  Array& state = projects ? projected : g.output;
   StepCaster cast{tape.caster(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
-    const auto from_above = at_time(gradient, cast.time);
-    if (cast.time == e.time - 1) {
-      convert(from_above, g.state.view());
-    } else {
-      multiply_rows(at_time(std::as_const(sums), cast.time + 1), transposed_weight, tape.policy().products,
-                    g.state.values());
-      cast(g.state.values(), ".previous");
-      add(from_above, g.state.values());
-      cast(g.state.values(), ".state");
+    state_gradient(tape, cast, at_time(gradient, cast.time), found, weights, state);
+    if (projects) {
+      convert(state.view(), at_time(found.states, cast.time));
+      multiply_rows(state.view(), weights.projection, tape.policy().products, g.output.values());
+      cast(g.output.values(), ".unprojected");
     }
     const auto cell_before = cast.time == 0 ? zero.view() : at_time(saved.cell, cast.time - 1);
     backward_step(cast, saved, cell_before, g, steps.at(cast.time));
     steps.store(cast.time);
   }
-  return sums;
+  return found;
+}
+
+/// Weights of the layer on the tape; the projection's is that of a layer that has one.
+struct Weights {
+  HiddenWeights hidden;
+  std::optional<TensorRef> projection;
+};
+
+std::shared_ptr<Saved> forward(Tape& tape, const std::string& name, TensorRef input, const Weights& weights,
+                               const RecurrentExtents& extents) {
+  const DType storage = tape.caster().storage(Role::activation);
+  const bool projects = weights.projection.has_value();
+  auto saved = std::make_shared<Saved>(
+      make_saved(extents, storage, projects ? Projection::present : Projection::absent));
+  Steps steps(*saved);
+  TimeSteps projected(projects ? saved->projected : saved->outputs);
+  const Array no_state = Array::zeros({extents.batch, extents.state}, storage);
+  const Array no_cell = Array::zeros({extents.batch, extents.hidden}, storage);
+  StepCaster cast{tape.caster(), name, Role::activation};
+  for (; cast.time < extents.time; ++cast.time) {
+    const auto before = [&](const Array& tensor, const Array& zero) {
+      return cast.time == 0 ? zero.view() : at_time(tensor, cast.time - 1);
+    };
+    project_state(tape, weights.hidden, before(saved->states(), no_state), steps.gates.at(cast.time));
+    forward_step(cast, at_time(tape.value(input), cast.time), before(saved->cell, no_cell),
+                 projects ? ".unprojected" : "", steps);
+    if (!projects) continue;
+    const std::span<float> state = projected.at(cast.time);
+    multiply_rows(at_time(std::as_const(saved->outputs), cast.time), tape.value(*weights.projection),
+                  tape.policy().products, state);
+    cast(state, "");
+    projected.store(cast.time);
+  }
+  return saved;
+}
+
+void add_gradients(Tape& tape, const std::string& name, TensorRef input, const Weights& weights,
+                   const Saved& saved, const Array& gradient) {
+  const Transposed transposes{transposed(tape.value(weights.hidden.weight)),
+                              weights.projection ? transposed(tape.value(*weights.projection)) : Array{}};
+  Gradients found = backward_through_time(tape, name, saved, transposes, gradient);
+  add_hidden_gradients(tape, weights.hidden, saved.states(), found.sums);
+  if (weights.projection) {
+    const RowProduct product{saved.outputs.view(), found.states.view(), saved.extents.hidden,
+                             saved.extents.state};
+    tape.add_gradient(*weights.projection, weight_gradient(product, tape.policy().products));
+  }
+  tape.add_gradient(input, std::move(found.sums), Rounds::no);
+}
+
+TensorRef run_lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters,
+                   Parameter* projection) {
+  const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 4, projection);
+  const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
+  Weights weights{{tape.parameter(parameters.hidden_weight), tape.parameter(parameters.hidden_bias)}, {}};
+  if (projection != nullptr) weights.projection = tape.parameter(*projection);
+  const auto saved = forward(tape, name, input, weights, extents);
+  const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
+    add_gradients(t, name, input, weights, *saved, gradient);
+  };
+  return tape.record({.name = name,
+                      .kind = OperationKind::recurrent,
+                      .value = saved->states().clone(),
+                      .rounds = Rounds::no,
+                      .backward = backward});
 }
 
 }  // namespace
 
 TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters) {
-  const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 4);
-  const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
-  const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
-                              tape.parameter(parameters.hidden_bias)};
-  const DType storage = tape.caster().storage(Role::activation);
-  auto saved = std::make_shared<Saved>(make_saved(extents, storage));
-  Steps steps(*saved);
-  const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
-  StepCaster cast{tape.caster(), name, Role::activation};
-  for (; cast.time < extents.time; ++cast.time) {
-    const auto before = [&](const Array& tensor) {
-      return cast.time == 0 ? zero.view() : at_time(tensor, cast.time - 1);
-    };
-    project_state(tape, weights, before(saved->states), steps.gates.at(cast.time));
-    forward_step(cast, at_time(tape.value(input), cast.time), before(saved->cell), steps);
-  }
-  Array states = saved->states.clone();
-  const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
-    Array sums = backward_through_time(t, name, *saved, transposed(t.value(weights.weight)), gradient);
-    add_hidden_gradients(t, weights, saved->states, sums);
-    t.add_gradient(input, std::move(sums), Rounds::no);
-  };
-  return tape.record({.name = name,
-                      .kind = OperationKind::recurrent,
-                      .value = std::move(states),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return run_lstm(tape, name, x, parameters, nullptr);
+}
+
+TensorRef projected_lstm(Tape& tape, const std::string& name, TensorRef x,
+                         const RecurrentParameters& parameters, Parameter& projection) {
+  return run_lstm(tape, name, x, parameters, &projection);
 }
 
 }  // namespace halfscope

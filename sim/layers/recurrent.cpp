@@ -8,16 +8,28 @@
 namespace halfscope {
 
 RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, TensorRef x,
-                                   const RecurrentParameters& parameters, std::int64_t gates) {
+                                   const RecurrentParameters& parameters, std::int64_t gates,
+                                   const Parameter* projection) {
   const Shape& input = tape.value(x).shape();
   const Shape& weight = parameters.hidden_weight.master.shape();
+  if (projection != nullptr) {
+    const Shape& projected = projection->master.shape();
+    if (input.size() == 3 && input[0] > 0 && projected.size() == 2 &&
+        weight == Shape{projected[1], gates * projected[0]}) {
+      return {input[0], input[1], projected[0], gates, projected[1]};
+    }
+    throw InvalidArgument("layer " + name + ": input " + to_string(input) + ", hidden weight " +
+                          to_string(weight) + " and projection " + to_string(projected) +
+                          "; give (time, batch, in), (state, " + std::to_string(gates) +
+                          " hidden) and (hidden, state)");
+  }
   const bool fits = input.size() == 3 && input[0] > 0 && weight.size() == 2 && weight[1] == gates * weight[0];
   if (!fits) {
     throw InvalidArgument("layer " + name + ": input " + to_string(input) + " and hidden weight " +
                           to_string(weight) + "; give (time, batch, in) and (hidden, " +
                           std::to_string(gates) + " hidden)");
   }
-  return {input[0], input[1], weight[0], gates};
+  return {input[0], input[1], weight[0], gates, weight[0]};
 }
 
 ConstArrayView at_time(const Array& array, std::int64_t t) {

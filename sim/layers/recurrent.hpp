@@ -20,13 +20,15 @@ struct RecurrentParameters {
   Parameter& hidden_bias;    // (gates * hidden)
 };
 
-/// Extents of a layer's run; a state is (batch, hidden).
+/// Extents of a layer's run; a state is (batch, state), which is (batch, hidden) unless it is projected.
 struct RecurrentExtents {
-  std::int64_t time = 0, batch = 0, hidden = 0, gates = 0;
+  std::int64_t time = 0, batch = 0, hidden = 0, gates = 0, state = 0;
 };
+/// `projection`, if there is one, is (hidden, state); the hidden weight then is (state, gates * hidden).
 /// Throws InvalidArgument where x (time, batch, in) and the parameters do not fit each other.
 [[nodiscard]] RecurrentExtents recurrent_extents(const Tape& tape, const std::string& name, TensorRef x,
-                                                 const RecurrentParameters& parameters, std::int64_t gates);
+                                                 const RecurrentParameters& parameters, std::int64_t gates,
+                                                 const Parameter* projection = nullptr);
 
 /// Time step t of `array` (time, ...), as it is stored.
 [[nodiscard]] ConstArrayView at_time(const Array& array, std::int64_t t);

@@ -13,13 +13,15 @@ inline double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// x (time, batch, in); weights (in or hidden, gates * hidden); biases (gates * hidden).
+/// x (time, batch, in); weights (in or state, gates * hidden); biases (gates * hidden). A state has `hidden`
+/// numbers, or is those times the projection (hidden, state).
 struct Recurrent {
   const Array& x;
   const Array& input_weight;
   const Array& input_bias;
   const Array& hidden_weight;
   const Array& hidden_bias;
+  const Array* projection = nullptr;
 };
 
 /// Column `column` of a row times a weight, plus the bias.
@@ -33,30 +35,33 @@ double project(const Value* row, const Array& weight, const Array& bias, std::si
   return sum;
 }
 
-/// (time, batch, hidden) states; `update(projections of x, of h, h, c)` turns one unit's h and c into the
+/// (time, batch, state) states; `update(projections of x, of h, h, c)` turns one unit's h and c into the
 /// next.
 template <typename Update>
 std::vector<double> recurrent(const Recurrent& p, std::size_t gates, Update update) {
   const auto time = static_cast<std::size_t>(p.x.extent(0)), batch = static_cast<std::size_t>(p.x.extent(1));
   const auto in = static_cast<std::size_t>(p.x.extent(2));
-  const auto hidden = static_cast<std::size_t>(p.hidden_weight.extent(0));
-  std::vector<double> states(time * batch * hidden);
+  const auto hidden = static_cast<std::size_t>(p.hidden_weight.extent(1)) / gates;
+  const auto width = static_cast<std::size_t>(p.hidden_weight.extent(0));
+  const Array none = Array::zeros({static_cast<std::int64_t>(width)});
+  std::vector<double> states(time * batch * width);
   for (std::size_t b = 0; b < batch; ++b) {
-    std::vector<double> h(hidden), c(hidden);
+    std::vector<double> h(width), c(hidden);
     for (std::size_t t = 0; t < time; ++t) {
       const float* x = p.x.data() + (t * batch + b) * in;
-      std::vector<double> next = h;
+      std::vector<double> next(hidden);
       for (std::size_t j = 0; j < hidden; ++j) {
         std::vector<double> of_x, of_h;
         for (std::size_t g = 0; g < gates; ++g) {
           of_x.push_back(project(x, p.input_weight, p.input_bias, g * hidden + j));
           of_h.push_back(project(h.data(), p.hidden_weight, p.hidden_bias, g * hidden + j));
         }
-        next[j] = h[j];
+        next[j] = p.projection == nullptr ? h[j] : 0;
         update(of_x, of_h, next[j], c[j]);
       }
-      h = next;
-      for (std::size_t j = 0; j < hidden; ++j) states[(t * batch + b) * hidden + j] = h[j];
+      for (std::size_t j = 0; j < width; ++j)
+        h[j] = p.projection == nullptr ? next[j] : project(next.data(), *p.projection, none, j);
+      for (std::size_t j = 0; j < width; ++j) states[(t * batch + b) * width + j] = h[j];
     }
   }
   return states;

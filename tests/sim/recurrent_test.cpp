@@ -44,19 +44,23 @@ RecurrentParameters parameters_of(ParameterStore& store) {
   return {store.parameters[0], store.parameters[1], store.parameters[2], store.parameters[3]};
 }
 
+/// A scalar whose gradient is that of the sum of y's last states; its own value is 0.
+TensorRef sum_of_last(Tape& tape, TensorRef y) {
+  return tape.record(
+      {.name = "loss", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array g) {
+         Array ones = Array::zeros(t.value(y).shape());
+         for (float& one : at_time(ones, time_steps - 1).floats()) one = g[0];
+         t.add_gradient(y, std::move(ones));
+       }});
+}
+
 /// Runs the layer forward and backward from the sum of its last states; returns all states.
 Array run(const RecurrentCase& entry, ParameterStore& store, Caster& caster, float loss_scale) {
   add_parameters(store, entry.gates);
   Tape tape(caster, Phase::training);
   const TensorRef x = tape.input("x", filled({time_steps, batch, in}, 5, 4));
   const TensorRef y = entry.layer(tape, entry.name, x, parameters_of(store));
-  const TensorRef loss = tape.record(
-      {.name = "loss", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array g) {
-         Array ones = Array::zeros(t.value(y).shape());
-         for (float& one : at_time(ones, time_steps - 1).floats()) one = g[0];
-         t.add_gradient(y, std::move(ones));
-       }});
-  tape.backward(loss, loss_scale);
+  tape.backward(sum_of_last(tape, y), loss_scale);
   return tape.value(y).clone();
 }
 
@@ -79,6 +83,35 @@ TEST_CASE("recurrent layers give PyTorch's states and gradients", "[recurrent][k
     for (std::size_t i = 0; i < gradients[c].size(); ++i)
       CHECK(store.parameters[2].gradient[i] == Approx(gradients[c][i]).margin(1e-6));
   }
+}
+
+TEST_CASE("an LSTM with a projection gives PyTorch's states and gradients", "[recurrent][known]") {
+  // torch.nn.LSTM 1.13 with proj_size = 2 in float64 with the same numbers: the last states, and the
+  // gradients of their sum by the projection and, its first numbers, by the hidden weight.
+  const std::vector<double> states{0.00162965376, -0.0854675111, -0.227245853, -0.0317005452};
+  const std::vector<double> of_projection{0.459901468,  0.532529477,  0.0352663372,
+                                          0.0269168654, -0.131018849, -0.136314118};
+  const std::vector<double> of_hidden{0.00879444447, 0.00103254912,   0.00133929644,
+                                      0.0111746523,  -0.000640849513, -0.000120989505};
+  TrackerList none;
+  Caster caster({}, 0, none);
+  ParameterStore store;
+  store.add("input_weight", filled({in, 4 * hidden}, 1));
+  store.add("input_bias", filled({4 * hidden}, 2));
+  store.add("hidden_weight", filled({2, 4 * hidden}, 3));
+  store.add("hidden_bias", filled({4 * hidden}, 4));
+  Parameter& projection = store.add("projection", filled({hidden, 2}, 6));
+  Tape tape(caster, Phase::training);
+  const TensorRef x = tape.input("x", filled({time_steps, batch, in}, 5, 4));
+  const TensorRef y = projected_lstm(tape, "lstm", x, parameters_of(store), projection);
+  tape.backward(sum_of_last(tape, y), 1);
+  const auto last = at_time(tape.value(y), time_steps - 1).floats();
+  REQUIRE(last.size() == states.size());
+  for (std::size_t i = 0; i < last.size(); ++i) CHECK(last[i] == Approx(states[i]).margin(1e-6));
+  for (std::size_t i = 0; i < of_projection.size(); ++i)
+    CHECK(projection.gradient[i] == Approx(of_projection[i]).margin(1e-6));
+  for (std::size_t i = 0; i < of_hidden.size(); ++i)
+    CHECK(store.parameters[2].gradient[i] == Approx(of_hidden[i]).margin(1e-6));
 }
 
 TEST_CASE("a step's records hold each tensor of a recurrent layer once, with all time steps", "[recurrent]") {

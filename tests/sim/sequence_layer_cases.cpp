@@ -34,10 +34,31 @@ LayerCase recurrent_case(std::string name, std::int64_t gates, decltype(gru)* la
       }};
 }
 
+LayerCase projected_case() {
+  constexpr std::int64_t in = 3, hidden = 5, state = 2;
+  return {"projected_lstm",
+          {4, 2, in},
+          [](ParameterStore& s) {
+            s.add("input_weight", uniform_array({in, 4 * hidden}, -1, 1, 2));
+            s.add("input_bias", uniform_array({4 * hidden}, -1, 1, 3));
+            s.add("hidden_weight", uniform_array({state, 4 * hidden}, -1, 1, 4));
+            s.add("hidden_bias", uniform_array({4 * hidden}, -1, 1, 5));
+            s.add("projection", uniform_array({hidden, state}, -1, 1, 6));
+          },
+          [](Tape& t, TensorRef x, ParameterStore& s) {
+            return projected_lstm(t, "y", x, recurrent_parameters(s), parameter(s, 5));
+          },
+          [](const ParameterStore& s) {
+            return reference::lstm(
+                {master(s, 0), master(s, 1), master(s, 2), master(s, 3), master(s, 4), &master(s, 5)});
+          }};
+}
+
 std::vector<LayerCase> cases() {
   return {
       recurrent_case("gru", 3, gru, reference::gru),
       recurrent_case("lstm", 4, lstm, reference::lstm),
+      projected_case(),
       {"linear over time",
        {3, 2, 5},
        [](ParameterStore& s) {
