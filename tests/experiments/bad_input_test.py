@@ -89,8 +89,8 @@ class BadInput(WithFolder):
         self.refuse(*self.words("out", "--quick"), says=["cnn_bn", "multiples of 4", "6"])
         self.nothing_written()
 
-    def scene_words(self, experiment, *more):
-        return ["run", experiment, "--data", self.data, "--out", self.folder / "out", "--arms", "fp32", "--seeds", "1",
+    def scene_words(self, experiment, *more, arm="fp32"):
+        return ["run", experiment, "--data", self.data, "--out", self.folder / "out", "--arms", arm, "--seeds", "1",
                 "--set", "steps=1", "--set", "batch=2", *more]
 
     def test_scenes_that_cannot_be(self):
@@ -114,6 +114,15 @@ class BadInput(WithFolder):
         for name, (experiment, setting, says) in wrong.items():
             with self.subTest(name):
                 self.refuse(*self.scene_words(experiment, "--set", setting), says=says)
+                self.nothing_written()
+
+    def test_two_stages_on_images_that_cannot_be(self):
+        cases = {"image_size=38": ["faster_rcnn", "multiples of 4 from 16 on", "38"],
+                 "image_size=35": ["detection_scenes", "35", "36 or more"],
+                 "dataset=segmentation_scenes": ["faster_rcnn", "wants boxes", "detection_scenes"]}
+        for setting, says in cases.items():
+            with self.subTest(setting):
+                self.refuse(*self.scene_words("detectors", "--set", setting, arm="faster_rcnn_fp32"), says=says)
                 self.nothing_written()
 
     def test_scenes_of_a_small_canvas(self):

@@ -33,6 +33,13 @@ class Memory(WithFolder):
         self.assertTrue(text.startswith("resnet50 of width 1, 32 examples of (224, 224, 3), fp32, adam\n"))
         self.assertIn("102.23 MB", text)
 
+    def test_a_detector_on_the_scenes_that_it_needs(self):
+        words = ("--set", "dataset=detection_scenes", "--set", f"data={self.data}", "--batch", "2")
+        weights = {}
+        for model in ("faster_rcnn", "mask_rcnn"):
+            weights[model] = next(row for row in self.rows("memory", model, *words) if row["role"] == "weight")["elements"]
+        self.assertEqual(weights["mask_rcnn"] - weights["faster_rcnn"], (9 * 64 + 1) * 64 + (9 * 64 + 1) * 32 + 33 * 10)
+
     def test_refused(self):
         for words, parts in (
             (("nosuch",), ["unknown model 'nosuch'"]),
@@ -45,6 +52,7 @@ class Memory(WithFolder):
             (("alexnet", "--images", "8x8x3", "--outputs", "some"), ["outputs", "'some'", "feature_maps"]),
             (("gru_lm", "--images", "32x32x3"), ["gru_lm", "data set of words"]),
             (("ssd", "--images", "64x64x1"), ["ssd"]),
+            (("faster_rcnn", "--images", "64x64x1"), ["faster_rcnn", "boxes"]),
             (("alexnet", "--batch", "0"), ["--batch"]),
         ):
             with self.subTest(words=words):

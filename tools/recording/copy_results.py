@@ -1,6 +1,6 @@
 """Copies finished results into a folder small enough to commit: tables, configs, environments, ends of the histograms.
 
-Checkpoints and the steps between are left out.
+Checkpoints and the steps between are left out, and the histograms of an experiment that has too many to commit.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from halfscope.results.json_files import read_json, read_json_lines
 
 RUN_FILES = ("config.json", "environment.json", "summary.json")
+MOST_HISTOGRAMS = 1 << 20  # bytes of an experiment's, beyond which they are left out
 
 
 def record_results(results: Path, destination: Path, program: Path, names: Sequence[str] = ()) -> list[str]:
@@ -80,13 +81,16 @@ def _record_experiment(experiment: Path, made: Path) -> None:
     shutil.copy(experiment / "summary.json", made)
     if "harm" in read_json(experiment / "summary.json"):
         return  # hundreds of runs, whose summary holds a line of each
+    histograms = {}
     for run in _runs(experiment):
         folder = made / run.relative_to(experiment)
         folder.mkdir(parents=True)
         for name in RUN_FILES:
             shutil.copy(run / name, folder)
-        kept = _ends(run / "histograms.jsonl")
-        (folder / "histograms.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+        histograms[folder] = "".join(json.dumps(line) + "\n" for line in _ends(run / "histograms.jsonl"))
+    if sum(map(len, histograms.values())) <= MOST_HISTOGRAMS:
+        for folder, lines in histograms.items():
+            (folder / "histograms.jsonl").write_text(lines)
 
 
 def _ends(path: Path) -> list[dict]:

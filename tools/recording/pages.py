@@ -54,6 +54,11 @@ def arms(sources: Sources, experiment: str) -> str:
     return paragraph(sources, experiment, r"arm +seeds ")
 
 
+def published(sources: Sources, experiment: str) -> str:
+    """A table of the paper's with ours beside it."""
+    return paragraph(sources, experiment, r"network +FP32 ")
+
+
 def predictions(sources: Sources, experiment: str) -> str:
     """The table of predicted and counted underflow."""
     return paragraph(sources, experiment, r"arm +nearest the loss")
@@ -78,6 +83,7 @@ def listed(sources: Sources, kind: str) -> str:
 
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
+    "published": published,
     "predictions": predictions,
     "predictors": lambda sources, experiment: paragraph(sources, experiment, r"predictor +steps"),
     "advice": lambda sources, experiment: paragraph(sources, experiment, r"task +harmed"),

@@ -41,14 +41,16 @@ def arm_table(experiment: Experiment) -> str:
 
 
 def published_table(experiment: Experiment) -> str:
-    """Rows of a table of the paper's with ours beside it; empty if the experiment has no such table."""
+    """Rows of a table of the paper's with ours beside it, and a heading for the arms; empty without such a table."""
     rows = experiment.summary.get("published") or ()
     if not rows:
         return ""
     head = ["", "FP32", "mixed", "difference", "FP32's seeds differ by"]
     head += ["paper's FP32", "paper's mixed", "difference"]
-    return "<h3>The paper&rsquo;s table beside ours</h3>\n" + _table(
-        head, (_published_row(row, experiment.digits) for row in rows), numeric_from=1
+    return (
+        "<h3>The paper&rsquo;s table beside ours</h3>\n"
+        + _table(head, (_published_row(row, experiment.digits) for row in rows), numeric_from=1)
+        + "\n<h3>Arms</h3>"
     )
 
 
