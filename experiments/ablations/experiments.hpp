@@ -62,6 +62,10 @@ namespace halfscope {
 /// loss scaling against constant scales and a dynamic one.
 [[nodiscard]] Experiment make_language_model_loss_scale();
 
+/// Two LSTMs with projected states and a sampled softmax, the paper's bigLSTM in small, whose loss is
+/// averaged over a batch that is made to look 256 times larger: FP32, FP16 at loss scale 1 and at 128.
+[[nodiscard]] Experiment make_lstm_loss_scale();
+
 /// ResNet-50, post- and pre-activation, at five weights of the loss, with and without loss scaling.
 [[nodiscard]] Experiment make_resnet_loss_scale();
 
@@ -76,6 +80,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
         make_detectors(),                  // 3.2, Table 2
         make_language_model_loss_scale(),  // 3.2, Fig. 5
+        make_lstm_loss_scale(),            // the same figure
         make_segmentation_loss_scale(),    // 3.2
         make_resnet_loss_scale(),          // 3.2, with the network of Table 1
         make_scale_sweep(),                // 3.2: choosing the factor

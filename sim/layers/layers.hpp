@@ -22,6 +22,25 @@ struct LinearParameters {
 };
 TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters);
 
+/// The same with the weight (out, in), whose rows are the outputs' as an embedding's are, and a bias of `out`
+/// numbers in any shape.
+TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters);
+
+/// The words that a sampled softmax compares: the labels of the rows, then the samples. A gathering of their
+/// rows has the gradients.
+struct SampledWords {
+  TensorRef weights;  // (labels + samples, width)
+  TensorRef biases;   // (labels + samples, 1)
+  std::span<const std::int32_t> labels, samples;
+  std::vector<float> correction;  // (labels + samples): taken off the logits
+};
+/// y (labels, 1 + samples): of each row of x (labels, width) the dot product with its own label's weights,
+/// then with each sample's, plus the biases, minus the corrections (Jean et al., ACL 2015; TensorFlow's
+/// sampled_softmax_loss). A row's own product adds up as the policy's reduction model for the layer's name
+/// says, the others are a matrix product. A sample that is a row's label gets 1e4 less there. Throws
+/// InvalidArgument for shapes that do not fit.
+TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, const SampledWords& words);
+
 /// A kernel of any size; without `padding` of odd ones.
 struct Conv2dParameters {
   Parameter& weight;          // (height, width, in / groups, out)

@@ -51,4 +51,32 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
                       .backward = backward});
 }
 
+TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
+  const TensorRef weight = tape.parameter(parameters.weight);
+  const TensorRef bias = tape.parameter(parameters.bias);
+  const AccumulateModel model = tape.policy().products;
+  const Array turned = transposed(tape.value(weight));
+  Array y(output_shape(name, tape.value(x), turned));
+  multiply_rows(tape.value(x).view(), turned, model, y.values());
+  add_to_rows(tape.value(bias).view(), y.values());
+
+  const auto backward = [x, weight, bias, model](Tape& t, Array gradient) {
+    const Array& used_weight = t.value(weight);
+    const std::int64_t out = used_weight.extent(0), in = used_weight.extent(1);
+    Array bias_sums = bias_gradient(gradient.view(), out);
+    bias_sums.reshape(t.value(bias).shape());
+    t.add_gradient(bias, std::move(bias_sums));
+    t.add_gradient(weight, weight_gradient({gradient.view(), t.value(x).view(), out, in}, model));
+    if (!t.needs_gradient(x)) return;
+    Array x_gradient(t.value(x).shape());
+    multiply_rows(gradient.view(), used_weight, model, x_gradient.values());
+    t.add_gradient(x, std::move(x_gradient));
+  };
+  return tape.record({.name = name,
+                      .kind = OperationKind::linear,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
+}
+
 }  // namespace halfscope

@@ -6,6 +6,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/models/initial.hpp"
 #include "sim/models/perplexity.hpp"
+#include "sim/models/texts.hpp"
 
 namespace halfscope {
 namespace {
@@ -35,21 +36,8 @@ RecurrentParameters add_cell(ParameterStore& store, const ModelSpec& spec, const
   return {input_weight, input_bias, hidden_weight, add("hidden_bias", {width})};
 }
 
-/// (batch, time) -> (time, batch), in which a time step is contiguous.
-std::vector<std::int32_t> time_major(const std::vector<std::int32_t>& values, std::size_t time) {
-  const std::size_t batch = values.size() / time;
-  std::vector<std::int32_t> result(values.size());
-  for (std::size_t b = 0; b < batch; ++b) {
-    for (std::size_t t = 0; t < time; ++t) result[t * batch + b] = values[b * time + t];
-  }
-  return result;
-}
-
 Model make(const ModelSpec& spec, const Cell& cell) {
-  if (spec.example_shape.size() != 1) {
-    throw InvalidArgument("model " + cell.name + "_lm learns texts: examples are (time), not " +
-                          to_string(spec.example_shape) + "; choose a data set of words");
-  }
+  check_text(cell.name + "_lm", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   ParameterStore& store = *model.store;
   const std::int64_t vocabulary = spec.class_count, hidden = spec.hidden_size, width = spec.embedding_size;

@@ -116,6 +116,13 @@ namespace halfscope {
 /// The same with an LSTM.
 [[nodiscard]] Model make_lstm_lm(const ModelSpec& spec);
 
+/// After Jozefowicz et al., 2016 (LSTM-8192-1024): an embedding of `embedding_size`, two LSTMs of
+/// `hidden_size` cells whose states are projected to `embedding_size`, and in training a softmax over the
+/// label and an eighth of the vocabulary (of a small one 16 words), sampled log-uniformly and corrected for
+/// that; in evaluation one over all words. The samples are a function of the run's seed and the step. The
+/// metric is perplexity. Throws InvalidArgument for what is no text and for a vocabulary of one word.
+[[nodiscard]] Model make_big_lstm(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -147,6 +154,8 @@ inline constexpr std::array model_table{
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
+    ModelEntry{"big_lstm", "the same with two LSTMs, their states projected, and a sampled softmax",
+               make_big_lstm},
 };
 
 }  // namespace halfscope

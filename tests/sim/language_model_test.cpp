@@ -2,9 +2,12 @@
 #include "sim/models/models.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "sim/data/datasets.hpp"
+#include "sim/layers/layers.hpp"
 #include "sim/models/perplexity.hpp"
+#include "sim/models/word_sampler.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
@@ -43,10 +46,11 @@ Evaluation trained(const TrainConfig& config, const Dataset& dataset) {
 
 TEST_CASE("language models learn a rhyme, in FP32 and in FP16", "[language]") {
   const auto dataset = rhyme();
-  for (const char* model : {"gru_lm", "lstm_lm"}) {
+  for (const char* model : {"gru_lm", "lstm_lm", "big_lstm"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);
-      const TrainConfig config = config_of(model, policy);
+      TrainConfig config = config_of(model, policy);
+      if (config.model == "big_lstm") config.steps = 200;  // two layers, and a loss over samples
       const Evaluation before = Trainer(config, *dataset).evaluate(), after = trained(config, *dataset);
       CHECK(before.metric > 5);
       CHECK(after.metric < 1.5);
@@ -57,7 +61,7 @@ TEST_CASE("language models learn a rhyme, in FP32 and in FP16", "[language]") {
 
 TEST_CASE("a language model's bits do not depend on the threads", "[language]") {
   const auto dataset = rhyme();
-  for (const char* model : {"gru_lm", "lstm_lm"}) {
+  for (const char* model : {"gru_lm", "lstm_lm", "big_lstm"}) {
     TrainConfig config = config_of(model, "fp16_mixed");
     config.steps = 5;
     config.dropout = 0.2;
@@ -89,8 +93,79 @@ TEST_CASE("perplexity is the exponential of the mean over predictions, not over 
 
 TEST_CASE("a language model wants a text", "[language]") {
   const SmallDataset images;
-  check_says(message_of<InvalidArgument>([&] { Trainer(config_of("gru_lm", "fp32"), images); }),
-             {"gru_lm", "(time)", "(8, 8, 1)"});
+  for (const char* model : {"gru_lm", "big_lstm"}) {
+    check_says(message_of<InvalidArgument>([&] { Trainer(config_of(model, "fp32"), images); }),
+               {model, "(time)", "(8, 8, 1)"});
+  }
+  check_says(
+      message_of<InvalidArgument>([] { (void)make_big_lstm({.example_shape = {4}, .class_count = 1}); }),
+      {"sampled words", "vocabulary of 1"});
+}
+
+TEST_CASE("the big LSTM has the published number of weights", "[language]") {
+  // LSTM-8192-1024 of Jozefowicz et al., table 1: 1.8 billion. A bias more per gate than theirs, as
+  // PyTorch's.
+  constexpr std::int64_t vocabulary = 793'471, state = 1024, hidden = 8192;
+  const Model model = make_big_lstm({.example_shape = {20},
+                                     .class_count = vocabulary,
+                                     .embedding_size = state,
+                                     .hidden_size = hidden,
+                                     .initial = InitialWeights::unset});
+  std::size_t count = 0;
+  for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
+  CHECK(count == 2 * vocabulary * state + vocabulary + 2 * (2 * (state + 1) * 4 * hidden + hidden * state));
+  CHECK(count == 1'776'948'095);
+}
+
+TEST_CASE("sampled words are different, as frequent as their law says and counted as expected",
+          "[language]") {
+  constexpr std::int64_t vocabulary = 50, count = 10;
+  constexpr int trials = 4000;
+  const WordSampler sampler(vocabulary, count);
+  std::vector<int> found(vocabulary);
+  double expected_sum = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    const WordSamples samples =
+        sampler.draw({.seed = 5, .step = static_cast<std::uint32_t>(trial), .site = 1});
+    REQUIRE(std::set<std::int32_t>(samples.words.begin(), samples.words.end()).size() == count);
+    for (const std::int32_t word : samples.words) ++found[static_cast<std::size_t>(word)];
+    for (const float log_expected : samples.log_expected) expected_sum += std::exp(log_expected);
+  }
+  // The first word has a share of log 2 / log 51 of the draws, the last of log(51 / 50) / log 51.
+  CHECK(std::is_sorted(found.rbegin() + 40, found.rend()));
+  CHECK(found[0] > 0.8 * trials);
+  CHECK(found[49] < 0.15 * trials);
+  // The expected counts of all words add up to about the number of samples.
+  CHECK(expected_sum / trials == Approx(count).epsilon(0.03));
+  const WordSamples once = WordSampler(vocabulary, 1).draw({.seed = 1, .step = 2, .site = 3});
+  for (std::size_t k = 0; k < vocabulary; ++k) {
+    const double probability = std::log(1 + 1 / static_cast<double>(k + 1)) / std::log(51.0);
+    CHECK(once.log_expected[k] == Approx(std::log(probability)).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("a sample that is a row's label is out of its race alone", "[language]") {
+  TrackerList none;
+  Caster caster({}, 0, none);
+  Tape tape(caster, Phase::training);
+  ParameterStore store;
+  const std::vector<std::int32_t> labels{1, 0}, samples{0, 2}, words{1, 0, 0, 2};
+  Parameter& weight = store.add("weight", Array::from({3, 1}, {1, 2, 3}));
+  Parameter& bias = store.add("bias", Array::zeros({3, 1}));
+  const Tokens gathered{words, {4}};
+  const SampledWords sampled{.weights = embedding(tape, "weights", gathered, weight),
+                             .biases = embedding(tape, "biases", gathered, bias),
+                             .labels = labels,
+                             .samples = samples,
+                             .correction = {0, 0, 0, 0}};
+  const TensorRef x = tape.input("x", Array::from({2, 1}, {10, 20}));
+  const Array& logits = tape.value(sampled_logits(tape, "y", x, sampled));
+  CHECK(std::vector<float>(logits.values().begin(), logits.values().end()) ==
+        std::vector<float>{20, 10, 30, 20, 20 - 1e4f, 60});
+  SampledWords wrong = sampled;
+  wrong.correction.pop_back();
+  check_says(message_of<InvalidArgument>([&] { (void)sampled_logits(tape, "y", x, wrong); }),
+             {"layer y", "2 labels and 2 samples", "(labels + samples, width)"});
 }
 
 }  // namespace

@@ -54,11 +54,73 @@ LayerCase projected_case() {
           }};
 }
 
+const std::vector<std::int32_t> sampled_labels{4, 0, 4}, samples{1, 3};
+
+/// Logits of three rows beside two samples of a vocabulary of five words.
+LayerCase sampled_case() {
+  constexpr std::int64_t rows = 3, width = 4, vocabulary = 5;
+  const auto words = [] {
+    std::vector<std::int32_t> all = sampled_labels;
+    all.insert(all.end(), samples.begin(), samples.end());
+    return all;
+  };
+  const auto corrections = std::vector<float>{-0.5f, -1, -0.5f, -2, -0.25f};
+  return {"sampled_logits",
+          {rows, width},
+          [](ParameterStore& s) {
+            s.add("weight", uniform_array({vocabulary, width}, -1, 1, 2));
+            s.add("bias", uniform_array({vocabulary, 1}, -1, 1, 3));
+          },
+          [=](Tape& t, TensorRef x, ParameterStore& s) {
+            const std::vector<std::int32_t> all = words();
+            const Tokens gathered{all, {std::ssize(all)}};
+            return sampled_logits(t, "y", x,
+                                  {.weights = embedding(t, "weights", gathered, parameter(s, 1)),
+                                   .biases = embedding(t, "biases", gathered, parameter(s, 2)),
+                                   .labels = sampled_labels,
+                                   .samples = samples,
+                                   .correction = corrections});
+          },
+          [=](const ParameterStore& s) {
+            const std::vector<std::int32_t> all = words();
+            std::vector<double> y;
+            const auto add = [&](std::size_t row, std::size_t place) {
+              const auto word = static_cast<std::size_t>(all[place]);
+              double logit = static_cast<double>(master(s, 2)[word] - corrections[place]);
+              for (std::size_t i = 0; i < width; ++i)
+                logit += static_cast<double>(master(s, 0)[row * width + i]) *
+                         static_cast<double>(master(s, 1)[word * width + i]);
+              y.push_back(logit);
+            };
+            for (std::size_t row = 0; row < rows; ++row) {
+              add(row, row);
+              for (std::size_t j = 0; j < samples.size(); ++j) add(row, rows + j);
+            }
+            return y;
+          }};
+}
+
 std::vector<LayerCase> cases() {
   return {
       recurrent_case("gru", 3, gru, reference::gru),
       recurrent_case("lstm", 4, lstm, reference::lstm),
       projected_case(),
+      sampled_case(),
+      {"linear_transposed over time",
+       {3, 2, 5},
+       [](ParameterStore& s) {
+         s.add("w", uniform_array({4, 5}, -1, 1, 2));
+         s.add("b", uniform_array({4, 1}, -1, 1, 3));
+       },
+       [](Tape& t, TensorRef x, ParameterStore& s) {
+         return linear_transposed(t, "y", x, {parameter(s, 1), parameter(s, 2)});
+       },
+       [](const ParameterStore& s) {
+         Array rows = master(s, 0).clone(), weight({5, 4});
+         rows.reshape({6, 5});
+         for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = master(s, 1)[i % 4 * 5 + i / 4];
+         return reference::linear(rows, weight, master(s, 2));
+       }},
       {"linear over time",
        {3, 2, 5},
        [](ParameterStore& s) {

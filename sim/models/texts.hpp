@@ -1,0 +1,18 @@
+// What language models do with a batch of texts.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "sim/models/model.hpp"
+
+namespace halfscope {
+
+/// Throws InvalidArgument, naming the model, unless the examples are texts.
+void check_text(std::string_view model, const ModelSpec& spec);
+
+/// (batch, time) -> (time, batch), in which a time step is contiguous.
+[[nodiscard]] std::vector<std::int32_t> time_major(const std::vector<std::int32_t>& values, std::size_t time);
+
+}  // namespace halfscope
