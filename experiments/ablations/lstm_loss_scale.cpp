@@ -34,7 +34,7 @@ Experiment make_lstm_loss_scale() {
       .settings = with(large_batch_language_model_settings(), {{"model", "big_lstm"},
                                                                {"hidden_size", "128"},
                                                                {"optimizer", "adagrad"},
-                                                               {"learning_rate", "0.1"},
+                                                               {"learning_rate", "0.05"},
                                                                {"schedule", "constant"}}),
       // Widths of the paper's network; its vocabulary is 62 times that of the text.
       .full_settings = {{"vocabulary", "12831"},
