@@ -9,10 +9,10 @@
 namespace halfscope {
 namespace {
 
-void check_dilated(const ImageShape& shape, std::int64_t spacing, std::size_t small, std::size_t large) {
-  if (spacing >= 1) {
-    const std::int64_t height = (shape.height + spacing - 1) / spacing;
-    const std::int64_t width = (shape.width + spacing - 1) / spacing;
+void check_dilated(const ImageShape& shape, const Stride& spacing, std::size_t small, std::size_t large) {
+  if (spacing.rows >= 1 && spacing.columns >= 1) {
+    const std::int64_t height = (shape.height + spacing.rows - 1) / spacing.rows;
+    const std::int64_t width = (shape.width + spacing.columns - 1) / spacing.columns;
     const auto elements = [&](std::int64_t pixels) {
       return static_cast<std::size_t>(shape.batch * pixels * shape.channels);
     };
@@ -23,11 +23,11 @@ void check_dilated(const ImageShape& shape, std::int64_t spacing, std::size_t sm
 
 }  // namespace
 
-void spread(const ConstArrayView& x, const ImageShape& shape, std::int64_t spacing, const ArrayView& y) {
+void spread(const ConstArrayView& x, const ImageShape& shape, const Stride& spacing, const ArrayView& y) {
   check_dilated(shape, spacing, x.size(), y.size());
   if (active_device() == Device::cuda) return cuda::spread(x, shape, spacing, y);
-  const std::int64_t height = (shape.height + spacing - 1) / spacing;
-  const std::int64_t width = (shape.width + spacing - 1) / spacing;
+  const std::int64_t height = (shape.height + spacing.rows - 1) / spacing.rows;
+  const std::int64_t width = (shape.width + spacing.columns - 1) / spacing.columns;
   const std::int64_t channels = shape.channels;
   const float* const pixels = x.floats().data();
   float* const spread_pixels = y.floats().data();
@@ -35,9 +35,9 @@ void spread(const ConstArrayView& x, const ImageShape& shape, std::int64_t spaci
     float* to = spread_pixels + line * shape.width * channels;
     std::fill_n(to, shape.width * channels, 0.0f);
     const std::int64_t image = line / shape.height, row = line % shape.height;
-    if (row % spacing != 0) return;
-    const float* from = pixels + (image * height + row / spacing) * width * channels;
-    for (std::int64_t i = 0; i < width; ++i, from += channels, to += spacing * channels) {
+    if (row % spacing.rows != 0) return;
+    const float* from = pixels + (image * height + row / spacing.rows) * width * channels;
+    for (std::int64_t i = 0; i < width; ++i, from += channels, to += spacing.columns * channels) {
       std::memcpy(to, from, static_cast<std::size_t>(channels) * sizeof(float));
     }
   });

@@ -2,17 +2,18 @@
 #pragma once
 
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/stride.hpp"
 
 namespace halfscope {
 
-/// y, of `shape`, = zeros, but for every spacing-th row's every spacing-th pixel, from the first on: those
-/// are x's (batch, height / spacing, width / spacing, channels), its extents rounded up. Throws
-/// InvalidArgument where the sizes do not fit.
-void spread(const ConstArrayView& x, const ImageShape& shape, std::int64_t spacing, const ArrayView& y);
+/// y, of `shape`, = zeros, but for one row in `spacing.rows` and of it one pixel in `spacing.columns`, from
+/// the first on: those are x's (batch, height / spacing.rows, width / spacing.columns, channels), its extents
+/// rounded up. Throws InvalidArgument where the sizes do not fit.
+void spread(const ConstArrayView& x, const ImageShape& shape, const Stride& spacing, const ArrayView& y);
 
 /// The same of arrays on the device, which the above calls where that is the active one.
 namespace cuda {
-void spread(const ConstArrayView& x, const ImageShape& shape, std::int64_t spacing, const ArrayView& y);
+void spread(const ConstArrayView& x, const ImageShape& shape, const Stride& spacing, const ArrayView& y);
 }  // namespace cuda
 
 }  // namespace halfscope

@@ -30,9 +30,11 @@ std::int64_t embeddings_per_task(std::int64_t features) {
 
 }  // namespace
 
-RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows) {
+RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows, AbsentRows absent) {
+  const bool zeros = absent == AbsentRows::zeros;
   std::vector<std::int32_t> first(static_cast<std::size_t>(rows) + 1), position(taken.size());
   for (const std::int32_t row : taken) {
+    if (zeros && row == no_row) continue;
     if (row < 0 || row >= rows) {
       throw InvalidArgument("embedding: row " + std::to_string(row) + " is not in [0, " +
                             std::to_string(rows) + ")");
@@ -42,6 +44,7 @@ RowIndex::RowIndex(std::span<const std::int32_t> taken, std::int64_t rows) {
   for (std::size_t r = 1; r < first.size(); ++r) first[r] += first[r - 1];
   std::vector<std::int32_t> next(first.begin(), first.end() - 1);
   for (std::size_t p = 0; p < taken.size(); ++p) {
+    if (taken[p] == no_row) continue;
     position[static_cast<std::size_t>(next[static_cast<std::size_t>(taken[p])]++)] =
         static_cast<std::int32_t>(p);
   }
@@ -58,8 +61,13 @@ void gather_rows(const ConstArrayView& rows, const RowIndex& index, const ArrayV
   parallel_for_ranges(index.positions(), embeddings_per_task(features),
                       [&](std::int64_t first, std::int64_t count) {
                         for (std::int64_t p = first; p < first + count; ++p) {
-                          std::copy_n(table.data() + index.row()[static_cast<std::size_t>(p)] * features,
-                                      features, y.data() + p * features);
+                          const std::int32_t row = index.row()[static_cast<std::size_t>(p)];
+                          float* const to = y.data() + p * features;
+                          if (row == no_row) {
+                            std::fill_n(to, features, 0.0f);
+                          } else {
+                            std::copy_n(table.data() + row * features, features, to);
+                          }
                         }
                       });
 }

@@ -12,7 +12,8 @@ struct GatherRows {
   std::int64_t features;
   ElementWriter y;
   HALFSCOPE_HD void operator()(std::int64_t i) const {
-    y.set(i, table[row[i / features] * features + i % features]);
+    const std::int32_t from = row[i / features];
+    y.set(i, from == no_row ? 0.0f : table[from * features + i % features]);
   }
 };
 

@@ -9,12 +9,18 @@
 
 namespace halfscope {
 
+/// A position that takes no row: zeros.
+inline constexpr std::int32_t no_row = -1;
+
+/// Whether positions may take `no_row`.
+enum class AbsentRows : std::uint8_t { refused, zeros };
+
 /// Which row of a table of `rows` each position takes, and which positions take each row, on the active
 /// device.
 class RowIndex {
  public:
-  /// Throws InvalidArgument for a number that is not in [0, rows).
-  RowIndex(std::span<const std::int32_t> taken, std::int64_t rows);
+  /// Throws InvalidArgument for a number that is not in [0, rows), but for a `no_row` that is allowed.
+  RowIndex(std::span<const std::int32_t> taken, std::int64_t rows, AbsentRows absent = AbsentRows::refused);
 
   [[nodiscard]] std::int64_t positions() const { return static_cast<std::int64_t>(row_.size()); }
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(first_.size()) - 1; }
@@ -28,7 +34,7 @@ class RowIndex {
   Memory<std::int32_t> row_, first_, position_;
 };
 
-/// y (positions, features) = the rows of table (rows, features) that the positions take.
+/// y (positions, features) = the rows of table (rows, features) that the positions take, or zeros.
 void gather_rows(const ConstArrayView& table, const RowIndex& index, const ArrayView& y);
 
 /// sums (rows, features) = for each row the sum of what its positions have in x (positions, features), added

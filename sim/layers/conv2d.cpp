@@ -124,8 +124,8 @@ Array backward_weight(const Array& weight, std::int64_t groups) {
 }
 
 /// The gradient of an output with a stride as one without: zeros stand where no patch has its corner.
-Array spread_out(Array gradient, const ImageShape& shape, std::int64_t stride) {
-  if (stride == 1) return gradient;
+Array spread_out(Array gradient, const ImageShape& shape, const Stride& stride) {
+  if (stride == Stride{}) return gradient;
   Array result({shape.batch, shape.height, shape.width, shape.channels}, gradient.dtype());
   spread(gradient.view(), shape, stride, result.view());
   return result;
@@ -136,7 +136,7 @@ Array input_gradient(Array gradient, const ImageShape& images, const PatchGrid& 
                      const AccumulateModel& model) {
   const std::int64_t groups = images.channels / weight.extent(2), out = weight.extent(3);
   PatchGrid every_patch = grid;
-  every_patch.stride = 1;
+  every_patch.stride = {};
   const ImageShape spread_shape{images.batch, every_patch.down(images.height),
                                 every_patch.across(images.width), out};
   gradient = spread_out(std::move(gradient), spread_shape, grid.stride);
@@ -168,8 +168,11 @@ void add_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
 
 void check_shapes(const std::string& name, const Shape& x, const Shape& weight,
                   const Conv2dParameters& parameters) {
-  if (parameters.stride < 1)
-    throw InvalidArgument(fmt::format("layer {}: stride {}; give 1 or more", name, parameters.stride));
+  const Stride& stride = parameters.stride;
+  if (stride.rows < 1 || stride.columns < 1) {
+    throw InvalidArgument(
+        fmt::format("layer {}: stride {}x{}; give 1 or more", name, stride.rows, stride.columns));
+  }
   const std::int64_t groups = parameters.groups;
   const bool sized = weight.size() == 4 && x.size() == 4 &&
                      (parameters.padding || (weight[0] % 2 == 1 && weight[1] % 2 == 1));

@@ -5,8 +5,10 @@
 #include <span>
 
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/embedding.hpp"
 #include "lib/nn/pool.hpp"
 #include "lib/nn/roi_pool.hpp"
+#include "lib/nn/stride.hpp"
 #include "sim/layers/losses.hpp"
 #include "sim/layers/recurrent.hpp"
 #include "sim/tape.hpp"
@@ -45,7 +47,7 @@ TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, const
 struct Conv2dParameters {
   Parameter& weight;          // (height, width, in / groups, out)
   Parameter* bias = nullptr;  // (out)
-  std::int64_t stride = 1;    ///< of both axes
+  Stride stride{};            ///< of both axes, or of rows and columns
   /// Zeros on each side, fewer than the kernel has rows and columns; none given: half the kernel's, rounded
   /// down, which keeps the extents at a stride of 1.
   std::optional<Border> padding = std::nullopt;
@@ -123,10 +125,12 @@ TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const T
 struct TakenRows {
   std::span<const std::int32_t> rows;
   std::int64_t columns = 1;
+  Shape shape{};                            ///< of as many numbers; empty: (rows, columns)
+  AbsentRows absent = AbsentRows::refused;  ///< whether `no_row` is a row of zeros
 };
-/// y (rows, columns) = those rows of x: copies, exact in every format. The gradients of a row that comes
-/// several times are added in FP32 and rounded once; of others they are 0. Throws InvalidArgument for rows
-/// that x does not have.
+/// y (rows, columns), or of the shape that is given, = those rows of x: copies, exact in every format. The
+/// gradients of a row that comes several times are added in FP32 and rounded once; of others they are 0.
+/// Throws InvalidArgument for rows that x does not have and for a shape of another size.
 TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const TakenRows& taken);
 
 /// y = branch + shortcut, added in FP32 and rounded once. Backward hands both the same gradient. Throws

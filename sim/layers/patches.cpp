@@ -20,9 +20,9 @@ PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid, std
   position.reserve(static_cast<std::size_t>(shape.batch * down * across));
   for (std::int64_t n = 0; n < shape.batch; ++n) {
     for (std::int64_t y = 0; y < down; ++y) {
-      const std::int64_t row = n * padded_image + y * grid.stride * padded_row;
+      const std::int64_t row = n * padded_image + y * grid.stride.rows * padded_row;
       for (std::int64_t i = 0; i < across; ++i) {
-        position.push_back(static_cast<std::int32_t>(row + i * grid.stride * shape.channels));
+        position.push_back(static_cast<std::int32_t>(row + i * grid.stride.columns * shape.channels));
       }
     }
   }
@@ -33,8 +33,8 @@ PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid, std
       }
     }
   }
-  const bool pixels = grid.height == 1 && grid.width == 1 && grid.stride == 1 && grid.border.rows == 0 &&
-                      grid.border.columns == 0 && group_channels == shape.channels;
+  const bool pixels = grid.height == 1 && grid.width == 1 && grid.stride == Stride{} &&
+                      grid.border.rows == 0 && grid.border.columns == 0 && group_channels == shape.channels;
   return {Memory<std::int32_t>::from(position), Memory<std::int32_t>::from(element),
           pixels ? shape.channels : 0};
 }
@@ -43,12 +43,13 @@ PatchOffsets compute_offsets(const ImageShape& shape, const PatchGrid& grid, std
 /// caller.
 std::shared_ptr<const PatchOffsets> offsets_of(const ImageShape& shape, const PatchGrid& grid,
                                                std::int64_t group_channels) {
-  using Key = std::tuple<Device, std::array<std::int64_t, 10>>;
+  using Key = std::tuple<Device, std::array<std::int64_t, 11>>;
   constexpr std::size_t most_kept = 256;  // a network of a hundred convolutions, forward and backward
   thread_local std::map<Key, std::shared_ptr<const PatchOffsets>> kept;
-  const Key key{active_device(),
-                {shape.batch, shape.height, shape.width, shape.channels, grid.height, grid.width,
-                 grid.border.rows, grid.border.columns, grid.stride, group_channels}};
+  const Key key{
+      active_device(),
+      {shape.batch, shape.height, shape.width, shape.channels, grid.height, grid.width, grid.border.rows,
+       grid.border.columns, grid.stride.rows, grid.stride.columns, group_channels}};
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   if (kept.size() == most_kept) kept.clear();

@@ -7,6 +7,7 @@
 #include <halfscope/device/array.hpp>
 
 #include "lib/nn/elementwise.hpp"
+#include "lib/nn/stride.hpp"
 
 namespace halfscope {
 
@@ -14,14 +15,14 @@ namespace halfscope {
 struct PatchGrid {
   std::int64_t height = 1, width = 1;  ///< of the kernel
   Border border{};
-  std::int64_t stride = 1;
+  Stride stride{};
 
   /// Patches below and beside one another in an image of so many rows and columns.
   [[nodiscard]] std::int64_t down(std::int64_t rows) const {
-    return (rows + 2 * border.rows - height) / stride + 1;
+    return (rows + 2 * border.rows - height) / stride.rows + 1;
   }
   [[nodiscard]] std::int64_t across(std::int64_t columns) const {
-    return (columns + 2 * border.columns - width) / stride + 1;
+    return (columns + 2 * border.columns - width) / stride.columns + 1;
   }
 };
 

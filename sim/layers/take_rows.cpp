@@ -15,8 +15,13 @@ TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const Take
     throw InvalidArgument(fmt::format("layer {}: input {} has no rows of {} numbers", name,
                                       to_string(input.shape()), taken.columns));
   }
-  const auto index = std::make_shared<const RowIndex>(taken.rows, size / taken.columns);
-  Array y({index->positions(), taken.columns}, input.dtype());
+  const auto index = std::make_shared<const RowIndex>(taken.rows, size / taken.columns, taken.absent);
+  const Shape shape = taken.shape.empty() ? Shape{index->positions(), taken.columns} : taken.shape;
+  if (static_cast<std::int64_t>(element_count(shape)) != index->positions() * taken.columns) {
+    throw InvalidArgument(fmt::format("layer {}: {} rows of {} numbers do not fit {}", name,
+                                      index->positions(), taken.columns, to_string(shape)));
+  }
+  Array y(shape, input.dtype());
   gather_rows(input.view(), *index, y.view());
   const auto backward = [x, index](Tape& t, Array gradient) {
     Array sums(t.value(x).shape());

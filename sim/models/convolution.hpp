@@ -20,7 +20,7 @@ struct ConvolutionSpec {
   std::int64_t size = 3;  ///< of the kernel
   std::int64_t in = 0, out = 0;
   float gain = 1;
-  std::int64_t stride = 1;
+  Stride stride{};
   std::int64_t groups = 1;                       ///< of channels, which divide `in` and `out`
   std::optional<Border> padding = std::nullopt;  ///< none: half the kernel
   float bias = 0;                                ///< at the start

@@ -136,15 +136,20 @@ TEST_CASE("spread puts zeros between pixels", "[kernel][spread][cuda]") {
   CHECK(y == std::vector<float>{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6, 0, 0, 7, 8, 0, 0});
   CHECK_THROWS_AS(spread(x, {1, 3, 4, 2}, 3, y), InvalidArgument);
   CHECK_THROWS_AS(spread(x, {1, 3, 4, 2}, 0, y), InvalidArgument);
+  CHECK_THROWS_AS(spread(x, {1, 3, 4, 2}, {2, 0}, y), InvalidArgument);
+  std::vector<float> tall(16, -1);  // (1, 2, 4, 2)
+  spread(x, {1, 2, 4, 2}, {2, 1}, tall);
+  CHECK(tall == std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0});
   for (const ImageShape shape : {ImageShape{0, 2, 2, 1}, {1, 1, 1, 1}, {2, 3, 5, 7}, {3, 32, 34, 17}}) {
-    for (const std::int64_t spacing : {1, 2, 3, 40}) {
-      const auto few = [&](std::int64_t pixels) { return (pixels + spacing - 1) / spacing; };
+    for (const Stride spacing : {Stride(1), Stride(2), Stride(3), Stride(40), Stride(1, 2), Stride(3, 1)}) {
+      const auto few = [](std::int64_t pixels, std::int64_t by) { return (pixels + by - 1) / by; };
       const auto numbers = [&](std::int64_t pixels) {
         return static_cast<std::size_t>(shape.batch * pixels * shape.channels);
       };
-      check_device_parity({mixed_floats(numbers(few(shape.height) * few(shape.width))),
-                           small(numbers(shape.height * shape.width), 1)},
-                          [&](const Spans& s) { spread(s[0], shape, spacing, s[1]); });
+      check_device_parity(
+          {mixed_floats(numbers(few(shape.height, spacing.rows) * few(shape.width, spacing.columns))),
+           small(numbers(shape.height * shape.width), 1)},
+          [&](const Spans& s) { spread(s[0], shape, spacing, s[1]); });
     }
   }
 }

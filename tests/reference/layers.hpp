@@ -29,6 +29,9 @@ struct ConvolutionGeometry {
   std::int64_t stride = 1;
   std::int64_t row_padding = -1, column_padding = -1;
   std::int64_t groups = 1;
+  std::int64_t column_stride = 0;  ///< 0: as of rows
+
+  [[nodiscard]] std::int64_t across() const { return column_stride == 0 ? stride : column_stride; }
 };
 
 /// Zero border; x (batch, height, width, in), weight (rows, columns, in / groups, out), bias (out) or null.
@@ -45,7 +48,7 @@ inline std::vector<double> conv2d(const Array& x, const Array& weight, const Arr
   std::vector<double> y;
   for (std::int64_t n = 0; n < x.extent(0); ++n) {
     for (std::int64_t r = -above; r + rows <= height + above; r += geometry.stride) {
-      for (std::int64_t c = -left; c + columns <= width + left; c += geometry.stride) {
+      for (std::int64_t c = -left; c + columns <= width + left; c += geometry.across()) {
         for (std::int64_t o = 0; o < out; ++o) {
           const std::int64_t first_in = o / (out / geometry.groups) * group_in;
           double sum = bias == nullptr ? 0 : static_cast<double>((*bias)[static_cast<std::size_t>(o)]);

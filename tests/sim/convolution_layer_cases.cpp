@@ -19,7 +19,7 @@ LayerCase convolution(std::string name, Shape input, Shape weight, const Geometr
           [geometry](Tape& t, TensorRef x, ParameterStore& s) {
             Conv2dParameters layer{.weight = parameter(s, 1),
                                    .bias = &parameter(s, 2),
-                                   .stride = geometry.stride,
+                                   .stride = {geometry.stride, geometry.across()},
                                    .groups = geometry.groups};
             if (geometry.row_padding >= 0) layer.padding = {geometry.row_padding, geometry.column_padding};
             return conv2d(t, "y", x, layer);
@@ -44,6 +44,11 @@ std::vector<LayerCase> cases() {
       convolution("conv2d 7x7 stride 2", {1, 9, 8, 2}, {7, 7, 2, 3}, stride(2)),
       convolution("conv2d 3x3 stride 4", {1, 9, 7, 2}, {3, 3, 2, 2}, stride(4)),
       convolution("conv2d stride above the sides", {2, 2, 3, 2}, {3, 3, 2, 2}, stride(5)),
+      convolution("conv2d stride 1x2", {2, 5, 8, 2}, {5, 5, 2, 3}, {.stride = 1, .column_stride = 2}),
+      convolution("conv2d stride 3x1, odd sides", {2, 7, 5, 2}, {3, 3, 2, 3},
+                  {.stride = 3, .column_stride = 1}),
+      convolution("conv2d stride 2x3 of 2 groups", {1, 6, 7, 4}, {3, 5, 2, 4},
+                  {.stride = 2, .groups = 2, .column_stride = 3}),
       convolution("conv2d 1x5", {2, 3, 6, 2}, {1, 5, 2, 3}),
       convolution("conv2d 5x1", {1, 6, 3, 2}, {5, 1, 2, 3}),
       convolution("conv2d 1x3 without padding", {2, 3, 5, 2}, {1, 3, 2, 3},
