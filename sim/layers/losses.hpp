@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/nn/ctc.hpp"
 #include "sim/tape.hpp"
 
 namespace halfscope {
@@ -22,6 +23,13 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
 /// targets t in [0, 1] of the same shape, in FP32 and without overflow for any x. The logits' gradient is
 /// (sigmoid(x) - t) / elements times the loss's own. Throws InvalidArgument where the shapes differ.
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets);
+
+/// A scalar: the mean over utterances of -log of the likelihood that logits (time, batch, labels) give their
+/// labels (Graves et al., ICML 2006), summed over all paths in log space. Label 0 is the blank. Sums are
+/// FP32; the path likelihoods that they are made of, alpha and beta, are stored in the format of the policy's
+/// reduction model for the layer's name, in an evaluation in FP32. Throws InvalidArgument for labels, counts
+/// or frames that do not fit the logits, and for an utterance with fewer frames than its labels need.
+TensorRef ctc_loss(Tape& tape, const std::string& name, TensorRef logits, const LabelSequences& targets);
 
 /// Targets for some rows of x (rows, columns).
 struct RowTargets {
