@@ -19,12 +19,15 @@ struct Box {
 
 /// One minibatch, or any selection of examples; each data set fills what it has.
 struct Batch {
-  Array inputs{};                      // images: (batch, height, width, channel)
+  Array inputs{};  // images: (batch, height, width, channel); speech: (batch, time, feature)
   std::vector<std::int32_t> tokens{};  // text: (batch, time)
   std::vector<std::int32_t> labels{};  // one per prediction: (batch), (batch, time), (batch, height, width)
   std::vector<Box> boxes{};            // detection: those of the first image first
   /// Beside boxes, (batch, height, width): 1 + the class of the object that a pixel shows, 0 for none.
   std::vector<std::int32_t> masks{};
+  /// Speech, per example: its frames, behind which its inputs are zeros, and its labels, which lie in
+  /// `labels` one example behind the other.
+  std::vector<std::int32_t> frames{}, label_counts{};
 };
 
 /// Options of all data sets; each reads its own.
@@ -41,16 +44,23 @@ enum class Split : std::uint8_t { train, test };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<Split>{"train", "test"};
 
+/// What the examples of a minibatch have to do with each other.
+enum class BatchOrder : std::uint8_t {
+  shuffled,    ///< nothing: each epoch cuts a fresh random order
+  neighbours,  ///< they stand side by side in the data set, where examples are alike in length
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
   /// Number of examples, at least 1.
   [[nodiscard]] virtual std::int64_t size(Split split) const = 0;
-  /// (height, width, channel) of an image, (time) of a text.
+  /// (height, width, channel) of an image, (time) of a text, (longest time, feature) of speech.
   [[nodiscard]] virtual Shape example_shape() const = 0;
   /// Labels are in [0, class_count).
   [[nodiscard]] virtual std::int64_t class_count() const = 0;
+  [[nodiscard]] virtual BatchOrder batch_order() const { return BatchOrder::shuffled; }
   /// The examples at `indices` of `split`, in that order. Throws InvalidArgument for an index out of range.
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;
 };

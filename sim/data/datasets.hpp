@@ -19,10 +19,10 @@ namespace halfscope {
 /// not 0..9, counts or image sizes that disagree.
 [[nodiscard]] std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec);
 
-/// Source of a data set, as `--data` names it: a folder of images or a text file.
-enum class DataKind : std::uint8_t { images, text };
+/// Source of a data set, as `--data` names it: a folder of images, a text file, a folder of recordings.
+enum class DataKind : std::uint8_t { images, text, speech };
 template <>
-inline constexpr std::array<std::string_view, 2> enum_names<DataKind>{"images", "text"};
+inline constexpr std::array<std::string_view, 3> enum_names<DataKind>{"images", "text", "speech"};
 
 /// Images (batch, image_size, image_size, 1) and boxes labelled with their item's class, 0 to 9; 3000 train
 /// and 200 test scenes. Throws InvalidArgument as `Scenes` does.
@@ -38,6 +38,14 @@ inline constexpr std::array<std::string_view, 2> enum_names<DataKind>{"images", 
 /// what the program `bible` prints. Throws InvalidArgument where there is no text, no word in it or not
 /// enough of them, and for a vocabulary below 2.
 [[nodiscard]] std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec);
+
+/// Utterances with their transcripts as labels: see sim/data/speech.hpp. 6000 train and 500 test utterances
+/// of 2 to 4 English digits, spoken by espeak-ng in 8 accents and 14 voices, with white noise of 5 to 25 dB
+/// below them; made once, and kept in the user's cache folder. `spec.data` is a folder of recordings NAME.wav
+/// (16 kHz, 16 bits, one channel), each beside its transcript NAME.txt, of which every tenth is a test.
+/// Throws InvalidArgument where espeak-ng is not installed, and for recordings and transcripts that cannot be
+/// used.
+[[nodiscard]] std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec);
 
 struct DatasetEntry {
   std::string_view name;
@@ -57,6 +65,9 @@ inline constexpr std::array datasets{
                  fashion_mnist_folder, open_segmentation_scenes},
     DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data",
                  DataKind::text, "", open_kjv_text},
+    DatasetEntry{"spoken_digits",
+                 "6,000 + 500 utterances of 2 to 4 digits by espeak-ng, or recordings given with --data",
+                 DataKind::speech, "", open_spoken_digits},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws

@@ -34,17 +34,29 @@ void check(std::int64_t example_count, std::int64_t batch_size) {
 
 }  // namespace
 
-Sampler::Sampler(std::int64_t example_count, std::int64_t batch_size, std::uint64_t seed)
-    : batch_size_(batch_size), seed_(seed) {
+Sampler::Sampler(std::int64_t example_count, std::int64_t batch_size, std::uint64_t seed, BatchOrder order)
+    : batch_size_(batch_size), seed_(seed), batch_order_(order) {
   check(example_count, batch_size);
   order_.resize(static_cast<std::size_t>(example_count));
+  if (order == BatchOrder::neighbours) std::iota(order_.begin(), order_.end(), 0);
 }
 
 std::span<const std::int64_t> Sampler::indices(std::int64_t step) {
   if (step < 0) throw InvalidArgument(fmt::format("step {}: steps count from 0", step));
-  shuffle(step / steps_per_epoch());
-  const std::int64_t first = step % steps_per_epoch() * batch_size_;
+  std::int64_t first = 0;
+  if (batch_order_ == BatchOrder::neighbours) {
+    first = random_start(step);
+  } else {
+    shuffle(step / steps_per_epoch());
+    first = step % steps_per_epoch() * batch_size_;
+  }
   return std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch_size_));
+}
+
+std::int64_t Sampler::random_start(std::int64_t step) const {
+  const RandomStream stream{seed_, 0, site_hash(stream_name.data(), stream_name.size())};
+  const auto starts = static_cast<std::uint64_t>(std::ssize(order_) - batch_size_ + 1);
+  return static_cast<std::int64_t>(below(starts, stream.block(static_cast<std::uint64_t>(step))));
 }
 
 void Sampler::shuffle(std::int64_t epoch) {

@@ -123,6 +123,15 @@ namespace halfscope {
 /// metric is perplexity. Throws InvalidArgument for what is no text and for a vocabulary of one word.
 [[nodiscard]] Model make_big_lstm(const ModelSpec& spec);
 
+/// After Amodei et al., "Deep Speech 2", ICML 2016, small: convolutions 5x5 to 16 channels with bias and
+/// ReLU, the first with stride 2 in time and frequency, the second with stride 2 in frequency; a
+/// bidirectional GRU of hidden_size states each way; a linear layer to the labels; CTC. Frames of padding are
+/// zeros behind each convolution, and the second direction begins at each utterance's own last frame, so that
+/// no utterance depends on its batch. He initialisation of the convolutions; the other weights uniform on +-1
+/// / sqrt(inputs), of the states' on +-1 / sqrt(hidden_size); biases 0. The metric is the character error
+/// rate in percent. Throws InvalidArgument where the data set is no speech.
+[[nodiscard]] Model make_deep_speech_2(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -156,6 +165,8 @@ inline constexpr std::array model_table{
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
     ModelEntry{"big_lstm", "the same with two LSTMs, their states projected, and a sampled softmax",
                make_big_lstm},
+    ModelEntry{"deep_speech_2", "Deep Speech 2: two convolutions, a bidirectional GRU, CTC",
+               make_deep_speech_2},
 };
 
 }  // namespace halfscope

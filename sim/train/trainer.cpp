@@ -70,7 +70,7 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
       scaler_(make_loss_scaler(settings)),
       detail_(std::max({scaler_->needs(), settings.recorded_gradients,
                         overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
-      sampler_(dataset.size(Split::train), settings.config.batch, seed_of(settings)) {
+      sampler_(dataset.size(Split::train), settings.config.batch, seed_of(settings), dataset.batch_order()) {
   const DeviceScope scope(settings_.device);
   if (wants_graph(settings_.device)) graph_.emplace();
   for (Parameter& parameter : model_.store->parameters)

@@ -49,7 +49,8 @@ Array as_floats(const std::vector<std::int32_t>& labels) {
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
   Trainer trainer(config, *dataset);
-  Sampler sampler(dataset->size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed));
+  Sampler sampler(dataset->size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed),
+                  dataset->batch_order());
   SafetensorsFile file = trainer.checkpoint();
   Array losses({config.steps}), rates({config.steps});
   for (std::int64_t step = 0; step < config.steps; ++step) {
@@ -57,6 +58,8 @@ SafetensorsFile train(const TrainConfig& config) {
     file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
     file.tensors.push_back({fmt::format("labels.{}", step), as_floats(batch.labels)});
+    file.tensors.push_back({fmt::format("frames.{}", step), as_floats(batch.frames)});
+    file.tensors.push_back({fmt::format("label_counts.{}", step), as_floats(batch.label_counts)});
     const StepRecord record = trainer.step();
     losses[static_cast<std::size_t>(step)] = record.loss;
     rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);

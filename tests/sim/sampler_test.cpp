@@ -56,6 +56,27 @@ TEST_CASE("the order is Fisher-Yates over Philox, as computed apart in Python", 
   CHECK(step_of(sampler, 1) == std::vector<std::int64_t>{0, 5, 1, 3, 6, 7, 4, 8, 9, 2});
 }
 
+TEST_CASE("a batch of neighbours begins anywhere, a function of seed and step", "[sampler]") {
+  Sampler sampler(10, 4, 5, BatchOrder::neighbours);
+  std::vector<int> starts(10, 0);
+  for (std::int64_t step = 0; step < 700; ++step) {
+    const std::vector<std::int64_t> batch = step_of(sampler, step);
+    REQUIRE(batch.size() == 4);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(batch[i] == batch[0] + static_cast<std::int64_t>(i));
+    ++starts[static_cast<std::size_t>(batch[0])];
+    Sampler resumed(10, 4, 5, BatchOrder::neighbours);
+    CHECK(step_of(resumed, step) == batch);
+  }
+  // Each of 7 starts 100 times, give or take 5 standard deviations of 9.3.
+  for (std::size_t start = 0; start < 7; ++start) CHECK(std::abs(starts[start] - 100) < 47);
+  for (std::size_t start = 7; start < 10; ++start) CHECK(starts[start] == 0);
+  Sampler whole(4, 4, 5, BatchOrder::neighbours), other(10, 4, 6, BatchOrder::neighbours);
+  CHECK(step_of(whole, 3) == std::vector<std::int64_t>{0, 1, 2, 3});
+  bool differs = false;
+  for (std::int64_t step = 0; step < 20; ++step) differs |= step_of(other, step) != step_of(sampler, step);
+  CHECK(differs);
+}
+
 TEST_CASE("seeds and epochs have orders of their own", "[sampler]") {
   Sampler zero(1000, 1000, 0);
   Sampler one(1000, 1000, 1);

@@ -6,13 +6,16 @@
 #include "tests/sim/idx_files.hpp"
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/small_dataset.hpp"
+#include "tests/sim/wav_files.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Thirteen images of 8x8 with a class each, and as many words: data for every entry of the table.
+/// Thirteen images of 8x8 with a class each, as many words and as many recordings: data for every entry of
+/// the table.
 class SmallData {
  public:
   SmallData() {
@@ -20,6 +23,7 @@ class SmallData {
     for (int image = 0; image < count; ++image) {
       for (int i = 0; i < 8 * 8; ++i) pixels += static_cast<char>((i * (image + 3)) % 251);
       labels += static_cast<char>(image % 10);
+      put_recording(image);
       for (std::size_t word = 0; word < 20; ++word)
         words += std::string(1 + word % 3, static_cast<char>('a' + image)) + " ";
     }
@@ -30,14 +34,22 @@ class SmallData {
     put("text", words);
   }
   [[nodiscard]] std::unique_ptr<Dataset> open(const DatasetEntry& entry) const {
-    return entry.open({.data = entry.kind == DataKind::text ? folder_ / "text" : folder_.path(),
-                       .image_size = 40,
-                       .vocabulary = 30,
-                       .sequence_length = 4});
+    return entry.open({.data = source(entry.kind), .image_size = 40, .vocabulary = 30, .sequence_length = 4});
   }
 
  private:
   static constexpr int count = 13;
+  [[nodiscard]] std::filesystem::path source(DataKind kind) const {
+    if (kind == DataKind::text) return folder_ / "text";
+    return kind == DataKind::speech ? folder_ / "speech" : folder_.path();
+  }
+  void put_recording(int number) {
+    const auto length = static_cast<std::size_t>(2000 + 160 * number);
+    const std::string name = "speech/" + std::string(1, static_cast<char>('a' + number));
+    put(name + ".wav",
+        wav_bytes(pcm_bytes(uniform_floats(length, -0.5f, 0.5f, static_cast<std::uint64_t>(number)))));
+    put(name + ".txt", number % 2 == 0 ? "ab" : "a b");
+  }
   void put(const std::string& name, const std::string& bytes) { static_cast<void>(folder_.put(name, bytes)); }
   TemporaryFolder folder_;
 };
