@@ -69,6 +69,15 @@ namespace halfscope {
 /// ResNet-50, post- and pre-activation, at five weights of the loss, with and without loss scaling.
 [[nodiscard]] Experiment make_resnet_loss_scale();
 
+/// Deep Speech 2 on spoken digits, at a learning rate whose updates FP16 weights lose and at a normal one.
+[[nodiscard]] Experiment make_speech_master_copy();
+
+/// Shares of Deep Speech 2's weight gradients that FP16 flushes.
+[[nodiscard]] Experiment make_speech_gradients();
+
+/// CTC with FP16 inside: short utterances of Deep Speech 2, and the table of longer ones.
+[[nodiscard]] Experiment make_ctc_precision();
+
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table = [] {
@@ -76,6 +85,8 @@ inline const std::vector<Experiment>& experiment_table() {
         make_master_copy(),                // 3.1, Fig. 2
         make_master_copy_sgd(),            // 3.1
         make_image_master_copy(),          // 3.1, with networks of Table 1
+        make_speech_master_copy(),         // 3.1, Fig. 2a, Table 3
+        make_speech_gradients(),           // 3.1, Fig. 2b
         make_image_classifiers(),          // 4.1, Table 1
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3
         make_detectors(),                  // 3.2, Table 2
@@ -90,6 +101,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_advice_validity(),            // 3.2: what tells that a factor is enough
         make_batchnorm_reduction(),        // 3.3
         make_softmax_reduction(),          // 3.3
+        make_ctc_precision(),              // 3.3, with the paper's speech models
         make_accumulation_error(),         // 3.3
     };
     int place = 0;

@@ -65,6 +65,15 @@ struct AccumulationRow {
   double stagnated = 0;                    ///< share of the adds (of a tensor core: of its steps)
 };
 
+/// CTC whose path likelihoods are in FP16, beside FP32, on four utterances of one length.
+struct CtcPrecisionRow {
+  std::int64_t frames = 0, labels = 0;
+  double deviation = 0;  ///< of the logits
+  double loss = 0, fp16_loss = 0;
+  double gradient_error = 0;  ///< distance of the gradients over the length of FP32's
+  double cosine = 0;          ///< of the angle between the gradients
+};
+
 /// How two values of a metric are compared in a sentence.
 enum class Comparison : std::uint8_t { points, difference, ratio };
 template <>
@@ -178,6 +187,8 @@ struct Experiment {
   std::vector<HarmTask> harm_tasks{};
   /// A table that needs no training, computed where a report is made; null where there is none.
   std::vector<AccumulationRow> (*accumulation)() = nullptr;
+  /// Another, of a loss; null where there is none.
+  std::vector<CtcPrecisionRow> (*ctc_precision)() = nullptr;
   /// Compares arms of a built-in experiment in words; null: no verdict.
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
   std::vector<std::string> verdict_arms{};  ///< arms that `verdict` is about; empty: all

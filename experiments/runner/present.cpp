@@ -83,6 +83,19 @@ std::string accumulation_tables(const std::vector<AccumulationRow>& all) {
       text);
 }
 
+/// A row per length of utterances.
+std::string ctc_table(const std::vector<CtcPrecisionRow>& all) {
+  std::vector<std::vector<std::string>> rows{
+      {"frames", "labels", "logits", "loss", "in FP16", "gradient's error", "cosine"}};
+  for (const CtcPrecisionRow& row : all) {
+    rows.push_back({fmt::format("{}", row.frames), fmt::format("{}", row.labels),
+                    fmt::format("+-{}", row.deviation), fmt::format("{:.1f}", row.loss),
+                    fmt::format("{:.1f}", row.fp16_loss), fmt::format("{:.2g}", row.gradient_error),
+                    fmt::format("{:.3f}", row.cosine)});
+  }
+  return fmt::format("\n  CTC with path likelihoods in FP16, beside FP32\n\n{}", text_table(rows));
+}
+
 /// "  LABELtext", its lines indented by as much as the label.
 std::string paragraph(std::string_view label, std::string_view text, std::size_t width) {
   constexpr std::size_t indent = 2;
@@ -175,13 +188,14 @@ std::string arm_lines(const Experiment& experiment, const ExperimentSummary& sum
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary, const TextStyle& style) {
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
-  return fmt::format("{}\n\n{}{}{}{}{}{}{}{}",
+  const std::string paths = experiment.ctc_precision == nullptr ? "" : ctc_table(experiment.ctc_precision());
+  return fmt::format("{}\n\n{}{}{}{}{}{}{}{}{}",
                      wrapped(fmt::format("{}: {}", escaped(experiment.name), escaped(experiment.summary)),
                              style.width, "  "),
                      arm_lines(experiment, summary, style), published_lines(experiment, summary, style.width),
                      settings_lines(summary, style.width), overflow_lines(summary),
                      prediction_table(experiment, summary, style.width), harm_tables(summary.harm), sums,
-                     closing_lines(experiment, summary, style.width));
+                     paths, closing_lines(experiment, summary, style.width));
 }
 
 }  // namespace halfscope

@@ -51,6 +51,12 @@ Json accumulation_json(const AccumulationRow& row) {
           {"overflowed", row.overflowed}, {"stagnated", row.stagnated}};
 }
 
+Json ctc_json(const CtcPrecisionRow& row) {
+  return {{"frames", row.frames}, {"labels", row.labels},       {"deviation", row.deviation},
+          {"loss", row.loss},     {"fp16_loss", row.fp16_loss}, {"gradient_error", row.gradient_error},
+          {"cosine", row.cosine}};
+}
+
 Json differences_json(const std::vector<SettingDifference>& differences) {
   Json list = Json::array();
   for (const SettingDifference& difference : differences) {
@@ -113,6 +119,9 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
     for (const AccumulationRow& row : experiment.accumulation()) {
       json["accumulation"].push_back(accumulation_json(row));
     }
+  }
+  if (experiment.ctc_precision != nullptr) {
+    for (const CtcPrecisionRow& row : experiment.ctc_precision()) json["ctc"].push_back(ctc_json(row));
   }
   if (!experiment.published.empty()) json["published"] = published_json(experiment, summary);
   if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);

@@ -5,6 +5,7 @@ import json
 import resource
 import subprocess
 import unittest
+import wave
 
 from program import PROGRAM, WithFolder, halfscope, idx
 
@@ -66,6 +67,32 @@ class BadInput(WithFolder):
                 self.refuse(*self.words("out", "--quick"), says=says)
                 path.write_bytes(before)
                 self.nothing_written()
+
+    def test_recordings(self):
+        recordings = self.folder / "recordings"
+        words = ("run", "speech-master-copy", "--quick", "--data", recordings, "--out", self.folder / "out")
+        self.refuse(*words, says=["recordings", "No such file"])
+        recordings.mkdir()
+        self.refuse(*words, says=["0 recordings", "at least two"])
+
+        def put(name, transcript, rate=16000):
+            with wave.open(str(recordings / f"{name}.wav"), "wb") as file:
+                file.setparams((1, 2, rate, 0, "NONE", ""))
+                file.writeframes(bytes(range(250)) * 40)
+            (recordings / f"{name}.txt").write_text(transcript)
+
+        put("a", "a")
+        put("b", "b", rate=22050)
+        self.refuse(*words, says=["b.wav", "22050", "16000"])
+        put("b", "")
+        self.refuse(*words, says=["b.txt", "empty transcript"])
+        put("b", "route 66")
+        self.refuse(*words, says=["b.txt", "'6' is not in the alphabet"])
+        (recordings / "b.txt").unlink()
+        self.refuse(*words, says=["b.txt"])
+        put("b", "b")
+        self.refuse(*words, says=["batch size 32"])
+        self.nothing_written()
 
     def test_texts(self):
         text = self.folder / "text"

@@ -55,7 +55,10 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "resnet-loss-scale",
         "accumulation-error",
         "advice-validity",
+        "ctc-precision",
         "detectors",
+        "speech-gradients",
+        "speech-master-copy",
     }
     assert {entry.name for entry in entries if not entry.in_quick_set} == left_out
     assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)
