@@ -11,4 +11,9 @@ std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec) {
   return entry.open(spec);
 }
 
+std::string data_maker(std::string_view name, const std::filesystem::path& data) {
+  const DatasetEntry& entry = find_in_table("data set", name, datasets);
+  return entry.maker == nullptr || !data.empty() ? "" : entry.maker();
+}
+
 }  // namespace halfscope

@@ -47,12 +47,16 @@ inline constexpr std::array<std::string_view, 3> enum_names<DataKind>{"images", 
 /// used.
 [[nodiscard]] std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec);
 
+/// "espeak-ng 1.51": what speaks the digits. Throws as `open_spoken_digits` does.
+[[nodiscard]] std::string spoken_digits_maker();
+
 struct DatasetEntry {
   std::string_view name;
   std::string_view summary;
   DataKind kind;
   std::string_view default_data;  ///< the file or folder where its package puts it
   std::unique_ptr<Dataset> (*open)(const DatasetSpec& spec);
+  std::string (*maker)() = nullptr;  ///< program and version that make the default data, where one does
 };
 
 inline constexpr std::array datasets{
@@ -67,11 +71,14 @@ inline constexpr std::array datasets{
                  DataKind::text, "", open_kjv_text},
     DatasetEntry{"spoken_digits",
                  "6,000 + 500 utterances of 2 to 4 digits by espeak-ng, or recordings given with --data",
-                 DataKind::speech, "", open_spoken_digits},
+                 DataKind::speech, "", open_spoken_digits, spoken_digits_maker},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws
 /// InvalidArgument for an unknown name and for files that are missing or wrong.
 [[nodiscard]] std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec);
+/// The program, with its version, that makes the data which `open_dataset` opens; empty where `data` names a
+/// file or folder, and for data sets that no program makes. Throws as `open_dataset` does.
+[[nodiscard]] std::string data_maker(std::string_view name, const std::filesystem::path& data);
 
 }  // namespace halfscope

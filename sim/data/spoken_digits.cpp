@@ -197,6 +197,10 @@ void make_file(const std::filesystem::path& path, const std::string& version) {
 
 }  // namespace
 
+std::string spoken_digits_maker() {
+  return "espeak-ng " + synthesizer_version();
+}
+
 std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec) {
   if (!spec.data.empty()) return read_speech(spec.data);
   const std::string version = synthesizer_version();

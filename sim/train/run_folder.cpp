@@ -7,6 +7,7 @@
 #include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 
+#include "sim/data/datasets.hpp"
 #include "sim/train/environment.hpp"
 #include "sim/train/renamed.hpp"
 
@@ -68,8 +69,10 @@ Json RunFolder::config_json(const RunSettings& settings) const {
   return json;
 }
 
-Json RunFolder::environment_json(std::int64_t steps_done) const {
+Json RunFolder::environment_json(const RunSettings& settings, std::int64_t steps_done) const {
   Json ours = environment();
+  const std::string maker = data_maker(settings.config.dataset, settings.config.data);
+  if (!maker.empty()) ours["data_maker"] = maker;
   if (steps_done == 0 || !std::filesystem::exists(path_ / environment_file)) return ours;
   Json first = read_json(path_ / environment_file);
   if (!first.is_object() || is_same_build(latest_of(first), ours)) return first;
@@ -88,7 +91,7 @@ void RunFolder::begin(const RunSettings& settings, std::int64_t steps_done) cons
   create_folder(path_ / "checkpoint");
   remove_unfinished_files(path_);
   remove_unfinished_files(path_ / "checkpoint");
-  write_file(path_ / environment_file, to_text(environment_json(steps_done)));
+  write_file(path_ / environment_file, to_text(environment_json(settings, steps_done)));
   write_file(path_ / status_file, "RUNNING\n");
   write_file(path_ / config_file, to_text(config_json(settings)));
 }

@@ -65,7 +65,7 @@ class RunFolder {
   void fail(const std::string& reason) const noexcept;
 
  private:
-  [[nodiscard]] Json environment_json(std::int64_t steps_done) const;
+  [[nodiscard]] Json environment_json(const RunSettings& settings, std::int64_t steps_done) const;
 
   RunIdentity identity_;
   std::filesystem::path path_;

@@ -183,6 +183,17 @@ TEST_CASE("a folder of recordings becomes utterances in the order of their lengt
              {"test utterance 1", "0 to 0"});
 }
 
+TEST_CASE("the program that makes data is known by name and version", "[speech]") {
+  const TemporaryFolder programs;
+  const auto path = programs.put(
+      "espeak-ng", "#!/bin/sh\necho 'eSpeak NG text-to-speech: 9.87  Data at: /usr/lib/espeak-ng-data'\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const EnvironmentVariable one_program("PATH", programs.path().string());
+  CHECK(data_maker("spoken_digits", "") == "espeak-ng 9.87");
+  CHECK(data_maker("spoken_digits", "recordings").empty());
+  CHECK(data_maker("kjv_text", "").empty());
+}
+
 TEST_CASE("recordings and transcripts that cannot be used are named", "[speech]") {
   const auto error_of = [](std::size_t samples, const std::string& transcript, const WavFormat& format = {}) {
     const SpeechFolder folder;
