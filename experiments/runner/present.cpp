@@ -89,7 +89,7 @@ std::string ctc_table(const std::vector<CtcPrecisionRow>& all) {
       {"frames", "labels", "logits", "loss", "in FP16", "gradient's error", "cosine"}};
   for (const CtcPrecisionRow& row : all) {
     rows.push_back({fmt::format("{}", row.frames), fmt::format("{}", row.labels),
-                    fmt::format("+-{}", row.deviation), fmt::format("{:.1f}", row.loss),
+                    fmt::format("+-{:.1f}", row.deviation), fmt::format("{:.1f}", row.loss),
                     fmt::format("{:.1f}", row.fp16_loss), fmt::format("{:.2g}", row.gradient_error),
                     fmt::format("{:.3f}", row.cosine)});
   }
