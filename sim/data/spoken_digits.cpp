@@ -186,7 +186,7 @@ std::filesystem::path cache_folder() {
 /// Speaks everything and keeps it in `path`.
 void make_file(const std::filesystem::path& path, const std::string& version) {
   print_stderr(
-      fmt::format("spoken_digits: espeak-ng {} speaks {} utterances once, a minute or two; kept in {}\n",
+      fmt::format("spoken_digits: espeak-ng {} speaks {} utterances once, which takes minutes; kept in {}\n",
                   version, utterances[0] + utterances[1], printable(path)));
   SafetensorsFile file{{{"synthesizer", "espeak-ng " + version}}, {}};
   for (const Split split : {Split::train, Split::test})
@@ -202,7 +202,13 @@ std::string spoken_digits_maker() {
 }
 
 std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec) {
-  if (!spec.data.empty()) return read_speech(spec.data);
+  if (!spec.data.empty()) {
+    try {
+      return read_speech(spec.data);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("data set spoken_digits: {}", error.what()));
+    }
+  }
   const std::string version = synthesizer_version();
   const std::filesystem::path path =
       cache_folder() / fmt::format("spoken_digits-{}-espeak-ng-{}.safetensors", recipe, version);

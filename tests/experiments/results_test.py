@@ -143,7 +143,10 @@ class Results(WithFolder):
 
     def test_list_is_a_page_with_arms_and_options_on_request(self):
         overview = self.run_ok("list").splitlines()
-        self.assertLess(len(overview), 110)
+        listed = json.loads(self.run_ok("list", "--json"))
+        entries = sum(len(listed[kind]) for kind in listed if kind != "settings")
+        # A line each, a heading for each kind, and one that says where the settings are.
+        self.assertEqual(len(overview), entries + len(listed) + 1)
         self.assertTrue(any(line.startswith("  scale-sweep  ") for line in overview))
         self.assertFalse(any("fp16_s1" in line or "growth_factor=" in line for line in overview))
         self.assertIn("halfscope list settings", overview[-1])
