@@ -30,14 +30,12 @@ class ExperimentFile(WithFolder):
                     self.assertEqual(self.run_ok("run", name, *words), self.run_ok("run", file, *words))
 
     def test_every_built_in_experiment_trains_the_same_bytes_from_a_file(self):
-        text = self.put("text.txt", " ".join(f"{first}{second}" for first in "abcde" * 10 for second in "abcdefghijklmnopqrst"))
         for entry in json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]:
             name = entry["name"]
             with self.subTest(name):
                 file = self.put("printed.toml", self.run_ok("list", "--toml", name))
                 arm = entry["arms"][-1]
-                data = text if arm["dataset"] == "kjv_text" else self.data
-                words = ["--quick", "--size", "smoke", "--arms", arm["name"], "--data", data]
+                words = ["--quick", "--size", "smoke", "--arms", arm["name"], "--data", self.data_of(arm["dataset"])]
                 self.run_ok("run", name, *words, "--out", self.folder / "by-name")
                 self.run_ok("run", file, *words, "--out", self.folder / "from-file")
                 self.assertFalse((self.folder / "from-file" / name / "experiment.toml").exists())

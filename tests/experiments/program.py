@@ -11,6 +11,7 @@ import sys
 import tempfile
 import termios
 import unittest
+import wave
 from pathlib import Path
 
 PROGRAM = sys.argv.pop()
@@ -74,6 +75,28 @@ class WithFolder(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = Path(self.temporary.name)
         self.data = write_data(self.folder / "data")
+
+    def text(self):
+        """A text of a thousand words."""
+        path = self.folder / "text.txt"
+        path.write_text(" ".join(f"{first}{second}" for first in "abcde" * 10 for second in "abcdefghijklmnopqrst"))
+        return path
+
+    def recordings(self):
+        """Five utterances of a second or less, one of which is a test."""
+        folder = self.folder / "recordings"
+        folder.mkdir(exist_ok=True)
+        noise = random.Random(1)
+        for name in "abcde":
+            with wave.open(str(folder / f"{name}.wav"), "wb") as file:
+                file.setparams((1, 2, 16000, 0, "NONE", ""))
+                file.writeframes(noise.randbytes(2 * 8000))
+            (folder / f"{name}.txt").write_text(name)
+        return folder
+
+    def data_of(self, dataset):
+        """A small file or folder that the data set reads."""
+        return {"kjv_text": self.text, "spoken_digits": self.recordings}.get(dataset, lambda: self.data)()
 
     def words(self, out, *more, steps=30, threads=1):
         return ["run", "master-copy", "--data", self.data, "--out", self.folder / out, "--set", f"steps={steps}",

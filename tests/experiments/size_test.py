@@ -1,9 +1,7 @@
 """--size: the sizes of an experiment."""
 
 import json
-import random
 import unittest
-import wave
 
 from program import WithFolder, halfscope
 
@@ -11,24 +9,6 @@ OF_IMAGES = ("master-copy", "detection-loss-scale", "segmentation-loss-scale", "
 
 
 class Size(WithFolder):
-    def text(self):
-        """A text of a thousand words."""
-        path = self.folder / "text.txt"
-        path.write_text(" ".join(f"{first}{second}" for first in "abcde" * 10 for second in "abcdefghijklmnopqrst"))
-        return path
-
-    def recordings(self):
-        """Five utterances of a second or less, one of which is a test."""
-        folder = self.folder / "recordings"
-        folder.mkdir(exist_ok=True)
-        noise = random.Random(1)
-        for name in "abcde":
-            with wave.open(str(folder / f"{name}.wav"), "wb") as file:
-                file.setparams((1, 2, 16000, 0, "NONE", ""))
-                file.writeframes(noise.randbytes(2 * 8000))
-            (folder / f"{name}.txt").write_text(name)
-        return folder
-
     def test_every_experiment_has_arms_at_each_size(self):
         listed = json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]
         for experiment in listed:
@@ -37,8 +17,7 @@ class Size(WithFolder):
                 self.assertLessEqual(set(experiment["full_arms"]), set(datasets))
                 self.assertTrue(any("fp32" in arm for arm in experiment["full_arms"]))
                 arm = experiment["full_arms"][-1]
-                sources = {"kjv_text": self.text, "spoken_digits": self.recordings}
-                data = sources.get(datasets[arm], lambda: self.data)()
+                data = self.data_of(datasets[arm])
                 self.run_ok("run", experiment["name"], "--size", "smoke", "--arms", arm, "--seeds", 1, "--data", data,
                             "--out", self.folder / "out")
 
