@@ -9,6 +9,7 @@
 #include "lib/nn/pool.hpp"
 #include "lib/nn/roi_pool.hpp"
 #include "lib/nn/stride.hpp"
+#include "sim/layers/attention.hpp"
 #include "sim/layers/losses.hpp"
 #include "sim/layers/recurrent.hpp"
 #include "sim/tape.hpp"

@@ -10,11 +10,16 @@ namespace halfscope {
 
 void multiply_rows(const ConstArrayView& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y) {
-  const std::int64_t in = weight.extent(0), out = weight.extent(1);
+  multiply_rows(x, MatrixView{weight.view(), weight.extent(0), weight.extent(1)}, model, y);
+}
+
+void multiply_rows(const ConstArrayView& x, const MatrixView& weight, const AccumulateModel& model,
+                   std::span<float> y) {
+  const std::int64_t in = weight.rows, out = weight.columns;
   const auto rows = strided_offsets(static_cast<std::int64_t>(x.size()) / in, in);
   const auto columns = strided_offsets(in, 1);
   gemm({ElementReader(x), rows.values(), columns.values(), MatrixLayout::row_major, in},
-       {ElementReader(weight.view()), in, out}, y, model);
+       {ElementReader(weight.values), in, out}, y, model);
 }
 
 Array transposed(const Array& matrix) {

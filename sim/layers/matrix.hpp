@@ -8,7 +8,14 @@
 
 namespace halfscope {
 
+/// A matrix (rows, columns), row by row.
+struct MatrixView {
+  ConstArrayView values;
+  std::int64_t rows = 0, columns = 0;
+};
 /// y (rows, out) = x (rows, in) weight (in, out).
+void multiply_rows(const ConstArrayView& x, const MatrixView& weight, const AccumulateModel& model,
+                   std::span<float> y);
 void multiply_rows(const ConstArrayView& x, const Array& weight, const AccumulateModel& model,
                    std::span<float> y);
 

@@ -1,0 +1,32 @@
+// The layers of attention: products of two tensors, softmax with a mask, GELU.
+#pragma once
+
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// How the second operand of a product is stored.
+enum class Operand : std::uint8_t { plain, transposed };
+
+/// y (batch..., rows, columns) = a (batch..., rows, inner) b, matrix by matrix, b (batch..., inner, columns)
+/// or, transposed, (batch..., columns, inner). Each number of y, and of both gradients, is one sum over the
+/// shared axis in the policy's order of products. Throws InvalidArgument for shapes that do not fit.
+TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, TensorRef b,
+                         Operand second = Operand::plain);
+
+/// y = softmax(x + mask) over the last axis, in FP32 but for the sum of exponentials, which adds up as the
+/// policy's reduction model for the layer's name says. mask (x's shape) is added in FP32: 0 of what counts,
+/// -1e4 of what does not, whose y is exactly 0 beside anything that counts; a row where nothing counts is
+/// uniform. The gradient is y (g - sum of g y), the sum in FP32. Throws InvalidArgument for a mask of another
+/// shape.
+TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask);
+
+/// Forms of GELU (Hendrycks & Gimpel, 2016).
+enum class Gelu : std::uint8_t {
+  erf,   ///< x (1 + erf(x / sqrt(2))) / 2
+  tanh,  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+};
+/// In FP32, rounded once.
+TensorRef gelu(Tape& tape, const std::string& name, TensorRef x, Gelu form = Gelu::erf);
+
+}  // namespace halfscope

@@ -1,0 +1,117 @@
+// Forward and backward of products of two tensors.
+#include <fmt/format.h>
+
+#include "lib/nn/elementwise.hpp"
+#include "sim/layers/attention.hpp"
+#include "sim/layers/matrix.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Extents of each of `batch` products.
+struct ProductExtents {
+  std::int64_t batch = 1, rows = 0, inner = 0, columns = 0;
+};
+
+ProductExtents product_extents(const Tape& tape, const std::string& name, TensorRef a, TensorRef b,
+                               Operand second) {
+  const Shape &x = tape.value(a).shape(), &y = tape.value(b).shape();
+  const auto refuse = [&] {
+    return InvalidArgument(
+        fmt::format("layer {}: {} times {}{}; give (batch, rows, inner) and {}", name, to_string(x),
+                    second == Operand::transposed ? "the transposed " : "", to_string(y),
+                    second == Operand::transposed ? "(batch, columns, inner)" : "(batch, inner, columns)"));
+  };
+  if (x.size() < 2 || x.size() != y.size() || tape.value(a).empty() || tape.value(b).empty()) throw refuse();
+  ProductExtents e;
+  for (std::size_t axis = 0; axis + 2 < x.size(); ++axis) {
+    if (x[axis] != y[axis]) throw refuse();
+    e.batch *= x[axis];
+  }
+  e.rows = x[x.size() - 2];
+  e.inner = x.back();
+  const std::int64_t first = y[y.size() - 2], last = y.back();
+  e.columns = second == Operand::transposed ? first : last;
+  if ((second == Operand::transposed ? last : first) != e.inner) throw refuse();
+  return e;
+}
+
+/// Matrix n of `count` in `all`.
+template <typename View>
+View matrix_of(const View& all, std::int64_t n, std::int64_t count) {
+  const std::size_t size = all.size() / static_cast<std::size_t>(count);
+  return all.part(static_cast<std::size_t>(n) * size, size);
+}
+
+/// The transposes (batch, columns, rows) of matrices (batch, rows, columns).
+Array all_transposed(const Array& matrices, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  Array turned({batch, columns, rows}, matrices.dtype());
+  for (std::int64_t n = 0; n < batch; ++n)
+    transpose(matrix_of(matrices.view(), n, batch), rows, columns, matrix_of(turned.view(), n, batch));
+  return turned;
+}
+
+/// y (batch, rows, columns) = x (batch, rows, inner) times w (batch, inner, columns).
+void multiply_all(const ConstArrayView& x, const ConstArrayView& w, const ProductExtents& e,
+                  const AccumulateModel& model, std::span<float> y) {
+  for (std::int64_t n = 0; n < e.batch; ++n) {
+    const std::size_t size = y.size() / static_cast<std::size_t>(e.batch);
+    multiply_rows(matrix_of(x, n, e.batch), MatrixView{matrix_of(w, n, e.batch), e.inner, e.columns}, model,
+                  y.subspan(static_cast<std::size_t>(n) * size, size));
+  }
+}
+
+/// (batch, in, out): the transposed x (batch, rows, in) times g (batch, rows, out).
+void multiply_all_transposed(const ConstArrayView& x, const ConstArrayView& g, std::int64_t batch,
+                             std::int64_t in, std::int64_t out, const AccumulateModel& model, Array& y) {
+  for (std::int64_t n = 0; n < batch; ++n) {
+    const Array product = weight_gradient({matrix_of(x, n, batch), matrix_of(g, n, batch), in, out}, model);
+    convert(product.view(), matrix_of(y.view(), n, batch));
+  }
+}
+
+}  // namespace
+
+TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, TensorRef b, Operand second) {
+  const ProductExtents e = product_extents(tape, name, a, b, second);
+  const AccumulateModel model = tape.policy().products;
+  Shape shape = tape.value(a).shape();
+  shape.back() = e.columns;
+  Array y(std::move(shape));
+  if (second == Operand::transposed) {
+    const Array turned = all_transposed(tape.value(b), e.batch, e.columns, e.inner);
+    multiply_all(tape.value(a).view(), turned.view(), e, model, y.values());
+  } else {
+    multiply_all(tape.value(a).view(), tape.value(b).view(), e, model, y.values());
+  }
+
+  const auto backward = [a, b, e, model, second](Tape& t, Array gradient) {
+    const Array &x = t.value(a), &w = t.value(b);
+    const ProductExtents back{e.batch, e.rows, e.columns, e.inner};
+    if (t.needs_gradient(a)) {
+      Array of_a(x.shape());
+      if (second == Operand::transposed) {
+        multiply_all(gradient.view(), w.view(), back, model, of_a.values());
+      } else {
+        const Array turned = all_transposed(w, e.batch, e.inner, e.columns);
+        multiply_all(gradient.view(), turned.view(), back, model, of_a.values());
+      }
+      t.add_gradient(a, std::move(of_a));
+    }
+    if (!t.needs_gradient(b)) return;
+    Array of_b(w.shape());
+    if (second == Operand::transposed) {
+      multiply_all_transposed(gradient.view(), x.view(), e.batch, e.columns, e.inner, model, of_b);
+    } else {
+      multiply_all_transposed(x.view(), gradient.view(), e.batch, e.inner, e.columns, model, of_b);
+    }
+    t.add_gradient(b, std::move(of_b));
+  };
+  return tape.record({.name = name,
+                      .kind = OperationKind::linear,
+                      .value = std::move(y),
+                      .rounds = Rounds::yes,
+                      .backward = backward});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,64 @@
+// Forward and backward of softmax as a layer of its own.
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/elementwise.hpp"
+#include "lib/nn/softmax.hpp"
+#include "lib/nn/strided_elementwise.hpp"
+#include "sim/layers/attention.hpp"
+
+namespace halfscope {
+namespace {
+
+/// (rows): the sum of a b over each row of both (rows, columns), in FP32.
+Array row_products(const Array& a, const Array& b, std::int64_t rows, std::int64_t columns) {
+  Array turned_a({columns, rows}), turned_b({columns, rows}), sums({rows});
+  transpose(a.view(), rows, columns, turned_a.view());
+  transpose(b.view(), rows, columns, turned_b.view());
+  column_sums({.term = Term::product,
+               .x = ElementReader(turned_a.view()),
+               .y = ElementReader(turned_b.view()),
+               .rows = columns,
+               .columns = rows},
+              AccumulateModel{}, sums.values());
+  return sums;
+}
+
+}  // namespace
+
+TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask) {
+  const Array& scores = tape.value(x);
+  if (mask.shape() != scores.shape() || scores.shape().empty() || scores.empty()) {
+    throw InvalidArgument(fmt::format("layer {}: a mask {} for scores {}; give one of their shape", name,
+                                      to_string(mask.shape()), to_string(scores.shape())));
+  }
+  const std::int64_t columns = scores.shape().back();
+  const std::int64_t rows = static_cast<std::int64_t>(scores.size()) / columns;
+  Array masked = to_dtype(scores.clone(), DType::f32);
+  add(mask.view(), masked.values());
+  Array y(scores.shape()), unused({rows});
+  softmax_cross_entropy(masked.values(), std::vector<std::int32_t>(static_cast<std::size_t>(rows)),
+                        tape.policy().reductions_in(name), y.values(), unused.values());
+
+  // The gradient is of the rounded y, which the next layer sees.
+  const auto at = std::make_shared<TensorRef>();
+  const auto backward = [x, at, rows, columns](Tape& t, Array gradient) {
+    gradient = to_dtype(std::move(gradient), DType::f32);
+    const Array probability = to_dtype(t.value(*at).clone(), DType::f32);
+    const Array sums = row_products(gradient, probability, rows, columns);
+    Array spread({columns, rows}), difference(t.value(x).shape());
+    copy_columns({columns, rows}, {sums.view(), 0, 0}, {spread.view(), 0, rows});
+    transpose(spread.view(), columns, rows, difference.view());
+    combine(Combination::difference, gradient.view(), difference.view(), difference.values());
+    combine(Combination::product, difference.view(), probability.view(), difference.values());
+    t.add_gradient(x, std::move(difference));
+  };
+  *at = tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return *at;
+}
+
+}  // namespace halfscope
