@@ -1,6 +1,8 @@
 // Recording forwards and replaying backwards.
 #include "sim/tape.hpp"
 
+#include <algorithm>
+
 #include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
@@ -19,6 +21,14 @@ TensorRef Tape::input(std::string name, Array value) {
 }
 
 TensorRef Tape::parameter(Parameter& parameter) {
+  const auto first = std::ranges::find(nodes_, &parameter, &Node::parameter);
+  if (first != nodes_.end()) {
+    nodes_.push_back({.name = parameter.name,
+                      .parameter = &parameter,
+                      .tied_to = static_cast<std::size_t>(first - nodes_.begin()),
+                      .needs_gradient = first->needs_gradient});
+    return {nodes_.size() - 1};
+  }
   if (policy().quantizer(Role::weight).is_identity()) {
     parameter.working = {};  // what a tape of another policy may have left
   } else {
@@ -59,10 +69,14 @@ std::vector<TapeEntry> Tape::entries() const {
 void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
   Node& node = nodes_[tensor.index];
   if (!node.needs_gradient) return;
-  const bool of_weight = node.parameter != nullptr, first = node.gradient.empty();
-  double carried = of_weight ? carried_.weight : carried_.activation;
+  const double carried = node.parameter != nullptr ? carried_.weight : carried_.activation;
   // Computed from what the layer has scaled; a weight gradient is not to carry that.
   if (carried != carried_.activation) divide(gradient, carried_.activation / carried);
+  accumulate(node, std::move(gradient), carried, rounds);
+}
+
+void Tape::accumulate(Node& node, Array gradient, double carried, Rounds rounds) {
+  const bool of_weight = node.parameter != nullptr, first = node.gradient.empty();
   if (!first) {
     const double largest = caster_->layerwise().value_or(LayerwiseOptions{}).largest;
     carried = bring_to_one_scale({node.gradient, node.carried_scale}, {gradient, carried}, largest);
@@ -105,6 +119,16 @@ void Tape::begin_backward(std::size_t index) {
   node.gradient = to_dtype(std::move(node.gradient), storage);
 }
 
+void Tape::finish_parameter(Node& node) {
+  if (node.tied_to) {
+    // It has been rounded already, so that alone it stays what it is.
+    accumulate(nodes_[*node.tied_to], std::move(node.gradient), node.carried_scale, Rounds::no);
+    return;
+  }
+  divide(node.gradient, node.carried_scale);
+  node.parameter->gradient = std::move(node.gradient);
+}
+
 void Tape::backward(TensorRef loss, float loss_scale) {
   caster_->begin_pass(TrainingPass::backward);
   carried_ = {};
@@ -113,8 +137,7 @@ void Tape::backward(TensorRef loss, float loss_scale) {
     Node& node = nodes_[i];
     if (node.gradient.empty()) continue;
     if (node.parameter != nullptr) {
-      divide(node.gradient, node.carried_scale);
-      node.parameter->gradient = std::move(node.gradient);
+      finish_parameter(node);
     } else if (node.backward) {
       begin_backward(i);
       node.backward(*this, std::move(node.gradient));

@@ -79,7 +79,8 @@ class Tape {
 
   /// Data: cast as an activation, without a gradient.
   TensorRef input(std::string name, Array value);
-  /// A weight: its working copy is made here, from the master copy.
+  /// A weight: its working copy is made here, from the master copy. A weight with several users on a tape
+  /// (tied weights) is cast once, and its gradients are added as `add_gradient` adds them.
   TensorRef parameter(Parameter& parameter);
   /// The output of an operation, cast as an activation where it rounds.
   TensorRef record(Operation operation);
@@ -110,6 +111,7 @@ class Tape {
     Array gradient{};
     Backward backward = nullptr;
     Parameter* parameter = nullptr;
+    std::optional<std::size_t> tied_to{};  ///< the parameter's first place on the tape, of the others
     bool needs_gradient = false;
     double carried_scale = 1;  ///< that the gradient carries besides the loss scale
   };
@@ -117,6 +119,10 @@ class Tape {
   /// The matrix or filter among the parameters that were recorded right before operation `index`; null where
   /// it has none.
   [[nodiscard]] const Parameter* weight_of(std::size_t index) const;
+  /// Adds a gradient that carries `carried` to the node's, and casts the sum.
+  void accumulate(Node& node, Array gradient, double carried, Rounds rounds);
+  /// Gives the parameter its gradient, or its first place on the tape a contribution.
+  void finish_parameter(Node& node);
   /// Scales what operation `index` is handed, and notes what its contributions carry.
   void begin_backward(std::size_t index);
 

@@ -79,6 +79,41 @@ TEST_CASE("gradients of a tensor with several users are added and cast after eac
   CHECK(p.gradient[0] == 2048.0f);
 }
 
+TEST_CASE("a weight with several places on a tape is cast once and gets the sum of its gradients", "[tape]") {
+  std::vector<std::string> seen;
+  TrackerList trackers;
+  trackers.push_back(std::make_unique<Observer>(seen));
+  Caster caster(all_half(), 0, trackers);
+  StepObservations observations;
+  caster.begin_step({.step = 1, .loss_scale = 1, .observations = &observations});
+  ParameterStore store;
+  Parameter& p = store.add("p", Array::from({1}, {1.0f}));
+  Tape tape(caster, Phase::training);
+  const auto use = [&](const std::string& name, float gradient) {
+    const TensorRef w = tape.parameter(p);
+    return tape.record(
+        {.name = name,
+         .value = Array::from({}, {0.0f}),
+         .rounds = Rounds::no,
+         .backward = [w, gradient](Tape& t, Array) { t.add_gradient(w, Array::from({1}, {gradient})); }});
+  };
+  // From the last: 2048, then 2048 + 1 and once more, each of which is 2048 in FP16.
+  const std::vector<TensorRef> uses{use("a", 1), use("b", 1), use("c", 2048)};
+  CHECK(tape.value(uses[2]).item() == 0.0f);
+  tape.backward(total_loss(tape, "loss", uses), 1.0f);
+  CHECK(p.gradient[0] == 2048.0f);
+  CHECK(std::ranges::count(seen, "p:weight:1") == 1);
+  // The contributions of c and b, and both sums; that of a is added before it is rounded.
+  CHECK(std::ranges::count(seen, "p:weight_gradient:1") == 4);
+  p.gradient = {};
+  Tape again(caster, Phase::training);
+  const TensorRef loss = again.record(
+      {.name = "loss", .value = Array::from({}, {0.0f}), .rounds = Rounds::no, .backward = [](Tape&, Array) {
+       }});
+  again.backward(loss, 1.0f);
+  CHECK(p.gradient.empty());
+}
+
 TEST_CASE("data and evaluation have no gradients", "[tape]") {
   TrackerList none;
   Caster caster({}, 0, none);
