@@ -72,7 +72,7 @@ std::int64_t states_per_parameter(const RunSettings& settings) {
 }
 
 Account account_of(const RunSettings& settings, const Dataset& dataset, KeptOutputs kept) {
-  ModelSpec spec = model_spec(settings, dataset.example_shape(), dataset.class_count());
+  ModelSpec spec = model_spec(settings, dataset);
   spec.initial = InitialWeights::unset;
   const Model model = settings.model->make(spec);
   const auto make_batch = [&](std::int64_t count) {

@@ -20,14 +20,17 @@ struct Box {
 /// One minibatch, or any selection of examples; each data set fills what it has.
 struct Batch {
   Array inputs{};  // images: (batch, height, width, channel); speech: (batch, time, feature)
-  std::vector<std::int32_t> tokens{};  // text: (batch, time)
+  std::vector<std::int32_t> tokens{};  // text: (batch, time); of a translation the source
   std::vector<std::int32_t> labels{};  // one per prediction: (batch), (batch, time), (batch, height, width)
   std::vector<Box> boxes{};            // detection: those of the first image first
   /// Beside boxes, (batch, height, width): 1 + the class of the object that a pixel shows, 0 for none.
   std::vector<std::int32_t> masks{};
-  /// Speech, per example: its frames, behind which its inputs are zeros, and its labels, which lie in
-  /// `labels` one example behind the other.
-  std::vector<std::int32_t> frames{}, label_counts{};
+  /// Speech and sentences, per example: its frames or tokens, behind which there are zeros, and its labels,
+  /// which lie in `labels` one example behind the other.
+  std::vector<std::int32_t> lengths{}, label_counts{};
+  /// Translation, (batch, largest label count): the start of a sentence, then each label but the last; behind
+  /// them zeros.
+  std::vector<std::int32_t> decoder_tokens{};
 };
 
 /// Options of all data sets; each reads its own.
@@ -56,10 +59,13 @@ class Dataset {
 
   /// Number of examples, at least 1.
   [[nodiscard]] virtual std::int64_t size(Split split) const = 0;
-  /// (height, width, channel) of an image, (time) of a text, (longest time, feature) of speech.
+  /// (height, width, channel) of an image, (time) of a text, (longest time, feature) of speech, (longest
+  /// source, longest target) of a translation.
   [[nodiscard]] virtual Shape example_shape() const = 0;
   /// Labels are in [0, class_count).
   [[nodiscard]] virtual std::int64_t class_count() const = 0;
+  /// Tokens, if it has any, are in [0, token_count()).
+  [[nodiscard]] virtual std::int64_t token_count() const { return class_count(); }
   [[nodiscard]] virtual BatchOrder batch_order() const { return BatchOrder::shuffled; }
   /// The examples at `indices` of `split`, in that order. Throws InvalidArgument for an index out of range.
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;

@@ -52,7 +52,7 @@ class Speech final : public Dataset {
     for (const Utterance* utterance : chosen) {
       std::ranges::copy(utterance->features.values(), to);
       to += time * mel_filters;
-      batch.frames.push_back(static_cast<std::int32_t>(frames_of(*utterance)));
+      batch.lengths.push_back(static_cast<std::int32_t>(frames_of(*utterance)));
       batch.label_counts.push_back(static_cast<std::int32_t>(utterance->labels.size()));
       batch.labels.insert(batch.labels.end(), utterance->labels.begin(), utterance->labels.end());
     }

@@ -21,7 +21,7 @@ class CharacterErrorRate final : public Metric {
     std::size_t first = 0;
     for (std::size_t b = 0; b < utterances; ++b) {
       std::vector<std::span<const float>> frames;
-      const auto steps = static_cast<std::size_t>((batch.frames[b] + stride_ - 1) / stride_);
+      const auto steps = static_cast<std::size_t>((batch.lengths[b] + stride_ - 1) / stride_);
       for (std::size_t t = 0; t < steps; ++t)
         frames.push_back(floats.values().subspan((t * utterances + b) * labels, labels));
       const auto count = static_cast<std::size_t>(batch.label_counts[b]);

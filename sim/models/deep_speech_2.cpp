@@ -87,13 +87,13 @@ TensorRef reversed(Tape& tape, const std::string& name, TensorRef x, const Lengt
 
 void check_speech(const Batch& batch) {
   const auto utterances = static_cast<std::size_t>(batch.inputs.extent(0));
-  if (batch.frames.size() == utterances && batch.label_counts.size() == utterances) return;
+  if (batch.lengths.size() == utterances && batch.label_counts.size() == utterances) return;
   throw InvalidArgument("model deep_speech_2 learns speech: choose a data set of utterances");
 }
 
 /// Lengths of the batch's utterances after the first convolution.
 Lengths lengths_of(const Batch& batch) {
-  Lengths lengths{left_of(batch.inputs.extent(1), time_stride), batch.frames};
+  Lengths lengths{left_of(batch.inputs.extent(1), time_stride), batch.lengths};
   for (std::int32_t& steps : lengths.steps) steps = static_cast<std::int32_t>(left_of(steps, time_stride));
   return lengths;
 }

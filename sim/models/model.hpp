@@ -44,10 +44,13 @@ enum class InitialWeights : std::uint8_t { drawn, unset };
 struct ModelSpec {
   Shape example_shape;  // as the data set's
   std::int64_t class_count = 0;
-  std::uint64_t seed = 0;  ///< of the initial weights
+  std::int64_t token_count = 0;  ///< of texts: tokens that the model reads
+  std::uint64_t seed = 0;        ///< of the initial weights
   float batch_norm_epsilon = 1e-5f;
   std::int64_t embedding_size = 64;  ///< of a language model
-  std::int64_t hidden_size = 64;     ///< of a recurrent cell
+  std::int64_t hidden_size = 64;     ///< of a recurrent cell, or between a transformer's two matrices
+  std::int64_t layers = 2;           ///< of a transformer's encoder, and of its decoder
+  std::int64_t heads = 4;            ///< of attention
   float dropout = 0;                 ///< probability of a zero
   double width = 1;                  ///< share of the published channels
   float label_smoothing = 0;         ///< share of the target that is spread over all classes

@@ -15,14 +15,17 @@ DatasetSpec dataset_spec(const TrainConfig& config) {
           .sequence_length = config.sequence_length};
 }
 
-ModelSpec model_spec(const RunSettings& settings, const Shape& shape, std::int64_t classes) {
+ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
   const TrainConfig& config = settings.config;
-  return {.example_shape = shape,
-          .class_count = classes,
+  return {.example_shape = dataset.example_shape(),
+          .class_count = dataset.class_count(),
+          .token_count = dataset.token_count(),
           .seed = static_cast<std::uint64_t>(config.seed),
           .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
           .embedding_size = config.embedding_size,
           .hidden_size = config.hidden_size,
+          .layers = config.layers,
+          .heads = config.heads,
           .dropout = static_cast<float>(config.dropout),
           .width = config.width,
           .label_smoothing = static_cast<float>(config.label_smoothing),
@@ -30,7 +33,7 @@ ModelSpec model_spec(const RunSettings& settings, const Shape& shape, std::int64
 }
 
 Model make_model(const RunSettings& settings, const Dataset& dataset) {
-  return settings.model->make(model_spec(settings, dataset.example_shape(), dataset.class_count()));
+  return settings.model->make(model_spec(settings, dataset));
 }
 
 TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {

@@ -9,8 +9,8 @@ namespace halfscope {
 
 [[nodiscard]] DatasetSpec dataset_spec(const TrainConfig& config);
 
-/// Of the run's model for examples of `shape`, which are told apart in `classes`.
-[[nodiscard]] ModelSpec model_spec(const RunSettings& settings, const Shape& shape, std::int64_t classes);
+/// Of the run's model for the examples of a data set.
+[[nodiscard]] ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset);
 
 [[nodiscard]] Model make_model(const RunSettings& settings, const Dataset& dataset);
 

@@ -74,8 +74,11 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("vocabulary", c.vocabulary, FieldRange{2, 1e6},
         "tokens of a text: its most frequent words, and one for the rest");
   visit("sequence_length", c.sequence_length, FieldRange{1, 4096}, "tokens per example of a text");
-  visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a language model");
-  visit("hidden_size", c.hidden_size, FieldRange{1, 1e5}, "of a recurrent cell");
+  visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a model of texts");
+  visit("hidden_size", c.hidden_size, FieldRange{1, 1e5},
+        "of a recurrent cell, or between a transformer's two matrices");
+  visit("layers", c.layers, FieldRange{1, 1000}, "of a transformer's encoder, and of its decoder");
+  visit("heads", c.heads, FieldRange{1, 1000}, "of attention");
   visit("dropout", c.dropout, FieldRange{0, 0.99}, "probability of a zero, where the model has dropout");
   visit("width", c.width, FieldRange{0, 16},
         "share of the published channels, where the model has a width; 0: of its small version");

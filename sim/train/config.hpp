@@ -27,6 +27,8 @@ struct TrainConfig {
   std::int64_t sequence_length = 32;
   std::int64_t embedding_size = 64;
   std::int64_t hidden_size = 64;
+  std::int64_t layers = 2;
+  std::int64_t heads = 4;
   double dropout = 0;
   double width = 0;  ///< share of the published channels; 0: the model's own, if it has one
   double label_smoothing = 0;

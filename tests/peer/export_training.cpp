@@ -58,7 +58,7 @@ SafetensorsFile train(const TrainConfig& config) {
     file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
     file.tensors.push_back({fmt::format("labels.{}", step), as_floats(batch.labels)});
-    file.tensors.push_back({fmt::format("frames.{}", step), as_floats(batch.frames)});
+    file.tensors.push_back({fmt::format("lengths.{}", step), as_floats(batch.lengths)});
     file.tensors.push_back({fmt::format("label_counts.{}", step), as_floats(batch.label_counts)});
     const StepRecord record = trainer.step();
     losses[static_cast<std::size_t>(step)] = record.loss;

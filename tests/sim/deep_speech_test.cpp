@@ -78,7 +78,7 @@ TEST_CASE("no utterance depends on those beside it in the batch", "[deep_speech]
     for (std::int64_t b = 0; b < 3; ++b) {
       const Batch one = speech->batch(Split::train, std::vector<std::int64_t>{b});
       const Array alone = logits_of(model, one, policy);
-      const std::int64_t steps = (one.frames[0] + 1) / 2;
+      const std::int64_t steps = (one.lengths[0] + 1) / 2;
       REQUIRE(alone.shape() == Shape{steps, 1, 3});
       for (std::int64_t i = 0; i < 3 * steps; ++i) {
         CHECK(alone[static_cast<std::size_t>(i)] ==

@@ -171,7 +171,7 @@ TEST_CASE("a folder of recordings becomes utterances in the order of their lengt
   const Batch test = speech->batch(Split::test, std::vector<std::int64_t>{0});
   CHECK(test.labels == std::vector<std::int32_t>{3, 4, 1, 5});
   const Batch train = speech->batch(Split::train, std::vector<std::int64_t>{0, 1});
-  CHECK(train.frames == std::vector<std::int32_t>{1, 6});
+  CHECK(train.lengths == std::vector<std::int32_t>{1, 6});
   CHECK(train.label_counts == std::vector<std::int32_t>{1, 4});
   CHECK(train.labels == std::vector<std::int32_t>{3, 11, 22, 2, 21});
   REQUIRE(train.inputs.shape() == Shape{2, 6, 40});

@@ -67,7 +67,7 @@ def test_loss_and_gradients_agree(tmp_path: Path) -> None:
     exported = export_training(tmp_path / "step.safetensors", f"data={tmp_path}", *SETTINGS)
     names = [name for name in exported if name.startswith("model.")]
     leaves = {name: exported[name].double().requires_grad_() for name in names if "gru" not in name}
-    frames, counts = exported["frames.0"].long(), exported["label_counts.0"].long()
+    frames, counts = exported["lengths.0"].long(), exported["label_counts.0"].long()
     assert len(set(frames.tolist())) == BATCH
     steps = (frames + STRIDE - 1) // STRIDE
     spoken = (torch.arange(int(steps.max()))[None] < steps[:, None]).double()  # (batch, time)
