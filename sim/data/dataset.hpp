@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <halfscope/device/array.hpp>
@@ -67,6 +68,8 @@ class Dataset {
   /// Tokens, if it has any, are in [0, token_count()).
   [[nodiscard]] virtual std::int64_t token_count() const { return class_count(); }
   [[nodiscard]] virtual BatchOrder batch_order() const { return BatchOrder::shuffled; }
+  /// What the examples are, in words, where the settings do not tell; empty elsewhere.
+  [[nodiscard]] virtual std::string summary() const { return {}; }
   /// The examples at `indices` of `split`, in that order. Throws InvalidArgument for an index out of range.
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;
 };

@@ -19,10 +19,11 @@ namespace halfscope {
 /// not 0..9, counts or image sizes that disagree.
 [[nodiscard]] std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec);
 
-/// Source of a data set, as `--data` names it: a folder of images, a text file, a folder of recordings.
-enum class DataKind : std::uint8_t { images, text, speech };
+/// Source of a data set, as `--data` names it: a folder of images, a text file, a folder of recordings, a
+/// file of sentence pairs.
+enum class DataKind : std::uint8_t { images, text, speech, pairs };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<DataKind>{"images", "text", "speech"};
+inline constexpr std::array<std::string_view, 4> enum_names<DataKind>{"images", "text", "speech", "pairs"};
 
 /// Images (batch, image_size, image_size, 1) and boxes labelled with their item's class, 0 to 9; 3000 train
 /// and 200 test scenes. Throws InvalidArgument as `Scenes` does.
@@ -50,6 +51,11 @@ inline constexpr std::array<std::string_view, 3> enum_names<DataKind>{"images", 
 /// "espeak-ng 1.51": what speaks the digits. Throws as `open_spoken_digits` does.
 [[nodiscard]] std::string spoken_digits_maker();
 
+/// Numbers from 10 to 1,000,000 in English words and in French ones: see sim/data/sentence_pairs.hpp. 20,000
+/// train and 1000 test pairs, the same on every machine. Throws InvalidArgument as `make_sentence_pairs`
+/// does.
+[[nodiscard]] std::unique_ptr<Dataset> open_numbers_to_words(const DatasetSpec& spec);
+
 struct DatasetEntry {
   std::string_view name;
   std::string_view summary;
@@ -72,6 +78,8 @@ inline constexpr std::array datasets{
     DatasetEntry{"spoken_digits",
                  "6,000 + 500 utterances of 2 to 4 digits by espeak-ng, or recordings given with --data",
                  DataKind::speech, "", open_spoken_digits, spoken_digits_maker},
+    DatasetEntry{"numbers_to_words", "20,000 + 1,000 numbers in English and in French words", DataKind::pairs,
+                 "", open_numbers_to_words},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws

@@ -2,51 +2,25 @@
 #include "sim/data/tokenizer.hpp"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include <halfscope/core/error.hpp>
 
+#include "sim/data/unicode.hpp"
+
 namespace halfscope {
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view punctuation = ".,;:?!";
-constexpr utf8proc_int32_t right_quotation_mark = 0x2019;  // the apostrophe of typeset texts
+constexpr std::int32_t right_quotation_mark = 0x2019;  // the apostrophe of typeset texts
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 bool is_ascii_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/// Letters, and the marks that combine with them.
-bool is_letter(utf8proc_int32_t value) {
-  const utf8proc_category_t category = utf8proc_category(value);
-  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME;
-}
-
-/// One code point and its length in bytes; a length below 1 says that the bytes are not UTF-8.
-struct CodePoint {
-  utf8proc_int32_t value = 0;
-  utf8proc_ssize_t bytes = 0;
-};
-
-CodePoint first_code_point(std::string_view text) {
-  CodePoint point;
-  point.bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                 static_cast<utf8proc_ssize_t>(text.size()), &point.value);
-  return point;
-}
-
-void append_utf8(std::string& text, utf8proc_int32_t value) {
-  std::array<utf8proc_uint8_t, 4> bytes{};
-  const utf8proc_ssize_t count = utf8proc_encode_char(value, bytes.data());
-  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
 }
 
 /// Length of a verse label at the start of `line`, "1Sam2:3 " say, or 0.
@@ -98,9 +72,9 @@ class Tokeniser {
     return point;
   }
 
-  void add(utf8proc_int32_t value) {
+  void add(std::int32_t value) {
     if (is_letter(value)) {
-      append_utf8(word_, utf8proc_tolower(value));
+      append_utf8(word_, lower_case(value));
     } else if (value == '\'' || value == right_quotation_mark) {
       word_ += '\'';
     } else {

@@ -86,7 +86,8 @@ TensorRef reversed(Tape& tape, const std::string& name, TensorRef x, const Lengt
 }
 
 void check_speech(const Batch& batch) {
-  const auto utterances = static_cast<std::size_t>(batch.inputs.extent(0));
+  const bool features = batch.inputs.shape().size() == 3;  // sentences have lengths too, but no features
+  const auto utterances = static_cast<std::size_t>(features ? batch.inputs.extent(0) : -1);
   if (batch.lengths.size() == utterances && batch.label_counts.size() == utterances) return;
   throw InvalidArgument("model deep_speech_2 learns speech: choose a data set of utterances");
 }

@@ -24,6 +24,7 @@ class Run {
   Run(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder)
       : settings_(settings),
         config_(settings.config),
+        data_summary_(dataset.summary()),
         folder_(folder),
         trainer_(settings, dataset),
         records_(folder.path()) {}
@@ -38,7 +39,7 @@ class Run {
         [&](const SafetensorsFile& checkpoint) { trainer_.restore(checkpoint); });
     diverged_ = trainer_.steps_done() > 0 && !trainer_.weights_finite();
     saved_step_ = trainer_.steps_done();
-    folder_.begin(settings_, trainer_.steps_done());
+    folder_.begin(settings_, trainer_.steps_done(), data_summary_);
   }
 
   RunEnd train(const StepFunction& after_step, const StopFunction& should_stop) {
@@ -110,6 +111,7 @@ class Run {
 
   const RunSettings& settings_;
   const TrainConfig& config_;  ///< the settings' numbers
+  std::string data_summary_;
   const RunFolder& folder_;
   Trainer trainer_;
   RecordLog records_;

@@ -69,10 +69,7 @@ Json RunFolder::config_json(const RunSettings& settings) const {
   return json;
 }
 
-Json RunFolder::environment_json(const RunSettings& settings, std::int64_t steps_done) const {
-  Json ours = environment();
-  const std::string maker = data_maker(settings.config.dataset, settings.config.data);
-  if (!maker.empty()) ours["data_maker"] = maker;
+Json RunFolder::environment_json(Json ours, std::int64_t steps_done) const {
   if (steps_done == 0 || !std::filesystem::exists(path_ / environment_file)) return ours;
   Json first = read_json(path_ / environment_file);
   if (!first.is_object() || is_same_build(latest_of(first), ours)) return first;
@@ -87,11 +84,16 @@ Json RunFolder::environment_json(const RunSettings& settings, std::int64_t steps
   return first;
 }
 
-void RunFolder::begin(const RunSettings& settings, std::int64_t steps_done) const {
+void RunFolder::begin(const RunSettings& settings, std::int64_t steps_done,
+                      const std::string& data_summary) const {
+  Json ours = environment();
+  const std::string maker = data_maker(settings.config.dataset, settings.config.data);
+  if (!maker.empty()) ours["data_maker"] = maker;
+  if (!data_summary.empty()) ours["data_summary"] = data_summary;
   create_folder(path_ / "checkpoint");
   remove_unfinished_files(path_);
   remove_unfinished_files(path_ / "checkpoint");
-  write_file(path_ / environment_file, to_text(environment_json(settings, steps_done)));
+  write_file(path_ / environment_file, to_text(environment_json(std::move(ours), steps_done)));
   write_file(path_ / status_file, "RUNNING\n");
   write_file(path_ / config_file, to_text(config_json(settings)));
 }

@@ -41,8 +41,10 @@ class RunFolder {
   [[nodiscard]] bool is_done() const;
 
   /// Makes the folder and writes config, environment and the status RUNNING. A folder that another build or
-  /// machine began keeps that environment; ours is added to its "continued", with the step.
-  void begin(const RunSettings& settings, std::int64_t steps_done) const;
+  /// machine began keeps that environment; ours is added to its "continued", with the step. `data_summary` is
+  /// the data set's.
+  void begin(const RunSettings& settings, std::int64_t steps_done,
+             const std::string& data_summary = {}) const;
   /// What `begin` writes as config.json.
   [[nodiscard]] Json config_json(const RunSettings& settings) const;
   /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
@@ -65,7 +67,8 @@ class RunFolder {
   void fail(const std::string& reason) const noexcept;
 
  private:
-  [[nodiscard]] Json environment_json(const RunSettings& settings, std::int64_t steps_done) const;
+  /// `ours`, or what the folder has with it.
+  [[nodiscard]] Json environment_json(Json ours, std::int64_t steps_done) const;
 
   RunIdentity identity_;
   std::filesystem::path path_;
