@@ -16,7 +16,8 @@ TEST_CASE("FP16 inside CTC keeps the loss at any length, the gradient of short u
   for (const CtcPrecisionRow& row : rows) {
     INFO(row.frames << " frames, deviation " << row.deviation);
     CHECK(row.fp16_loss == Approx(row.loss).epsilon(0.03));
-    CHECK(row.loss >= static_cast<double>(row.frames));  // of logits that say nothing, more than a unit per frame
+    CHECK(row.loss >=
+          static_cast<double>(row.frames));  // of logits that say nothing, more than a unit per frame
     if (row.frames <= 75) CHECK(row.cosine > 0.95);
     if (row.frames >= 400) CHECK(row.cosine < 0.5);
     // Law of cosines: an error below 1 leaves an angle whose cosine is at least sqrt(1 - error^2).
