@@ -1,4 +1,4 @@
-// The layers of attention: products of two tensors, softmax with a mask, GELU.
+// The layers of attention: products of two tensors, scaled scores, softmax with a mask.
 #pragma once
 
 #include "sim/tape.hpp"
@@ -21,12 +21,7 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
 /// shape.
 TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask);
 
-/// Forms of GELU (Hendrycks & Gimpel, 2016).
-enum class Gelu : std::uint8_t {
-  erf,   ///< x (1 + erf(x / sqrt(2))) / 2
-  tanh,  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-};
-/// In FP32, rounded once.
-TensorRef gelu(Tape& tape, const std::string& name, TensorRef x, Gelu form = Gelu::erf);
+/// y = factor x, rounded once; exact where the factor is a power of two and nothing underflows.
+TensorRef scaled(Tape& tape, const std::string& name, TensorRef x, float factor);
 
 }  // namespace halfscope

@@ -4,7 +4,7 @@
 #include "lib/nn/elementary.hpp"
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/strided_elementwise.hpp"
-#include "sim/layers/attention.hpp"
+#include "sim/layers/activations.hpp"
 
 namespace halfscope {
 namespace {

@@ -9,6 +9,7 @@
 #include "lib/nn/pool.hpp"
 #include "lib/nn/roi_pool.hpp"
 #include "lib/nn/stride.hpp"
+#include "sim/layers/activations.hpp"
 #include "sim/layers/attention.hpp"
 #include "sim/layers/losses.hpp"
 #include "sim/layers/recurrent.hpp"
@@ -62,9 +63,6 @@ struct Conv2dParameters {
 /// out / groups), the zeros between the strides among its terms. Throws InvalidArgument for shapes that do
 /// not fit and for images that, with their padding, are smaller than the kernel.
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters);
-
-/// y = max(x, 0): exact in every format.
-TensorRef relu(Tape& tape, const std::string& name, TensorRef x);
 
 /// y (batch, height / 2, width / 2, channels): exact in every format. Throws InvalidArgument for odd heights
 /// or widths.

@@ -1,5 +1,5 @@
 // Forward and backward of the rectified linear unit.
-#include "sim/layers/layers.hpp"
+#include "sim/layers/activations.hpp"
 
 #include "lib/nn/elementwise.hpp"
 

@@ -1,8 +1,9 @@
-// The layers of attention, one line per layer; parameter 0 is the input.
+// The layers of attention and their activations, one line per layer; parameter 0 is the input.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "sim/layers/activations.hpp"
 #include "sim/layers/attention.hpp"
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -101,6 +102,24 @@ std::vector<LayerCase> cases() {
              y.push_back(mask[row * 5 + c] == 0 ? term / sum : 0);
            }
          }
+         return y;
+       }},
+      {"scaled",
+       {3, 7},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return scaled(t, "y", x, 0.3f); },
+       [](const ParameterStore& s) {
+         std::vector<double> y;
+         for (const float x : master(s, 0).values()) y.push_back(static_cast<double>(x) * 0.3);
+         return y;
+       }},
+      {"tanh",
+       {3, 7},
+       [](ParameterStore&) {},
+       [](Tape& t, TensorRef x, ParameterStore&) { return tanh(t, "y", x); },
+       [](const ParameterStore& s) {
+         std::vector<double> y;
+         for (const float x : master(s, 0).values()) y.push_back(std::tanh(static_cast<double>(x)));
          return y;
        }},
       gelu_case("gelu", Gelu::erf, [](double x) { return 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }),

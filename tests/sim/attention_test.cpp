@@ -1,6 +1,8 @@
 // Layers of attention: rows in which nothing counts, exact zeros, and shapes that do not fit.
 #include "sim/layers/attention.hpp"
 
+#include "sim/layers/activations.hpp"
+
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
