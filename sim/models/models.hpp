@@ -132,6 +132,23 @@ namespace halfscope {
 /// rate in percent. Throws InvalidArgument where the data set is no speech.
 [[nodiscard]] Model make_deep_speech_2(const ModelSpec& spec);
 
+/// After Vaswani et al., NIPS 2017: an encoder and a decoder of `layers` layers each, `embedding_size` wide,
+/// with attention of `heads` heads and feed-forward networks of `hidden_size`; layer norms before each part
+/// and behind the last layer (pre-LN), sinusoidal positions, a matrix of its own for each embedding and for
+/// the output; dropout, if any, of embeddings, attention weights and parts. Embeddings are N(0, 0.1), beside
+/// positions of amplitude 0.1; the output is N(0, 0.05), other weights N(0, 1 / inputs). The loss is the mean
+/// cross entropy over the target tokens, the metric perplexity. Throws InvalidArgument where the data set is
+/// no translation, and unless `heads` divides `embedding_size`.
+[[nodiscard]] Model make_transformer(const ModelSpec& spec);
+
+/// After Luong et al., EMNLP 2015: an encoder and a decoder of `layers` LSTMs of `hidden_size` states each,
+/// from zero states; attention whose scores are "general"; tanh of a matrix times context and state, then the
+/// output. From the third on, a layer's states are added to its input, as in Wu et al., 2016 (GNMT).
+/// Embeddings are N(0, 0.1), the output N(0, 0.05), other weights uniform on +-1 / sqrt(inputs), of the LSTMs
+/// +-1 / sqrt(hidden_size). Loss and metric are the transformer's. Throws InvalidArgument where the data set
+/// is no translation.
+[[nodiscard]] Model make_seq2seq_attention(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -165,6 +182,10 @@ inline constexpr std::array model_table{
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
     ModelEntry{"big_lstm", "the same with two LSTMs, their states projected, and a sampled softmax",
                make_big_lstm},
+    ModelEntry{"seq2seq_attention", "translation: LSTMs that encode and decode, with attention",
+               make_seq2seq_attention},
+    ModelEntry{"transformer", "translation: encoder and decoder of attention and feed-forward networks",
+               make_transformer},
     ModelEntry{"deep_speech_2", "Deep Speech 2: two convolutions, a bidirectional GRU, CTC",
                make_deep_speech_2},
 };

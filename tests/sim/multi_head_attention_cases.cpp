@@ -80,7 +80,8 @@ LayerCase attention_case(const char* name, Looks looks) {
           {batch, time, width},
           [](ParameterStore& s) {
             for (std::uint64_t matrix = 0; matrix < 4; ++matrix) {
-              s.add("weight" + std::to_string(matrix), uniform_array({width, width}, -0.5f, 0.5f, 2 + 2 * matrix));
+              s.add("weight" + std::to_string(matrix),
+                    uniform_array({width, width}, -0.5f, 0.5f, 2 + 2 * matrix));
               s.add("bias" + std::to_string(matrix), uniform_array({width}, -1, 1, 3 + 2 * matrix));
             }
           },
