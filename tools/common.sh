@@ -12,7 +12,8 @@ browser_packages=(chromium fonts-liberation2)
 image_packages=(dataset-fashion-mnist)
 text_packages=(bible-kjv bible-kjv-text)
 speech_packages=(espeak-ng)
-data_packages=("${image_packages[@]}" "${text_packages[@]}" "${speech_packages[@]}")
+translation_packages=(binutils-common coreutils dpkg gettext git gnupg-l10n iso-codes libc-l10n libdpkg-perl libglib2.0-data procps tar wget)
+data_packages=("${image_packages[@]}" "${text_packages[@]}" "${speech_packages[@]}" "${translation_packages[@]}")
 clang_packages=(clang libclang-rt-dev)
 ptx_packages=(libzstd-dev)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
@@ -58,6 +59,20 @@ need_packages() {
   say "installing ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# Container images leave translations out of what they install: the packages' French ones then go to the user's cache folder,
+# where the program finds them.
+need_catalogues() {
+  local installed=/usr/share/locale/fr/LC_MESSAGES kept="${XDG_CACHE_HOME:-$HOME/.cache}/halfscope/locale/fr" fetched
+  if [[ -e "$installed/git.mo" && -e "$installed/gas.mo" || -e "$kept" || "${no_install:-no}" == yes ]]; then return; fi
+  command -v apt-get >/dev/null || return 0
+  say "fetching French message catalogues of ${translation_packages[*]}"
+  mkdir -p "${kept%/*}"
+  fetched="$(mktemp -d "${kept%/*}/fetched.XXXXXX")"
+  (cd "$fetched" && apt-get download -qq "${translation_packages[@]}" && for package in *.deb; do dpkg -x "$package" .; done)
+  mv "$fetched/usr/share/locale/fr" "$kept"
+  rm -r "$fetched"
 }
 
 need_cmake() {

@@ -56,6 +56,12 @@ inline constexpr std::array<std::string_view, 4> enum_names<DataKind>{"images", 
 /// does.
 [[nodiscard]] std::unique_ptr<Dataset> open_numbers_to_words(const DatasetSpec& spec);
 
+/// English messages of programs and their French translations, from installed message catalogues, or from
+/// those that the tools keep in the user's cache folder where too few are installed: see
+/// sim/data/catalogue_pairs.hpp. `spec.data` as above. Throws InvalidArgument, naming Debian packages, where
+/// there are too few pairs, and as `read_sentence_pairs` and `make_sentence_pairs` do.
+[[nodiscard]] std::unique_ptr<Dataset> open_gettext_en_fr(const DatasetSpec& spec);
+
 struct DatasetEntry {
   std::string_view name;
   std::string_view summary;
@@ -78,8 +84,12 @@ inline constexpr std::array datasets{
     DatasetEntry{"spoken_digits",
                  "6,000 + 500 utterances of 2 to 4 digits by espeak-ng, or recordings given with --data",
                  DataKind::speech, "", open_spoken_digits, spoken_digits_maker},
-    DatasetEntry{"numbers_to_words", "20,000 + 1,000 numbers in English and in French words", DataKind::pairs,
-                 "", open_numbers_to_words},
+    DatasetEntry{"numbers_to_words",
+                 "20,000 + 1,000 numbers in English and in French, or sentence pairs given with --data",
+                 DataKind::pairs, "", open_numbers_to_words},
+    DatasetEntry{"gettext_en_fr",
+                 "messages of installed programs in English and in French, or pairs given with --data",
+                 DataKind::pairs, "", open_gettext_en_fr},
 };
 
 /// Opens the data set called `name` from `spec.data`, or from where its package puts it. Throws

@@ -195,9 +195,12 @@ std::unique_ptr<Dataset> make_sentence_pairs(SentencePairs pairs, std::int64_t v
                     pairs.train.size(), pairs.test.size()));
   }
   const std::int64_t repeats = repeated_count(pairs);
-  std::string summary = summary_of(pairs, repeats);
-  if (repeats > 0) print_stderr("note: " + summary + "\n");
-  return std::make_unique<Translation>(pairs, vocabulary, std::move(summary));
+  if (repeats > 0) {
+    print_stderr(
+        fmt::format("note: {}: {} of {} test pairs repeat the source or the target of a training pair\n",
+                    pairs.origin, repeats, pairs.test.size()));
+  }
+  return std::make_unique<Translation>(pairs, vocabulary, summary_of(pairs, repeats));
 }
 
 }  // namespace halfscope

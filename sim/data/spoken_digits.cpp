@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/arithmetic/normal.hpp>
@@ -15,6 +14,7 @@
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
+#include "sim/data/cache_folder.hpp"
 #include "sim/data/log_mel.hpp"
 #include "sim/data/speech.hpp"
 #include "sim/data/wav.hpp"
@@ -176,11 +176,11 @@ std::vector<Utterance> utterances_of(const std::string& split, const Safetensors
   return all;
 }
 
-std::filesystem::path cache_folder() {
-  const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "halfscope";
-  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "halfscope";
-  throw InvalidArgument("data set spoken_digits: neither XDG_CACHE_HOME nor HOME says where to keep it");
+std::filesystem::path kept_in() {
+  const std::filesystem::path folder = cache_folder();
+  if (folder.empty())
+    throw InvalidArgument("data set spoken_digits: neither XDG_CACHE_HOME nor HOME says where to keep it");
+  return folder;
 }
 
 /// Speaks everything and keeps it in `path`.
@@ -211,7 +211,7 @@ std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec) {
   }
   const std::string version = synthesizer_version();
   const std::filesystem::path path =
-      cache_folder() / fmt::format("spoken_digits-{}-espeak-ng-{}.safetensors", recipe, version);
+      kept_in() / fmt::format("spoken_digits-{}-espeak-ng-{}.safetensors", recipe, version);
   if (!std::filesystem::exists(path)) make_file(path, version);
   const SafetensorsFile file = read_safetensors(path);
   return make_speech(digit_letters, utterances_of("train", file), utterances_of("test", file));

@@ -72,7 +72,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("data", c.data, any_text, "the data set's file or folder; empty: where its package puts it");
   visit("image_size", c.image_size, FieldRange{1, 4096}, "height and width of composed scenes, pixels");
   visit("vocabulary", c.vocabulary, FieldRange{2, 1e6},
-        "tokens of a text: its most frequent words, and one for the rest");
+        "tokens of a text or of each language: its most frequent words, and one for the rest");
   visit("sequence_length", c.sequence_length, FieldRange{1, 4096}, "tokens per example of a text");
   visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a model of texts");
   visit("hidden_size", c.hidden_size, FieldRange{1, 1e5},

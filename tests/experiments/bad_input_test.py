@@ -109,6 +109,21 @@ class BadInput(WithFolder):
         self.refuse(*words, "--set", "model=cnn_bn", says=["cnn_bn"])
         self.nothing_written()
 
+    def test_sentence_pairs(self):
+        pairs = self.folder / "pairs.tsv"
+        words = ("run", "softmax-reduction", "--quick", "--arms", "fp32", "--set", "model=transformer", "--set",
+                 "dataset=gettext_en_fr", "--data", pairs, "--out", self.folder / "out")
+        self.refuse(*words, says=["gettext_en_fr", "pairs.tsv"])
+        for contents, says in ((b"cat chat\n", ["line 1", "0 tabs"]), (b"cat\tchat\n\tchat\n", ["line 2", "empty source"]),
+                               (b"cat\tcaf\xe9\n", ["line 1", "UTF-8"]), (b"cat\tch\0at\n", ["line 1", "NUL"]),
+                               (b"cat\tchat\n", ["1 sentence pairs", "two or more"])):
+            pairs.write_bytes(contents)
+            self.refuse(*words, says=[*says, str(pairs)])
+        pairs.write_bytes(b"cat\tchat\ndog\tchien\n")
+        self.refuse(*words, says=["batch size", "number of examples"])
+        self.refuse(*words, "--set", "vocabulary=4", says=["vocabulary = 4", "5 or more"])
+        self.nothing_written()
+
     def test_odd_images(self):
         for split, count in (("train", 40), ("t10k", 40)):
             (self.data / f"{split}-images-idx3-ubyte").write_bytes(idx([count, 6, 6], [1] * 36 * count))

@@ -94,9 +94,17 @@ class WithFolder(unittest.TestCase):
             (folder / f"{name}.txt").write_text(name)
         return folder
 
+    def pairs(self):
+        """A hundred sentence pairs."""
+        path = self.folder / "pairs.tsv"
+        path.write_text("".join(f"the {'big ' * (i % 5)}cat {i}\tle {'gros ' * (i % 5)}chat {i}\n" for i in range(100)))
+        return path
+
     def data_of(self, dataset):
         """A small file or folder that the data set reads."""
-        return {"kjv_text": self.text, "spoken_digits": self.recordings}.get(dataset, lambda: self.data)()
+        small = {"kjv_text": self.text, "spoken_digits": self.recordings, "numbers_to_words": self.pairs,
+                 "gettext_en_fr": self.pairs}
+        return small.get(dataset, lambda: self.data)()
 
     def words(self, out, *more, steps=30, threads=1):
         return ["run", "master-copy", "--data", self.data, "--out", self.folder / out, "--set", f"steps={steps}",

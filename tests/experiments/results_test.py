@@ -64,6 +64,14 @@ class Results(WithFolder):
             seen += 1
         self.assertEqual(seen, len(elements))
 
+    def test_environment_tells_which_sentence_pairs_were_there(self):
+        self.run_ok("run", "softmax-reduction", "--quick", "--arms", "fp32", "--set", "model=transformer", "--set",
+                    "dataset=gettext_en_fr", "--set", "steps=1", "--set", "batch=4", "--set", "vocabulary=20", "--data",
+                    self.pairs(), "--out", self.folder / "out")
+        run = self.folder / "out/softmax-reduction/fp32/seed0"
+        summary = json.loads((run / "environment.json").read_text())["data_summary"]
+        self.assertRegex(summary, r"pairs.tsv: 90 \+ 10 sentence pairs \(hash [0-9a-f]{16}\), of which 0 test pairs")
+
     def test_report_reads_both_levels(self):
         self.run_ok(*self.words("out", "--seeds", "2"))
         reports = [json.loads(self.run_ok("report", folder, "--json"))
