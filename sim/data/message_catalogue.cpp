@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 
 #include "sim/data/unicode.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr std::uint32_t catalogue_magic = 0x950412de, swapped_magic = 0xde120495;
 constexpr std::uint32_t known_revision = 0;    // the major one, in the upper 16 bits
 constexpr std::size_t longest_message = 4096;  // bytes; nobody translates more as one sentence
+constexpr std::size_t longest_shown = 40;      // of a charset's name, in a message
 constexpr char end_of_context = '\4', end_of_singular = '\0';
 
 /// A catalogue's bytes, read with their borders in mind.
@@ -88,7 +90,9 @@ bool is_single(std::string_view source, std::string_view target) {
 
 void check_charset(const Catalogue& catalogue, const std::string& charset) {
   if (charset == "utf-8" || charset == "utf8") return;
-  catalogue.fail(charset.empty() ? "names no charset" : "charset " + charset + "; only UTF-8 is read");
+  catalogue.fail(charset.empty()
+                     ? "names no charset"
+                     : "charset '" + escaped(charset.substr(0, longest_shown)) + "'; only UTF-8 is read");
 }
 
 }  // namespace

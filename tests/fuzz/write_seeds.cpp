@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "tests/sim/mo_files.hpp"
 #include "tests/support/tensor_bytes.hpp"
 #include "tests/support/zip_bytes.hpp"
 
@@ -61,8 +62,19 @@ std::vector<std::string> records_seeds() {
       "", "\n", line, line + line, line + line.substr(0, 20), "{\"step\":1e999}\n", "{\"a\":1,\"a\":2}\n"};
 }
 
-const std::map<std::string, std::vector<std::string> (*)()> formats{
-    {"npy", npy_seeds}, {"npz", npz_seeds}, {"safetensors", safetensors_seeds}, {"records", records_seeds}};
+std::vector<std::string> catalogue_seeds() {
+  const std::vector<MessagePair> messages{utf8_header,
+                                          {"<b>%d</b> %(name)s {0}", "l'\xC3\xA9t\xC3\xA9 100%."},
+                                          {std::string("cat\0cats", 8), std::string("chat\0chats", 10)},
+                                          {"menu\4open", "ouvrir"}};
+  return {mo_bytes({}), mo_bytes({utf8_header}), mo_bytes(messages), mo_bytes(messages, ByteOrder::big)};
+}
+
+const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_seeds},
+                                                                    {"npz", npz_seeds},
+                                                                    {"safetensors", safetensors_seeds},
+                                                                    {"records", records_seeds},
+                                                                    {"catalogue", catalogue_seeds}};
 
 }  // namespace
 }  // namespace halfscope
@@ -70,7 +82,7 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{
 int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
-    std::fputs("usage: write_seeds npy|npz|safetensors|records FOLDER\n", stderr);
+    std::fputs("usage: write_seeds npy|npz|safetensors|records|catalogue FOLDER\n", stderr);
     return 2;
   }
   const std::filesystem::path folder = words[2];

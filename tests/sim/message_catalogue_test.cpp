@@ -25,7 +25,7 @@ std::string with_charset(const std::string& charset) {
 
 /// The number at `place` of a catalogue in the order of little ends is now `value`.
 std::string with_number(std::string bytes, std::size_t place, std::uint32_t value) {
-  return bytes.replace(place, 4, little_endian(value, 4));
+  return bytes.replace(place, 4, number_bytes(value));
 }
 
 const std::vector<MessagePair> two{{"cat", "chat"}, {"summer", "\xC3\xA9t\xC3\xA9"}};
@@ -55,8 +55,10 @@ TEST_CASE("plural forms, contexts and empty or huge messages are left out", "[tr
 TEST_CASE("charsets other than UTF-8 are refused", "[translation]") {
   for (const char* charset : {"UTF-8", "utf-8\nMore: of it\n", "UTF8"})
     CHECK(messages_in(with_charset(charset)).size() == 1);
-  check_says(parse_failure(with_charset("ISO-8859-1")), {"some.mo", "charset iso-8859-1", "only UTF-8"});
+  check_says(parse_failure(with_charset("ISO-8859-1")), {"some.mo", "charset 'iso-8859-1'", "only UTF-8"});
   check_says(parse_failure(with_charset("")), {"no charset"});
+  check_says(parse_failure(with_charset("a\r\x1b[1m")), {"charset 'a\\r"});
+  CHECK(parse_failure(with_charset(std::string(5000, 'a'))).size() < 100);
   check_says(parse_failure(mo_bytes({{"", "Language: fr"}})), {"some.mo", "no charset"});
   check_says(parse_failure(mo_bytes({{"yes", "oui"}})), {"no charset"});
   check_says(parse_failure(mo_bytes({utf8_header, {"caf\xE9", "x"}})), {"some.mo", "message 2 is not UTF-8"});

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "tests/sim/wav_files.hpp"
 
 namespace halfscope {
 
@@ -16,14 +15,17 @@ inline const MessagePair utf8_header{"", "Language: fr\nContent-Type: text/plain
 
 enum class ByteOrder : bool { little, big };
 
+inline std::string number_bytes(std::size_t value, ByteOrder order = ByteOrder::little) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value >> shift);
+  if (order == ByteOrder::big) std::ranges::reverse(bytes);
+  return bytes;
+}
+
 /// A catalogue of `messages`, in their order: a header of seven numbers, two tables of lengths and offsets,
 /// and the texts, each with a zero behind it.
 inline std::string mo_bytes(const std::vector<MessagePair>& messages, ByteOrder order = ByteOrder::little) {
-  const auto number = [&](std::size_t value) {
-    std::string bytes = little_endian(static_cast<std::uint32_t>(value), 4);
-    if (order == ByteOrder::big) std::ranges::reverse(bytes);
-    return bytes;
-  };
+  const auto number = [&](std::size_t value) { return number_bytes(value, order); };
   const std::size_t header = 28, table = 8 * messages.size(), first_text = header + 2 * table;
   std::string sources, targets, texts;
   const auto add = [&](std::string& entries, const std::string& text) {
