@@ -32,6 +32,10 @@ struct Batch {
   /// Translation, (batch, largest label count): the start of a sentence, then each label but the last; behind
   /// them zeros.
   std::vector<std::int32_t> decoder_tokens{};
+  /// Pairs of sentences: of each token, (batch, time), 0 for the first sentence and the padding, 1 for the
+  /// second; the places in `tokens` of the words to predict, which are the labels; and per example 1 where
+  /// the second sentence follows the first in the text, else 0.
+  std::vector<std::int32_t> segments{}, masked{}, follows{};
 };
 
 /// Options of all data sets; each reads its own.
@@ -54,6 +58,13 @@ enum class BatchOrder : std::uint8_t {
   neighbours,  ///< they stand side by side in the data set, where examples are alike in length
 };
 
+/// What the labels of a text are.
+enum class TextLabels : std::uint8_t {
+  next_words,    ///< of each token the one behind it; where there is a second language, its words
+  masked_words,  ///< words that the tokens hide
+  text_class,    ///< a class of the whole text
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -67,6 +78,7 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t class_count() const = 0;
   /// Tokens, if it has any, are in [0, token_count()).
   [[nodiscard]] virtual std::int64_t token_count() const { return class_count(); }
+  [[nodiscard]] virtual TextLabels text_labels() const { return TextLabels::next_words; }
   [[nodiscard]] virtual BatchOrder batch_order() const { return BatchOrder::shuffled; }
   /// What the examples are, in words, where the settings do not tell; empty elsewhere.
   [[nodiscard]] virtual std::string summary() const { return {}; }

@@ -40,6 +40,22 @@ inline constexpr std::array<std::string_view, 4> enum_names<DataKind>{"images", 
 /// enough of them, and for a vocabulary below 2.
 [[nodiscard]] std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec);
 
+/// An example is a verse of the King James Bible, its label the class of its book (see `Genre`): [CLS], the
+/// verse's first sequence_length - 2 tokens, [SEP], and padding up to sequence_length. 1000 verses are test
+/// examples; see sim/data/verses.hpp. `spec.data` is a text of verses with their labels, as the program
+/// `bible` prints it, or empty for what it prints. Throws InvalidArgument as `read_verses` does, for a verse
+/// of no known book and for a sequence_length below 3.
+[[nodiscard]] std::unique_ptr<Dataset> open_verse_genre(const DatasetSpec& spec);
+
+/// An example is a pair of verses, or of lines: [CLS], the first, [SEP], the second, [SEP], and padding up to
+/// sequence_length; where they are longer together, the longer one loses its end, token by token. In half of
+/// the pairs the second follows the first in the text, in the others it is any other of the split. Of the
+/// tokens of either 15 % are to be predicted (Devlin et al., NAACL 2019, section 3.1): 80 % of those are
+/// [MASK] instead, 10 % a random word, 10 % themselves. All is a function of the split and the example's
+/// number. The vocabulary is that of verse_genre. `spec.data` is a text of lines. Throws InvalidArgument as
+/// `read_verses` does, and for a sequence_length below 5.
+[[nodiscard]] std::unique_ptr<Dataset> open_masked_verses(const DatasetSpec& spec);
+
 /// Utterances with their transcripts as labels: see sim/data/speech.hpp. 6000 train and 500 test utterances
 /// of 2 to 4 English digits, spoken by espeak-ng in 8 accents and 14 voices, with white noise of 5 to 25 dB
 /// below them; made once, and kept in the user's cache folder. `spec.data` is a folder of recordings NAME.wav
@@ -81,6 +97,11 @@ inline constexpr std::array datasets{
                  fashion_mnist_folder, open_segmentation_scenes},
     DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data",
                  DataKind::text, "", open_kjv_text},
+    DatasetEntry{"verse_genre", "30,102 + 1,000 verses of the King James Bible, 6 classes of books",
+                 DataKind::text, "", open_verse_genre},
+    DatasetEntry{"masked_verses",
+                 "pairs of its verses with masked words, or of the lines of a text given with --data",
+                 DataKind::text, "", open_masked_verses},
     DatasetEntry{"spoken_digits",
                  "6,000 + 500 utterances of 2 to 4 digits by espeak-ng, or recordings given with --data",
                  DataKind::speech, "", open_spoken_digits, spoken_digits_maker},

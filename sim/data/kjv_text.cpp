@@ -1,56 +1,19 @@
-// Reads the text, numbers its words once, and cuts windows out of them.
+// Numbers the words of a text once, and cuts windows out of them.
 #include "sim/data/datasets.hpp"
 
 #include <fmt/format.h>
-#include <stdio.h>
 
 #include <algorithm>
-#include <array>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/file.hpp>
 
+#include "sim/data/king_james.hpp"
 #include "sim/data/tokenizer.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Prints every verse on a line of its own.
-constexpr const char* program = "bible -f ge1:1-re22:21";
 constexpr std::int64_t test_percent = 5;
-
-/// Output of the program; empty when it is not installed or fails.
-std::string printed_text() {
-  std::string text;
-  FILE* pipe = ::popen((std::string(program) + " 2>/dev/null </dev/null").c_str(), "r");
-  if (pipe == nullptr) return text;
-  std::array<char, 65536> piece;
-  while (const std::size_t count = ::fread(piece.data(), 1, piece.size(), pipe)) {
-    text.append(piece.data(), count);
-  }
-  if (::pclose(pipe) != 0) text.clear();
-  return text;
-}
-
-std::string kjv() {
-  std::string text = printed_text();
-  if (text.empty()) {
-    throw InvalidArgument(
-        fmt::format("data set kjv_text: '{}' prints no text; install Debian's packages bible-kjv and "
-                    "bible-kjv-text, or give a text with --data FILE",
-                    program));
-  }
-  return text;
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  if (file.empty()) return kjv();
-  try {
-    return read_file(file);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("data set kjv_text: {}", error.what()));
-  }
-}
 
 class Text final : public Dataset {
  public:
@@ -98,8 +61,8 @@ std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec) {
   if (spec.sequence_length < 1) {
     throw InvalidArgument(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
   }
-  const std::string source = spec.data.empty() ? std::string(program) : printable(spec.data);
-  const std::vector<std::string> words = tokenise(text_of(spec.data), source);
+  const auto [text_bytes, source] = read_text("kjv_text", spec.data);
+  const std::vector<std::string> words = tokenise(text_bytes, source);
   if (std::none_of(words.begin(), words.end(), is_word)) {
     throw InvalidArgument(source + ": there is no word in it; give a UTF-8 text");
   }

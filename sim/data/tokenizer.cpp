@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include <halfscope/core/error.hpp>
 
@@ -37,24 +39,25 @@ std::size_t label_length(std::string_view line) {
   return take(' ') ? i : 0;
 }
 
-/// Collects the tokens of one line after the other.
+/// Collects the lines that have tokens, one after the other.
 class Tokeniser {
  public:
   explicit Tokeniser(const std::string& source) : source_(source) {}
 
   void add_line(std::string_view line) {
     ++line_;
-    const std::size_t before = tokens_.size();
-    for (line.remove_prefix(label_length(line)); !line.empty();) {
+    const std::size_t label = label_length(line);
+    const std::string_view label_text = line.substr(0, label == 0 ? 0 : label - 1);
+    for (line.remove_prefix(label); !line.empty();) {
       const CodePoint point = checked(line);
       add(point.value);
       line.remove_prefix(static_cast<std::size_t>(point.bytes));
     }
     end_word();
-    if (tokens_.size() > before) tokens_.emplace_back(end_of_line_token);
+    if (!tokens_.empty()) lines_.push_back({line_, std::string(label_text), std::exchange(tokens_, {})});
   }
 
-  std::vector<std::string> take() { return std::move(tokens_); }
+  std::vector<TokenLine> take() { return std::move(lines_); }
 
  private:
   CodePoint checked(std::string_view line) const {
@@ -94,11 +97,12 @@ class Tokeniser {
   std::int64_t line_ = 0;
   std::string word_;
   std::vector<std::string> tokens_;
+  std::vector<TokenLine> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> tokenise(std::string_view text, const std::string& source) {
+std::vector<TokenLine> tokenise_lines(std::string_view text, const std::string& source) {
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   Tokeniser tokeniser(source);
   while (!text.empty()) {
@@ -107,6 +111,15 @@ std::vector<std::string> tokenise(std::string_view text, const std::string& sour
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return tokeniser.take();
+}
+
+std::vector<std::string> tokenise(std::string_view text, const std::string& source) {
+  std::vector<std::string> tokens;
+  for (TokenLine& line : tokenise_lines(text, source)) {
+    std::ranges::move(line.tokens, std::back_inserter(tokens));
+    tokens.emplace_back(end_of_line_token);
+  }
+  return tokens;
 }
 
 bool is_word(std::string_view token) {

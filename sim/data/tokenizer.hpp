@@ -11,6 +11,15 @@ namespace halfscope {
 /// The token that ends a line.
 inline constexpr std::string_view end_of_line_token = "<eos>";
 
+/// A line with its tokens.
+struct TokenLine {
+  std::int64_t number = 0;  ///< in its text, from 1
+  std::string label;        ///< of a verse ("Ge1:1") at its start; empty where it has none
+  std::vector<std::string> tokens;
+};
+/// The lines of a text that have tokens, without their ends. Throws as `tokenise` does.
+[[nodiscard]] std::vector<TokenLine> tokenise_lines(std::string_view text, const std::string& source);
+
 /// The tokens of a UTF-8 text, line by line: words, each of . , ; : ? ! by itself, and `end_of_line_token`
 /// after every line that has any. A word is a run of apostrophes and of Unicode's letters, with the marks
 /// that combine with them, in lower case. A verse label ("Ge1:1 ") at a line's start is left out. Throws

@@ -45,7 +45,8 @@ struct ModelSpec {
   Shape example_shape;  // as the data set's
   std::int64_t class_count = 0;
   std::int64_t token_count = 0;  ///< of texts: tokens that the model reads
-  std::uint64_t seed = 0;        ///< of the initial weights
+  TextLabels text_labels = TextLabels::next_words;
+  std::uint64_t seed = 0;  ///< of the initial weights
   float batch_norm_epsilon = 1e-5f;
   std::int64_t embedding_size = 64;  ///< of a language model
   std::int64_t hidden_size = 64;     ///< of a recurrent cell, or between a transformer's two matrices

@@ -6,10 +6,14 @@
 namespace halfscope {
 
 void check_text(std::string_view model, const ModelSpec& spec) {
-  if (spec.example_shape.size() == 1) return;
+  if (spec.example_shape.size() != 1) {
+    throw InvalidArgument(
+        fmt::format("model {} learns texts: examples are (time), not {}; choose a data set of words", model,
+                    to_string(spec.example_shape)));
+  }
+  if (spec.text_labels == TextLabels::next_words) return;
   throw InvalidArgument(
-      fmt::format("model {} learns texts: examples are (time), not {}; choose a data set of words", model,
-                  to_string(spec.example_shape)));
+      fmt::format("model {} learns the word behind each word: choose the data set kjv_text", model));
 }
 
 std::vector<std::int32_t> time_major(const std::vector<std::int32_t>& values, std::size_t time) {

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// Throws InvalidArgument, naming the model, unless the examples are texts.
+/// Throws InvalidArgument, naming the model, unless the examples are texts whose labels are the next words.
 void check_text(std::string_view model, const ModelSpec& spec);
 
 /// (batch, time) -> (time, batch), in which a time step is contiguous.

@@ -20,6 +20,7 @@ ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
   return {.example_shape = dataset.example_shape(),
           .class_count = dataset.class_count(),
           .token_count = dataset.token_count(),
+          .text_labels = dataset.text_labels(),
           .seed = static_cast<std::uint64_t>(config.seed),
           .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
           .embedding_size = config.embedding_size,
