@@ -66,6 +66,10 @@ namespace halfscope {
 /// averaged over a batch that is made to look 256 times larger: FP32, FP16 at loss scale 1 and at 128.
 [[nodiscard]] Experiment make_lstm_loss_scale();
 
+/// A transformer and LSTMs with attention that translate, at four weights of the loss, with and without loss
+/// scaling.
+[[nodiscard]] Experiment make_translation_loss_scale();
+
 /// ResNet-50, post- and pre-activation, at five weights of the loss, with and without loss scaling.
 [[nodiscard]] Experiment make_resnet_loss_scale();
 
@@ -92,6 +96,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_detectors(),                  // 3.2, Table 2
         make_language_model_loss_scale(),  // 3.2, Fig. 5
         make_lstm_loss_scale(),            // the same figure
+        make_translation_loss_scale(),     // 4.4, Fig. 4
         make_segmentation_loss_scale(),    // 3.2
         make_resnet_loss_scale(),          // 3.2, with the network of Table 1
         make_scale_sweep(),                // 3.2: choosing the factor

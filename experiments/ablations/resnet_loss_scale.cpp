@@ -6,6 +6,7 @@
 #include <array>
 
 #include "experiments/ablations/loss_scale_arms.hpp"
+#include "experiments/ablations/loss_weight_arms.hpp"
 #include "experiments/runner/settings.hpp"
 #include "experiments/runner/verdict_text.hpp"
 
@@ -17,12 +18,11 @@ constexpr const char* paper_statement =
     "says nothing; NVIDIA's training script for it (apex, pull request 45) failed at a loss scale of 1 and "
     "trained at 128.";
 
-struct Network {
-  std::string_view name, words, gamma;
-};
 /// Branches that begin at zero have small gradients; the pre-activation network has none to begin so.
-constexpr std::array networks{Network{"resnet50", "post-activation", "0"},
-                              Network{"resnet50_preact", "pre-activation", "1"}};
+const std::array networks{
+    WeighedNetwork{"resnet50", "post-activation", {{"model", "resnet50"}, {"residual_gamma", "0"}}},
+    WeighedNetwork{
+        "resnet50_preact", "pre-activation", {{"model", "resnet50_preact"}, {"residual_gamma", "1"}}}};
 
 /// Of one image's loss among those of larger batches of larger maps: a batch of 256 with a last map of 7x7 is
 /// 49 times ours of 64 with 2x2, and where there are 1,000 classes a logit's gradient is up to a hundredth.
@@ -34,40 +34,25 @@ constexpr double learning_rate = 0.05;
 
 constexpr double harm = 3, agreement = 1, seeds_differ = 2;  // points
 
-std::string arm_name(const Network& network, std::string_view scale, int part) {
-  return fmt::format("{}_{}_w{}", network.name, scale, part);
-}
-std::string fp32_name(const Network& network) {
-  return fmt::format("{}_fp32", network.name);
-}
-
-Arm scaled_arm(const Network& network, const Arm& scale, int part) {
-  return {arm_name(network, scale.name, part),
-          fmt::format("{}; {}; loss times 1/{}", network.words, scale.summary, part),
-          with(with({{"model", std::string(network.name)}, {"residual_gamma", std::string(network.gamma)}},
-                    scale.settings),
-               {{"loss_weight", fmt::format("{}", 1.0 / part)},
-                {"learning_rate", fmt::format("{}", learning_rate * part)}})};
+Settings compensation(const WeighedNetwork& /*network*/, int part) {
+  return {{"learning_rate", fmt::format("{}", learning_rate * part)}};
 }
 
 std::vector<Arm> arms() {
-  std::vector<Arm> all;
-  for (const Network& network : networks) {
-    Arm fp32 = scaled_arm(network, fp32_arm(), 1);
-    fp32.name = fp32_name(network);
-    all.push_back(std::move(fp32));
-    for (const int part : parts) {
-      for (const Arm& scale : {static_scale_arm(1), static_scale_arm(128), dynamic_scale_arm()})
-        all.push_back(scaled_arm(network, scale, part));
-    }
-  }
-  return all;
+  const std::vector<int> all(parts.begin(), parts.end());
+  return loss_weight_arms(
+      {.networks = networks,
+       .parts = parts,
+       .scales = {{static_scale_arm(1), all}, {static_scale_arm(128), all}, {dynamic_scale_arm(), all}},
+       .compensation = compensation});
 }
 
 std::vector<Expectation> expectations() {
   const auto& [post, before] = networks;
-  const auto at = [](const Network& network, std::string_view scale, Expected expected, double tolerance) {
-    return Expectation{arm_name(network, scale, judged_part), fp32_name(network), expected, tolerance};
+  const auto at = [](const WeighedNetwork& network, std::string_view scale, Expected expected,
+                     double tolerance) {
+    return Expectation{loss_weight_arm_name(network, scale, judged_part), fp32_arm_name(network), expected,
+                       tolerance};
   };
   return {at(post, "fp16_s1", Expected::worse, harm), at(post, "fp16_s128", Expected::as_good, agreement),
           at(post, "fp16_dynamic", Expected::as_good, agreement),
@@ -76,29 +61,29 @@ std::vector<Expectation> expectations() {
 }
 
 /// Points that an arm ends below FP32, mean over the seeds; empty where one of both has no mean.
-std::optional<double> lost(const ExperimentSummary& summary, const Network& network, std::string_view scale,
-                           int part) {
-  const ArmSummary *arm = summary.find(arm_name(network, scale, part)),
-                   *fp32 = summary.find(fp32_name(network));
+std::optional<double> lost(const ExperimentSummary& summary, const WeighedNetwork& network,
+                           std::string_view scale, int part) {
+  const ArmSummary *arm = summary.find(loss_weight_arm_name(network, scale, part)),
+                   *fp32 = summary.find(fp32_arm_name(network));
   if (arm == nullptr || fp32 == nullptr || !arm->mean || !fp32->mean) return std::nullopt;
   return *fp32->mean - *arm->mean;
 }
 
 /// "post-activation without loss scaling: 0.60 at 1, 6.65 at 1/4096"; empty where no arm was run.
-std::string losses(const ExperimentSummary& summary, const Network& network, std::string_view scale,
+std::string losses(const ExperimentSummary& summary, const WeighedNetwork& network, std::string_view scale,
                    std::string_view words) {
   std::string text;
   for (const int part : parts) {
     const std::optional<double> points = lost(summary, network, scale, part);
     if (!points) continue;
-    text += fmt::format("{}{:.2f} at {}{}", text.empty() ? "" : ", ", *points, part == 1 ? "" : "1/", part);
+    text += fmt::format("{}{:.2f} at {}", text.empty() ? "" : ", ", *points, part_words(part));
   }
   return text.empty() ? "" : fmt::format("{} {}: {}", network.words, words, text);
 }
 
 std::string verdict(const ExperimentSummary& summary) {
   std::string text;
-  for (const Network& network : networks) {
+  for (const WeighedNetwork& network : networks) {
     for (const auto& [scale, words] : {std::pair{"fp16_s1", "without loss scaling"},
                                        {"fp16_s128", "with a scale of 128"},
                                        {"fp16_dynamic", "with a dynamic one"}}) {
@@ -132,9 +117,10 @@ Experiment make_resnet_loss_scale() {
           .full_settings = {{"width", "1"}, {"batch", "128"}, {"steps", "1407"}},
           .varied = {"model", "policy", "loss_scale", "loss_weight", "learning_rate", "residual_gamma"},
           .arms = arms(),
-          .quick_arms = {fp32_name(post), arm_name(post, "fp16_s1", 1),
-                         arm_name(post, "fp16_s1", judged_part), arm_name(post, "fp16_s128", judged_part),
-                         fp32_name(before), arm_name(before, "fp16_s1", judged_part)},
+          .quick_arms = {fp32_arm_name(post), loss_weight_arm_name(post, "fp16_s1", 1),
+                         loss_weight_arm_name(post, "fp16_s1", judged_part),
+                         loss_weight_arm_name(post, "fp16_s128", judged_part), fp32_arm_name(before),
+                         loss_weight_arm_name(before, "fp16_s1", judged_part)},
           .quick_set = QuickSet::left_out,
           .verdict = verdict};
 }
