@@ -36,6 +36,12 @@ NETWORKS = {
 }
 CLASSIFIERS = ("alexnet", "vgg_d", "googlenet", "inception_v2", "inception_v3", "resnet50", "resnet50_preact")
 NETWORKS |= {model: Network("image-classifiers", (f"{model}_fp32", f"{model}_fp16_s1"), 20) for model in CLASSIFIERS}
+NETWORKS |= {
+    "transformer": Network("translation-loss-scale", ("transformer_fp32", "transformer_fp16_s1024_w1"), 40),
+    "seq2seq_attention": Network("translation-loss-scale", ("lstm_fp32", "lstm_fp16_s1024_w1"), 40),
+    "big_lstm": Network("lstm-loss-scale", ("fp32", "fp16_s128"), 20),
+    "deep_speech_2": Network("speech-master-copy", ("fp32", "fp16_s128"), 20, batch=32),
+}
 
 
 def torch_step(name: str) -> Callable[[], None]:

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import nn
 
+import torch_sequence_networks as sequences
 from torch_image_networks import CLASSIFIERS, classification_loss
 
 CLASSES = 11  # of the detector, with the background
@@ -141,5 +142,20 @@ def language_model(sizes: Sizes, device: str = "cpu") -> Training:
     return Training(network, loss, 3e-3, clip_norm=1.0)
 
 
+def sequence_network(name: str, sizes: Sizes, device: str = "cpu") -> Training:
+    """Speech, translation or the bigLSTM, at the sizes of their experiments."""
+    del sizes, device
+    make_network, make_loss, optimizer = SEQUENCES[name]
+    network = make_network()
+    return Training(network, make_loss(network), 1e-3, make_optimizer=optimizer)
+
+
+SEQUENCES = {
+    "transformer": (sequences.transformer, sequences.translation_loss, torch.optim.Adam),
+    "seq2seq_attention": (sequences.seq2seq, sequences.translation_loss, torch.optim.Adam),
+    "big_lstm": (sequences.BigLstm, sequences.big_lstm_loss, torch.optim.Adagrad),
+    "deep_speech_2": (sequences.DeepSpeech2, sequences.speech_loss, torch.optim.Adam),
+}
 NETWORKS = {"cnn": cnn, "detector": detector, "language-model": language_model}
 NETWORKS |= {model: partial(classifier, model) for model in CLASSIFIERS}
+NETWORKS |= {name: partial(sequence_network, name) for name in SEQUENCES}

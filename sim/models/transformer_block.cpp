@@ -1,6 +1,7 @@
 // Makes and runs the parts of a transformer's layers.
 #include "sim/models/transformer_block.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/models/initial.hpp"
@@ -44,13 +45,15 @@ Array sinusoids(const Shape& shape, float amplitude) {
   Array positions(shape, Device::cpu);
   const std::int64_t time = shape[1], width = shape[2];
   float* to = positions.data();
-  for (std::int64_t row = 0; row < shape[0] * time; ++row) {
+  for (std::int64_t t = 0; t < time; ++t) {
     for (std::int64_t column = 0; column < width; ++column) {
       const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
-      const double angle = static_cast<double>(row % time) / std::pow(1e4, exponent);
+      const double angle = static_cast<double>(t) / std::pow(1e4, exponent);
       *to++ = amplitude * static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   }
+  for (std::int64_t example = 1; example < shape[0]; ++example)
+    to = std::copy_n(positions.data(), time * width, to);
   return positions.to(active_device());
 }
 

@@ -58,6 +58,8 @@ SafetensorsFile train(const TrainConfig& config) {
     file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
     file.tensors.push_back({fmt::format("labels.{}", step), as_floats(batch.labels)});
+    file.tensors.push_back({fmt::format("tokens.{}", step), as_floats(batch.tokens)});
+    file.tensors.push_back({fmt::format("decoder_tokens.{}", step), as_floats(batch.decoder_tokens)});
     file.tensors.push_back({fmt::format("lengths.{}", step), as_floats(batch.lengths)});
     file.tensors.push_back({fmt::format("label_counts.{}", step), as_floats(batch.label_counts)});
     const StepRecord record = trainer.step();

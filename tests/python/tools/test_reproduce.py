@@ -60,6 +60,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "lstm-loss-scale",
         "speech-gradients",
         "speech-master-copy",
+        "translation-loss-scale",
     }
     assert {entry.name for entry in entries if not entry.in_quick_set} == left_out
     assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)
