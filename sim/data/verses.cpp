@@ -54,7 +54,7 @@ Verses read_verses(std::string_view data_set, const DatasetSpec& spec) {
                                       source, lines.size(), data_set, fewest_verses));
   }
   const Vocabulary vocabulary = number_words(words_of(lines), spec.vocabulary - BertTokens::first_word + 1);
-  Verses verses{.token_count = vocabulary.size() - 1 + BertTokens::first_word, .source = source};
+  Verses verses{.all = {}, .token_count = vocabulary.size() - 1 + BertTokens::first_word, .source = source};
   auto next = vocabulary.tokens.begin();
   for (TokenLine& line : lines) {
     Verse& verse = verses.all.emplace_back(Verse{std::move(line.label), line.number, {}});

@@ -149,6 +149,16 @@ namespace halfscope {
 /// is no translation.
 [[nodiscard]] Model make_seq2seq_attention(const ModelSpec& spec);
 
+/// After Devlin et al., NAACL 2019: embeddings of tokens, positions and segments, added and normalised;
+/// `layers` layers of attention with `heads` heads and of a feed-forward network of hidden_size with GELU,
+/// each added to its input and normalised; a matrix and tanh of the first position's state. Where the labels
+/// are masked words, a matrix, GELU, a layer norm and the token embeddings predict them, a matrix whether the
+/// second sentence follows the first, and the loss is the sum of both cross entropies; where they are
+/// classes, a matrix behind dropout. Weights are normal, with 0.02 sqrt(768 / embedding_size); epsilon of the
+/// layer norms is 1e-12. The metric is the share of right words or classes in percent. Throws InvalidArgument
+/// where the data set has neither.
+[[nodiscard]] Model make_bert(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -186,6 +196,7 @@ inline constexpr std::array model_table{
                make_seq2seq_attention},
     ModelEntry{"transformer", "translation: encoder and decoder of attention and feed-forward networks",
                make_transformer},
+    ModelEntry{"bert", "BERT: masked words and next sentences, or classes of texts", make_bert},
     ModelEntry{"deep_speech_2", "Deep Speech 2: two convolutions, a bidirectional GRU, CTC",
                make_deep_speech_2},
 };

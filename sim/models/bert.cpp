@@ -1,0 +1,73 @@
+// Builds BERT with the heads of its pre-training, or with that of a classifier.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "sim/models/accuracy.hpp"
+#include "sim/models/bert_encoder.hpp"
+#include "sim/models/initial.hpp"
+#include "sim/models/masked_words.hpp"
+#include "sim/models/models.hpp"
+
+namespace halfscope {
+namespace {
+
+struct Bert {
+  BertEncoder encoder;
+  LinearParameters pooler;
+  std::optional<MaskedWordsHead> masked_words{};
+  std::optional<LinearParameters> next_sentence{}, classifier{};
+};
+
+Bert add_parameters(ParameterStore& store, const ModelSpec& spec) {
+  BertEncoder encoder = add_bert_encoder(store, spec, Segments::embedded);
+  Bert bert{.encoder = std::move(encoder),
+            .pooler = add_bert_matrix(store, spec, "pooler", spec.embedding_size)};
+  if (spec.text_labels == TextLabels::text_class) {
+    bert.classifier.emplace(add_bert_matrix(store, spec, "classifier", spec.class_count));
+  } else {
+    bert.masked_words.emplace(add_masked_words_head(store, spec, bert.encoder.words));
+    bert.next_sentence.emplace(add_bert_matrix(store, spec, "next_sentence", 2));
+  }
+  return bert;
+}
+
+/// (batch, embedding_size): tanh of a matrix of the first position's state.
+TensorRef pooled(Tape& tape, const Bert& bert, TensorRef states) {
+  const Shape shape = tape.value(states).shape();
+  std::vector<std::int32_t> rows;
+  for (std::int64_t b = 0; b < shape[0]; ++b) rows.push_back(static_cast<std::int32_t>(b * shape[1]));
+  const TensorRef first = take_rows(tape, "pooler.first", states, {rows, shape[2]});
+  return tanh(tape, "pooler.tanh", linear(tape, "pooler", first, bert.pooler));
+}
+
+BatchOutcome forward(Tape& tape, const Bert& bert, const Batch& batch) {
+  const TensorRef states = bert_states(tape, bert.encoder, batch);
+  const TensorRef summary = pooled(tape, bert, states);
+  if (bert.classifier) {
+    const TensorRef x = dropout(tape, "classifier.dropout", summary, bert.encoder.dropout);
+    const TensorRef logits = linear(tape, "classifier", x, *bert.classifier);
+    return {softmax_cross_entropy(tape, "loss", logits, batch.labels), {logits}};
+  }
+  const TensorRef words = masked_word_logits(tape, *bert.masked_words, states, batch);
+  const TensorRef next = linear(tape, "next_sentence", summary, *bert.next_sentence);
+  const std::array losses{softmax_cross_entropy(tape, "masked_words.loss", words, batch.labels),
+                          softmax_cross_entropy(tape, "next_sentence.loss", next, batch.follows)};
+  return {total_loss(tape, "loss", losses), {words}};
+}
+
+}  // namespace
+
+Model make_bert(const ModelSpec& spec) {
+  check_verses("bert", spec);
+  Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
+  const auto bert = std::make_shared<const Bert>(add_parameters(*model.store, spec));
+  model.forward = [bert](Tape& tape, const Batch& batch) {
+    check_verses("bert", batch);
+    return forward(tape, *bert, batch);
+  };
+  return model;
+}
+
+}  // namespace halfscope
