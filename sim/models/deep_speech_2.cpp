@@ -7,6 +7,7 @@
 #include "sim/models/character_error_rate.hpp"
 #include "sim/models/convolution.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/spoken_frames.hpp"
 
 namespace halfscope {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 constexpr std::int64_t channels = 16, kernel = 5;
 constexpr Stride first_stride{2, 2}, second_stride{1, 2};  // in time and in frequency
 constexpr std::int64_t time_stride = first_stride.rows * second_stride.rows;
-
-/// Steps or frequencies that are left of so many at a stride; the kernel's border keeps all of them.
-constexpr std::int64_t left_of(std::int64_t count, std::int64_t stride) {
-  return (count + stride - 1) / stride;
-}
 
 Parameter& add_uniform(ParameterStore& store, const ModelSpec& spec, const std::string& name,
                        const Shape& shape) {
@@ -36,33 +32,11 @@ RecurrentParameters add_gru(ParameterStore& store, const ModelSpec& spec, const 
           store.add(name + ".hidden_bias", constant_weights({gates}, 0))};
 }
 
-/// Utterances of a batch in steps of time, of which each has its own number.
-struct Lengths {
-  std::int64_t time = 0;
-  std::vector<std::int32_t> steps;
-
-  [[nodiscard]] std::int64_t batch() const { return std::ssize(steps); }
-  [[nodiscard]] std::int64_t of(std::int64_t b) const { return steps[static_cast<std::size_t>(b)]; }
-};
-
-/// Row numbers row(t, b) for each step t of each utterance b, none for padding.
-template <typename Row>
-std::vector<std::int32_t> spoken_rows(const Lengths& lengths, bool time_first, const Row& row) {
-  std::vector<std::int32_t> rows;
-  const std::int64_t outer = time_first ? lengths.time : lengths.batch(),
-                     inner = time_first ? lengths.batch() : lengths.time;
-  for (std::int64_t i = 0; i < outer * inner; ++i) {
-    const std::int64_t t = time_first ? i / inner : i % inner, b = time_first ? i % inner : i / inner;
-    rows.push_back(t < lengths.of(b) ? static_cast<std::int32_t>(row(t, b)) : no_row);
-  }
-  return rows;
-}
-
 /// x (batch, time, frequency, channel) with zeros in padding.
 TensorRef without_padding(Tape& tape, const std::string& name, TensorRef x, const Lengths& lengths) {
   const Shape shape = tape.value(x).shape();
-  const auto rows =
-      spoken_rows(lengths, false, [&](std::int64_t t, std::int64_t b) { return b * lengths.time + t; });
+  const auto rows = spoken_rows(lengths, OuterAxis::batch,
+                                [&](std::int64_t t, std::int64_t b) { return b * lengths.time + t; });
   return take_rows(tape, name, x, {rows, shape[2] * shape[3], shape, AbsentRows::zeros});
 }
 
@@ -70,8 +44,8 @@ TensorRef without_padding(Tape& tape, const std::string& name, TensorRef x, cons
 TensorRef as_sequence(Tape& tape, TensorRef x, const Lengths& lengths) {
   const Shape shape = tape.value(x).shape();
   const std::int64_t features = shape[2] * shape[3];
-  const auto rows =
-      spoken_rows(lengths, true, [&](std::int64_t t, std::int64_t b) { return b * lengths.time + t; });
+  const auto rows = spoken_rows(lengths, OuterAxis::time,
+                                [&](std::int64_t t, std::int64_t b) { return b * lengths.time + t; });
   return take_rows(tape, "frames", x,
                    {rows, features, {lengths.time, lengths.batch(), features}, AbsentRows::zeros});
 }
@@ -79,24 +53,10 @@ TensorRef as_sequence(Tape& tape, TensorRef x, const Lengths& lengths) {
 /// x (time, batch, features) with each utterance from its last step to its first.
 TensorRef reversed(Tape& tape, const std::string& name, TensorRef x, const Lengths& lengths) {
   const Shape shape = tape.value(x).shape();
-  const auto rows = spoken_rows(lengths, true, [&](std::int64_t t, std::int64_t b) {
+  const auto rows = spoken_rows(lengths, OuterAxis::time, [&](std::int64_t t, std::int64_t b) {
     return (lengths.of(b) - 1 - t) * lengths.batch() + b;
   });
   return take_rows(tape, name, x, {rows, shape[2], shape, AbsentRows::zeros});
-}
-
-void check_speech(const Batch& batch) {
-  const bool features = batch.inputs.shape().size() == 3;  // sentences have lengths too, but no features
-  const auto utterances = static_cast<std::size_t>(features ? batch.inputs.extent(0) : -1);
-  if (batch.lengths.size() == utterances && batch.label_counts.size() == utterances) return;
-  throw InvalidArgument("model deep_speech_2 learns speech: choose a data set of utterances");
-}
-
-/// Lengths of the batch's utterances after the first convolution.
-Lengths lengths_of(const Batch& batch) {
-  Lengths lengths{left_of(batch.inputs.extent(1), time_stride), batch.lengths};
-  for (std::int32_t& steps : lengths.steps) steps = static_cast<std::int32_t>(left_of(steps, time_stride));
-  return lengths;
 }
 
 struct DeepSpeech {
@@ -105,10 +65,9 @@ struct DeepSpeech {
   LinearParameters output;
 
   [[nodiscard]] BatchOutcome run(Tape& tape, const Batch& batch) const {
-    check_speech(batch);
+    const Lengths lengths = lengths_of("deep_speech_2", batch, time_stride);
     Array inputs = batch.inputs.to(active_device());
     inputs.reshape({inputs.extent(0), inputs.extent(1), inputs.extent(2), 1});
-    const Lengths lengths = lengths_of(batch);
     TensorRef x = convolve_relu(tape, tape.input("features", std::move(inputs)), conv1);
     x = convolve_relu(tape, without_padding(tape, "conv1.spoken", x, lengths), conv2);
     x = as_sequence(tape, x, lengths);
@@ -142,10 +101,7 @@ DeepSpeech add_layers(ParameterStore& store, const ModelSpec& spec) {
 }  // namespace
 
 Model make_deep_speech_2(const ModelSpec& spec) {
-  if (spec.example_shape.size() != 2) {
-    throw InvalidArgument("model deep_speech_2 learns speech: examples are (time, feature), not " +
-                          to_string(spec.example_shape) + "; choose a data set of utterances");
-  }
+  check_speech("deep_speech_2", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr,
               [] { return make_character_error_rate(time_stride); }};
   model.forward = [layers = add_layers(*model.store, spec)](Tape& tape, const Batch& batch) {

@@ -132,6 +132,16 @@ namespace halfscope {
 /// rate in percent. Throws InvalidArgument where the data set is no speech.
 [[nodiscard]] Model make_deep_speech_2(const ModelSpec& spec);
 
+/// After Li et al., "Jasper", Interspeech 2019, at width 1 Jasper DR 10x5 without its dilation: convolutions
+/// over time alone, the features as channels: 11 frames to 256 channels with stride 2; ten blocks of five
+/// convolutions, two each of 11 to 256, 13 to 384, 17 to 512, 21 to 640 and 25 to 768 channels; 29 to 896, 1
+/// to 1024, and 1 to the labels with a bias. Batch norm, ReLU and dropout, if any, behind every convolution
+/// but the last. To each block's last batch norm the outputs of all blocks before it and of the first
+/// convolution are added, each through 1 to its channels and batch norm (dense residuals). The statistics are
+/// of frames that are no padding, which are zeros before each convolution. CTC; the metric is the character
+/// error rate in percent. He initialisation. Throws InvalidArgument where the data set is no speech.
+[[nodiscard]] Model make_jasper(const ModelSpec& spec);
+
 /// After Vaswani et al., NIPS 2017: an encoder and a decoder of `layers` layers each, `embedding_size` wide,
 /// with attention of `heads` heads and feed-forward networks of `hidden_size`; layer norms before each part
 /// and behind the last layer (pre-LN), sinusoidal positions, a matrix of its own for each embedding and for
@@ -199,6 +209,8 @@ inline constexpr std::array model_table{
     ModelEntry{"bert", "BERT: masked words and next sentences, or classes of texts", make_bert},
     ModelEntry{"deep_speech_2", "Deep Speech 2: two convolutions, a bidirectional GRU, CTC",
                make_deep_speech_2},
+    ModelEntry{"jasper", "Jasper: 54 convolutions over time, dense residuals between blocks, CTC",
+               make_jasper, 0.0625},
 };
 
 }  // namespace halfscope

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
-import wave
-from array import array
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from exported_training import export_training
+from recordings import write_recordings
 
 pytestmark = pytest.mark.torch
 
@@ -24,17 +22,6 @@ SETTINGS = (
     "model=deep_speech_2", "dataset=spoken_digits", f"hidden_size={HIDDEN}", "steps=1", f"batch={BATCH}",
     "optimizer=sgd", "momentum=0", "learning_rate=1", "schedule=constant", "policy=fp32",
 )  # fmt: skip
-TRANSCRIPTS = ("aab", "it's", "o", "a b c", "zz", "hello", "no no", "x")
-
-
-def write_recordings(folder: Path) -> None:
-    """Noise of several lengths, with transcripts."""
-    numbers = random.Random(1)
-    for i, transcript in enumerate(TRANSCRIPTS):
-        with wave.open(str(folder / f"{i}.wav"), "wb") as file:
-            file.setparams((1, 2, 16000, 0, "NONE", ""))
-            file.writeframes(array("h", [numbers.randrange(-9000, 9000) for _ in range(3000 + 400 * i)]).tobytes())
-        (folder / f"{i}.txt").write_text(transcript)
 
 
 def gru_of(weights: dict[str, torch.Tensor], name: str) -> torch.nn.GRU:
