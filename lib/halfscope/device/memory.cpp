@@ -2,6 +2,7 @@
 #include <halfscope/device/memory.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -9,6 +10,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/device/detail/device_memory.hpp>
+#include <halfscope/device/detail/host_pool.hpp>
 #include <halfscope/device/step_graph.hpp>
 
 namespace halfscope {
@@ -37,40 +39,68 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-constexpr std::size_t padded(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
+/// The smallest size that a buffer of `bytes` may have: one of eight between powers of two, so that batches
+/// whose extents differ a little share their buffers.
+constexpr std::size_t size_class(std::size_t bytes) {
+  const std::size_t step = std::max(alignment, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
 }
 
-/// Free host memory by size.
+/// Free host memory by size, at most twice as much as was ever in use at once: sizes that a step needs one
+/// after the other are all kept.
 class HostPool {
  public:
   void* take(std::size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
+      used_ += bytes;
+      most_used_ = std::max(most_used_, used_);
       auto& free = free_[bytes];
       if (!free.empty()) {
         void* memory = free.back();
         free.pop_back();
+        kept_ -= bytes;
         return memory;
       }
     }
     void* memory = ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
-    if (memory == nullptr) throw OutOfMemory(bytes);
-    return memory;
+    if (memory != nullptr) return memory;
+    const std::lock_guard lock(mutex_);
+    used_ -= bytes;
+    throw OutOfMemory(bytes);
   }
 
   void give_back(void* memory, std::size_t bytes) noexcept {
     try {
       const std::lock_guard lock(mutex_);
+      used_ -= bytes;
+      if (kept_ + bytes > 2 * most_used_) release_all();
       free_[bytes].push_back(memory);
+      kept_ += bytes;
     } catch (const std::bad_alloc&) {
-      ::operator delete (memory, std::align_val_t{alignment});
+      release(memory);
     }
   }
 
+  [[nodiscard]] HostPoolBytes bytes() {
+    const std::lock_guard lock(mutex_);
+    return {kept_, most_used_};
+  }
+
  private:
+  static void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{alignment}); }
+  /// Sizes that do not recur: the next steps keep those that do.
+  void release_all() noexcept {
+    for (auto& [bytes, free] : free_) {
+      for (void* memory : free) release(memory);
+      free.clear();
+    }
+    kept_ = 0;
+  }
+
   std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_;
+  std::size_t kept_ = 0, used_ = 0, most_used_ = 0;  // bytes
 };
 
 /// Never destroyed: a buffer may outlive every static object.
@@ -81,8 +111,12 @@ HostPool& host_pool() {
 
 }  // namespace
 
+HostPoolBytes host_pool_bytes() {
+  return host_pool().bytes();
+}
+
 void* take_memory(std::size_t bytes, Device device) {
-  if (device == Device::cpu) return host_pool().take(padded(bytes));
+  if (device == Device::cpu) return host_pool().take(size_class(bytes));
   void* memory = take_kept_block(bytes);
   if (memory == nullptr) {
     cut_recording();
@@ -93,7 +127,7 @@ void* take_memory(std::size_t bytes, Device device) {
 }
 
 void give_back_memory(void* memory, std::size_t bytes, Device device) noexcept {
-  if (device == Device::cpu) return host_pool().give_back(memory, padded(bytes));
+  if (device == Device::cpu) return host_pool().give_back(memory, size_class(bytes));
   if (!keep_block(memory, bytes)) device_memory::release(memory, bytes);
   count_device_bytes(-static_cast<std::int64_t>(bytes));
 }
