@@ -6,6 +6,7 @@
 #include "tests/sim/few_words.hpp"
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/planted_dataset.hpp"
+#include "tests/sim/reversals.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
@@ -72,6 +73,29 @@ TEST_CASE("language models train alike on the CPU and on the device", "[parity][
     config.dropout = 0.25;
     config.clip_norm = 0.5;
     check_parity(config, FewWords{});
+  }
+}
+
+TEST_CASE("a projected LSTM with a sampled softmax trains alike on the CPU and on the device",
+          "[parity][cuda][long]") {
+  TrainConfig config = watched({.model = "big_lstm", .policy = "fp16_mixed"});
+  config.embedding_size = 8;
+  config.hidden_size = 12;
+  config.optimizer = "adagrad";
+  check_parity(config, FewWords{});
+}
+
+TEST_CASE("translators train alike on the CPU and on the device", "[parity][cuda][long]") {
+  const auto pairs = reversals();
+  for (const char* model : {"seq2seq_attention", "transformer"}) {
+    INFO(model);
+    TrainConfig config = watched({.model = model, .policy = "fp16_mixed"});
+    config.embedding_size = 8;
+    config.hidden_size = 12;
+    config.layers = 1;
+    config.heads = 2;
+    config.dropout = 0.25;
+    check_parity(config, *pairs);
   }
 }
 

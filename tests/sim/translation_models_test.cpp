@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/data/sentence_pairs.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/transformer_block.hpp"
 #include "sim/train/trainer.hpp"
+#include "tests/sim/reversals.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -15,23 +15,6 @@ namespace halfscope {
 namespace {
 
 constexpr auto make_models = {make_seq2seq_attention, make_transformer};
-
-/// Sentences of 2 to 5 of four words; the translation is the sentence from its end.
-std::unique_ptr<Dataset> reversals() {
-  const std::vector<std::string> words{"ash", "beech", "cedar", "oak"};
-  std::vector<SentencePair> all;
-  for (std::size_t length = 2; length <= 5; ++length) {
-    for (std::size_t i = 0; i < 200; ++i) {
-      SentencePair pair;
-      for (std::size_t word = 0, rest = i * 37 + length; word < length;
-           ++word, rest = rest / 4 + rest % 4 * 61)
-        pair.source.push_back(words[rest % 4]);
-      pair.target.assign(pair.source.rbegin(), pair.source.rend());
-      all.push_back(std::move(pair));
-    }
-  }
-  return make_sentence_pairs(split_at_random(std::move(all), 80), 20);
-}
 
 std::size_t weights_of(const Model& model) {
   std::size_t count = 0;

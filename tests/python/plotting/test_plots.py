@@ -86,6 +86,24 @@ def test_gradient_caption_gives_shares_with_and_without_scale(tmp_path: Path) ->
     ]
 
 
+def test_small_gradients_are_counted_below_the_smallest_number_at_each_step(tmp_path: Path) -> None:
+    folder = write_results(tmp_path, [ArmPlan("mixed", scale=8.0)], seeds=2, steps=10)
+    for seed, below in ((0, 10), (1, 30)):
+        records = [
+            histogram_record(5, "weight_gradient", 8.0, {-25: below, -24: 20, 0: 40}, zeros=1000),
+            histogram_record(10, "weight_gradient", 8.0, {-24: 10}),
+            histogram_record(10, "activation_gradient", 8.0, {-30: 10}),
+        ]
+        write_json_lines(folder / f"mixed/seed{seed}/histograms.jsonl", records)
+    figure = plotting.small_gradients(read_experiment(folder))
+    assert figure is not None
+    (line,) = figure.axes[0].lines
+    assert list(line.get_xdata()) == [5, 10]
+    assert list(line.get_ydata()) == pytest.approx([100 * 40 / 160, 0])
+    assert "FP16" in figure.axes[0].get_title(loc="left") + figure.axes[0].get_title()
+    assert plotting.small_gradients(read_experiment(folder), "activation_gradient") is None
+
+
 def test_nonfinite_gradients_have_their_own_bars(experiment: Experiment) -> None:
     special = plotting.gradient_histogram(experiment, "fp16_unprotected").axes[2]
     total = OBSERVED * (sum(bell(-18, 4).values()) + 4900) + 30

@@ -13,6 +13,7 @@ from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
 from halfscope.plotting.scaled_gradients import scaled_gradient_histogram
 from halfscope.plotting.scores import scoreboard
+from halfscope.plotting.small_gradients import small_gradients
 from halfscope.plotting.updates import lost_updates, ratio_histogram, update_ratio_histogram
 from halfscope.plotting.windows import scale_windows
 
@@ -35,6 +36,7 @@ __all__ = [
     "scale_windows",
     "scaled_gradient_histogram",
     "scoreboard",
+    "small_gradients",
     "update_ratio_histogram",
     "value_histogram",
 ]
