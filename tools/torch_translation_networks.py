@@ -45,6 +45,26 @@ def sinusoids(time: int, width: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).to(dtype)
 
 
+def multi_head(
+    weights: Weights, name: str, heads: int, x: torch.Tensor, memory: torch.Tensor, **masks: torch.Tensor
+) -> torch.Tensor:
+    """PyTorch's attention of x (batch, time, width) to the memory, True in `masks` where nothing is seen."""
+    biases = torch.cat([weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")])
+    query, key, value, output = (weights[f"{name}.{part}.weight"].t() for part in ("query", "key", "value", "output"))
+    x, memory = x.transpose(0, 1), memory.transpose(0, 1)
+    found, _ = functional.multi_head_attention_forward(
+        x, memory, memory, x.shape[2], heads, None, biases, None, None, False, 0.0, output,
+        weights[f"{name}.output.bias"], need_weights=False, use_separate_proj_weight=True,
+        q_proj_weight=query, k_proj_weight=key, v_proj_weight=value, **masks,
+    )  # fmt: skip
+    return found.transpose(0, 1)
+
+
+def layer_norm(weights: Weights, name: str, x: torch.Tensor, epsilon: float = NORM_EPSILON) -> torch.Tensor:
+    gamma, beta = weights[f"{name}.gamma"], weights[f"{name}.beta"]
+    return functional.layer_norm(x, gamma.shape, gamma, beta, epsilon)
+
+
 @dataclass
 class Transformer:
     """Pre-LN encoder and decoder; logits (labels, vocabulary)."""
@@ -52,29 +72,15 @@ class Transformer:
     heads: int
     layers: int
 
-    def norm(self, weights: Weights, name: str, x: torch.Tensor) -> torch.Tensor:
-        gamma, beta = weights[f"{name}.gamma"], weights[f"{name}.beta"]
-        return functional.layer_norm(x, gamma.shape, gamma, beta, NORM_EPSILON)
-
     def attend(
         self, weights: Weights, name: str, x: torch.Tensor, memory: torch.Tensor | None, **masks: torch.Tensor
     ) -> torch.Tensor:
         """x + attention of the normalised x (batch, time, width) to itself, or to `memory`."""
-        normal = self.norm(weights, f"{name}.norm", x)
-        keys = normal if memory is None else memory
-        biases = torch.cat([weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")])
-        query, key, value, output = (
-            weights[f"{name}.{part}.weight"].t() for part in ("query", "key", "value", "output")
-        )
-        found, _ = functional.multi_head_attention_forward(
-            normal.transpose(0, 1), keys.transpose(0, 1), keys.transpose(0, 1), x.shape[2], self.heads,
-            None, biases, None, None, False, 0.0, output, weights[f"{name}.output.bias"], need_weights=False,
-            use_separate_proj_weight=True, q_proj_weight=query, k_proj_weight=key, v_proj_weight=value, **masks,
-        )  # fmt: skip
-        return x + found.transpose(0, 1)
+        normal = layer_norm(weights, f"{name}.norm", x)
+        return x + multi_head(weights, name, self.heads, normal, normal if memory is None else memory, **masks)
 
     def feed_forward(self, weights: Weights, name: str, x: torch.Tensor) -> torch.Tensor:
-        normal = self.norm(weights, f"{name}.norm", x)
+        normal = layer_norm(weights, f"{name}.norm", x)
         return x + dense(weights, f"{name}.outer", torch.relu(dense(weights, f"{name}.inner", normal)))
 
     def embed(self, table: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -88,14 +94,14 @@ class Transformer:
         for layer in range(1, self.layers + 1):
             source = self.attend(weights, f"encoder{layer}.self", source, None, key_padding_mask=hidden)
             source = self.feed_forward(weights, f"encoder{layer}.feed_forward", source)
-        source = self.norm(weights, "encoder.norm", source)
+        source = layer_norm(weights, "encoder.norm", source)
         x = self.embed(weights["target_embedding"], batch.target)
         back = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
         for layer in range(1, self.layers + 1):
             x = self.attend(weights, f"decoder{layer}.self", x, None, attn_mask=back)
             x = self.attend(weights, f"decoder{layer}.source", x, source, key_padding_mask=hidden)
             x = self.feed_forward(weights, f"decoder{layer}.feed_forward", x)
-        states = self.norm(weights, "decoder.norm", x)[batch.predicting()]
+        states = layer_norm(weights, "decoder.norm", x)[batch.predicting()]
         return dense(weights, "output", states)
 
 

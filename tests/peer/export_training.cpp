@@ -46,6 +46,21 @@ Array as_floats(const std::vector<std::int32_t>& labels) {
   return array;
 }
 
+/// What a batch has beside images and boxes: "labels.0" and so on, as floats.
+void add_texts(const Batch& batch, std::int64_t step, SafetensorsFile& file) {
+  const auto add = [&](const char* name, const std::vector<std::int32_t>& values) {
+    file.tensors.push_back({fmt::format("{}.{}", name, step), as_floats(values)});
+  };
+  add("labels", batch.labels);
+  add("tokens", batch.tokens);
+  add("decoder_tokens", batch.decoder_tokens);
+  add("lengths", batch.lengths);
+  add("label_counts", batch.label_counts);
+  add("segments", batch.segments);
+  add("masked", batch.masked);
+  add("follows", batch.follows);
+}
+
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
   Trainer trainer(config, *dataset);
@@ -57,11 +72,7 @@ SafetensorsFile train(const TrainConfig& config) {
     Batch batch = dataset->batch(Split::train, sampler.indices(step));
     file.tensors.push_back({fmt::format("images.{}", step), std::move(batch.inputs)});
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
-    file.tensors.push_back({fmt::format("labels.{}", step), as_floats(batch.labels)});
-    file.tensors.push_back({fmt::format("tokens.{}", step), as_floats(batch.tokens)});
-    file.tensors.push_back({fmt::format("decoder_tokens.{}", step), as_floats(batch.decoder_tokens)});
-    file.tensors.push_back({fmt::format("lengths.{}", step), as_floats(batch.lengths)});
-    file.tensors.push_back({fmt::format("label_counts.{}", step), as_floats(batch.label_counts)});
+    add_texts(batch, step, file);
     const StepRecord record = trainer.step();
     losses[static_cast<std::size_t>(step)] = record.loss;
     rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);

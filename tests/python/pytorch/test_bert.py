@@ -1,0 +1,61 @@
+"""BERT in FP32 beside PyTorch's float64: loss and gradients of its pre-training and of a classifier."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from torch.nn import functional
+
+from exported_training import export_training
+from torch_bert import Bert, Verses
+
+pytestmark = pytest.mark.torch
+
+LAYERS, HEADS, BATCH, TIME = 2, 2, 8, 64
+# A step of SGD without momentum at a rate of 1 takes the gradient off the weights.
+SETTINGS = (
+    "model=bert", "vocabulary=300", "embedding_size=24", "hidden_size=40", f"layers={LAYERS}", f"heads={HEADS}",
+    f"sequence_length={TIME}", "steps=1", f"batch={BATCH}", "optimizer=sgd", "momentum=0", "learning_rate=1",
+    "schedule=constant", "policy=fp32",
+)  # fmt: skip
+
+
+def loss_of(exported: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor]) -> torch.Tensor:
+    lengths, labels = exported["lengths.0"].long(), exported["labels.0"].long()
+    tokens = exported["tokens.0"].long().reshape(len(lengths), -1)
+    segments = exported["segments.0"].long()
+    segments = segments.reshape(tokens.shape) if len(segments) else torch.zeros_like(tokens)
+    bert = Bert(HEADS, LAYERS)
+    states = bert.states(leaves, Verses(tokens, segments, lengths))
+    pooled = bert.pooled(leaves, states)
+    if "classifier.weight" in leaves:
+        logits = pooled @ leaves["classifier.weight"] + leaves["classifier.bias"]
+        return functional.cross_entropy(logits, labels)
+    words = bert.word_logits(leaves, states, exported["masked.0"].long())
+    follows = pooled @ leaves["next_sentence.weight"] + leaves["next_sentence.bias"]
+    return functional.cross_entropy(words, labels) + functional.cross_entropy(follows, exported["follows.0"].long())
+
+
+@pytest.mark.parametrize("dataset", ["masked_verses", "verse_genre"])
+def test_loss_and_gradients_agree(dataset: str, tmp_path: Path) -> None:
+    exported = export_training(tmp_path / "step.safetensors", f"dataset={dataset}", *SETTINGS)
+    leaves = {
+        name.removeprefix("model."): values.double().requires_grad_()
+        for name, values in exported.items()
+        if name.startswith("model.")
+    }
+    assert len(set(exported["lengths.0"].tolist())) > 1
+    loss = loss_of(exported, leaves)
+    loss.backward()
+
+    assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
+    for name, leaf in leaves.items():
+        ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
+        # What the subtraction of two weights leaves of a gradient; of a key's bias the gradient is 0.
+        rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
+        assert leaf.grad is not None, name
+        assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name
