@@ -94,9 +94,9 @@ def test_nothing_external(page: Page) -> None:
     assert len(policies) == 1 and policies[0].startswith("default-src 'none'; ")
 
 
-def test_six_figures_each_described(page: Page) -> None:
+def test_seven_figures_each_described(page: Page) -> None:
     assert [attributes["alt"].split()[0] for tag, attributes in page.tags if tag == "img"] == [
-        "test", "Training", "Share", "Histogram", "Exponents", "Exponents",
+        "test", "Training", "Share", "Histogram", "Exponents", "Exponents", "Weight",
     ]  # fmt: skip
     assert all("<svg" in drawing for drawing in figures(page))
 

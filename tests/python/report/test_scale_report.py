@@ -42,7 +42,8 @@ def test_figures_without_fp32(tmp_path: Path) -> None:
 
 
 def test_other_experiments_keep_their_figures(experiment: Experiment) -> None:
-    assert names(experiment) == ["scoreboard", "loss_curves", "lost_updates", "update_ratios", *reversed(GRADIENTS)]
+    arms = ["scoreboard", "loss_curves", "lost_updates", "update_ratios"]
+    assert names(experiment) == [*arms, *reversed(GRADIENTS), "small_gradients"]
 
 
 def test_columns_of_gradients_and_skipped_steps(detection: Experiment, experiment: Experiment) -> None:

@@ -85,7 +85,7 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
             yield f"{role}s", f"{words}, unscaled and times 2^{scale}", figure
         else:
             yield f"{role}s", words, plotting.gradient_histogram(experiment, arm, role)
-    if not scale:
+    if not compares_scales(experiment):
         words = "Weight gradients below the format's smallest number, over steps"
         yield "small_gradients", words, plotting.small_gradients(experiment)
 

@@ -59,8 +59,8 @@ def _published_row(row: dict, digits: int) -> list[str]:
         return NOTHING if value is None else f"{value:{sign}.{digits}f}"
 
     def pair(baseline: float | None, arm: float | None) -> list[str]:
-        known = baseline is not None and arm is not None
-        return [cell(baseline), cell(arm), cell(arm - baseline if known else None, "+")]
+        difference = None if baseline is None or arm is None else arm - baseline
+        return [cell(baseline), cell(arm), cell(difference, "+")]
 
     ours, papers = pair(row["baseline"], row["arm"]), pair(row["paper_baseline"], row["paper_arm"])
     return [row["row"], *ours, cell(row["spread"]), *papers]
