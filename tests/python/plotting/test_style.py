@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_hex
 
-from halfscope.plotting.style import arm_style, named_scale, power_of_two, scale_colours
+from halfscope.plotting.style import arm_style, legend_beside, named_scale, new_figure, power_of_two, scale_colours
 from synthetic_scales import DETECTION, SWEEP
 
 DOSES = [f"{kind}_x{dose}" for dose in (1, 16, 64, 256) for kind in ("fp32", "fp16_s1")]
@@ -44,3 +44,16 @@ def test_named_scale(arm: str, scale: float | None) -> None:
 )
 def test_power_of_two(scale: float, label: str) -> None:
     assert power_of_two(scale) == label
+
+
+@pytest.mark.parametrize("arms", [3, 40])
+def test_a_figure_holds_its_whole_legend(arms: int) -> None:
+    figure = new_figure()
+    axes = figure.subplots()
+    for arm in range(arms):
+        axes.plot([0, 1], label=f"arm {arm}" + ("\ndiverged at step 3" if arm % 4 == 0 else ""))
+    legend_beside(figure)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.y0 >= 0 and box.y1 <= figure.bbox.height
+    assert (figure.get_figheight() > 3.6) == (arms > 10)

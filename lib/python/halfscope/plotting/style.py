@@ -71,6 +71,9 @@ def _pairs(arms: Sequence[str]) -> dict[str, str]:
     return shared if len(arms) > 2 and set(Counter(shared.values()).values()) == {2} else {}
 
 
+LEGEND_LINE = 0.21  # inches
+
+
 def new_figure(width: float = 7.2, height: float = 3.6) -> Figure:
     """An empty figure, inches. It belongs to no window, so nothing needs to be closed."""
     return Figure(figsize=(width, height), layout="constrained")
@@ -85,9 +88,12 @@ def tidy(axes: Axes, title: str = "") -> None:
 
 
 def legend_beside(figure: Figure) -> None:
-    """A legend at the right of the axes, where it can hide nothing."""
-    if any(axes.get_legend_handles_labels()[1] for axes in figure.axes):
+    """A legend at the right of the axes, where it can hide nothing; the figure grows until it holds the legend."""
+    labels = [label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]]
+    if labels:
         figure.legend(loc="outside right upper", frameon=False, handlelength=3)  # long enough to show the dashes
+        lines = sum(1 + label.count("\n") for label in labels)
+        figure.set_figheight(max(figure.get_figheight(), 0.2 + LEGEND_LINE * lines))
 
 
 def legend_at(axes: Axes) -> None:
