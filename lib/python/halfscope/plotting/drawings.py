@@ -85,7 +85,10 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
             yield f"{role}s", f"{words}, unscaled and times 2^{scale}", figure
         else:
             yield f"{role}s", words, plotting.gradient_histogram(experiment, arm, role)
-    if not compares_scales(experiment):
+    # Where the loss scale is the question, the maps of flushed gradients say more, unless weights alone are observed.
+    if not compares_scales(experiment) or not any(
+        experiment.histogram(arm, "activation_gradient").elements for arm in arms
+    ):
         words = "Weight gradients below the format's smallest number, over steps"
         yield "small_gradients", words, plotting.small_gradients(experiment)
 

@@ -31,10 +31,9 @@ def small_gradients(experiment: Experiment, role: str = "weight_gradient") -> Fi
         if len(share):
             axes.plot(share, label=arm, linewidth=1.6, **arm_style(list(experiment.runs), arm))
     format = next(runs[0].format for runs in drawn(experiment).values())
-    axes.set(xlabel="step", ylabel="share of the non-zero (%)")
+    axes.set(xlabel="step", ylabel=f"below {label(format)}'s smallest number (% of non-zero)")
     axes.set_ylim(bottom=0)
-    bound = f"{power(_smallest(format))}, {label(format)}'s smallest number"
-    tidy(axes, f"{NAMES[role]} below {bound} (loss scale removed)")
+    tidy(axes, f"{NAMES[role]} below {power(_smallest(format))}, loss scale removed")
     legend_beside(figure)
     return figure
 
