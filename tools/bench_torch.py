@@ -40,7 +40,7 @@ NETWORKS |= {
     "transformer": Network("translation-loss-scale", ("transformer_fp32", "transformer_fp16_s1024_w1"), 40),
     "seq2seq_attention": Network("translation-loss-scale", ("lstm_fp32", "lstm_fp16_s1024_w1"), 40),
     "big_lstm": Network("lstm-loss-scale", ("fp32", "fp16_s128"), 20),
-    "deep_speech_2": Network("speech-master-copy", ("fp32", "fp16_s128"), 20, batch=32),
+    "deep_speech_2": Network("ctc-precision", ("fp32", "fp32_paths"), 40, batch=32),
 }
 
 
