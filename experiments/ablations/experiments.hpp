@@ -76,6 +76,9 @@ namespace halfscope {
 /// Deep Speech 2 on spoken digits, at a learning rate whose updates FP16 weights lose and at a normal one.
 [[nodiscard]] Experiment make_speech_master_copy();
 
+/// BERT, pre-trained once per seed and fine-tuned at two learning rates with and without FP32 master weights.
+[[nodiscard]] Experiment make_bert_finetuning();
+
 /// Shares of Deep Speech 2's weight gradients that FP16 flushes.
 [[nodiscard]] Experiment make_speech_gradients();
 
@@ -90,6 +93,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_master_copy_sgd(),            // 3.1
         make_image_master_copy(),          // 3.1, with networks of Table 1
         make_speech_master_copy(),         // 3.1, Fig. 2a, Table 3
+        make_bert_finetuning(),            // 3.1, with a later network
         make_speech_gradients(),           // 3.1, Fig. 2b
         make_image_classifiers(),          // 4.1, Table 1
         make_detection_loss_scale(),       // 3.2, Table 2, Fig. 3

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 16> experiment_keys{
     "settings", "full_settings", "arms",    "arm",   "full_arms", "grid",          "quick_set", "columns"};
 constexpr std::array<std::string_view, 6> metric_keys{
     "key", "name", "unit", "comparison", "lower_is_better", "digits"};
-constexpr std::array<std::string_view, 2> metrics_of_runs{"metric", "train_loss"};
+constexpr std::array<std::string_view, 3> metrics_of_runs{"metric", "train_loss", "test_loss"};
 
 /// One file's experiment, in the order in which its parts depend on each other.
 class Reader {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "sim/data/datasets.hpp"
 #include "sim/train/build.hpp"
 #include "sim/train/run.hpp"
+#include "sim/train/start_weights.hpp"
 
 namespace halfscope {
 namespace {
@@ -25,7 +27,9 @@ struct Request {
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
   RunSize size;
-  Settings settings;  ///< what the user does
+  Settings settings;                    ///< what the user does
+  std::optional<std::string> of_arm{};  ///< the arm that a config.json is of, if any
+  Settings own_settings{};              ///< what that says, of it alone
 };
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {
@@ -68,7 +72,8 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
                                           printable(request.config), *file.seed));
       settled.seeds = {*file.seed};
     }
-    settled.settings = std::move(file.settings);
+    (file.arm ? settled.own_settings : settled.settings) = std::move(file.settings);
+    settled.of_arm = file.arm;
   }
   settled.settings = with(std::move(settled.settings), request.settings);
   return settled;
@@ -89,7 +94,9 @@ void require_own(const Experiment& experiment, const TrainConfig& own, const Tra
 RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t seed) {
   const TrainConfig own = arm_config(request.experiment, arm, request.size);
   TrainConfig config = own;
-  for (const auto& [key, value] : request.settings) {
+  const Settings settings =
+      arm.name == request.of_arm ? with(request.own_settings, request.settings) : request.settings;
+  for (const auto& [key, value] : settings) {
     if (key == "seed") throw InvalidArgument("seed: choose seeds with --seeds or --seed-list");
     set_field(config, key, value);
   }
@@ -137,10 +144,40 @@ void open_datasets(std::vector<PlannedRun>& runs) {
   }
 }
 
+/// Arms that the run of `arm` needs to be done, the last of which needs none.
+std::vector<std::string> sources_of(const Request& request, const std::string& arm) {
+  std::vector<std::string> sources;
+  for (std::string name = arm;;) {
+    const auto source = start_arm(make_settings(request, request.experiment.arm(name), 0).config.start_from);
+    if (!source) return sources;
+    name = request.experiment.arm(*source).name;
+    if (name == arm || std::ranges::find(sources, name) != sources.end())
+      throw InvalidArgument(fmt::format("arm {}: start_from = arm:{} leads back to it", name, *source));
+    sources.push_back(name);
+  }
+}
+
+/// The arms that are asked for behind those that they start from: the ones that start from none first.
+std::vector<std::string> in_order_of_start(const Request& request) {
+  std::map<std::string, std::size_t> depths;
+  std::vector<std::string> arms;
+  const auto add = [&](const std::string& arm, std::size_t depth) {
+    if (depths.emplace(arm, depth).second) arms.push_back(arm);
+  };
+  for (const std::string& arm : request.arms) {
+    const std::vector<std::string> sources = sources_of(request, arm);
+    for (std::size_t i = sources.size(); i > 0; --i) add(sources[i - 1], sources.size() - i);
+    add(arm, sources.size());
+  }
+  std::ranges::stable_sort(arms, {}, [&](const std::string& arm) { return depths.at(arm); });
+  return arms;
+}
+
 }  // namespace
 
 std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request) {
-  const Request settled = settle(experiment, request);
+  Request settled = settle(experiment, request);
+  settled.arms = in_order_of_start(settled);
   std::vector<PlannedRun> runs;
   for (const std::int64_t seed : settled.seeds) {
     for (const std::string& name : settled.arms) {
@@ -149,6 +186,11 @@ std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequ
                       .dataset = nullptr});
     }
   }
+  // Sources of all seeds first, so that no job waits for one while another could train.
+  const auto starts = [](const PlannedRun& run) {
+    return start_arm(run.settings.config.start_from).has_value();
+  };
+  std::stable_partition(runs.begin(), runs.end(), std::not_fn(starts));
   return runs;
 }
 

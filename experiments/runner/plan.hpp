@@ -39,11 +39,12 @@ struct PlannedRun {
   [[nodiscard]] bool is_done() const { return dataset == nullptr; }
 };
 
-/// Every arm and seed that `request` asks for, seed by seed, without data sets. Throws InvalidArgument for
+/// Every arm and seed that `request` asks for, seed by seed, without data sets; before them the arms that
+/// those start from (start_from = arm:NAME), asked for or not. Throws InvalidArgument for
 /// names and values that cannot be right. Nothing is written, and no folder is looked at.
 [[nodiscard]] std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request);
 
-/// Every arm and seed that `request` asks for, seed by seed, with open data sets. Throws InvalidArgument
+/// The same with open data sets. Throws InvalidArgument
 /// where a run cannot be right: its names or values, what does not fit its data set, results that are there
 /// already while `resume` is not set. Nothing is written.
 [[nodiscard]] std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request);

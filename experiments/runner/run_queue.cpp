@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "experiments/runner/status_line.hpp"
 #include "experiments/runner/stop_signals.hpp"
 #include "sim/train/run.hpp"
+#include "sim/train/start_weights.hpp"
 
 namespace halfscope {
 namespace {
@@ -86,18 +88,19 @@ class Reporter {
 class RunQueue {
  public:
   explicit RunQueue(const std::vector<PlannedRun>& runs)
-      : runs_(runs), reasons_(runs.size()), reporter_(runs) {}
+      : runs_(runs), reasons_(runs.size()), ended_(runs.size(), false), reporter_(runs) {}
 
   /// Trains one run after the other until none is left; for several threads at once.
   void work() {
     for (std::size_t run = next_++; run < runs_.size() && StopSignals::received() == 0; run = next_++) {
       try {
-        train(run);
+        if (await_source(run)) train(run);
       } catch (const std::bad_alloc&) {
         fail(run, "out of memory");
       } catch (const std::exception& error) {
         fail(run, error.what());
       }
+      end(run);
     }
   }
 
@@ -120,6 +123,34 @@ class RunQueue {
   }
 
  private:
+  /// The place of the run whose weights `run` starts from, which is before it; empty where there is none.
+  [[nodiscard]] std::optional<std::size_t> source_of(std::size_t run) const {
+    const auto arm = start_arm(runs_[run].settings.config.start_from);
+    if (!arm) return std::nullopt;
+    const auto path = runs_[run].folder.of_arm(*arm).path();
+    for (std::size_t i = 0; i < run; ++i)
+      if (runs_[i].folder.path() == path) return i;
+    return std::nullopt;
+  }
+
+  /// Waits until the source of `run` is trained; false where a signal has stopped it before. Sources stand
+  /// before what starts from them, so that another thread has taken it.
+  bool await_source(std::size_t run) {
+    const std::optional<std::size_t> source = source_of(run);
+    if (runs_[run].is_done() || !source) return true;
+    std::unique_lock lock(ended_mutex_);
+    ended_change_.wait(lock, [&] { return ended_[*source]; });
+    if (reasons_[*source])
+      throw RuntimeFailure(
+          fmt::format("{}, whose weights it starts from, failed", name_of(runs_[*source].folder.identity())));
+    return StopSignals::received() == 0;
+  }
+  void end(std::size_t run) {
+    const std::lock_guard lock(ended_mutex_);
+    ended_[run] = true;
+    ended_change_.notify_all();
+  }
+
   void fail(std::size_t run, const char* reason) {
     reasons_[run] = reason;
     reporter_.fail(run);
@@ -145,6 +176,9 @@ class RunQueue {
 
   const std::vector<PlannedRun>& runs_;
   std::vector<std::optional<std::string>> reasons_;  ///< why a run failed
+  std::mutex ended_mutex_;
+  std::condition_variable ended_change_;
+  std::vector<bool> ended_;  ///< whether a run is over, done or not
   Reporter reporter_;
   std::atomic<std::size_t> next_ = 0, done_ = 0, stopped_ = 0;
 };

@@ -86,6 +86,10 @@ void visit_fields(Config& c, Visit&& visit) {
         "share of a classifier's target that is spread over all classes");
   visit("residual_gamma", c.residual_gamma, FieldRange{0, 1},
         "at the start, of the batch norm that ends each branch of resnet18 and resnet50");
+  visit(
+      "start_from", c.start_from, any_text,
+      "a run's folder, a safetensors file, or arm:NAME for the run of that arm and the same seed: weights of "
+      "the same names begin as there");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -135,8 +139,8 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 4> later_fields{"width", "label_smoothing", "residual_gamma",
-                                                       "weight_decay"};
+constexpr std::array<std::string_view, 7> later_fields{
+    "width", "label_smoothing", "residual_gamma", "weight_decay", "layers", "heads", "start_from"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -33,6 +33,7 @@ struct TrainConfig {
   double width = 0;  ///< share of the published channels; 0: the model's own, if it has one
   double label_smoothing = 0;
   double residual_gamma = 1;
+  std::string start_from{};  ///< a run's folder, a safetensors file or arm:NAME; empty: drawn weights
   std::string device = "cpu";
   std::string execution = "emulated";
   std::int64_t steps = 600;

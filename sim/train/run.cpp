@@ -12,11 +12,20 @@
 
 #include "sim/train/lint.hpp"
 #include "sim/train/run_summary.hpp"
+#include "sim/train/start_weights.hpp"
 
 namespace halfscope {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+void start_trainer(Trainer& trainer, const TrainConfig& config, const SafetensorsFile& weights) {
+  try {
+    trainer.start_from(weights);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("start_from = {}: {}", config.start_from, error.what()));
+  }
+}
 
 /// One run in progress.
 class Run {
@@ -39,6 +48,7 @@ class Run {
         [&](const SafetensorsFile& checkpoint) { trainer_.restore(checkpoint); });
     diverged_ = trainer_.steps_done() > 0 && !trainer_.weights_finite();
     saved_step_ = trainer_.steps_done();
+    if (trainer_.steps_done() == 0) start();
     folder_.begin(settings_, trainer_.steps_done(), data_summary_);
   }
 
@@ -83,6 +93,11 @@ class Run {
   }
 
  private:
+  void start() {
+    if (!config_.start_from.empty())
+      start_trainer(trainer_, config_, read_start(config_.start_from, folder_));
+  }
+
   [[nodiscard]] bool is_at_end() const { return diverged_ || trainer_.steps_done() == config_.steps; }
 
   void finish_step(const StepRecord& record) {
@@ -147,8 +162,12 @@ std::string memory_advice(const RunSettings& settings, const std::bad_alloc& err
 }  // namespace
 
 void check_training(const RunSettings& settings, const Dataset& dataset) {
+  const TrainConfig& config = settings.config;
   try {
-    Trainer(settings, dataset).try_example();
+    Trainer trainer(settings, dataset);
+    if (!config.start_from.empty() && !start_arm(config.start_from))
+      start_trainer(trainer, config, read_start(config.start_from));
+    trainer.try_example();
   } catch (const std::bad_alloc& error) {
     throw RuntimeFailure(memory_advice(settings, error));
   }

@@ -12,7 +12,7 @@ namespace halfscope {
 using StepFunction = std::function<void(const StepRecord&)>;
 
 /// Throws InvalidArgument where settings and data set do not fit each other, as far as one example shows it:
-/// batch, model, labels. Nothing is written.
+/// batch, model, labels, weights to start from unless an arm has them. Nothing is written.
 void check_training(const RunSettings& settings, const Dataset& dataset);
 
 /// Asked after each step; true where the run is to stop there.

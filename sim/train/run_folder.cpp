@@ -18,7 +18,6 @@ constexpr const char* config_file = "config.json";
 constexpr const char* environment_file = "environment.json";
 constexpr const char* summary_file = "summary.json";
 constexpr const char* status_file = "status";
-constexpr const char* checkpoint_file = "checkpoint/state.safetensors";
 
 /// Whether two environments may compute or record differently; threads are no such difference.
 bool is_same_build(Json first, Json second) {
@@ -52,8 +51,13 @@ RunFolder::RunFolder(const std::filesystem::path& root, RunIdentity identity)
     : identity_(std::move(identity)),
       path_(root / identity_.experiment / identity_.arm / fmt::format("seed{}", identity_.seed)) {}
 
+RunFolder RunFolder::of_arm(const std::string& arm) const {
+  const std::filesystem::path root = path_.parent_path().parent_path().parent_path();
+  return {root, {identity_.experiment, arm, identity_.seed}};
+}
+
 bool RunFolder::exists() const {
-  return std::filesystem::exists(path_ / config_file) || std::filesystem::exists(path_ / checkpoint_file);
+  return std::filesystem::exists(path_ / config_file) || std::filesystem::exists(checkpoint_path());
 }
 
 bool RunFolder::is_done() const {
@@ -122,12 +126,12 @@ void RunFolder::check_same(const RunSettings& settings) const {
 void RunFolder::save(RecordLog& records, SafetensorsFile checkpoint) const {
   records.flush();
   records.describe(checkpoint);
-  write_safetensors(path_ / checkpoint_file, checkpoint);
+  write_safetensors(checkpoint_path(), checkpoint);
 }
 
 void RunFolder::load(RecordLog& records, const LineFunction& take,
                      const std::function<void(const SafetensorsFile&)>& restore) const {
-  const auto path = path_ / checkpoint_file;
+  const auto path = checkpoint_path();
   if (!std::filesystem::exists(path)) return records.restore(take);
   const SafetensorsFile checkpoint = read_safetensors(path);
   try {

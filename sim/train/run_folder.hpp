@@ -39,6 +39,11 @@ class RunFolder {
   [[nodiscard]] bool exists() const;
   /// Whether its status is DONE and the summary is there.
   [[nodiscard]] bool is_done() const;
+  /// The checkpoint's place in a run's folder.
+  static constexpr const char* checkpoint_name = "checkpoint/state.safetensors";
+  [[nodiscard]] std::filesystem::path checkpoint_path() const { return path_ / checkpoint_name; }
+  /// That of the arm `arm` of the same experiment with the same seed.
+  [[nodiscard]] RunFolder of_arm(const std::string& arm) const;
 
   /// Makes the folder and writes config, environment and the status RUNNING. A folder that another build or
   /// machine began keeps that environment; ours is added to its "continued", with the step. `data_summary` is

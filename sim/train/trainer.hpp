@@ -67,6 +67,10 @@ class Trainer {
   /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
   [[nodiscard]] const StepGraph* graph() const { return graph_ ? &*graph_ : nullptr; }
 
+  /// Takes weights and running statistics over from those of their names, with or without "model." before
+  /// them; others stay. Throws InvalidArgument for one of another shape, and where no name is known.
+  void start_from(const SafetensorsFile& weights);
+
   /// Weights, running statistics, optimizer and scaler: all that later steps depend on, in host memory.
   [[nodiscard]] SafetensorsFile checkpoint();
   /// Throws InvalidArgument where the checkpoint is of another network or lacks something.
@@ -86,6 +90,8 @@ class Trainer {
   StepObservations look_at_step(const StepContext& context, const Batch& batch);
   /// What they see of the step's unscaled gradients and of the weights that its update has made.
   StepObservations look_at_update(const StepContext& context);
+  /// Weights and running statistics, under their names in a checkpoint.
+  std::vector<ArrayReference> model_arrays();
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
 

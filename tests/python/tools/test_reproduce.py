@@ -54,6 +54,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "image-classifiers",
         "resnet-loss-scale",
         "accumulation-error",
+        "bert-finetuning",
         "advice-validity",
         "ctc-precision",
         "detectors",
