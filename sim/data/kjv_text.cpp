@@ -22,7 +22,7 @@ class Text final : public Dataset {
 
   [[nodiscard]] std::int64_t size(Split split) const override {
     if (split == Split::train) return std::max<std::int64_t>(0, test_start_ - window_);
-    return std::max<std::int64_t>(0, token_count() - test_start_ - 1) / window_;
+    return std::max<std::int64_t>(0, text_tokens() - test_start_ - 1) / window_;
   }
   [[nodiscard]] Shape example_shape() const override { return {window_}; }
   [[nodiscard]] std::int64_t class_count() const override { return vocabulary_.size(); }
@@ -43,11 +43,11 @@ class Text final : public Dataset {
   }
 
  private:
-  [[nodiscard]] std::int64_t token_count() const {
+  [[nodiscard]] std::int64_t text_tokens() const {
     return static_cast<std::int64_t>(vocabulary_.tokens.size());
   }
   [[nodiscard]] std::int64_t train_tokens() const {
-    return token_count() - token_count() * test_percent / 100;
+    return text_tokens() - text_tokens() * test_percent / 100;
   }
 
   Vocabulary vocabulary_;
