@@ -100,10 +100,16 @@ class WithFolder(unittest.TestCase):
         path.write_text("".join(f"the {'big ' * (i % 5)}cat {i}\tle {'gros ' * (i % 5)}chat {i}\n" for i in range(100)))
         return path
 
+    def verses(self):
+        """A hundred lines as the program bible prints them."""
+        path = self.folder / "verses.txt"
+        path.write_text("".join(f"{'Ge' if i % 2 else 'Psa'}1:{i} And the {'great ' * (i % 7)}light {i}\n" for i in range(1, 101)))
+        return path
+
     def data_of(self, dataset):
         """A small file or folder that the data set reads."""
         small = {"kjv_text": self.text, "spoken_digits": self.recordings, "numbers_to_words": self.pairs,
-                 "gettext_en_fr": self.pairs}
+                 "gettext_en_fr": self.pairs, "masked_verses": self.verses, "verse_genre": self.verses}
         return small.get(dataset, lambda: self.data)()
 
     def words(self, out, *more, steps=30, threads=1):
