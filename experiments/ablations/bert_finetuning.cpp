@@ -27,8 +27,8 @@ std::vector<double> missed_percent(const ExperimentSummary& summary, const std::
   const std::size_t seeds = std::min({start->values.size(), reached->values.size(), found->values.size()});
   for (std::size_t i = 0; i < seeds; ++i) {
     if (!start->values[i] || !reached->values[i] || !found->values[i]) continue;
-    missed.push_back(100 * (*found->values[i] - *reached->values[i]) /
-                     (*start->values[i] - *reached->values[i]));
+    const double decrease = *start->values[i] - *reached->values[i];
+    if (decrease > 0) missed.push_back(100 * (*found->values[i] - *reached->values[i]) / decrease);
   }
   return missed;
 }
