@@ -27,7 +27,8 @@ TEST_CASE("FP16 inside CTC keeps the loss at any length, the gradient of short u
 }
 
 TEST_CASE("the table of CTC has a line per length, with one digit of the deviation", "[experiments]") {
-  Experiment experiment{.name = "ctc"};
+  Experiment experiment;
+  experiment.name = "ctc";
   experiment.ctc_precision = [] {
     return std::vector<CtcPrecisionRow>{{400, 100, static_cast<double>(0.1f), 1015.1, 1019.8, 118, 0.336}};
   };

@@ -97,10 +97,16 @@ std::vector<LayerCase> cases() {
 }
 const LayerCases registered(cases);
 
+ModelSpec with_heads(std::int64_t count) {
+  ModelSpec model;
+  model.heads = count;
+  return model;
+}
+
 TEST_CASE("heads that do not divide the width are named", "[attention]") {
   ParameterStore store;
   check_says(message_of<InvalidArgument>([&] {
-               (void)add_attention(store, {.heads = 3}, {.name = "self", .width = 64, .deviation = 1});
+               (void)add_attention(store, with_heads(3), {.name = "self", .width = 64, .deviation = 1});
              }),
              {"embedding_size = 64", "heads = 3"});
   CHECK(store.parameters.empty());
@@ -111,7 +117,7 @@ TEST_CASE("padding holds no memory, whatever it holds", "[attention]") {
   Caster caster(fp16_mixed_policy(), 0, nobody);
   ParameterStore store;
   (void)store.add("x", Array::zeros({1}));
-  (void)add_attention(store, {.seed = 5, .heads = heads}, {.name = "y", .width = width, .deviation = 0.7f});
+  (void)add_attention(store, with_heads(heads), {.name = "y", .width = width, .deviation = 0.7f});
   const auto output = [&](float padding) {
     Tape tape(caster, Phase::evaluation);
     Array x = uniform_array({batch, time, width}, -1, 1, 3);
