@@ -1,4 +1,4 @@
-"""BERT for PyTorch, as functions of weights that have the simulator's names and order."""
+"""BERT and DistilBERT's loss for PyTorch, as functions of weights that have the simulator's names and order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Bert:
         """(batch, time, width)."""
         x = functional.embedding(batch.tokens, weights["embeddings.words"])
         x = x + weights["embeddings.positions"][: batch.tokens.shape[1]]
-        x = x + functional.embedding(batch.segments, weights["embeddings.segments"])
+        if "embeddings.segments" in weights:  # DistilBERT has none
+            x = x + functional.embedding(batch.segments, weights["embeddings.segments"])
         x = layer_norm(weights, "embeddings.norm", x, NORM_EPSILON)
         hidden = torch.arange(batch.tokens.shape[1])[None] >= batch.lengths[:, None]
         for layer in range(1, self.layers + 1):
@@ -51,3 +52,29 @@ class Bert:
         x = functional.gelu(dense(weights, "masked_words.dense", states.flatten(0, 1)[masked]))
         x = layer_norm(weights, "masked_words.norm", x, NORM_EPSILON)
         return functional.linear(x, weights["embeddings.words"], weights["masked_words.bias"])
+
+
+@dataclass
+class Masked:
+    """A masked language model's outputs: logits (masked, vocabulary) and states (tokens, width) but of padding."""
+
+    logits: torch.Tensor
+    states: torch.Tensor
+
+
+def masked(bert: Bert, weights: Weights, batch: Verses, places: torch.Tensor) -> Masked:
+    states = bert.states(weights, batch)
+    shown = torch.arange(batch.tokens.shape[1])[None] < batch.lengths[:, None]
+    return Masked(bert.word_logits(weights, states, places), states[shown])
+
+
+def distillation_loss(student: Masked, teacher: Masked, labels: torch.Tensor) -> torch.Tensor:
+    """The three parts of Sanh et al., 2019, with the weights of their program."""
+    soft = functional.kl_div(
+        functional.log_softmax(student.logits / 2, -1),
+        functional.softmax(teacher.logits / 2, -1),
+        reduction="batchmean",
+    )
+    ones = torch.ones(len(student.states), dtype=student.states.dtype)
+    cosine = functional.cosine_embedding_loss(student.states, teacher.states, ones)
+    return 5 * 4 * soft + 2 * functional.cross_entropy(student.logits, labels) + cosine

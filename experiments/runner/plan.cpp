@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -144,40 +143,42 @@ void open_datasets(std::vector<PlannedRun>& runs) {
   }
 }
 
-/// Arms that the run of `arm` needs to be done, the last of which needs none.
-std::vector<std::string> sources_of(const Request& request, const std::string& arm) {
-  std::vector<std::string> sources;
-  for (std::string name = arm;;) {
-    const auto source = start_arm(make_settings(request, request.experiment.arm(name), 0).config.start_from);
-    if (!source) return sources;
-    name = request.experiment.arm(*source).name;
-    if (name == arm || std::ranges::find(sources, name) != sources.end())
-      throw InvalidArgument(fmt::format("arm {}: start_from = arm:{} leads back to it", name, *source));
-    sources.push_back(name);
+/// The arms that are asked for and those that they start from or learn from, each behind its sources.
+class ArmsInOrder {
+ public:
+  explicit ArmsInOrder(const Request& request) : request_(request) {
+    for (const std::string& arm : request.arms) (void)add(arm);
+    std::ranges::stable_sort(arms_, {}, [&](const std::string& arm) { return depths_.at(arm); });
   }
-}
 
-/// The arms that are asked for behind those that they start from: the ones that start from none first.
-std::vector<std::string> in_order_of_start(const Request& request) {
-  std::map<std::string, std::size_t> depths;
-  std::vector<std::string> arms;
-  const auto add = [&](const std::string& arm, std::size_t depth) {
-    if (depths.emplace(arm, depth).second) arms.push_back(arm);
-  };
-  for (const std::string& arm : request.arms) {
-    const std::vector<std::string> sources = sources_of(request, arm);
-    for (std::size_t i = sources.size(); i > 0; --i) add(sources[i - 1], sources.size() - i);
-    add(arm, sources.size());
+  [[nodiscard]] std::vector<std::string> names() && { return std::move(arms_); }
+
+ private:
+  /// Returns how many runs before it the run of `arm` waits for, one behind the other.
+  std::size_t add(const std::string& arm) {
+    if (const auto known = depths_.find(arm); known != depths_.end()) return known->second;
+    if (!open_.insert(arm).second)
+      throw InvalidArgument(fmt::format("arm {}: its start_from or teacher leads back to it", arm));
+    std::size_t depth = 0;
+    for (const std::string& source :
+         source_arms(make_settings(request_, request_.experiment.arm(arm), 0).config))
+      depth = std::max(depth, 1 + add(request_.experiment.arm(source).name));
+    depths_[arm] = depth;
+    arms_.push_back(arm);
+    return depth;
   }
-  std::ranges::stable_sort(arms, {}, [&](const std::string& arm) { return depths.at(arm); });
-  return arms;
-}
+
+  const Request& request_;
+  std::set<std::string> open_;  ///< whose sources are being added
+  std::map<std::string, std::size_t> depths_;
+  std::vector<std::string> arms_;
+};
 
 }  // namespace
 
 std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request) {
   Request settled = settle(experiment, request);
-  settled.arms = in_order_of_start(settled);
+  settled.arms = ArmsInOrder(settled).names();
   std::vector<PlannedRun> runs;
   for (const std::int64_t seed : settled.seeds) {
     for (const std::string& name : settled.arms) {
@@ -187,10 +188,8 @@ std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequ
     }
   }
   // Sources of all seeds first, so that no job waits for one while another could train.
-  const auto starts = [](const PlannedRun& run) {
-    return start_arm(run.settings.config.start_from).has_value();
-  };
-  std::stable_partition(runs.begin(), runs.end(), std::not_fn(starts));
+  std::stable_partition(runs.begin(), runs.end(),
+                        [](const PlannedRun& run) { return source_arms(run.settings.config).empty(); });
   return runs;
 }
 

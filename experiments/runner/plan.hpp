@@ -40,7 +40,7 @@ struct PlannedRun {
 };
 
 /// Every arm and seed that `request` asks for, seed by seed, without data sets; before them the arms that
-/// those start from (start_from = arm:NAME), asked for or not. Throws InvalidArgument for
+/// those start or learn from (start_from or teacher = arm:NAME), asked for or not. Throws InvalidArgument for
 /// names and values that cannot be right. Nothing is written, and no folder is looked at.
 [[nodiscard]] std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request);
 

@@ -94,7 +94,7 @@ class RunQueue {
   void work() {
     for (std::size_t run = next_++; run < runs_.size() && StopSignals::received() == 0; run = next_++) {
       try {
-        if (await_source(run)) train(run);
+        if (await_sources(run)) train(run);
       } catch (const std::bad_alloc&) {
         fail(run, "out of memory");
       } catch (const std::exception& error) {
@@ -123,26 +123,28 @@ class RunQueue {
   }
 
  private:
-  /// The place of the run whose weights `run` starts from, which is before it; empty where there is none.
-  [[nodiscard]] std::optional<std::size_t> source_of(std::size_t run) const {
-    const auto arm = start_arm(runs_[run].settings.config.start_from);
-    if (!arm) return std::nullopt;
-    const auto path = runs_[run].folder.of_arm(*arm).path();
-    for (std::size_t i = 0; i < run; ++i)
-      if (runs_[i].folder.path() == path) return i;
-    return std::nullopt;
+  /// The places of the runs whose weights `run` starts or learns from, all before it.
+  [[nodiscard]] std::vector<std::size_t> sources_of(std::size_t run) const {
+    std::vector<std::size_t> sources;
+    for (const std::string& arm : source_arms(runs_[run].settings.config)) {
+      const auto path = runs_[run].folder.of_arm(arm).path();
+      for (std::size_t i = 0; i < run; ++i)
+        if (runs_[i].folder.path() == path) sources.push_back(i);
+    }
+    return sources;
   }
 
-  /// Waits until the source of `run` is trained; false where a signal has stopped it before. Sources stand
-  /// before what starts from them, so that another thread has taken it.
-  bool await_source(std::size_t run) {
-    const std::optional<std::size_t> source = source_of(run);
-    if (runs_[run].is_done() || !source) return true;
+  /// Waits until the sources of `run` are trained; false where a signal has stopped one before. Sources stand
+  /// before what needs them, so that another thread has taken it.
+  bool await_sources(std::size_t run) {
+    if (runs_[run].is_done()) return true;
     std::unique_lock lock(ended_mutex_);
-    ended_change_.wait(lock, [&] { return ended_[*source]; });
-    if (reasons_[*source])
-      throw RuntimeFailure(
-          fmt::format("{}, whose weights it starts from, failed", name_of(runs_[*source].folder.identity())));
+    for (const std::size_t source : sources_of(run)) {
+      ended_change_.wait(lock, [&] { return ended_[source]; });
+      if (reasons_[source])
+        throw RuntimeFailure(
+            fmt::format("{}, whose weights it needs, failed", name_of(runs_[source].folder.identity())));
+    }
     return StopSignals::received() == 0;
   }
   void end(std::size_t run) {

@@ -1,10 +1,10 @@
 // Forward and backward of both forms of GELU.
-#include <algorithm>
 
 #include "lib/nn/elementary.hpp"
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/strided_elementwise.hpp"
 #include "sim/layers/activations.hpp"
+#include "sim/layers/filled.hpp"
 
 namespace halfscope {
 namespace {
@@ -26,12 +26,6 @@ Array scaled_sum(const Array& a, float factor, const Array& b) {
   return y;
 }
 
-Array ones_like(const Array& x) {
-  Array ones(x.shape(), Device::cpu);
-  std::ranges::fill(ones.values(), 1.0f);
-  return ones.to(active_device());
-}
-
 /// The half of x that GELU passes on: (1 + erf(x / sqrt(2))) / 2 or its likeness in tanh.
 Array passed_share(const Array& x, Gelu form) {
   Array share(x.shape());
@@ -45,7 +39,7 @@ Array passed_share(const Array& x, Gelu form) {
     scale(scaled_sum(cube, cubic, x).view(), root_2_over_pi, share.values());
     apply(Elementary::tanh, share.values(), share.values());
   }
-  add(ones_like(x).view(), share.values());
+  add(filled(x.shape(), 1).view(), share.values());
   scale(share.view(), 0.5f, share.values());
   return share;
 }
@@ -63,9 +57,9 @@ Array share_slope(const Array& x, const Array& share, Gelu form) {
   }
   // (1 - t^2) / 2 = 2 s (1 - s) of the share s = (1 + t) / 2.
   Array rest(x.shape());
-  combine(Combination::difference, ones_like(x).view(), share.view(), rest.values());
+  combine(Combination::difference, filled(x.shape(), 1).view(), share.view(), rest.values());
   multiply_into(share, rest);
-  scale(scaled_sum(square, 3 * cubic, ones_like(x)).view(), 2 * root_2_over_pi, slope.values());
+  scale(scaled_sum(square, 3 * cubic, filled(x.shape(), 1)).view(), 2 * root_2_over_pi, slope.values());
   multiply_into(rest, slope);
   return slope;
 }

@@ -44,6 +44,20 @@ struct RowTargets {
 /// not above 0.
 TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets);
 
+/// A scalar: temperature^2 times the mean over rows of sum p log(p / q), the divergence between the
+/// distributions p = softmax(teacher_logits / temperature) and q = softmax(logits / temperature) over the
+/// classes (Hinton et al., 2015), both matrices (rows, classes). The logits' gradient is temperature (q - p)
+/// / rows times the loss's own; the teacher has none. In FP32 but for the sum of q's exponentials, which adds
+/// up as in `softmax_cross_entropy`. Throws InvalidArgument where the shapes differ or have no rows, and for
+/// a temperature that is not above 0.
+TensorRef distillation_loss(Tape& tape, const std::string& name, TensorRef logits,
+                            const Array& teacher_logits, float temperature);
+
+/// A scalar: the mean over rows of 1 - cos(x, target), of x and targets (rows, columns), in FP32. To each
+/// squared norm 1e-12 is added, as PyTorch does. Throws InvalidArgument where the shapes differ or have no
+/// rows.
+TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x, Array targets);
+
 /// A scalar: the sum of the scalars `losses`, in FP32 as each of them is. Throws InvalidArgument for none and
 /// for one that is no scalar.
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses);

@@ -4,31 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include <halfscope/kernel/reduce/reduce.hpp>
-
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/softmax.hpp"
 #include "lib/nn/strided_elementwise.hpp"
 #include "sim/layers/attention.hpp"
+#include "sim/layers/rows.hpp"
 
 namespace halfscope {
-namespace {
-
-/// (rows): the sum of a b over each row of both (rows, columns), in FP32.
-Array row_products(const Array& a, const Array& b, std::int64_t rows, std::int64_t columns) {
-  Array turned_a({columns, rows}), turned_b({columns, rows}), sums({rows});
-  transpose(a.view(), rows, columns, turned_a.view());
-  transpose(b.view(), rows, columns, turned_b.view());
-  column_sums({.term = Term::product,
-               .x = ElementReader(turned_a.view()),
-               .y = ElementReader(turned_b.view()),
-               .rows = columns,
-               .columns = rows},
-              AccumulateModel{}, sums.values());
-  return sums;
-}
-
-}  // namespace
 
 TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask) {
   const Array& scores = tape.value(x);
@@ -46,16 +28,13 @@ TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const
 
   // The gradient is of the rounded y, which the next layer sees.
   const auto at = std::make_shared<TensorRef>();
-  const auto backward = [x, at, rows, columns](Tape& t, Array gradient) {
+  const auto backward = [x, at](Tape& t, Array gradient) {
     gradient = to_dtype(std::move(gradient), DType::f32);
     const Array probability = to_dtype(t.value(*at).clone(), DType::f32);
-    const Array sums = row_products(gradient, probability, rows, columns);
-    Array spread({columns, rows}), difference(t.value(x).shape());
-    copy_columns({columns, rows}, {sums.view(), 0, 0}, {spread.view(), 0, rows});
-    transpose(spread.view(), columns, rows, difference.view());
-    combine(Combination::difference, gradient.view(), difference.view(), difference.values());
-    combine(Combination::product, difference.view(), probability.view(), difference.values());
-    t.add_gradient(x, std::move(difference));
+    const Array sums = row_products(gradient, probability);
+    subtract_from_rows(sums, gradient);
+    combine(Combination::product, gradient.view(), probability.view(), gradient.values());
+    t.add_gradient(x, std::move(gradient));
   };
   *at = tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
   return *at;

@@ -35,10 +35,7 @@ Bert add_parameters(ParameterStore& store, const ModelSpec& spec) {
 
 /// (batch, embedding_size): tanh of a matrix of the first position's state.
 TensorRef pooled(Tape& tape, const Bert& bert, TensorRef states) {
-  const Shape shape = tape.value(states).shape();
-  std::vector<std::int32_t> rows;
-  for (std::int64_t b = 0; b < shape[0]; ++b) rows.push_back(static_cast<std::int32_t>(b * shape[1]));
-  const TensorRef first = take_rows(tape, "pooler.first", states, {rows, shape[2]});
+  const TensorRef first = first_states(tape, "pooler.first", states);
   return tanh(tape, "pooler.tanh", linear(tape, "pooler", first, bert.pooler));
 }
 

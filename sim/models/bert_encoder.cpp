@@ -121,4 +121,11 @@ TensorRef bert_states(Tape& tape, const BertEncoder& encoder, const Batch& batch
   return EncoderPass(tape, encoder, batch).run();
 }
 
+TensorRef first_states(Tape& tape, const std::string& name, TensorRef states) {
+  const Shape shape = tape.value(states).shape();
+  std::vector<std::int32_t> rows;
+  for (std::int64_t b = 0; b < shape[0]; ++b) rows.push_back(static_cast<std::int32_t>(b * shape[1]));
+  return take_rows(tape, name, states, {rows, shape[2]});
+}
+
 }  // namespace halfscope

@@ -47,4 +47,7 @@ enum class Segments : std::uint8_t { embedded, ignored };
 /// behind its example's length.
 TensorRef bert_states(Tape& tape, const BertEncoder& encoder, const Batch& batch);
 
+/// (batch, embedding_size): the states (batch, time, embedding_size) of each example's first position.
+TensorRef first_states(Tape& tape, const std::string& name, TensorRef states);
+
 }  // namespace halfscope

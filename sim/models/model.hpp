@@ -3,7 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/dataset.hpp"
 #include "sim/parameter.hpp"
@@ -27,6 +30,8 @@ class Metric {
   virtual void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) = 0;
   /// Of everything added so far, in the metric's own unit.
   [[nodiscard]] virtual double value() const = 0;
+  /// The share of right predictions in percent, where `value` is something else and that is known.
+  [[nodiscard]] virtual std::optional<double> accuracy() const { return std::nullopt; }
 };
 
 struct Model {
@@ -34,6 +39,8 @@ struct Model {
   /// Runs the batch forward on the tape; owns nothing but references into `store`.
   std::function<BatchOutcome(Tape& tape, const Batch& batch)> forward;
   std::function<std::unique_ptr<Metric>()> make_metric;
+  /// Weights that training leaves alone, for `forward`; null of a model that learns from no teacher.
+  std::unique_ptr<ParameterStore> teacher = nullptr;
 };
 
 /// Whether a new model's weights are numbers: a question about its shapes needs none, nor the time to draw
@@ -57,6 +64,7 @@ struct ModelSpec {
   float label_smoothing = 0;         ///< share of the target that is spread over all classes
   float residual_gamma = 1;          ///< at the start, of the last batch norm of each residual branch
   InitialWeights initial = InitialWeights::drawn;
+  std::shared_ptr<const SafetensorsFile> teacher = nullptr;  ///< weights of the model to learn from
 };
 
 }  // namespace halfscope

@@ -169,6 +169,16 @@ namespace halfscope {
 /// where the data set has neither.
 [[nodiscard]] Model make_bert(const ModelSpec& spec);
 
+/// After Sanh et al., "DistilBERT", 2019: BERT without segments, pooler and next sentences. Where the labels
+/// are masked words and there is a teacher, a bert with at least as many layers and otherwise of the same
+/// sizes, its layers begin as evenly spaced ones of the teacher, the rest as the teacher's; in training the
+/// loss is 5 times the divergence from the teacher's distributions of the masked words at temperature 2, plus
+/// twice the cross entropy, plus the mean of 1 - cosine between the last layers' states. Without a teacher,
+/// and in evaluation, it is the cross entropy. The teacher computes in FP32, without dropout. Where the
+/// labels are classes, a matrix, ReLU, dropout and a matrix of the first position's state. Throws
+/// InvalidArgument where the data set has neither, and for a teacher of other sizes.
+[[nodiscard]] Model make_distil_bert(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -207,6 +217,8 @@ inline constexpr std::array model_table{
     ModelEntry{"transformer", "translation: encoder and decoder of attention and feed-forward networks",
                make_transformer},
     ModelEntry{"bert", "BERT: masked words and next sentences, or classes of texts", make_bert},
+    ModelEntry{"distil_bert", "DistilBERT: masked words learnt from a BERT, or classes of texts",
+               make_distil_bert},
     ModelEntry{"deep_speech_2", "Deep Speech 2: two convolutions, a bidirectional GRU, CTC",
                make_deep_speech_2},
     ModelEntry{"jasper", "Jasper: 54 convolutions over time, dense residuals between blocks, CTC",

@@ -1,6 +1,8 @@
 // Model, trackers, loss scaler, optimizer and learning rate of a run.
 #include "sim/train/build.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include <halfscope/arithmetic/elementary.hpp>
@@ -30,11 +32,17 @@ ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
           .dropout = static_cast<float>(config.dropout),
           .width = config.width,
           .label_smoothing = static_cast<float>(config.label_smoothing),
-          .residual_gamma = static_cast<float>(config.residual_gamma)};
+          .residual_gamma = static_cast<float>(config.residual_gamma),
+          .teacher = settings.teacher};
 }
 
 Model make_model(const RunSettings& settings, const Dataset& dataset) {
-  return settings.model->make(model_spec(settings, dataset));
+  Model model = settings.model->make(model_spec(settings, dataset));
+  if (settings.teacher && !model.teacher)
+    throw InvalidArgument(fmt::format(
+        "teacher = {}: model {} on the data set {} learns from none; distil_bert on masked_verses does",
+        settings.config.teacher, settings.model->name, settings.config.dataset));
+  return model;
 }
 
 TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {

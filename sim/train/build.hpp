@@ -12,6 +12,7 @@ namespace halfscope {
 /// Of the run's model for the examples of a data set.
 [[nodiscard]] ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset);
 
+/// Throws InvalidArgument where the settings have a teacher and the model learns from none.
 [[nodiscard]] Model make_model(const RunSettings& settings, const Dataset& dataset);
 
 /// The run's trackers of such steps.

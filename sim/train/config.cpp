@@ -90,6 +90,9 @@ void visit_fields(Config& c, Visit&& visit) {
       "start_from", c.start_from, any_text,
       "a run's folder, a safetensors file, or arm:NAME for the run of that arm and the same seed: weights of "
       "the same names begin as there");
+  visit("teacher", c.teacher, any_text,
+        "the same of a bert on masked_verses: distil_bert begins as layers of it and learns its "
+        "distributions");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -139,8 +142,8 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 7> later_fields{
-    "width", "label_smoothing", "residual_gamma", "weight_decay", "layers", "heads", "start_from"};
+constexpr std::array<std::string_view, 8> later_fields{
+    "width", "label_smoothing", "residual_gamma", "weight_decay", "layers", "heads", "start_from", "teacher"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -34,6 +34,7 @@ struct TrainConfig {
   double label_smoothing = 0;
   double residual_gamma = 1;
   std::string start_from{};  ///< a run's folder, a safetensors file or arm:NAME; empty: drawn weights
+  std::string teacher{};     ///< the same of the model that distil_bert learns from; empty: from none
   std::string device = "cpu";
   std::string execution = "emulated";
   std::int64_t steps = 600;

@@ -81,6 +81,7 @@ class Run {
               {"diverged_step", diverged_ ? Json(trainer_.steps_done()) : Json()},
               {"metric", diverged_ ? Json() : Json(evaluation_.metric)},
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
+    if (!diverged_ && evaluation_.accuracy) json["accuracy"] = *evaluation_.accuracy;
     told_.write_to(json);
     json["lint"] = Json::array();
     for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
@@ -95,7 +96,7 @@ class Run {
  private:
   void start() {
     if (!config_.start_from.empty())
-      start_trainer(trainer_, config_, read_start(config_.start_from, folder_));
+      start_trainer(trainer_, config_, read_weights(start_of(config_), folder_));
   }
 
   [[nodiscard]] bool is_at_end() const { return diverged_ || trainer_.steps_done() == config_.steps; }
@@ -145,7 +146,8 @@ struct StepFunctions {
 
 RunEnd train_in(const RunFolder& folder, const RunSettings& settings, const Dataset& dataset,
                 const StepFunctions& functions) {
-  Run run(settings, dataset, folder);
+  const RunSettings taught = with_teacher(settings, &folder);
+  Run run(taught, dataset, folder);
   run.begin();
   if (run.train(functions.after_step, functions.should_stop) == RunEnd::stopped) return RunEnd::stopped;
   folder.finish(run.summary());
@@ -164,9 +166,9 @@ std::string memory_advice(const RunSettings& settings, const std::bad_alloc& err
 void check_training(const RunSettings& settings, const Dataset& dataset) {
   const TrainConfig& config = settings.config;
   try {
-    Trainer trainer(settings, dataset);
-    if (!config.start_from.empty() && !start_arm(config.start_from))
-      start_trainer(trainer, config, read_start(config.start_from));
+    Trainer trainer(with_teacher(settings), dataset);
+    const WeightsSetting start = start_of(config);
+    if (!start.value.empty() && !start.arm()) start_trainer(trainer, config, read_weights(start));
     trainer.try_example();
   } catch (const std::bad_alloc& error) {
     throw RuntimeFailure(memory_advice(settings, error));

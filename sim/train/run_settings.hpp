@@ -1,6 +1,7 @@
 // A run's settings: the texts of its config as the values that they name.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct RunSettings {
   std::optional<ProbeOptions> probes{};  ///< empty where the config names no scale
   std::vector<const TrackerEntry*> trackers{};
   RoleSet observed_roles{};
+  /// The weights that config.teacher names, once they are read; null where it names none.
+  std::shared_ptr<const SafetensorsFile> teacher = nullptr;
 };
 
 /// Throws InvalidArgument for an unknown name and for settings that contradict each other: native execution

@@ -76,6 +76,10 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
   for (Parameter& parameter : model_.store->parameters)
     parameter.master = parameter.master.to(settings_.device);
   for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(settings_.device);
+  if (model_.teacher) {
+    for (Parameter& parameter : model_.teacher->parameters)
+      parameter.master = parameter.master.to(settings_.device);
+  }
   optimizer_ = make_optimizer(settings, *model_.store);
   for (Parameter& parameter : model_.store->parameters) {
     caster_.cast(parameter.master, parameter.name, Role::master_weight);
@@ -209,7 +213,7 @@ Evaluation Trainer::evaluate() {
     metric->add(tape, outcome, batch);
     total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
   }
-  return {total.loss / static_cast<double>(size), metric->value()};
+  return {total.loss / static_cast<double>(size), metric->value(), metric->accuracy()};
 }
 
 }  // namespace halfscope

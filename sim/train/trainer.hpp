@@ -39,8 +39,9 @@ struct StepRecord {
 };
 
 struct Evaluation {
-  double loss = 0;    ///< mean over the test set
-  double metric = 0;  ///< the model's own
+  double loss = 0;                   ///< mean over the test set
+  double metric = 0;                 ///< the model's own
+  std::optional<double> accuracy{};  ///< percent, where the metric is another and it is known
 };
 
 /// Factors of the gradients before an update, multiplied one after the other.

@@ -2,31 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 
+#include "sim/stored_weights.hpp"
 #include "sim/train/checkpoint_metadata.hpp"
 #include "sim/train/trainer.hpp"
 
 namespace halfscope {
-
 namespace {
 
-constexpr const char* model_prefix = "model.";
-
-/// Null where no tensor has one of these names.
-const Array* find_array(const SafetensorsFile& file, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    const auto found = std::ranges::find(file.tensors, name, &NamedArray::name);
-    if (found != file.tensors.end()) return &found->array;
-  }
-  return nullptr;
-}
-
-void check_shape(const ArrayReference& wanted, const Array& stored) {
-  if (stored.shape() == wanted.array->shape()) return;
-  throw InvalidArgument(fmt::format("tensor {} has shape {}, the model wants {}", wanted.name,
-                                    to_string(stored.shape()), to_string(wanted.array->shape())));
+/// Null where no tensor has that name.
+const Array* find_array(const SafetensorsFile& file, std::string_view name) {
+  const auto found = std::ranges::find(file.tensors, name, &NamedArray::name);
+  return found == file.tensors.end() ? nullptr : &found->array;
 }
 
 }  // namespace
@@ -34,8 +22,9 @@ void check_shape(const ArrayReference& wanted, const Array& stored) {
 std::vector<ArrayReference> Trainer::model_arrays() {
   std::vector<ArrayReference> arrays;
   for (Parameter& parameter : model_.store->parameters)
-    arrays.push_back({model_prefix + parameter.name, &parameter.master});
-  for (Buffer& buffer : model_.store->buffers) arrays.push_back({model_prefix + buffer.name, &buffer.value});
+    arrays.push_back({std::string(model_prefix) + parameter.name, &parameter.master});
+  for (Buffer& buffer : model_.store->buffers)
+    arrays.push_back({std::string(model_prefix) + buffer.name, &buffer.value});
   return arrays;
 }
 
@@ -62,10 +51,10 @@ void Trainer::start_from(const SafetensorsFile& weights) {
   const DeviceScope scope(settings_.device);
   bool found = false;
   for (const ArrayReference& entry : model_arrays()) {
-    const std::string_view bare = std::string_view(entry.name).substr(std::string_view(model_prefix).size());
-    const Array* const stored = find_array(weights, {entry.name, bare});
+    const Array* const stored =
+        find_weight(weights, std::string_view(entry.name).substr(model_prefix.size()));
     if (stored == nullptr) continue;
-    check_shape(entry, *stored);
+    check_stored_shape(entry.name, stored->shape(), entry.array->shape());
     *entry.array = to_dtype(stored->to(settings_.device), DType::f32);
     found = true;
   }
@@ -76,9 +65,9 @@ void Trainer::start_from(const SafetensorsFile& weights) {
 
 void Trainer::restore(const SafetensorsFile& checkpoint) {
   for (const ArrayReference& entry : all_arrays()) {
-    const Array* const stored = find_array(checkpoint, {entry.name});
+    const Array* const stored = find_array(checkpoint, entry.name);
     if (stored == nullptr) throw InvalidArgument("it lacks the tensor " + entry.name);
-    check_shape(entry, *stored);
+    check_stored_shape(entry.name, stored->shape(), entry.array->shape());
     *entry.array = stored->to(settings_.device);
   }
   steps_done_ = metadata_count(checkpoint, "step", {1, static_cast<double>(settings_.config.steps)});

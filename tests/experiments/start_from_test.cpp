@@ -43,6 +43,17 @@ TEST_CASE("sources come first, those of all seeds before what starts from them",
   CHECK(planned(tiny(), place.request({}, 2)) == Runs{"fp32/0", "fp16_mixed/0", "fp32/1", "fp16_mixed/1"});
 }
 
+TEST_CASE("an arm that starts from one and learns from another comes behind both", "[start]") {
+  const Place place;
+  using Runs = std::vector<std::string>;
+  Experiment experiment = chained();
+  experiment.arms[2].settings = {{"teacher", "arm:again"}, {"start_from", "arm:first"}};
+  CHECK(planned(experiment, place.request({"own"}, 1)) == Runs{"first/0", "tuned/0", "again/0", "own/0"});
+  experiment.arms[3].settings = {{"teacher", "arm:own"}};
+  check_says(message_of<InvalidArgument>([&] { (void)settled_runs(experiment, place.request({"own"})); }),
+             {"arm own", "teacher", "leads back"});
+}
+
 TEST_CASE("arms that start from others leave the same bytes for any number of jobs", "[start]") {
   const Place place;
   set_thread_count(1);

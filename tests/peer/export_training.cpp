@@ -12,6 +12,7 @@
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/datasets.hpp"
+#include "sim/train/start_weights.hpp"
 #include "sim/train/trainer.hpp"
 
 namespace halfscope {
@@ -63,7 +64,7 @@ void add_texts(const Batch& batch, std::int64_t step, SafetensorsFile& file) {
 
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
-  Trainer trainer(config, *dataset);
+  Trainer trainer(with_teacher(parsed(config)), *dataset);
   Sampler sampler(dataset->size(Split::train), config.batch, static_cast<std::uint64_t>(config.seed),
                   dataset->batch_order());
   SafetensorsFile file = trainer.checkpoint();

@@ -5,34 +5,14 @@
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
 #include "sim/train/trainer.hpp"
+#include "tests/sim/repeated_words.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
-#include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-/// 200 verses of one of eight words, five times over, the first half of the words in Genesis, the other in
-/// the Revelation.
-std::string repeated_words() {
-  constexpr std::array words{"ash", "beech", "cedar", "elm", "fir", "larch", "oak", "pine"};
-  std::string text;
-  for (int verse = 0; verse < 200; ++verse) {
-    const std::size_t word = static_cast<std::size_t>(verse * 37 + verse / 8) % words.size();
-    text += word < words.size() / 2 ? "Ge1:1" : "Rev1:1";
-    for (int i = 0; i < 5; ++i) text += std::string(" ") + words[word];
-    text += '\n';
-  }
-  return text;
-}
-
-std::unique_ptr<Dataset> open_verses(const char* name, std::int64_t time) {
-  const TemporaryFolder folder;
-  return open_dataset(
-      name, {.data = folder.put("text", repeated_words()), .vocabulary = 20, .sequence_length = time});
-}
 
 Model small_bert(const Dataset& dataset) {
   return make_bert({.example_shape = dataset.example_shape(),
@@ -86,7 +66,7 @@ TEST_CASE("BERT-base has the published number of weights", "[bert]") {
 TEST_CASE("no verse depends on those beside it, and none on its padding", "[bert]") {
   for (const char* name : {"verse_genre", "masked_verses"}) {
     INFO(name);
-    const auto verses = open_verses(name, 14);
+    const auto verses = open_repeated_words(name, 14);
     const Model model = small_bert(*verses);
     const Numbers several{0, 5, 17};
     const Array together = logits_of(model, verses->batch(Split::train, several));
@@ -106,7 +86,7 @@ TEST_CASE("no verse depends on those beside it, and none on its padding", "[bert
 }
 
 TEST_CASE("the second verse of a pair has a segment of its own", "[bert]") {
-  const auto verses = open_verses("masked_verses", 14);
+  const auto verses = open_repeated_words("masked_verses", 14);
   const Model model = small_bert(*verses);
   Batch batch = verses->batch(Split::train, Numbers{0});
   const Array before = logits_of(model, batch);
@@ -117,7 +97,7 @@ TEST_CASE("the second verse of a pair has a segment of its own", "[bert]") {
 TEST_CASE("BERT learns classes of verses and masked words", "[bert]") {
   for (const char* name : {"verse_genre", "masked_verses"}) {
     INFO(name);
-    const auto verses = open_verses(name, 13);
+    const auto verses = open_repeated_words(name, 13);
     TrainConfig config{.steps = 150, .batch = 16, .learning_rate = 3e-3, .policy = "fp16_mixed"};
     config.model = "bert";
     config.optimizer = "adamw";
@@ -139,7 +119,7 @@ TEST_CASE("BERT says which data sets it learns from", "[bert]") {
   const ModelSpec next_words{.example_shape = {8}, .class_count = 20, .token_count = 20};
   check_says(message_of<InvalidArgument>([&] { (void)make_bert(next_words); }),
              {"model bert", "masked_verses", "verse_genre"});
-  const auto verses = open_verses("verse_genre", 8);
+  const auto verses = open_repeated_words("verse_genre", 8);
   const Model model = small_bert(*verses);
   Batch batch = verses->batch(Split::train, Numbers{0, 1});
   batch.labels.pop_back();

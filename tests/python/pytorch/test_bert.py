@@ -1,4 +1,4 @@
-"""BERT in FP32 beside PyTorch's float64: loss and gradients of its pre-training and of a classifier."""
+"""BERT and a distillation in FP32 beside PyTorch's float64: losses and gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch.nn import functional
 
 from exported_training import export_training
-from torch_bert import Bert, Verses
+from torch_bert import Bert, Verses, distillation_loss, masked
 
 pytestmark = pytest.mark.torch
 
@@ -24,13 +24,27 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def loss_of(exported: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor]) -> torch.Tensor:
-    lengths, labels = exported["lengths.0"].long(), exported["labels.0"].long()
+Tensors = dict[str, torch.Tensor]
+
+
+def batch_of(exported: Tensors) -> Verses:
+    lengths = exported["lengths.0"].long()
     tokens = exported["tokens.0"].long().reshape(len(lengths), -1)
     segments = exported["segments.0"].long()
     segments = segments.reshape(tokens.shape) if len(segments) else torch.zeros_like(tokens)
+    return Verses(tokens, segments, lengths)
+
+
+def weights_of(exported: Tensors) -> Tensors:
+    return {
+        name.removeprefix("model."): values.double() for name, values in exported.items() if name.startswith("model.")
+    }
+
+
+def loss_of(exported: Tensors, leaves: Tensors) -> torch.Tensor:
+    labels = exported["labels.0"].long()
     bert = Bert(HEADS, LAYERS)
-    states = bert.states(leaves, Verses(tokens, segments, lengths))
+    states = bert.states(leaves, batch_of(exported))
     pooled = bert.pooled(leaves, states)
     if "classifier.weight" in leaves:
         logits = pooled @ leaves["classifier.weight"] + leaves["classifier.bias"]
@@ -40,18 +54,9 @@ def loss_of(exported: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor]) 
     return functional.cross_entropy(words, labels) + functional.cross_entropy(follows, exported["follows.0"].long())
 
 
-@pytest.mark.parametrize("dataset", ["masked_verses", "verse_genre"])
-def test_loss_and_gradients_agree(dataset: str, tmp_path: Path) -> None:
-    exported = export_training(tmp_path / "step.safetensors", f"dataset={dataset}", *SETTINGS)
-    leaves = {
-        name.removeprefix("model."): values.double().requires_grad_()
-        for name, values in exported.items()
-        if name.startswith("model.")
-    }
-    assert len(set(exported["lengths.0"].tolist())) > 1
-    loss = loss_of(exported, leaves)
+def check_step(exported: Tensors, leaves: Tensors, loss: torch.Tensor) -> None:
+    """Compares the loss and every gradient with those of the simulator's step."""
     loss.backward()
-
     assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
     for name, leaf in leaves.items():
         ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
@@ -59,3 +64,27 @@ def test_loss_and_gradients_agree(dataset: str, tmp_path: Path) -> None:
         rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
         assert leaf.grad is not None, name
         assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name
+
+
+@pytest.mark.parametrize("dataset", ["masked_verses", "verse_genre"])
+def test_loss_and_gradients_agree(dataset: str, tmp_path: Path) -> None:
+    exported = export_training(tmp_path / "step.safetensors", f"dataset={dataset}", *SETTINGS)
+    leaves = {name: weight.requires_grad_() for name, weight in weights_of(exported).items()}
+    assert len(set(exported["lengths.0"].tolist())) > 1
+    check_step(exported, leaves, loss_of(exported, leaves))
+
+
+def test_a_distillation_agrees(tmp_path: Path) -> None:
+    path = tmp_path / "teacher.safetensors"
+    teacher = weights_of(export_training(path, "dataset=masked_verses", *SETTINGS))
+    exported = export_training(
+        tmp_path / "step.safetensors", "dataset=masked_verses", *SETTINGS, "model=distil_bert", "layers=1",
+        f"teacher={path}", "seed=3",
+    )  # fmt: skip
+    leaves = {name: weight.requires_grad_() for name, weight in weights_of(exported).items()}
+    assert torch.equal(leaves["encoder1.self.query.weight"], teacher["encoder1.self.query.weight"])
+    assert "encoder2.self.query.weight" not in leaves
+    batch, places = batch_of(exported), exported["masked.0"].long()
+    student = masked(Bert(HEADS, 1), leaves, batch, places)
+    targets = masked(Bert(HEADS, LAYERS), teacher, batch, places)
+    check_step(exported, leaves, distillation_loss(student, targets, exported["labels.0"].long()))
