@@ -79,10 +79,9 @@ void add_scale(std::vector<ArmColumn>& columns) {
                      [](const ArmSummary& arm) { return number_cell(arm.first_at_final_scale, 0); }});
 }
 
-/// Whether a column for the device's memory has something to say.
-bool knows_memory(const ExperimentSummary& summary) {
-  return std::ranges::any_of(summary.arms,
-                             [](const ArmSummary& arm) { return arm.peak_device_bytes.has_value(); });
+/// Whether a column has something to say.
+bool is_known(const ExperimentSummary& summary, std::optional<double> ArmSummary::*value) {
+  return std::ranges::any_of(summary.arms, [=](const ArmSummary& arm) { return (arm.*value).has_value(); });
 }
 
 std::vector<ArmColumn> columns_of(const Experiment& experiment, const ExperimentSummary& summary,
@@ -91,9 +90,13 @@ std::vector<ArmColumn> columns_of(const Experiment& experiment, const Experiment
       {{"arm", "arm", 0}, [](const ArmSummary& arm) { return Cell(arm.arm); }},
       {{"seeds", "seeds", 10}, [](const ArmSummary& arm) { return count_cell(std::ssize(arm.values)); }}};
   add_metric(columns, experiment.metric, format);
+  if (is_known(summary, &ArmSummary::accuracy)) {
+    columns.push_back(
+        {{"accuracy", "accuracy %", 12}, [](const ArmSummary& arm) { return number_cell(arm.accuracy, 1); }});
+  }
   add_counts(columns);
   if (experiment.scale_columns == ScaleColumns::shown) add_scale(columns);
-  if (knows_memory(summary)) {
+  if (is_known(summary, &ArmSummary::peak_device_bytes)) {
     constexpr double mebibytes = 1.0 / (1 << 20);
     columns.push_back({{"peak_mib", "peak MiB", 11}, [](const ArmSummary& arm) {
                          return number_cell(scaled(arm.peak_device_bytes, mebibytes), 0);

@@ -27,6 +27,7 @@ struct ArmSummary {
   std::string arm;
   std::vector<std::optional<double>> values{};  ///< per seed; empty where it diverged
   std::optional<double> mean{}, low{}, high{};
+  std::optional<double> accuracy{};  ///< percent, mean; empty where it is the metric or not known
   std::int64_t diverged = 0;
   std::optional<std::int64_t> diverged_step{};  ///< the earliest
   std::optional<double> lost_updates{};         ///< mean fraction

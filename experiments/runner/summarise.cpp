@@ -86,6 +86,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
   arm.overflows = overflows(runs);
   arm.mixed = keys_that_differ(runs);
   if (arm.mixed.empty()) arm.mean = optional_mean(metrics);
+  if (arm.mean) arm.accuracy = optional_mean(numbers(runs, "accuracy"));
   if (arm.mean && metrics.size() >= 2) {
     const double half_width = confidence_95(metrics);
     arm.low = *arm.mean - half_width;

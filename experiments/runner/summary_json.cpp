@@ -18,25 +18,27 @@ Json json_or_null(const std::optional<double>& value) {
 Json arm_json(const ArmSummary& arm) {
   Json values = Json::array();
   for (const auto& value : arm.values) values.push_back(json_or_null(value));
-  return {{"arm", arm.arm},
-          {"seeds", arm.values.size()},
-          {"mean", json_or_null(arm.mean)},
-          {"low", json_or_null(arm.low)},
-          {"high", json_or_null(arm.high)},
-          {"diverged", arm.diverged},
-          {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
-          {"values", values},
-          {"lost_updates", json_or_null(arm.lost_updates)},
-          {"flushed", json_or_null(arm.flushed)},
-          {"subnormal", json_or_null(arm.subnormal)},
-          {"overflow", json_or_null(arm.overflow)},
-          {"skipped", json_or_null(arm.skipped)},
-          {"last_skipped_step", json_or_null(arm.last_skipped)},
-          {"final_scale_log2", json_or_null(arm.final_scale_log2)},
-          {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
-          {"overflows", arm.overflows},
-          {"seconds_per_step", json_or_null(arm.seconds_per_step)},
-          {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
+  Json json{{"arm", arm.arm},
+            {"seeds", arm.values.size()},
+            {"mean", json_or_null(arm.mean)},
+            {"low", json_or_null(arm.low)},
+            {"high", json_or_null(arm.high)},
+            {"diverged", arm.diverged},
+            {"diverged_step", arm.diverged_step ? Json(*arm.diverged_step) : Json()},
+            {"values", values},
+            {"lost_updates", json_or_null(arm.lost_updates)},
+            {"flushed", json_or_null(arm.flushed)},
+            {"subnormal", json_or_null(arm.subnormal)},
+            {"overflow", json_or_null(arm.overflow)},
+            {"skipped", json_or_null(arm.skipped)},
+            {"last_skipped_step", json_or_null(arm.last_skipped)},
+            {"final_scale_log2", json_or_null(arm.final_scale_log2)},
+            {"first_at_final_scale", json_or_null(arm.first_at_final_scale)},
+            {"overflows", arm.overflows},
+            {"seconds_per_step", json_or_null(arm.seconds_per_step)},
+            {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
+  if (arm.accuracy) json["accuracy"] = *arm.accuracy;
+  return json;
 }
 
 Json prediction_json(const UnderflowPrediction& entry) {

@@ -1,7 +1,9 @@
-// Averages the losses over predictions.
+// Averages the losses over predictions, and counts right ones.
 #include "sim/models/perplexity.hpp"
 
 #include <halfscope/arithmetic/elementary.hpp>
+
+#include "sim/models/accuracy.hpp"
 
 namespace halfscope {
 namespace {
@@ -12,14 +14,18 @@ class Perplexity final : public Metric {
     const auto predictions = static_cast<double>(batch.labels.size());
     sum_ += static_cast<double>(tape.value(outcome.loss).item()) * predictions;
     total_ += predictions;
+    right_->add(tape, outcome, batch);
   }
 
   [[nodiscard]] double value() const override {
     return static_cast<double>(exp(static_cast<float>(sum_ / total_)));
   }
 
+  [[nodiscard]] std::optional<double> accuracy() const override { return right_->value(); }
+
  private:
   double sum_ = 0, total_ = 0;
+  std::unique_ptr<Metric> right_ = make_accuracy();
 };
 
 }  // namespace

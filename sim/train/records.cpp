@@ -81,6 +81,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"learning_rate", record.learning_rate}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
+  if (evaluation != nullptr && evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;
   if (!record.fp32_reference.empty()) json["fp32_reference"] = list_of(record.fp32_reference);
   if (!record.probes.empty()) json["probes"] = list_of(record.probes);
   if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);

@@ -31,6 +31,16 @@ TEST_CASE("programs get the ends of an interval and all digits", "[arm_table]") 
         "low,2,3,1,5,0,,0.25,,\n");
 }
 
+TEST_CASE("an accuracy beside the metric has a column, once an arm has one", "[arm_table]") {
+  ExperimentSummary known = summary();
+  known.arms[1].accuracy = 31.25;
+  CHECK(write_table(arm_table(experiment, known, TableFormat::csv), {TableFormat::csv}) ==
+        "arm,seeds,mean,low,high,accuracy,diverged,skipped,flushed,lost_updates,ms_per_step\n"
+        "none,1,,,,,1,,,,\n"
+        "high,1,9.125,,,31.25,0,,0.5,,\n"
+        "low,2,3,1,5,,0,,0.25,,\n");
+}
+
 TEST_CASE("rows are sorted by a column, those without a value last", "[arm_table]") {
   Table table = arm_table(experiment, summary(), TableFormat::text);
   sort_rows(table, "mean");

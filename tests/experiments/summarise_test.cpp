@@ -114,6 +114,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
   const TemporaryFolder folder;
   put_run(folder, "one", 0,
           {{"lost_updates", 0.5},
+           {"accuracy", 20.0},
            {"gradients", gradients(100, 40, 20, 1)},
            {"skipped", 3},
            {"last_skipped_step", 90},
@@ -124,6 +125,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"overflows", Json::array()}});
   put_run(folder, "one", 1,
           {{"lost_updates", 0.25},
+           {"accuracy", 30.0},
            {"gradients", gradients(10, 2, 0, 0)},
            {"skipped", 0},
            {"last_skipped_step", nullptr},
@@ -140,6 +142,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"overflows", {"step 4: second"}}});
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.lost_updates == 0.375);
+  CHECK(arm.accuracy == 25);
   REQUIRE(arm.flushed);
   CHECK(*arm.flushed == Approx(0.3));  // of 40 % and 20 %, whatever their elements
   CHECK(arm.subnormal == 0.1);
@@ -158,8 +161,9 @@ TEST_CASE("what no run says stays empty", "[summarise]") {
   put_run(folder, "one", 0);
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.mean == 50.0);
-  for (const auto& column : {arm.low, arm.high, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
-                             arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes}) {
+  for (const auto& column :
+       {arm.low, arm.high, arm.accuracy, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
+        arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes}) {
     CHECK_FALSE(column);
   }
   CHECK(arm.overflows.empty());

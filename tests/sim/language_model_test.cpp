@@ -6,6 +6,7 @@
 
 #include "sim/data/datasets.hpp"
 #include "sim/layers/layers.hpp"
+#include "sim/models/accuracy.hpp"
 #include "sim/models/perplexity.hpp"
 #include "sim/models/word_sampler.hpp"
 #include "sim/train/trainer.hpp"
@@ -76,7 +77,7 @@ TEST_CASE("a language model's bits do not depend on the threads", "[language]") 
   }
 }
 
-TEST_CASE("perplexity is the exponential of the mean over predictions, not over batches", "[language]") {
+TEST_CASE("perplexity is over all predictions, not over batches, as its accuracy is", "[language]") {
   TrackerList none;
   Caster caster({}, 0, none);
   const auto metric = make_perplexity();
@@ -84,11 +85,20 @@ TEST_CASE("perplexity is the exponential of the mean over predictions, not over 
     Tape tape(caster, Phase::evaluation);
     const TensorRef value =
         tape.record({.name = "loss", .value = Array::from({}, {loss}), .rounds = Rounds::no});
-    metric->add(tape, {.loss = value}, {.labels = std::vector<std::int32_t>(predictions)});
+    // The first class is the likelier one of each prediction but the last.
+    Array logits({static_cast<std::int64_t>(predictions), 2}, Device::cpu);
+    for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = i % 2 == 0 ? 1.0f : 0.0f;
+    logits[logits.size() - 1] = 2;
+    const TensorRef scores =
+        tape.record({.name = "logits", .value = std::move(logits), .rounds = Rounds::no});
+    metric->add(tape, {.loss = value, .predictions = {scores}},
+                {.labels = std::vector<std::int32_t>(predictions)});
   };
   add(1.0f, 30);
   add(3.0f, 10);
   CHECK(metric->value() == Approx(std::exp(1.5)).epsilon(1e-6));
+  CHECK(metric->accuracy() == 95.0);
+  CHECK(make_accuracy()->accuracy() == std::nullopt);
 }
 
 TEST_CASE("a language model wants a text", "[language]") {
