@@ -19,9 +19,15 @@ def test_the_test_tool_counts_stages_and_fails_where_one_fails(tested: Tree) -> 
     assert "ctest --preset release -j 2 -LE exhaustive|slow|install|additions" in tested.log()
     assert {line.split()[3] for line in tested.log() if line.startswith("cmake --build")} == {"release"}
     assert f"{INSTALL} --editable ." in tested.log()
-    tested.command("ctest", "exit 8")
+    tested.command(
+        "ctest",
+        "echo ' Start 1: one'; echo '1/2 Test #1: one ...***Failed'; echo expected 3; echo ' Start 2: two'; "
+        "seq 50; exit 8",
+    )
     bad = tested.run("test")
     assert bad.returncode == 1
+    end = bad.stdout[bad.stdout.index("== test_release failed") :]
+    assert "***Failed\nexpected 3\n21\n" in end and end.count("50") == 1
     assert re.fullmatch(r"== \d+ s; failed: test_release", bad.stdout.splitlines()[-2])
     assert bad.stdout.splitlines()[-1] == "3 passed, 1 failed"
 
