@@ -21,7 +21,7 @@ REPETITIONS = 5
 
 @dataclass
 class Network:
-    """The experiment and arms that train the network of this name in tools/torch_networks.py."""
+    """The experiment and arms, each with settings of its own, that train the network of tools/torch_networks.py."""
 
     experiment: str
     arms: tuple[str, ...]
@@ -41,6 +41,8 @@ NETWORKS |= {
     "seq2seq_attention": Network("translation-loss-scale", ("lstm_fp32", "lstm_fp16_s1024_w1"), 40),
     "big_lstm": Network("lstm-loss-scale", ("fp32", "fp16_s128"), 20),
     "deep_speech_2": Network("ctc-precision", ("fp32", "fp32_paths"), 40, batch=32),
+    "jasper": Network("ctc-precision", ("fp32 model=jasper", "fp32_paths model=jasper"), 10, batch=32),
+    "bert": Network("bert-finetuning", ("pretraining", "pretraining policy=fp16_mixed"), 30, batch=32),
 }
 
 
@@ -83,11 +85,13 @@ def torch_step_seconds(name: str, threads: int) -> float:
 def halfscope_step_seconds(program: str, network: Network, arm: str, threads: int) -> float:
     """Seconds of a step as the run's own summary gives them."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "run", network.experiment, "--arms", arm, "--seeds", "1", "--threads", str(threads)]
+        name, *settings = arm.split()
+        command = [program, "run", network.experiment, "--arms", name, "--seeds", "1", "--threads", str(threads)]
         command += ["--set", f"steps={network.steps}", "--set", f"batch={network.batch}"]
         # Only the step is timed: PyTorch observes nothing either.
-        for setting in ("observe_every", "evaluate_every", "checkpoint_every"):
-            command += ["--set", f"{setting}=0"]
+        settings += [f"{key}=0" for key in ("observe_every", "evaluate_every", "checkpoint_every")]
+        for setting in settings:
+            command += ["--set", setting]
         subprocess.run([*command, "--out", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         summary = next(Path(folder).glob("*/*/seed*/summary.json"))
         return json.loads(summary.read_text())["seconds_per_step"]
@@ -112,7 +116,7 @@ def compare(program: str, name: str, threads: int) -> None:
     for label, values in seconds.items():
         median = statistics.median(values)
         spread = f"{1e3 * min(values):.2f} to {1e3 * max(values):.2f}"
-        print(f"{threads:7}  {label:24} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
+        print(f"{threads:7}  {label:30} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
 
 
 def main() -> None:
@@ -125,7 +129,7 @@ def main() -> None:
     for name in names:
         network = NETWORKS[name]
         print(f"{name}: batch {network.batch}, {network.steps} steps, median of {REPETITIONS} repetitions in turn")
-        print(f"{'threads':>7}  {'':24} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
+        print(f"{'threads':>7}  {'':30} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
         for threads in (1, 2):
             compare(sys.argv[1], name, threads)
 

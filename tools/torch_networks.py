@@ -143,7 +143,7 @@ def language_model(sizes: Sizes, device: str = "cpu") -> Training:
 
 
 def sequence_network(name: str, sizes: Sizes, device: str = "cpu") -> Training:
-    """Speech, translation or the bigLSTM, at the sizes of their experiments."""
+    """Speech, translation, BERT or the bigLSTM, at the sizes of their experiments."""
     del sizes, device
     make_network, make_loss, optimizer = SEQUENCES[name]
     network = make_network()
@@ -155,6 +155,8 @@ SEQUENCES = {
     "seq2seq_attention": (sequences.seq2seq, sequences.translation_loss, torch.optim.Adam),
     "big_lstm": (sequences.BigLstm, sequences.big_lstm_loss, torch.optim.Adagrad),
     "deep_speech_2": (sequences.DeepSpeech2, sequences.speech_loss, torch.optim.Adam),
+    "jasper": (sequences.Jasper, sequences.speech_loss, torch.optim.Adam),
+    "bert": (sequences.Bert, sequences.bert_loss, torch.optim.AdamW),
 }
 NETWORKS = {"cnn": cnn, "detector": detector, "language-model": language_model}
 NETWORKS |= {model: partial(classifier, model) for model in CLASSIFIERS}

@@ -1,4 +1,4 @@
-"""Speech, translation and the bigLSTM for PyTorch on random batches of the simulator's usual sizes, to be timed."""
+"""Speech, translation, BERT and the bigLSTM for PyTorch on random batches of the usual sizes, to be timed."""
 
 from __future__ import annotations
 
@@ -129,5 +129,81 @@ def speech_loss(network: nn.Module, batch: int = 32, frames: int = 72, letters: 
     def loss() -> torch.Tensor:
         log_shares = network(torch.randn(batch, frames, 40)).log_softmax(2)
         return functional.ctc_loss(log_shares, torch.randint(1, 17, (batch, letters)), steps, counts, reduction="sum")
+
+    return loss
+
+
+class Jasper(nn.Module):
+    """sim/models/jasper.cpp at its small width: logits (time, batch, labels) of features (batch, time, 40)."""
+
+    CHANNELS = (16, 16, 24, 24, 32, 32, 40, 40, 48, 48)
+    FRAMES = (11, 11, 13, 13, 17, 17, 21, 21, 25, 25)
+
+    def __init__(self, labels: int = 17) -> None:
+        super().__init__()
+        self.first = self.normalised(40, 16, 11, stride=2)
+        self.blocks, self.residuals = nn.ModuleList(), nn.ModuleList()
+        sources = [16]
+        for channels, frames in zip(self.CHANNELS, self.FRAMES, strict=True):
+            inputs = (sources[-1], *4 * (channels,))
+            self.blocks.append(nn.ModuleList([self.normalised(before, channels, frames) for before in inputs]))
+            self.residuals.append(nn.ModuleList([self.normalised(before, channels, 1) for before in sources]))
+            sources.append(channels)
+        self.last = nn.Sequential(
+            self.normalised(48, 56, 29), nn.ReLU(), self.normalised(56, 64, 1), nn.ReLU(), nn.Conv1d(64, labels, 1)
+        )
+
+    @staticmethod
+    def normalised(before: int, channels: int, frames: int, stride: int = 1) -> nn.Module:
+        convolution = nn.Conv1d(before, channels, frames, stride=stride, padding=frames // 2, bias=False)
+        return nn.Sequential(convolution, nn.BatchNorm1d(channels))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.first(features.transpose(1, 2)))
+        before: list[torch.Tensor] = []
+        for block, residuals in zip(self.blocks, self.residuals, strict=True):
+            before.append(x)
+            for convolution in block[:-1]:
+                x = torch.relu(convolution(x))
+            x = block[-1](x)
+            for residual, earlier in zip(residuals, before, strict=True):
+                x = x + residual(earlier)
+            x = torch.relu(x)
+        return self.last(x).permute(2, 0, 1)
+
+
+class Bert(nn.Module):
+    """sim/models/bert.cpp with the heads of its pre-training, of PyTorch's own layers."""
+
+    def __init__(self, words: int = 4096, width: int = 128, hidden: int = 512, time: int = 32) -> None:
+        super().__init__()
+        self.words, self.positions = nn.Embedding(words, width), nn.Parameter(0.05 * torch.randn(time, width))
+        self.segments, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, eps=1e-12)
+        layer = nn.TransformerEncoderLayer(width, 2, hidden, 0.1, functional.gelu, 1e-12, batch_first=True)
+        self.encoder, self.pooler = nn.TransformerEncoder(layer, 2), nn.Linear(width, width)
+        self.dense, self.dense_norm = nn.Linear(width, width), nn.LayerNorm(width, eps=1e-12)
+        self.bias, self.next_sentence = nn.Parameter(torch.zeros(words)), nn.Linear(width, 2)
+
+    def forward(
+        self, tokens: torch.Tensor, segments: torch.Tensor, hidden: torch.Tensor, masked: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of the masked words and of the next sentence."""
+        x = self.norm(self.words(tokens) + self.positions + self.segments(segments))
+        states = self.encoder(functional.dropout(x, 0.1), src_key_padding_mask=hidden)
+        x = self.dense_norm(functional.gelu(self.dense(states.flatten(0, 1)[masked])))
+        return functional.linear(x, self.words.weight, self.bias), self.next_sentence(
+            torch.tanh(self.pooler(states[:, 0]))
+        )
+
+
+def bert_loss(network: nn.Module, batch: int = 32, time: int = 32, masked: int = 4) -> Callable[[], torch.Tensor]:
+    """Pairs of verses that fill their examples, and their mean number of masked words."""
+
+    def loss() -> torch.Tensor:
+        tokens, segments = torch.randint(5, 4096, (batch, time)), torch.randint(0, 2, (batch, time))
+        places = torch.randperm(batch * time)[: batch * masked]
+        words, follows = network(tokens, segments, torch.zeros(batch, time, dtype=torch.bool), places)
+        own = functional.cross_entropy(words, torch.randint(5, 4096, (batch * masked,)))
+        return own + functional.cross_entropy(follows, torch.randint(0, 2, (batch,)))
 
     return loss
