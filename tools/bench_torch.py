@@ -21,12 +21,13 @@ REPETITIONS = 5
 
 @dataclass
 class Network:
-    """The experiment and arms, each with settings of its own, that train the network of tools/torch_networks.py."""
+    """The experiment, arms and settings that train the network of this name in tools/torch_networks.py."""
 
     experiment: str
     arms: tuple[str, ...]
     steps: int
     batch: int = BATCH
+    settings: tuple[str, ...] = ()
 
 
 NETWORKS = {
@@ -41,9 +42,14 @@ NETWORKS |= {
     "seq2seq_attention": Network("translation-loss-scale", ("lstm_fp32", "lstm_fp16_s1024_w1"), 40),
     "big_lstm": Network("lstm-loss-scale", ("fp32", "fp16_s128"), 20),
     "deep_speech_2": Network("ctc-precision", ("fp32", "fp32_paths"), 40, batch=32),
-    "jasper": Network("ctc-precision", ("fp32 model=jasper", "fp32_paths model=jasper"), 10, batch=32),
-    "bert": Network("bert-finetuning", ("pretraining", "pretraining policy=fp16_mixed"), 30, batch=32),
+    "jasper": Network("ctc-precision", ("fp32", "fp32_paths"), 10, batch=32, settings=("model=jasper",)),
 }
+# The sizes of experiment bert-finetuning, whose arms differ in their steps.
+BERT = (
+    "model=bert", "dataset=masked_verses", "sequence_length=32", "embedding_size=128", "hidden_size=512", "layers=2",
+    "heads=2", "dropout=0.1", "optimizer=adamw", "clip_norm=1",
+)  # fmt: skip
+NETWORKS["bert"] = Network("language-model-loss-scale", ("fp32", "fp16_s1024"), 30, batch=32, settings=BERT)
 
 
 def torch_step(name: str) -> Callable[[], None]:
@@ -85,11 +91,10 @@ def torch_step_seconds(name: str, threads: int) -> float:
 def halfscope_step_seconds(program: str, network: Network, arm: str, threads: int) -> float:
     """Seconds of a step as the run's own summary gives them."""
     with tempfile.TemporaryDirectory() as folder:
-        name, *settings = arm.split()
-        command = [program, "run", network.experiment, "--arms", name, "--seeds", "1", "--threads", str(threads)]
+        command = [program, "run", network.experiment, "--arms", arm, "--seeds", "1", "--threads", str(threads)]
         command += ["--set", f"steps={network.steps}", "--set", f"batch={network.batch}"]
         # Only the step is timed: PyTorch observes nothing either.
-        settings += [f"{key}=0" for key in ("observe_every", "evaluate_every", "checkpoint_every")]
+        settings = [*network.settings] + [f"{key}=0" for key in ("observe_every", "evaluate_every", "checkpoint_every")]
         for setting in settings:
             command += ["--set", setting]
         subprocess.run([*command, "--out", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -116,7 +121,7 @@ def compare(program: str, name: str, threads: int) -> None:
     for label, values in seconds.items():
         median = statistics.median(values)
         spread = f"{1e3 * min(values):.2f} to {1e3 * max(values):.2f}"
-        print(f"{threads:7}  {label:30} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
+        print(f"{threads:7}  {label:24} {1e3 * median:10.2f}  {spread:>18} {median / peer:12.2f}", flush=True)
 
 
 def main() -> None:
@@ -129,7 +134,7 @@ def main() -> None:
     for name in names:
         network = NETWORKS[name]
         print(f"{name}: batch {network.batch}, {network.steps} steps, median of {REPETITIONS} repetitions in turn")
-        print(f"{'threads':>7}  {'':30} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
+        print(f"{'threads':>7}  {'':24} {'ms a step':>10}  {'range':>18} {'of PyTorch':>12}")
         for threads in (1, 2):
             compare(sys.argv[1], name, threads)
 
