@@ -27,14 +27,23 @@ void round_in_place(std::span<float> all, const Quantizer& quantizer, const Rand
       });
 }
 
+/// `hash` after FNV-1a has gone on over `number`.
+std::uint32_t hashed_on(std::uint32_t hash, std::int32_t number) {
+  for (int byte = 0; byte < 4; ++byte)
+    hash = (hash ^ (static_cast<std::uint32_t>(number) >> (8 * byte) & 0xFFu)) * 16777619u;
+  return hash;
+}
+
+/// Which part of a tensor a cast in a micro-batch is of: a tensor has fewer parts than `most_parts`.
+std::int32_t part_in(std::int32_t micro_batch, std::int32_t part) {
+  constexpr std::int32_t most_parts = 1 << 14;
+  return micro_batch * most_parts + (part == whole_tensor ? 0 : part);
+}
+
 /// The stream of a cast: the tensor's, and for a part one of its own, since FNV-1a goes on over the part.
 std::uint32_t stream_site(const Site& site) {
   std::uint32_t hash = site_hash(site.tensor.data(), site.tensor.size());
-  if (site.part != whole_tensor) {
-    for (int byte = 0; byte < 4; ++byte) {
-      hash = (hash ^ (static_cast<std::uint32_t>(site.part) >> (8 * byte) & 0xFFu)) * 16777619u;
-    }
-  }
+  if (site.part != whole_tensor) hash = hashed_on(hash, site.part);
   return hash + static_cast<std::uint32_t>(site.role);
 }
 
@@ -42,12 +51,18 @@ std::uint32_t stream_site(const Site& site) {
 
 Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
   const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
-  return {context_.step, tensor,       role, scaled ? context_.loss_scale * carried_scale_ : 1.0,
-          part,          context_.pass};
+  return {.step = context_.step,
+          .tensor = tensor,
+          .role = role,
+          .scale = scaled ? context_.loss_scale * carried_scale_ : 1.0,
+          .part = micro_batch_ ? part_in(*micro_batch_, part) : part,
+          .pass = context_.pass};
 }
 
 RandomStream Caster::random_stream(std::string_view name) const {
-  return {seed_, static_cast<std::uint32_t>(context_.step), site_hash(name.data(), name.size())};
+  const std::uint32_t hash = site_hash(name.data(), name.size());
+  return {seed_, static_cast<std::uint32_t>(context_.step),
+          micro_batch_ ? hashed_on(hash, *micro_batch_) : hash};
 }
 
 RandomStream Caster::cast_stream(const Site& where) const {

@@ -34,9 +34,14 @@ class Caster {
   void begin_step(const StepContext& context) {
     context_ = context;
     carried_scale_ = 1;
+    micro_batch_.reset();
     events_.begin_step(context.observations, context.weight_gradients);
   }
   void begin_pass(TrainingPass pass) { context_.pass = pass; }
+  /// The casts that follow are of micro-batch `index` of the step, counted from 0: each has random bits of
+  /// its own, and the trackers see those of all micro-batches as one tensor.
+  void begin_micro_batch(std::int32_t index) { micro_batch_ = index; }
+  void end_micro_batches() { micro_batch_.reset(); }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
   /// What memory a cast to `role` leaves numbers in: 16 bits in native execution, where the format has them.
   /// Master weights and the optimizer's state stay FP32.
@@ -77,6 +82,7 @@ class Caster {
   EventQueue events_;
   StepContext context_;
   double carried_scale_ = 1;
+  std::optional<std::int32_t> micro_batch_{};  ///< of a step that has several
 };
 
 }  // namespace halfscope

@@ -98,6 +98,10 @@ void visit_fields(Config& c, Visit&& visit) {
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
   visit("steps", c.steps, count, "weight updates");
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
+  visit("micro_batches", c.micro_batches, FieldRange{1, 8192},
+        "parts of a batch, one after the other, whose gradients are added before the step's one update");
+  visit("gradient_accumulator", c.gradient_accumulator, check_role,
+        "FORMAT[/ROUNDING][/OVERFLOW] of that sum");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
   visit("learning_rate", c.learning_rate, nonnegative, "at the start");
   visit("schedule", c.schedule, check_schedule,
@@ -142,8 +146,9 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 8> later_fields{
-    "width", "label_smoothing", "residual_gamma", "weight_decay", "layers", "heads", "start_from", "teacher"};
+constexpr std::array<std::string_view, 10> later_fields{
+    "width", "label_smoothing", "residual_gamma", "weight_decay",  "layers",
+    "heads", "start_from",      "teacher",        "micro_batches", "gradient_accumulator"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -39,6 +39,8 @@ struct TrainConfig {
   std::string execution = "emulated";
   std::int64_t steps = 600;
   std::int64_t batch = 64;
+  std::int64_t micro_batches = 1;             ///< of equal size that a step's batch is computed in
+  std::string gradient_accumulator = "fp32";  ///< format of their gradients' sum
   std::string optimizer = "adam";
   double learning_rate = 1e-3;
   std::string schedule = "cosine";

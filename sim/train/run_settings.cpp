@@ -68,6 +68,14 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   config.reduce = to_string(policy.reductions);
 }
 
+/// Throws unless the batch has as many parts of equal size.
+void check_micro_batches(const TrainConfig& config) {
+  if (config.batch % config.micro_batches == 0) return;
+  throw InvalidArgument(
+      fmt::format("micro_batches = {}: batch = {} has no so many equal parts; give a divisor of it",
+                  config.micro_batches, config.batch));
+}
+
 /// The model's own where none is given.
 double resolve_width(const ModelEntry& model, double width) {
   if (width == 0) return model.width;
@@ -91,6 +99,9 @@ RunSettings parsed(const TrainConfig& config) {
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);
   settings.config.width = resolve_width(*settings.model, config.width);
+  check_micro_batches(config);
+  settings.gradient_accumulator = parse_quantizer(config.gradient_accumulator);
+  settings.config.gradient_accumulator = to_string(settings.gradient_accumulator);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);
   settings.recorded_gradients = parse_enum<GradientDetail>("detail", config.record_gradients);

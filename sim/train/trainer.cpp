@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lib/nn/elementwise.hpp"
+#include "sim/train/gradient_sum.hpp"
 
 namespace halfscope {
 namespace {
@@ -105,21 +106,21 @@ StepRecord Trainer::step() {
       .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
       .layerwise = layerwise_of(*scaler_, caster_.policy()),
       .execution = settings_.execution};
-  const Batch batch = read_batch(Split::train, sampler_.indices(steps_done_));
+  const std::vector<Batch> batches = read_micro_batches();
   if (settings_.probes && is_due(settings_.config.probe_every, record.step)) {
     // Before the run's own passes, which leave their gradients in place of the probes'.
     record.probes = probe_scales(*settings_.probes, seed_of(settings_), context,
-                                 [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+                                 [&](Caster& caster, double scale) { repeat(caster, scale, batches); });
   }
-  const StepScalars scalars = run_passes(context, batch, record);
+  const StepScalars scalars = run_passes(context, batches, record);
   if (is_due(settings_.config.fp32_reference_every, record.step)) {
     record.fp32_reference =
         compare_with_fp32(caster_.policy(), seed_of(settings_), context,
-                          [&](Caster& caster, double scale) { repeat(caster, scale, batch); });
+                          [&](Caster& caster, double scale) { repeat(caster, scale, batches); });
   }
   record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
   const bool finite = !record.gradients || record.gradients->finite;
-  if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batch);
+  if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batches);
   const bool holds =
       record.skipped ? weights_finite() : update_weights(scalars, record.scale, record.learning_rate);
   record.diverged = !holds;
@@ -128,16 +129,43 @@ StepRecord Trainer::step() {
   return record;
 }
 
-StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, StepRecord& record) {
+std::vector<Batch> Trainer::read_micro_batches() {
+  const std::span<const std::int64_t> indices = sampler_.indices(steps_done_);
+  const std::size_t size = indices.size() / static_cast<std::size_t>(settings_.config.micro_batches);
+  std::vector<Batch> batches;
+  for (std::size_t first = 0; first < indices.size(); first += size)
+    batches.push_back(read_batch(Split::train, indices.subspan(first, size)));
+  return batches;
+}
+
+Array Trainer::run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) {
+  const auto count = static_cast<double>(batches.size());
+  Array loss = Array::zeros({});
+  GradientSum sum(settings_.gradient_accumulator);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (batches.size() > 1) caster.begin_micro_batch(static_cast<std::int32_t>(i));
+    Tape tape(caster, Phase::training);
+    const TensorRef own = model_.forward(tape, batches[i]).loss;
+    fill_gradients(tape, own, factor / count, *model_.store);
+    if (batches.size() == 1) return tape.value(own).clone();
+    sum.add(*model_.store);
+    add(tape.value(own).view(), loss.values());
+  }
+  caster.end_micro_batches();
+  sum.finish(*model_.store);
+  scale(loss.view(), static_cast<float>(1 / count), loss.values());
+  return loss;
+}
+
+StepScalars Trainer::run_passes(const StepContext& context, const std::vector<Batch>& batches,
+                                StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
   if (settings_.config.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
   QueuedScalars queued;
   const auto queue = [&] {
     caster_.begin_step(context);
-    Tape tape(caster_, Phase::training);
-    const TensorRef loss = model_.forward(tape, batch).loss;
-    fill_gradients(tape, loss, record.scale * settings_.config.loss_weight, *model_.store);
-    queued = queue_scalars(caster_.events().readback(), tape.value(loss), *model_.store, measure);
+    const Array loss = run_micro_batches(caster_, record.scale * settings_.config.loss_weight, batches);
+    queued = queue_scalars(caster_.events().readback(), loss, *model_.store, measure);
   };
   graph_ ? graph_->run(queue) : queue();
   const StepScalars scalars = collect_scalars(caster_.events(), queued);
@@ -148,19 +176,17 @@ StepScalars Trainer::run_passes(const StepContext& context, const Batch& batch, 
   return scalars;
 }
 
-void Trainer::repeat(Caster& caster, double loss_scale, const Batch& batch) {
+void Trainer::repeat(Caster& caster, double loss_scale, const std::vector<Batch>& batches) {
   std::vector<Array> running_statistics;
   for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
-  Tape tape(caster, Phase::training);
-  const TensorRef loss = model_.forward(tape, batch).loss;
-  fill_gradients(tape, loss, loss_scale * settings_.config.loss_weight, *model_.store);
+  static_cast<void>(run_micro_batches(caster, loss_scale * settings_.config.loss_weight, batches));
   caster.events().collect();
   for (std::size_t i = 0; i < running_statistics.size(); ++i) {
     model_.store->buffers[i].value = std::move(running_statistics[i]);
   }
 }
 
-StepObservations Trainer::look_at_step(const StepContext& context, const Batch& batch) {
+StepObservations Trainer::look_at_step(const StepContext& context, const std::vector<Batch>& batches) {
   StepObservations seen;
   Caster caster(caster_.policy(), seed_of(settings_), overflow_trackers_);
   caster.begin_step({.step = context.step,
@@ -168,7 +194,7 @@ StepObservations Trainer::look_at_step(const StepContext& context, const Batch& 
                      .observations = &seen,
                      .layerwise = context.layerwise,
                      .execution = context.execution});
-  repeat(caster, context.loss_scale, batch);
+  repeat(caster, context.loss_scale, batches);
   return seen;
 }
 

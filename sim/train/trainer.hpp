@@ -78,17 +78,22 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
-  /// Runs forward and backward, measures the gradients and records what there is to say of them.
-  StepScalars run_passes(const StepContext& context, const Batch& batch, StepRecord& record);
+  /// The batch of the next step, in as many parts as the settings say.
+  [[nodiscard]] std::vector<Batch> read_micro_batches();
+  /// Runs forward and backward of all micro-batches, one after the other: the parameters receive the sum of
+  /// the gradients of their losses times `factor` / their number. Returns the mean of the losses.
+  Array run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches);
+  /// The same of the step, whose gradients it measures and records.
+  StepScalars run_passes(const StepContext& context, const std::vector<Batch>& batches, StepRecord& record);
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
   /// whether the weights are finite after it.
   bool update_weights(const StepScalars& scalars, double scale, double rate);
-  /// Runs a step's forward and backward again under `caster`, from the same weights on the same batch.
+  /// Runs a step's forward and backward again under `caster`, from the same weights on the same batches.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.
-  void repeat(Caster& caster, double loss_scale, const Batch& batch);
+  void repeat(Caster& caster, double loss_scale, const std::vector<Batch>& batches);
   /// What the trackers of overflowing steps see of the step's forward and backward.
-  StepObservations look_at_step(const StepContext& context, const Batch& batch);
+  StepObservations look_at_step(const StepContext& context, const std::vector<Batch>& batches);
   /// What they see of the step's unscaled gradients and of the weights that its update has made.
   StepObservations look_at_update(const StepContext& context);
   /// Weights and running statistics, under their names in a checkpoint.

@@ -6,6 +6,7 @@
 #include "tests/sim/few_words.hpp"
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/planted_dataset.hpp"
+#include "tests/sim/repeated_words.hpp"
 #include "tests/sim/reversals.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
@@ -42,6 +43,17 @@ TEST_CASE("what overflows is found alike on the CPU and on the device", "[parity
 
 TEST_CASE("a residual network trains alike on the CPU and on the device", "[parity][cuda]") {
   check_parity(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
+}
+
+TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[parity][cuda]") {
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  config.micro_batches = 4;
+  for (const char* accumulator : {"fp32", "fp16"}) {
+    config.gradient_accumulator = accumulator;
+    check_parity(config, SmallDataset{});
+    const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
+    check_parity(config, SmallDataset{});
+  }
 }
 
 TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
@@ -97,6 +109,26 @@ TEST_CASE("translators train alike on the CPU and on the device", "[parity][cuda
     config.dropout = 0.25;
     check_parity(config, *pairs);
   }
+}
+
+TEST_CASE("BERT and a student that learns from it train alike on the CPU and on the device",
+          "[parity][cuda]") {
+  const auto verses = open_repeated_words("masked_verses", 13);
+  TrainConfig config = watched({.model = "bert", .policy = "fp16_mixed"});
+  config.dataset = "masked_verses";
+  config.embedding_size = 8;
+  config.hidden_size = 12;
+  config.heads = 2;
+  config.dropout = 0.25;
+  check_parity(config, *verses);
+  const TemporaryFolder folder;
+  config.teacher = (folder / "teacher.safetensors").string();
+  write_safetensors(config.teacher, Trainer(config, *verses).checkpoint());
+  config.model = "distil_bert";
+  config.layers = 1;
+  check_parity(config, *verses);
+  const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
+  check_parity(config, *verses);
 }
 
 TEST_CASE("a run goes on where it stopped, on either device", "[parity][cuda]") {
