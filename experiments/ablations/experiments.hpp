@@ -85,6 +85,9 @@ namespace halfscope {
 /// CTC with FP16 inside: short utterances of Deep Speech 2, and the table of longer ones.
 [[nodiscard]] Experiment make_ctc_precision();
 
+/// The language model with each batch in 1, 4 or 16 micro-batches, whose gradients are added in FP32 or FP16.
+[[nodiscard]] Experiment make_gradient_accumulation();
+
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table = [] {
@@ -108,6 +111,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_averaging_sweep(),            // 3.2: when it is needed
         make_negative_controls(),          // 3.2: when it is not
         make_advice_validity(),            // 3.2: what tells that a factor is enough
+        make_gradient_accumulation(),      // 3.2: of batches in parts
         make_batchnorm_reduction(),        // 3.3
         make_softmax_reduction(),          // 3.3
         make_ctc_precision(),              // 3.3, with the paper's speech models

@@ -58,6 +58,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "advice-validity",
         "ctc-precision",
         "detectors",
+        "gradient-accumulation",
         "lstm-loss-scale",
         "speech-gradients",
         "speech-master-copy",
