@@ -128,7 +128,7 @@ Experiment make_bert_finetuning() {
                         {"heads", "12"}},
       .varied = {"dataset", "learning_rate", "policy", "loss_scale", "start_from", "steps"},
       .arms = arms(),
-      .quick_arms = {"start", "fp32", "fp16_mixed", "fp16_no_master", "fp16_pure"},
+      .quick_arms = {"start", "fp32", "fp16_no_master", "fp16_pure"},
       .quick_set = QuickSet::left_out,
       .full_arms = {"start", "fp32", "fp16_mixed", "fp16_no_master", "fp16_pure"},
       .verdict = verdict};
