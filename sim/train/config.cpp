@@ -107,7 +107,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("schedule", c.schedule, check_schedule,
         "constant; cosine or linear down to 0, linear from the end of the warm-up on");
   visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
-  visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together, unscaled; 0: any");
+  visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together; 0: any");
+  visit("clip_gradients", c.clip_gradients, check_clipped_gradients,
+        "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
   visit("momentum", c.momentum, fraction, "of sgd and rmsprop");
   visit("beta1", c.beta1, decay_rate, "of adam and adamw");
   visit("beta2", c.beta2, decay_rate, "of adam and adamw; the decay of rmsprop");
@@ -146,9 +148,9 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 10> later_fields{
-    "width", "label_smoothing", "residual_gamma", "weight_decay",  "layers",
-    "heads", "start_from",      "teacher",        "micro_batches", "gradient_accumulator"};
+constexpr std::array<std::string_view, 11> later_fields{
+    "width",      "label_smoothing", "residual_gamma", "weight_decay",         "layers",        "heads",
+    "start_from", "teacher",         "micro_batches",  "gradient_accumulator", "clip_gradients"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

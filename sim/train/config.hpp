@@ -16,6 +16,12 @@ enum class Schedule : std::uint8_t { constant, cosine, linear };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<Schedule>{"constant", "cosine", "linear"};
 
+/// Which gradients clip_norm measures: those that carry the loss scale no more, or, a common mistake, those
+/// that still do, whose norm is that many times as large.
+enum class ClippedGradients : std::uint8_t { unscaled, scaled };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<ClippedGradients>{"unscaled", "scaled"};
+
 /// A role or accumulation setting that is empty is the policy's own.
 struct TrainConfig {
   std::int64_t seed = 0;
@@ -46,6 +52,7 @@ struct TrainConfig {
   std::string schedule = "cosine";
   std::int64_t warmup_steps = 0;
   double clip_norm = 0;
+  std::string clip_gradients = "unscaled";
   double momentum = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;

@@ -24,6 +24,10 @@ void check_schedule(const std::string& text) {
   (void)parse_enum<Schedule>("schedule", text);
 }
 
+void check_clipped_gradients(const std::string& text) {
+  (void)parse_enum<ClippedGradients>("gradients", text);
+}
+
 void check_model(const std::string& text) {
   (void)find_in_table("model", text, model_table);
 }

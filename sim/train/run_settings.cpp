@@ -71,9 +71,8 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
 /// Throws unless the batch has as many parts of equal size.
 void check_micro_batches(const TrainConfig& config) {
   if (config.batch % config.micro_batches == 0) return;
-  throw InvalidArgument(
-      fmt::format("micro_batches = {}: batch = {} has no so many equal parts; give a divisor of it",
-                  config.micro_batches, config.batch));
+  throw InvalidArgument(fmt::format("micro_batches = {} does not divide batch = {}; give a divisor of it",
+                                    config.micro_batches, config.batch));
 }
 
 /// The model's own where none is given.
@@ -103,6 +102,7 @@ RunSettings parsed(const TrainConfig& config) {
   settings.gradient_accumulator = parse_quantizer(config.gradient_accumulator);
   settings.config.gradient_accumulator = to_string(settings.gradient_accumulator);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
+  settings.clipped_gradients = parse_enum<ClippedGradients>("gradients", config.clip_gradients);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);
   settings.recorded_gradients = parse_enum<GradientDetail>("detail", config.record_gradients);
   return settings;

@@ -25,6 +25,7 @@ struct RunSettings {
   Execution execution{};
   PrecisionPolicy policy{};
   Schedule schedule{};
+  ClippedGradients clipped_gradients{};
   Quantizer gradient_accumulator{};
   GradientDetail recorded_gradients{};
   const ModelEntry* model = nullptr;

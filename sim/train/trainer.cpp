@@ -160,7 +160,10 @@ Array Trainer::run_micro_batches(Caster& caster, double factor, const std::vecto
 StepScalars Trainer::run_passes(const StepContext& context, const std::vector<Batch>& batches,
                                 StepRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
-  if (settings_.config.clip_norm > 0) measure.norm_after = static_cast<float>(1 / record.scale);
+  if (settings_.config.clip_norm > 0) {
+    const bool unscaled = settings_.clipped_gradients == ClippedGradients::unscaled;
+    measure.norm_after = unscaled ? static_cast<float>(1 / record.scale) : 1.0f;
+  }
   QueuedScalars queued;
   const auto queue = [&] {
     caster_.begin_step(context);

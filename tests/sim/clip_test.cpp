@@ -32,6 +32,18 @@ TEST_CASE("gradients are clipped together, by their common norm", "[clip]") {
   CHECK(clip_factor(13.0, 6.5) == 0.5f);
 }
 
+TEST_CASE("clipping before the scale is taken out takes gradients down by the scale once more", "[clip]") {
+  ParameterStore store;
+  store.add("a", Array::zeros({2})).gradient = Array::from({2}, {3.0f * 1024, 4.0f * 1024});
+  const Array& gradient = store.parameters[0].gradient;
+  const float unscale = 1.0f / 1024, unscaled = clip_factor(norm_of(store, unscale), 1.0),
+              scaled = clip_factor(norm_of(store), 1.0);
+  CHECK(gradient[0] * unscale * unscaled == Approx(0.6));
+  CHECK(gradient[1] * unscale * unscaled == Approx(0.8));
+  CHECK(gradient[0] * unscale * scaled == Approx(5.86e-4).epsilon(1e-3));
+  CHECK(gradient[1] * unscale * scaled == Approx(7.81e-4).epsilon(1e-3));
+}
+
 TEST_CASE("the norm counts every element, however many", "[clip]") {
   for (const std::int64_t size : {1, 7, 8, 31, 1000}) {
     ParameterStore store;
@@ -86,6 +98,10 @@ TEST_CASE("training clips the unscaled gradient", "[clip]") {
   TrainConfig config{.batch = 32, .optimizer = "sgd", .learning_rate = 0.0625, .clip_norm = 0.125};
   const double clipped = loss_after(config);
   config.loss_scale = "1024";
+  CHECK(loss_after(config) == clipped);
+  config.clip_gradients = "scaled";  // by a norm that is 1024 times as large
+  CHECK(loss_after(config) != clipped);
+  config.clip_norm = 128;
   CHECK(loss_after(config) == clipped);
   config.clip_norm = 0;
   CHECK(loss_after(config) != clipped);
