@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace halfscope {
 namespace {
 
@@ -31,6 +33,8 @@ TrainConfig arm_config(const Experiment& experiment, const Arm& arm, RunSize siz
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("arm {}: {}", arm.name, error.what()));
   }
+  // A tiny batch has as many parts as examples.
+  if (size == RunSize::smoke) config.micro_batches = std::min(config.micro_batches, config.batch);
   return config;
 }
 
