@@ -55,8 +55,8 @@ class Team : public std::enable_shared_from_this<Team> {
  public:
   explicit Team(std::size_t threads) : shares_(threads) {}
 
-  /// Starts the threads beside the caller's. Returns how many there are with it: fewer than `size` where the
-  /// system gives no more.
+  /// Starts the threads beside the caller's. Returns how many there are with it. Where the system gives fewer
+  /// than `size`, those that it gave have ended: their stacks are free again.
   [[nodiscard]] std::size_t start();
   void run(std::int64_t count, const Loop& loop);
   /// Lets the threads end. Does not wait: after a fork there are none.
@@ -80,13 +80,17 @@ class Team : public std::enable_shared_from_this<Team> {
 };
 
 std::size_t Team::start() {
-  for (std::size_t own = 1; own < shares_.size(); ++own) {
-    try {
-      std::thread([team = shared_from_this(), own] { team->work_for_others(own); }).detach();
-    } catch (const std::exception&) {  // no more threads, or no memory for one
-      return own;
-    }
+  std::vector<std::thread> threads;
+  try {
+    threads.reserve(shares_.size());
+    for (std::size_t own = 1; own < shares_.size(); ++own)
+      threads.emplace_back([team = shared_from_this(), own] { team->work_for_others(own); });
+  } catch (const std::exception&) {  // no more threads, or no memory for one
+    stop();
+    for (std::thread& thread : threads) thread.join();
+    return threads.size() + 1;
   }
+  for (std::thread& thread : threads) thread.detach();
   return shares_.size();
 }
 

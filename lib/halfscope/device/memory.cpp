@@ -63,9 +63,10 @@ class HostPool {
         return memory;
       }
     }
-    void* memory = ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
-    if (memory != nullptr) return memory;
+    if (void* memory = get(bytes)) return memory;
     const std::lock_guard lock(mutex_);
+    release_all();
+    if (void* memory = get(bytes)) return memory;
     used_ -= bytes;
     throw OutOfMemory(bytes);
   }
@@ -88,6 +89,10 @@ class HostPool {
   }
 
  private:
+  /// Null where the system has no more.
+  static void* get(std::size_t bytes) noexcept {
+    return ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
+  }
   static void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{alignment}); }
   /// Sizes that do not recur: the next steps keep those that do.
   void release_all() noexcept {
