@@ -71,7 +71,7 @@ RandomStream Caster::cast_stream(const Site& where) const {
 
 DType Caster::storage(Role role) const {
   const bool in_the_network = role != Role::master_weight && role != Role::optimizer_state;
-  return context_.execution == Execution::native && in_the_network ? native_storage(policy_.quantizer(role))
+  return context_.execution == Execution::native && in_the_network ? native_storage(policy().quantizer(role))
                                                                    : DType::f32;
 }
 
@@ -84,12 +84,12 @@ void Caster::cast(Array& array, std::string_view tensor, Role role) {
     return;
   }
   Array rounded(array.shape(), native);
-  round_into(array.values(), rounded.view(), policy_.quantizer(role), cast_stream(site(tensor, role)));
+  round_into(array.values(), rounded.view(), policy().quantizer(role), cast_stream(site(tensor, role)));
   array = std::move(rounded);
 }
 
 void Caster::cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part) {
-  const Quantizer& quantizer = policy_.quantizer(role);
+  const Quantizer& quantizer = policy().quantizer(role);
   const CastDetail detail = events_.watched(role);
   if (detail == CastDetail::none && quantizer.is_identity()) return;
   const Site where = site(tensor, role, part);

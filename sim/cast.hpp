@@ -29,12 +29,13 @@ class Caster {
  public:
   /// `trackers` outlives the caster.
   Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
-      : policy_(std::move(policy)), seed_(seed), events_(trackers) {}
+      : policy_(std::move(policy)), policy_in_fp32_(in_fp32(policy_)), seed_(seed), events_(trackers) {}
 
   void begin_step(const StepContext& context) {
     context_ = context;
     carried_scale_ = 1;
     micro_batch_.reset();
+    precision_ = Precision::reduced;
     events_.begin_step(context.observations, context.weight_gradients);
   }
   void begin_pass(TrainingPass pass) { context_.pass = pass; }
@@ -42,7 +43,12 @@ class Caster {
   /// its own, and the trackers see those of all micro-batches as one tensor.
   void begin_micro_batch(std::int32_t index) { micro_batch_ = index; }
   void end_micro_batches() { micro_batch_.reset(); }
-  [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  /// The casts that follow are of an operation in `precision`.
+  void compute_in(Precision precision) { precision_ = precision; }
+  /// The run's, or, while an operation computes in FP32, that in FP32.
+  [[nodiscard]] const PrecisionPolicy& policy() const {
+    return precision_ == Precision::reduced ? policy_ : policy_in_fp32_;
+  }
   /// What memory a cast to `role` leaves numbers in: 16 bits in native execution, where the format has them.
   /// Master weights and the optimizer's state stay FP32.
   [[nodiscard]] DType storage(Role role) const;
@@ -77,7 +83,8 @@ class Caster {
   [[nodiscard]] Quantizer weight_format() const;
   [[nodiscard]] Site site(std::string_view tensor, Role role, std::int32_t part = whole_tensor) const;
 
-  PrecisionPolicy policy_;
+  PrecisionPolicy policy_, policy_in_fp32_;
+  Precision precision_ = Precision::reduced;
   std::uint64_t seed_;
   EventQueue events_;
   StepContext context_;

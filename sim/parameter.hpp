@@ -2,6 +2,7 @@
 // computes with.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 
@@ -15,6 +16,7 @@ struct Parameter {
   Array master;
   Array working;  ///< the master copy cast to the weight's format; empty where that is FP32
   Array gradient;
+  std::int64_t version = 0;  ///< updates of the master copy so far
 
   [[nodiscard]] const Array& weight() const { return working.empty() ? master : working; }
 };
@@ -31,7 +33,7 @@ struct ParameterStore {
   std::deque<Buffer> buffers;
 
   Parameter& add(std::string name, Array initial) {
-    return parameters.emplace_back(Parameter{std::move(name), std::move(initial), {}, {}});
+    return parameters.emplace_back(Parameter{std::move(name), std::move(initial), {}, {}, 0});
   }
   Buffer& add_buffer(std::string name, Array initial) {
     return buffers.emplace_back(Buffer{std::move(name), std::move(initial)});

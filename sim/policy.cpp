@@ -6,6 +6,33 @@
 #include <algorithm>
 
 namespace halfscope {
+namespace {
+
+bool matches(const std::string& glob, std::string_view layer) {
+  return glob == "*" || fnmatch(glob.c_str(), std::string(layer).c_str(), 0) == 0;
+}
+
+/// The roles of a network's tensors in one format.
+PrecisionPolicy with_tensors_in(const FloatFormat& format) {
+  const Quantizer half{.format = format};
+  PrecisionPolicy policy = fp32_policy()
+                               .with(Role::weight, half)
+                               .with(Role::activation, half)
+                               .with(Role::activation_gradient, half)
+                               .with(Role::weight_gradient, half);
+  policy.products = default_products(policy);
+  return policy;
+}
+
+/// FP32 parameters, and operations in `format` as a column of the table says.
+PrecisionPolicy autocast_policy(const FloatFormat& format, OperationList OperationEntry::*column) {
+  PrecisionPolicy policy = with_tensors_in(format);
+  policy.parameters = StoredParameters::fp32;
+  for (std::size_t i = 0; i < operation_table.size(); ++i) policy.lists[i] = operation_table[i].*column;
+  return policy;
+}
+
+}  // namespace
 
 std::string to_string(const ScopedAccumulate& scoped) {
   return to_string(scoped.model) + (scoped.layers == "*" ? "" : "@" + scoped.layers);
@@ -17,9 +44,64 @@ ScopedAccumulate parse_scoped_accumulate(std::string_view text) {
   return {.model = parse_accumulate_model(text.substr(0, at)), .layers = std::string(text.substr(at + 1))};
 }
 
+bool OperationRule::applies_to(const OperationEntry& entry, std::string_view layer) const {
+  return (operation == "*" || operation == entry.name) && matches(layers, layer);
+}
+
+std::string to_string(const OperationRule& rule) {
+  return rule.operation + (rule.layers == "*" ? "" : "@" + rule.layers);
+}
+
+std::vector<OperationRule> parse_operation_rules(OperationList list, std::string_view text) {
+  std::vector<OperationRule> rules;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::size_t at = std::min(item.find('@'), item.size());
+    OperationRule rule{.list = list, .operation = std::string(item.substr(0, at))};
+    if (at < item.size()) rule.layers = item.substr(at + 1);
+    if (rule.layers.empty())
+      throw InvalidArgument("'" + std::string(item) + "': give a glob of layers after @");
+    if (rule.operation != "*") (void)find_in_table("operation", rule.operation, operation_table);
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+void check_operation_rules(std::span<const OperationRule> rules) {
+  for (auto rule = rules.begin(); rule != rules.end(); ++rule) {
+    const auto again = std::find_if(rules.begin(), rule, [&](const OperationRule& earlier) {
+      return to_string(earlier) == to_string(*rule);
+    });
+    if (again == rule) continue;
+    throw InvalidArgument("'" + to_string(*rule) + "' is in " + std::string(name_of(again->list)) +
+                          " and in " + std::string(name_of(rule->list)) + "; give it once");
+  }
+}
+
+OperationList PrecisionPolicy::list_of(OperationId operation, std::string_view layer) const {
+  OperationList list = lists[operation.index];
+  for (const OperationRule& rule : rules) {
+    if (rule.applies_to(operation.entry(), layer)) list = rule.list;
+  }
+  return list;
+}
+
+Precision PrecisionPolicy::parameter_precision(OperationId operation, OperationList list) const {
+  if (keep_batch_norm_fp32 && operation.index == OperationId("batch_norm").index) return Precision::fp32;
+  const bool reduced = list == OperationList::allow || parameters == StoredParameters::reduced;
+  return reduced ? Precision::reduced : Precision::fp32;
+}
+
+bool PrecisionPolicy::allows_all() const {
+  const auto allows = [](OperationList list) { return list == OperationList::allow; };
+  return std::all_of(lists.begin(), lists.end(), allows) &&
+         std::all_of(rules.begin(), rules.end(),
+                     [&](const OperationRule& rule) { return allows(rule.list); });
+}
+
 AccumulateModel PrecisionPolicy::reductions_in(std::string_view layer) const {
-  const bool applies = fnmatch(reductions.layers.c_str(), std::string(layer).c_str(), 0) == 0;
-  return applies ? reductions.model : ScopedAccumulate{}.model;
+  return matches(reductions.layers, layer) ? reductions.model : ScopedAccumulate{}.model;
 }
 
 AccumulateModel default_products(const PrecisionPolicy& policy) {
@@ -38,6 +120,11 @@ DType native_storage(const Quantizer& quantizer) {
 }
 
 void check_native(const PrecisionPolicy& policy) {
+  if (!policy.allows_all() || policy.keep_batch_norm_fp32) {
+    throw InvalidArgument(
+        "execution = native: operations of the policy are in several precisions, which is "
+        "emulated only; give execution = emulated, or a policy without lists");
+  }
   for (const Role role : {Role::weight, Role::activation, Role::activation_gradient, Role::weight_gradient}) {
     const Quantizer& quantizer = policy.quantizer(role);
     if (quantizer.format == fp32 || native_storage(quantizer) != DType::f32) continue;
@@ -58,14 +145,7 @@ PrecisionPolicy fp32_policy() {
 }
 
 PrecisionPolicy fp16_mixed_policy() {
-  const Quantizer half{.format = fp16};
-  PrecisionPolicy policy = fp32_policy()
-                               .with(Role::weight, half)
-                               .with(Role::activation, half)
-                               .with(Role::activation_gradient, half)
-                               .with(Role::weight_gradient, half);
-  policy.products = default_products(policy);
-  return policy;
+  return with_tensors_in(fp16);
 }
 
 PrecisionPolicy fp16_no_master_policy() {
@@ -74,6 +154,32 @@ PrecisionPolicy fp16_no_master_policy() {
 
 PrecisionPolicy fp16_pure_policy() {
   return fp16_no_master_policy().with(Role::optimizer_state, {.format = fp16});
+}
+
+PrecisionPolicy autocast_cuda_policy() {
+  return autocast_policy(fp16, &OperationEntry::autocast_cuda);
+}
+
+PrecisionPolicy autocast_cpu_policy() {
+  return autocast_policy(bf16, &OperationEntry::autocast_cpu);
+}
+
+PrecisionPolicy apex_o1_policy() {
+  return autocast_policy(fp16, &OperationEntry::apex_o1);
+}
+
+PrecisionPolicy apex_o2_policy() {
+  PrecisionPolicy policy = fp16_mixed_policy();
+  policy.keep_batch_norm_fp32 = true;
+  return policy;
+}
+
+PrecisionPolicy in_fp32(PrecisionPolicy policy) {
+  for (const Role role : {Role::weight, Role::activation, Role::activation_gradient, Role::weight_gradient})
+    policy = policy.with(role, {});
+  policy.products = PrecisionPolicy{}.products;
+  policy.reductions = {};
+  return policy;
 }
 
 }  // namespace halfscope

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/core/array_view.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/stats/site.hpp>
+
+#include "sim/operations.hpp"
 
 namespace halfscope {
 
@@ -22,13 +26,53 @@ struct ScopedAccumulate {
 [[nodiscard]] std::string to_string(const ScopedAccumulate& scoped);
 [[nodiscard]] ScopedAccumulate parse_scoped_accumulate(std::string_view text);
 
+/// Formats that an operation computes in: those of the policy's roles, or FP32 throughout.
+enum class Precision : std::uint8_t { reduced, fp32 };
+
+/// The precision that the network's parameters are stored in: automatic mixed precision keeps FP32 and casts
+/// for each operation that is to be reduced.
+enum class StoredParameters : std::uint8_t { reduced, fp32 };
+
+/// Whether the cast of an FP32 parameter is kept from its first use in a forward pass to its last. The
+/// gradients of all uses are then summed at the one copy, in the gradients' format; else each is cast to FP32
+/// first, and the sum is FP32.
+enum class CastCache : std::uint8_t { on, off };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<CastCache>{"on", "off"};
+
+/// Puts operations on a list: those of one name, or "*", in the layers whose name matches a glob.
+struct OperationRule {
+  OperationList list = OperationList::allow;
+  std::string operation = "*";
+  std::string layers = "*";
+
+  [[nodiscard]] bool applies_to(const OperationEntry& entry, std::string_view layer) const;
+};
+/// "OPERATION" or "OPERATION@GLOB".
+[[nodiscard]] std::string to_string(const OperationRule& rule);
+/// Rules for one list, separated by commas. Throws InvalidArgument for an operation that is not in the table.
+[[nodiscard]] std::vector<OperationRule> parse_operation_rules(OperationList list, std::string_view text);
+/// Throws InvalidArgument where two lists have the same rule.
+void check_operation_rules(std::span<const OperationRule> rules);
+
 /// A value; `policy.with(role, quantizer)` is a copy with one change, so that an ablation reads as a
 /// sentence.
 struct PrecisionPolicy {
   std::array<Quantizer, enum_names<Role>.size()> quantizers{};
   AccumulateModel products{.order = AccumulateOrder::fused};  ///< matrix products and convolutions
   ScopedAccumulate reductions{};  ///< sums over many elements: batch norm statistics, softmax; FP32 elsewhere
+  std::array<OperationList, operation_table.size()> lists{};  ///< of the table's operations; allow
+  std::vector<OperationRule> rules{};  ///< that override them; of two that apply the later holds
+  StoredParameters parameters = StoredParameters::reduced;
+  bool keep_batch_norm_fp32 = false;  ///< parameters of batch norm are FP32 whatever the others are
+  CastCache cast_cache = CastCache::on;
 
+  /// The list of an operation in the layer called `layer`.
+  [[nodiscard]] OperationList list_of(OperationId operation, std::string_view layer) const;
+  /// The precision in which an operation on `list` sees its parameters.
+  [[nodiscard]] Precision parameter_precision(OperationId operation, OperationList list) const;
+  /// Whether every operation is on the list allow.
+  [[nodiscard]] bool allows_all() const;
   [[nodiscard]] const Quantizer& quantizer(Role role) const {
     return quantizers[static_cast<std::size_t>(role)];
   }
@@ -68,6 +112,13 @@ struct NamedPolicy {
 [[nodiscard]] PrecisionPolicy fp16_mixed_policy();
 [[nodiscard]] PrecisionPolicy fp16_no_master_policy();
 [[nodiscard]] PrecisionPolicy fp16_pure_policy();
+[[nodiscard]] PrecisionPolicy autocast_cuda_policy();
+[[nodiscard]] PrecisionPolicy autocast_cpu_policy();
+[[nodiscard]] PrecisionPolicy apex_o1_policy();
+[[nodiscard]] PrecisionPolicy apex_o2_policy();
+
+/// `policy` with its tensors, products and reductions in FP32: that of an operation on the list deny.
+[[nodiscard]] PrecisionPolicy in_fp32(PrecisionPolicy policy);
 
 /// The policies that have a name: one line per policy.
 inline constexpr std::array policy_table{
@@ -76,6 +127,15 @@ inline constexpr std::array policy_table{
     NamedPolicy{"fp16_no_master", "as fp16_mixed, but the weights are stored in FP16 only",
                 fp16_no_master_policy},
     NamedPolicy{"fp16_pure", "weights, optimizer state and update arithmetic all in FP16", fp16_pure_policy},
+    NamedPolicy{"autocast_cuda", "PyTorch's torch.autocast(\"cuda\"): FP32 weights, FP16 by operation",
+                autocast_cuda_policy},
+    NamedPolicy{"autocast_cpu", "PyTorch's torch.autocast(\"cpu\"): FP32 weights, BF16 by operation",
+                autocast_cpu_policy},
+    NamedPolicy{"apex_o0", "NVIDIA Apex, opt_level O0: FP32", fp32_policy},
+    NamedPolicy{"apex_o1", "O1: FP32 weights, FP16 by operation", apex_o1_policy},
+    NamedPolicy{"apex_o2", "O2: FP16 tensors but for batch norm's parameters, FP32 master weights",
+                apex_o2_policy},
+    NamedPolicy{"apex_o3", "O3: FP16 throughout", fp16_pure_policy},
 };
 
 }  // namespace halfscope

@@ -2,6 +2,7 @@
 #include "sim/tape.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/nn/elementwise.hpp"
 
@@ -14,37 +15,99 @@ void divide(Array& gradient, double divisor) {
 
 }  // namespace
 
-TensorRef Tape::input(std::string name, Array value) {
-  caster_->cast(value, name, Role::activation);
-  nodes_.push_back({.name = std::move(name), .kind = OperationKind::input, .value = std::move(value)});
+Precision Tape::precision_of(OperationList list, std::span<TensorRef const> inputs) const {
+  if (list != OperationList::infer)
+    return list == OperationList::allow ? Precision::reduced : Precision::fp32;
+  // Without inputs it reads parameters alone, such as the rows of an embedding.
+  const bool stored_fp32 = inputs.empty() && policy().parameters == StoredParameters::fp32;
+  const bool wide = std::any_of(inputs.begin(), inputs.end(), [&](TensorRef input) {
+    return nodes_[input.index].precision == Precision::fp32;
+  });
+  return wide || stored_fp32 ? Precision::fp32 : Precision::reduced;
+}
+
+TensorRef Tape::cast_input(const std::string& name, TensorRef x, std::size_t index) {
+  Array copy = to_dtype(value(x).clone(), DType::f32);
+  const std::string own = name + ".cast" + (index == 0 ? "" : std::to_string(index));
+  caster_->cast(copy, own, Role::activation);
+  const bool trains = needs_gradient(x);
+  Backward backward = nullptr;
+  if (trains) backward = [x](Tape& t, Array gradient) { t.add_gradient(x, std::move(gradient)); };
+  nodes_.push_back(
+      {.name = own, .value = std::move(copy), .backward = std::move(backward), .needs_gradient = trains});
   return {nodes_.size() - 1};
 }
 
-TensorRef Tape::parameter(Parameter& parameter) {
-  const auto first = std::ranges::find(nodes_, &parameter, &Node::parameter);
-  if (first != nodes_.end()) {
-    nodes_.push_back({.name = parameter.name,
-                      .parameter = &parameter,
-                      .tied_to = static_cast<std::size_t>(first - nodes_.begin()),
-                      .needs_gradient = first->needs_gradient});
-    return {nodes_.size() - 1};
+void Tape::begin(OperationId operation, const std::string& name, std::initializer_list<TensorRef*> inputs) {
+  std::vector<TensorRef> tensors;
+  for (const TensorRef* input : inputs) tensors.push_back(*input);
+  begin(operation, name, tensors);
+  std::size_t next = 0;
+  for (TensorRef* input : inputs) *input = tensors[next++];
+}
+
+void Tape::begin(OperationId operation, const std::string& name, std::span<TensorRef> inputs) {
+  const OperationList list = policy().list_of(operation, name);
+  begun_ = {operation, list, precision_of(list, inputs)};
+  for (std::size_t i = 0; i < inputs.size() && begun_.precision == Precision::reduced; ++i) {
+    if (nodes_[inputs[i].index].precision == Precision::fp32) inputs[i] = cast_input(name, inputs[i], i);
   }
+  caster_->compute_in(begun_.precision);
+}
+
+TensorRef Tape::input(std::string name, Array value) {
+  begin("input", name);
+  const TensorRef data = record({.name = std::move(name), .value = std::move(value)});
+  nodes_[data.index].needs_gradient = false;
+  return data;
+}
+
+std::optional<std::size_t> Tape::cached(const Parameter& parameter, Precision precision) const {
+  const auto found = std::ranges::find_if(
+      nodes_, [&](const Node& node) { return node.parameter == &parameter && node.precision == precision; });
+  if (found == nodes_.end()) return std::nullopt;
+  if (found->version != parameter.version)
+    throw RuntimeFailure("parameter " + parameter.name +
+                         " was updated after its cast for this forward pass; " +
+                         "end the pass before the update");
+  return found - nodes_.begin();
+}
+
+TensorRef Tape::parameter(Parameter& parameter) {
+  const Precision precision =
+      begun_.operation ? policy().parameter_precision(*begun_.operation, begun_.list) : Precision::reduced;
+  const std::optional<std::size_t> first = cached(parameter, precision);
+  const bool cast_anew = precision == Precision::reduced && policy().cast_cache == CastCache::off;
+  if (!first) make_working_copy(parameter, precision);
+  nodes_.push_back({.name = parameter.name,
+                    .precision = precision,
+                    .parameter = &parameter,
+                    .tied_to = cast_anew ? std::nullopt : first,
+                    .needs_gradient = phase_ == Phase::training,
+                    .version = parameter.version});
+  return {nodes_.size() - 1};
+}
+
+void Tape::make_working_copy(Parameter& parameter, Precision precision) {
+  if (precision == Precision::fp32) return;
+  caster_->compute_in(Precision::reduced);
   if (policy().quantizer(Role::weight).is_identity()) {
     parameter.working = {};  // what a tape of another policy may have left
   } else {
     parameter.working = parameter.master.clone();
     caster_->cast(parameter.working, parameter.name, Role::weight);
   }
-  nodes_.push_back(
-      {.name = parameter.name, .parameter = &parameter, .needs_gradient = phase_ == Phase::training});
-  return {nodes_.size() - 1};
+  caster_->compute_in(begun_.precision);
 }
 
 TensorRef Tape::record(Operation operation) {
   if (operation.rounds == Rounds::yes) caster_->cast(operation.value, operation.name, Role::activation);
+  caster_->compute_in(Precision::reduced);
+  const Begun begun = std::exchange(begun_, {});
   const bool trains = phase_ == Phase::training;
   nodes_.push_back({.name = std::move(operation.name),
-                    .kind = operation.kind,
+                    .operation = begun.operation,
+                    .precision = begun.precision,
                     .value = std::move(operation.value),
                     .backward = trains ? std::move(operation.backward) : nullptr,
                     .needs_gradient = trains});
@@ -53,7 +116,8 @@ TensorRef Tape::record(Operation operation) {
 
 const Array& Tape::value(TensorRef tensor) const {
   const Node& node = nodes_[tensor.index];
-  return node.parameter != nullptr ? node.parameter->weight() : node.value;
+  if (node.parameter == nullptr) return node.value;
+  return node.precision == Precision::fp32 ? node.parameter->master : node.parameter->weight();
 }
 
 std::vector<TapeEntry> Tape::entries() const {
@@ -61,7 +125,8 @@ std::vector<TapeEntry> Tape::entries() const {
   entries.reserve(nodes_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    entries.push_back({node.name, node.kind, node.parameter, static_cast<std::int64_t>(value({i}).size())});
+    entries.push_back({node.name, node.operation, node.precision, node.parameter,
+                       static_cast<std::int64_t>(value({i}).size())});
   }
   return entries;
 }
@@ -85,9 +150,12 @@ void Tape::accumulate(Node& node, Array gradient, double carried, Rounds rounds)
   }
   node.gradient = std::move(gradient);
   node.carried_scale = carried;
-  if (first && rounds == Rounds::no) return;
+  const bool narrows = running_ == Precision::fp32 && node.precision == Precision::reduced;
+  if (first && rounds == Rounds::no && !narrows) return;
   caster_->carry(carried);
+  caster_->compute_in(node.precision);
   caster_->cast(node.gradient, node.name, of_weight ? Role::weight_gradient : Role::activation_gradient);
+  caster_->compute_in(running_);
   caster_->carry(carried_.activation);
 }
 
@@ -103,6 +171,8 @@ const Parameter* Tape::weight_of(std::size_t index) const {
 
 void Tape::begin_backward(std::size_t index) {
   Node& node = nodes_[index];
+  running_ = node.precision;
+  caster_->compute_in(running_);
   carried_ = {node.carried_scale, node.carried_scale};
   caster_->carry(node.carried_scale);
   const Parameter* weight = caster_->layerwise() ? weight_of(index) : nullptr;
@@ -126,12 +196,21 @@ void Tape::finish_parameter(Node& node) {
     return;
   }
   divide(node.gradient, node.carried_scale);
-  node.parameter->gradient = std::move(node.gradient);
+  Array& sum = node.parameter->gradient;
+  if (sum.empty()) {
+    sum = std::move(node.gradient);
+    return;
+  }
+  sum = to_dtype(std::move(sum), DType::f32);
+  add(node.gradient.view(), sum.values());
 }
 
 void Tape::backward(TensorRef loss, float loss_scale) {
   caster_->begin_pass(TrainingPass::backward);
   carried_ = {};
+  for (const Node& node : nodes_) {
+    if (node.parameter != nullptr) node.parameter->gradient = {};
+  }
   add_gradient(loss, Array::from({}, {loss_scale}), Rounds::no);
   for (std::size_t i = loss.index + 1; i-- > 0;) {
     Node& node = nodes_[i];
@@ -143,6 +222,8 @@ void Tape::backward(TensorRef loss, float loss_scale) {
       node.backward(*this, std::move(node.gradient));
     }
   }
+  running_ = Precision::reduced;
+  caster_->compute_in(running_);
   caster_->carry(1);
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,25 +27,6 @@ enum class Phase : std::uint8_t { training, evaluation };
 /// Whether an operation can make numbers that its inputs' format does not hold; a maximum or a copy cannot.
 enum class Rounds : std::uint8_t { yes, no };
 
-/// Of an operation: what counts of memory tell apart.
-enum class OperationKind : std::uint8_t {
-  input,
-  convolution,
-  linear,
-  residual_sum,
-  normalisation,
-  activation,
-  pooling,
-  recurrent,
-  embedding,
-  loss,
-  other,
-};
-template <>
-inline constexpr std::array<std::string_view, 11> enum_names<OperationKind>{
-    "input",   "convolution", "linear",    "residual_sum", "normalisation", "activation",
-    "pooling", "recurrent",   "embedding", "loss",         "other"};
-
 class Tape;
 /// Given the gradient of the output, which in native execution has 16 bits as its format, adds the inputs'
 /// gradients through `Tape::add_gradient`.
@@ -52,7 +35,6 @@ using Backward = std::function<void(Tape& tape, Array gradient)>;
 /// One operation's output, as floats where it rounds; where it does not, in the storage of its input.
 struct Operation {
   std::string name;
-  OperationKind kind = OperationKind::other;
   Array value;
   Rounds rounds = Rounds::yes;
   Backward backward = nullptr;
@@ -61,15 +43,21 @@ struct Operation {
 /// A tensor of a tape without its numbers. `parameter` is null of an operation's output.
 struct TapeEntry {
   std::string_view name;
-  OperationKind kind;
+  std::optional<OperationId> operation;  ///< none of a parameter, a cast and what has no `begin`
+  Precision precision;                   ///< of its numbers and of its gradient's
   const Parameter* parameter;
   std::int64_t elements;
+
+  [[nodiscard]] OperationKind kind() const {
+    return operation ? operation->entry().kind : OperationKind::other;
+  }
 };
 
 class Tape {
  public:
   /// `caster` outlives the tape.
   Tape(Caster& caster, Phase phase) : caster_(&caster), phase_(phase) {}
+  ~Tape() { caster_->compute_in(Precision::reduced); }
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -79,8 +67,15 @@ class Tape {
 
   /// Data: cast as an activation, without a gradient.
   TensorRef input(std::string name, Array value);
-  /// A weight: its working copy is made here, from the master copy. A weight with several users on a tape
-  /// (tied weights) is cast once, and its gradients are added as `add_gradient` adds them.
+  /// Begins the operation that the next `record` ends, in the layer called `name`: until then, and in its
+  /// backward, `policy` is that of the precision in which the policy's lists have it. Each of its `inputs` of
+  /// FP32 becomes a cast of it where that is reduced.
+  void begin(OperationId operation, const std::string& name, std::initializer_list<TensorRef*> inputs = {});
+  void begin(OperationId operation, const std::string& name, std::span<TensorRef> inputs);
+  /// A weight: its working copy is made here, from the master copy. A weight with several users on a tape is
+  /// cast once. Its gradients of one precision are added as `add_gradient` adds them, and those of both
+  /// precisions, and of each cast where the policy has no cast cache, in FP32. Throws RuntimeFailure
+  /// where the master copy was updated since its cast.
   TensorRef parameter(Parameter& parameter);
   /// The output of an operation, cast as an activation where it rounds.
   TensorRef record(Operation operation);
@@ -106,16 +101,33 @@ class Tape {
  private:
   struct Node {
     std::string name{};
-    OperationKind kind = OperationKind::other;
+    std::optional<OperationId> operation{};
+    Precision precision = Precision::reduced;
     Array value{};
     Array gradient{};
     Backward backward = nullptr;
     Parameter* parameter = nullptr;
-    std::optional<std::size_t> tied_to{};  ///< the parameter's first place on the tape, of the others
+    std::optional<std::size_t> tied_to{};  ///< the place on the tape where the parameter's cast was made
     bool needs_gradient = false;
+    std::int64_t version = 0;  ///< of the parameter, when its cast was made
     double carried_scale = 1;  ///< that the gradient carries besides the loss scale
   };
 
+  /// An operation between `begin` and `record`.
+  struct Begun {
+    std::optional<OperationId> operation{};
+    OperationList list = OperationList::allow;
+    Precision precision = Precision::reduced;
+  };
+
+  /// Of an operation on the list `list` that sees tensors of such precisions.
+  [[nodiscard]] Precision precision_of(OperationList list, std::span<TensorRef const> inputs) const;
+  /// x in the formats of the policy's roles, as the layer called `name` sees it.
+  TensorRef cast_input(const std::string& name, TensorRef x, std::size_t index);
+  /// Where a parameter's cast of `precision` was made, if it is to be used again.
+  [[nodiscard]] std::optional<std::size_t> cached(const Parameter& parameter, Precision precision) const;
+  /// Casts the master copy to the weight's format, where `precision` is that.
+  void make_working_copy(Parameter& parameter, Precision precision);
   /// The matrix or filter among the parameters that were recorded right before operation `index`; null where
   /// it has none.
   [[nodiscard]] const Parameter* weight_of(std::size_t index) const;
@@ -129,7 +141,9 @@ class Tape {
   Caster* caster_;
   Phase phase_;
   std::vector<Node> nodes_;
-  CarriedScales carried_;  ///< by what the running backward contributes
+  Begun begun_{};
+  Precision running_ = Precision::reduced;  ///< of the operation whose backward runs
+  CarriedScales carried_;                   ///< by what the running backward contributes
 };
 
 }  // namespace halfscope

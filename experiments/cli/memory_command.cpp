@@ -78,10 +78,13 @@ Account account_of(const RunSettings& settings, const Dataset& dataset, KeptOutp
   const auto make_batch = [&](std::int64_t count) {
     return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
-  Account account{count_elements(model, make_batch, settings.config.batch), {}, {}};
+  const auto count = [&](const PrecisionPolicy& policy) {
+    return count_elements(model, make_batch, settings.config.batch, policy);
+  };
+  Account account{count(settings.policy), {}, {}};
   const std::int64_t states = states_per_parameter(settings);
   account.items = memory_of(account.network, {settings.policy, states, kept});
-  account.in_fp32 = memory_of(account.network, {fp32_policy(), states, kept});
+  account.in_fp32 = memory_of(count(fp32_policy()), {fp32_policy(), states, kept});
   return account;
 }
 

@@ -58,6 +58,7 @@ Array normalised_again(const Array& x, const SavedBatchNorm& saved, const Floats
 
 TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
                      const BatchNormParameters& parameters) {
+  tape.begin("batch_norm", name, {&x});
   const TensorRef gamma = tape.parameter(parameters.gamma);
   const TensorRef beta = tape.parameter(parameters.beta);
   const Array& input = tape.value(x);
@@ -104,11 +105,7 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
     t.add_gradient(beta, std::move(beta_gradient));
     t.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::normalisation,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

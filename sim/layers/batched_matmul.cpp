@@ -73,6 +73,7 @@ void multiply_all_transposed(const ConstArrayView& x, const ConstArrayView& g, s
 }  // namespace
 
 TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, TensorRef b, Operand second) {
+  tape.begin("matmul", name, {&a, &b});
   const ProductExtents e = product_extents(tape, name, a, b, second);
   const AccumulateModel model = tape.policy().products;
   Shape shape = tape.value(a).shape();
@@ -107,11 +108,7 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
     }
     t.add_gradient(b, std::move(of_b));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::linear,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -29,10 +29,12 @@ struct Slice {
 
 TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts) {
   if (parts.empty()) throw InvalidArgument("layer " + name + ": give at least one tensor");
-  Shape shape = tape.value(parts.front()).shape();
+  std::vector<TensorRef> inputs(parts.begin(), parts.end());
+  tape.begin("cat", name, inputs);
+  Shape shape = tape.value(inputs.front()).shape();
   std::vector<Slice> slices;
   std::int64_t row = 0;
-  for (const TensorRef part : parts) {
+  for (const TensorRef part : inputs) {
     const Shape& next = tape.value(part).shape();
     check_beside(name, shape, next);
     slices.push_back({part, row, next.back()});
@@ -40,7 +42,7 @@ TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const T
   }
   shape.back() = row;
   const auto rows = static_cast<std::int64_t>(element_count(leading_axes(shape)));
-  Array y(std::move(shape), tape.value(parts.front()).dtype());
+  Array y(std::move(shape), tape.value(inputs.front()).dtype());
   for (const Slice& of : slices)
     copy_columns({rows, of.count}, {tape.value(of.part).view(), 0, of.count}, {y.view(), of.first, row});
 

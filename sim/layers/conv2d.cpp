@@ -204,6 +204,7 @@ PatchGrid grid_of(const Shape& weight, const Conv2dParameters& parameters) {
 }  // namespace
 
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters) {
+  tape.begin("conv2d", name, {&x});
   const TensorRef w = tape.parameter(parameters.weight);
   const Shape& shape = tape.value(x).shape();
   const Array& weight = tape.value(w);
@@ -224,11 +225,7 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
     if (!t.needs_gradient(x)) return;
     t.add_gradient(x, input_gradient(std::move(gradient), images, grid, t.value(w), model));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::convolution,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -34,6 +34,7 @@ Array product(const Array& a, const Array& b) {
 }  // namespace
 
 TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x, Array targets) {
+  tape.begin("cosine_embedding_loss", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 2 || tape.value(x).empty() || targets.shape() != shape) {
     throw InvalidArgument(
@@ -67,11 +68,7 @@ TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x
     scale_rows(gradient, slopes);
     t.add_gradient(x, std::move(slopes));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -33,6 +33,7 @@ Quantizer path_format(const Tape& tape, const std::string& name) {
 }  // namespace
 
 TensorRef ctc_loss(Tape& tape, const std::string& name, TensorRef logits, const LabelSequences& targets) {
+  tape.begin("ctc_loss", name, {&logits});
   const Array& x = tape.value(logits);
   CtcTargets checked(targets, extents_of(name, x.shape()));
   const CtcExtents e = checked.extents();
@@ -49,11 +50,7 @@ TensorRef ctc_loss(Tape& tape, const std::string& name, TensorRef logits, const 
                         saved->losses.values(), saved->paths());
     t.add_gradient(logits, std::move(saved->log_probability));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

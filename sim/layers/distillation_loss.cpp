@@ -65,6 +65,7 @@ void check(const std::string& name, const Array& student, const Array& teacher, 
 
 TensorRef distillation_loss(Tape& tape, const std::string& name, TensorRef logits,
                             const Array& teacher_logits, float temperature) {
+  tape.begin("kl_div", name, {&logits});
   const Array& x = tape.value(logits);
   check(name, x, teacher_logits, temperature);
   const AccumulateModel fp32_sums = ScopedAccumulate{}.model;
@@ -82,11 +83,7 @@ TensorRef distillation_loss(Tape& tape, const std::string& name, TensorRef logit
     scale_rows(gradient, *slopes);
     t.add_gradient(logits, std::move(*slopes));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -16,6 +16,7 @@ TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probab
                                       static_cast<double>(probability)));
   }
   if (probability == 0 || tape.phase() == Phase::evaluation) return x;
+  tape.begin("dropout", name, {&x});
   auto factors = std::make_shared<Array>(tape.value(x).shape());
   dropout_factors(tape.caster().random_stream(name + ".mask"), probability, factors->values());
   Array y(factors->shape());

@@ -25,6 +25,7 @@ void check_tokens(const std::string& name, const Tokens& tokens, std::int64_t vo
 }  // namespace
 
 TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table) {
+  tape.begin("embedding", name);
   const TensorRef rows = tape.parameter(table);
   const Array& weight = tape.value(rows);
   const std::int64_t features = weight.extent(1);
@@ -40,11 +41,7 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
     sum_rows(gradient.view(), *index, sums.values());
     t.add_gradient(rows, std::move(sums));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::embedding,
-                      .value = std::move(y),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -67,6 +67,7 @@ Array share_slope(const Array& x, const Array& share, Gelu form) {
 }  // namespace
 
 TensorRef gelu(Tape& tape, const std::string& name, TensorRef x, Gelu form) {
+  tape.begin("gelu", name, {&x});
   const Array input = to_dtype(tape.value(x).clone(), DType::f32);
   Array y = passed_share(input, form);
   multiply_into(input, y);
@@ -80,11 +81,7 @@ TensorRef gelu(Tape& tape, const std::string& name, TensorRef x, Gelu form) {
     multiply_into(floats, slope);
     t.add_gradient(x, std::move(slope));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::activation,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

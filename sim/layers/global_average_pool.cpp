@@ -22,6 +22,7 @@ Array position_sums(Caster& caster, const std::string& name, const Array& x) {
 }  // namespace
 
 TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) {
+  tape.begin("adaptive_avg_pool2d", name, {&x});
   const Array& input = tape.value(x);
   if (input.shape().size() != 4 || input.empty()) {
     throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) + " is no batch of images");
@@ -41,11 +42,7 @@ TensorRef global_average_pool(Tape& tape, const std::string& name, TensorRef x) 
                  {.values = x_gradient.view(), .row = channels, .matrix = positions * channels});
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::pooling,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

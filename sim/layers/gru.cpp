@@ -152,7 +152,8 @@ ProjectionGradients backward_through_time(Tape& tape, const std::string& name, c
 
 TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters) {
   const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 3);
-  const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
+  TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
+  tape.begin("gru", name, {&input});
   const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
                               tape.parameter(parameters.hidden_bias)};
   const DType storage = tape.caster().storage(Role::activation);
@@ -174,11 +175,7 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
     add_hidden_gradients(t, weights, saved->states, gradients.hidden);
     t.add_gradient(input, std::move(gradients.input), Rounds::no);
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::recurrent,
-                      .value = std::move(states),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(states), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -60,6 +60,7 @@ void gradient_of_rows(Caster& caster, const std::string& name, const SavedLayerN
 
 TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
                      const LayerNormParameters& parameters) {
+  tape.begin("layer_norm", name, {&x});
   const TensorRef gamma = tape.parameter(parameters.gamma);
   const TensorRef beta = tape.parameter(parameters.beta);
   const Array& input = tape.value(x);
@@ -86,11 +87,7 @@ TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
     gradient.reshape(t.value(x).shape());
     t.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::normalisation,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

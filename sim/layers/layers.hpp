@@ -43,7 +43,7 @@ struct SampledWords {
 /// sampled_softmax_loss). A row's own product adds up as the policy's reduction model for the layer's name
 /// says, the others are a matrix product. A sample that is a row's label gets 1e4 less there. Throws
 /// InvalidArgument for shapes that do not fit.
-TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, const SampledWords& words);
+TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, SampledWords words);
 
 /// A kernel of any size; without `padding` of odd ones.
 struct Conv2dParameters {
@@ -175,6 +175,12 @@ struct Tokens {
 /// order of position, and is rounded once. Throws InvalidArgument for a token out of range, or where the axes
 /// hold another number of tokens.
 TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table);
+
+/// The states (time, batch, hidden) after each step, from x (time, batch, in) and a zero state:
+///   h' = tanh(x W + b + h V + c),
+/// as a loop over an RNN cell: V and c are used by an operation of each step, so that their gradients are
+/// sums over the steps' own, which the tape adds.
+TensorRef rnn(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters);
 
 /// The states (time, batch, hidden) after each step, from x (time, batch, in) and a zero state. Gates r
 /// (reset), z (update), n (candidate) in this order, as PyTorch has them:

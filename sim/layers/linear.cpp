@@ -26,6 +26,7 @@ Shape output_shape(const std::string& name, const Array& x, const Array& weight)
 }  // namespace
 
 TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
+  tape.begin("linear", name, {&x});
   const TensorRef weight = tape.parameter(parameters.weight);
   const TensorRef bias = tape.parameter(parameters.bias);
   const Array& w = tape.value(weight);
@@ -44,14 +45,11 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
     multiply_rows(gradient.view(), transposed(used_weight), model, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::linear,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
+  tape.begin("linear", name, {&x});
   const TensorRef weight = tape.parameter(parameters.weight);
   const TensorRef bias = tape.parameter(parameters.bias);
   const AccumulateModel model = tape.policy().products;
@@ -72,11 +70,7 @@ TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, Li
     multiply_rows(gradient.view(), used_weight, model, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::linear,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

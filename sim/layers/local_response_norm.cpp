@@ -76,6 +76,7 @@ void check(const std::string& name, const Shape& x, const LocalResponse& respons
 
 TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
                               const LocalResponse& response) {
+  tape.begin("local_response_norm", name, {&x});
   const Array& input = tape.value(x);
   check(name, input.shape(), response);
   Array squares =
@@ -103,11 +104,7 @@ TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
     add(through_base.values(), x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::normalisation,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

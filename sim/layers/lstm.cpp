@@ -242,18 +242,16 @@ void add_gradients(Tape& tape, const std::string& name, TensorRef input, const W
 TensorRef run_lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters,
                    Parameter* projection) {
   const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 4, projection);
-  const TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
+  TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
+  tape.begin("lstm", name, {&input});
   Weights weights{{tape.parameter(parameters.hidden_weight), tape.parameter(parameters.hidden_bias)}, {}};
   if (projection != nullptr) weights.projection = tape.parameter(*projection);
   const auto saved = forward(tape, name, input, weights, extents);
   const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
     add_gradients(t, name, input, weights, *saved, gradient);
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::recurrent,
-                      .value = saved->states().clone(),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record(
+      {.name = name, .value = saved->states().clone(), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 namespace halfscope {
 
 TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask) {
+  tape.begin("softmax", name, {&x});
   const Array& scores = tape.value(x);
   if (mask.shape() != scores.shape() || scores.shape().empty() || scores.empty()) {
     throw InvalidArgument(fmt::format("layer {}: a mask {} for scores {}; give one of their shape", name,

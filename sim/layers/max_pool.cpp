@@ -6,6 +6,7 @@
 namespace halfscope {
 
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x) {
+  tape.begin("max_pool2d", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4)
     throw InvalidArgument("layer " + name + ": input " + to_string(shape) + " is no batch of images");
@@ -18,11 +19,7 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x) {
     max_pool_2x2_gradient(gradient.view(), images, winner->values(), x_gradient.view());
     t.add_gradient(x, std::move(x_gradient), Rounds::no);
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::pooling,
-                      .value = std::move(y),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -25,6 +25,7 @@ bool is_2x2(const ImageShape& images, const PoolWindow& window) {
 }  // namespace
 
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window) {
+  tape.begin("max_pool2d", name, {&x});
   const ImageShape images = images_of(name, tape.value(x).shape());
   if (is_2x2(images, window)) return max_pool(tape, name, x);
   Array y(output_shape(name, images, window), tape.value(x).dtype());
@@ -35,15 +36,12 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolW
     max_pool_gradient(gradient.view(), images, window, winner->values(), x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::pooling,
-                      .value = std::move(y),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window,
                        AverageOver over) {
+  tape.begin("avg_pool2d", name, {&x});
   const ImageShape images = images_of(name, tape.value(x).shape());
   Array y(output_shape(name, images, window));
   average_pool(tape.value(x).view(), images, window, over, y.values());
@@ -52,11 +50,7 @@ TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const P
     average_pool_gradient(gradient.view(), images, window, over, x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::pooling,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -60,8 +60,11 @@ MapCopy copy_of(const Layout& layout, const MapRows& map, const PredictionSlice&
 
 TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
                              const PredictionSlice& slice) {
-  const Layout layout = layout_of(tape, name, maps, slice);
-  Array y({layout.batch * layout.rows, slice.count}, maps.empty() ? DType::f32 : tape.value(maps[0]).dtype());
+  std::vector<TensorRef> inputs(maps.begin(), maps.end());
+  tape.begin("cat", name, inputs);
+  const Layout layout = layout_of(tape, name, inputs, slice);
+  const DType storage = inputs.empty() ? DType::f32 : tape.value(inputs.front()).dtype();
+  Array y({layout.batch * layout.rows, slice.count}, storage);
   for (const MapRows& map : layout.maps) {
     const MapCopy copy = copy_of(layout, map, slice);
     copy_columns(copy.extents, {tape.value(map.map).view(), slice.first, copy.map_row, copy.map_matrix},

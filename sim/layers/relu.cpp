@@ -6,6 +6,7 @@
 namespace halfscope {
 
 TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
+  tape.begin("relu", name, {&x});
   Array y(tape.value(x).shape(), tape.value(x).dtype());
   relu(tape.value(x).view(), y.view());
   const auto backward = [x](Tape& t, Array gradient) {
@@ -13,11 +14,7 @@ TensorRef relu(Tape& tape, const std::string& name, TensorRef x) {
     relu_gradient(t.value(x).view(), gradient.view());
     t.add_gradient(x, std::move(gradient), Rounds::no);
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::activation,
-                      .value = std::move(y),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -8,6 +8,7 @@
 namespace halfscope {
 
 TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut) {
+  tape.begin("add", name, {&branch, &shortcut});
   const Array &first = tape.value(branch), &second = tape.value(shortcut);
   if (first.shape() != second.shape()) {
     throw InvalidArgument("layer " + name + ": the branch " + to_string(first.shape()) +
@@ -20,11 +21,7 @@ TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, Te
     t.add_gradient(branch, gradient.clone(), Rounds::no);
     t.add_gradient(shortcut, std::move(gradient), Rounds::no);
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::residual_sum,
-                      .value = std::move(y),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

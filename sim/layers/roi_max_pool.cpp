@@ -6,6 +6,7 @@
 namespace halfscope {
 
 TensorRef roi_max_pool(Tape& tape, const std::string& name, TensorRef x, const Regions& regions) {
+  tape.begin("roi_pool", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4)
     throw InvalidArgument("layer " + name + ": input " + to_string(shape) + " is no batch of images");

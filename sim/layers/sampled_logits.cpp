@@ -90,7 +90,8 @@ void leave_out_hits(const SampledExtents& e, const SampledWords& words, Array& l
 
 }  // namespace
 
-TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, const SampledWords& words) {
+TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, SampledWords words) {
+  tape.begin("sampled_logits", name, {&x, &words.weights, &words.biases});
   const SampledExtents e = extents_of(tape, name, x, words);
   const auto own = std::make_shared<const Array>(columns_first(tape.value(words.weights), e.rows, e.width));
   const auto sampled =
@@ -143,11 +144,7 @@ TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, const
     multiply_rows(of_sample.view(), *sampled, t.policy().products, through_samples.values());
     t.add_gradient(x, std::move(through_samples));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::linear,
-                      .value = std::move(logits),
-                      .rounds = Rounds::yes,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(logits), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -5,6 +5,7 @@
 namespace halfscope {
 
 TensorRef scaled(Tape& tape, const std::string& name, TensorRef x, float factor) {
+  tape.begin("mul", name, {&x});
   Array y(tape.value(x).shape());
   scale(tape.value(x).view(), factor, y.values());
   const auto backward = [x, factor](Tape& t, Array gradient) {

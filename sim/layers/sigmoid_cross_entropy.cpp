@@ -8,6 +8,7 @@
 namespace halfscope {
 
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets) {
+  tape.begin("binary_cross_entropy_with_logits", name, {&logits});
   const Array& x = tape.value(logits);
   if (x.shape() != targets.shape() || x.empty()) {
     throw InvalidArgument("layer " + name + ": targets " + to_string(targets.shape()) +
@@ -26,11 +27,7 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
                             x_gradient.values());
     t.add_gradient(logits, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -46,6 +46,7 @@ struct Kept {
 }  // namespace
 
 TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets) {
+  tape.begin("smooth_l1_loss", name, {&x});
   const Array& input = tape.value(x);
   check(name, input, targets);
   const auto kept = std::make_shared<const Kept>(
@@ -61,11 +62,7 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
                               x_gradient.values());
     t.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

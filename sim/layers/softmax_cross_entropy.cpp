@@ -11,6 +11,7 @@ namespace halfscope {
 
 TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
                                 std::span<const std::int32_t> labels, float smoothing) {
+  tape.begin("cross_entropy", name, {&logits});
   if (!(smoothing >= 0 && smoothing < 1)) {
     throw InvalidArgument(fmt::format("layer {}: label smoothing {}: give 0 or more, below 1", name,
                                       static_cast<double>(smoothing)));
@@ -34,11 +35,7 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
     softmax_cross_entropy_gradient(target, {gradient.values(), rows}, probability->values());
     t.add_gradient(logits, std::move(*probability));
   };
-  return tape.record({.name = name,
-                      .kind = OperationKind::loss,
-                      .value = std::move(loss),
-                      .rounds = Rounds::no,
-                      .backward = backward});
+  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

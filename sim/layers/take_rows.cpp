@@ -9,6 +9,7 @@
 namespace halfscope {
 
 TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const TakenRows& taken) {
+  tape.begin("index_select", name, {&x});
   const Array& input = tape.value(x);
   const auto size = static_cast<std::int64_t>(input.size());
   if (taken.columns < 1 || size % taken.columns != 0) {

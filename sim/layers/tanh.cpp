@@ -8,6 +8,7 @@
 namespace halfscope {
 
 TensorRef tanh(Tape& tape, const std::string& name, TensorRef x) {
+  tape.begin("tanh", name, {&x});
   Array y = to_dtype(tape.value(x).clone(), DType::f32);
   apply(Elementary::tanh, y.values(), y.values());
   const auto at = std::make_shared<TensorRef>();
@@ -16,11 +17,7 @@ TensorRef tanh(Tape& tape, const std::string& name, TensorRef x) {
     combine(Combination::tanh_gradient, gradient.view(), t.value(*at).view(), of_x.values());
     t.add_gradient(x, std::move(of_x));
   };
-  *at = tape.record({.name = name,
-                     .kind = OperationKind::activation,
-                     .value = std::move(y),
-                     .rounds = Rounds::yes,
-                     .backward = backward});
+  *at = tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
   return *at;
 }
 

@@ -25,16 +25,28 @@ Array times(float factor, const Array& x) {
   return product;
 }
 
+/// The terms as the operation sees them.
+std::vector<WeightedLoss> begin_sum(Tape& tape, const std::string& name,
+                                    std::span<const WeightedLoss> losses) {
+  std::vector<TensorRef> inputs;
+  for (const WeightedLoss& term : losses) inputs.push_back(term.loss);
+  tape.begin("total_loss", name, inputs);
+  std::vector<WeightedLoss> terms;
+  for (std::size_t i = 0; i < losses.size(); ++i) terms.push_back({inputs[i], losses[i].weight});
+  return terms;
+}
+
 }  // namespace
 
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const WeightedLoss> losses) {
   if (losses.empty()) throw InvalidArgument("layer " + name + ": give at least one loss");
+  const std::vector<WeightedLoss> terms = begin_sum(tape, name, losses);
   Array sum = Array::zeros({});
-  for (const WeightedLoss& term : losses) {
+  for (const WeightedLoss& term : terms) {
     check_loss(tape, name, term);
     add(times(term.weight, tape.value(term.loss)).values(), sum.values());
   }
-  const auto backward = [terms = std::vector(losses.begin(), losses.end())](Tape& t, Array gradient) {
+  const auto backward = [terms](Tape& t, Array gradient) {
     for (const WeightedLoss& term : terms)
       t.add_gradient(term.loss, times(term.weight, gradient), Rounds::no);
   };

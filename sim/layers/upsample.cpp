@@ -8,6 +8,7 @@
 namespace halfscope {
 
 TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std::int64_t factor) {
+  tape.begin("upsample_nearest", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4 || factor < 1) {
     throw InvalidArgument(

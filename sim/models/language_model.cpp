@@ -66,6 +66,10 @@ Model make(const ModelSpec& spec, const Cell& cell) {
 
 }  // namespace
 
+Model make_rnn_lm(const ModelSpec& spec) {
+  return make(spec, {"rnn", rnn, 1});
+}
+
 Model make_gru_lm(const ModelSpec& spec) {
   return make(spec, {"gru", gru, 3});
 }

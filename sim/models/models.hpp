@@ -115,6 +115,8 @@ namespace halfscope {
 [[nodiscard]] Model make_gru_lm(const ModelSpec& spec);
 /// The same with an LSTM.
 [[nodiscard]] Model make_lstm_lm(const ModelSpec& spec);
+/// The same with a tanh RNN whose cell is called step by step.
+[[nodiscard]] Model make_rnn_lm(const ModelSpec& spec);
 
 /// After Jozefowicz et al., 2016 (LSTM-8192-1024): an embedding of `embedding_size`, two LSTMs of
 /// `hidden_size` cells whose states are projected to `embedding_size`, and in training a softmax over the
@@ -208,6 +210,7 @@ inline constexpr std::array model_table{
                make_faster_rcnn},
     ModelEntry{"mask_rcnn", "the same with a mask head, a fifth loss", make_mask_rcnn},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
+    ModelEntry{"rnn_lm", "word language model with a tanh RNN, its cell called step by step", make_rnn_lm},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},
     ModelEntry{"big_lstm", "the same with two LSTMs, their states projected, and a sampled softmax",

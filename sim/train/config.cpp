@@ -127,6 +127,13 @@ void visit_fields(Config& c, Visit&& visit) {
         "of moments and the update's arithmetic");
   visit("accumulate", c.accumulate, check_products, "how matrix products add up; empty: by the formats");
   visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
+  visit("allow", c.allow, check_operations,
+        "operations in the roles' formats: names of 'list operations', or * for all, NAME or NAME@LAYERS, a "
+        "glob, separated by commas");
+  visit("deny", c.deny, check_operations, "the same of operations in FP32");
+  visit("infer", c.infer, check_operations, "the same of operations in the widest format of their inputs");
+  visit("cast_cache", c.cast_cache, check_cast_cache,
+        "on: gradients of a weight's several uses add up in their own format; off: in FP32");
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
   visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");
@@ -148,9 +155,10 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 11> later_fields{
-    "width",      "label_smoothing", "residual_gamma", "weight_decay",         "layers",        "heads",
-    "start_from", "teacher",         "micro_batches",  "gradient_accumulator", "clip_gradients"};
+constexpr std::array<std::string_view, 15> later_fields{
+    "width",          "label_smoothing", "residual_gamma", "weight_decay",  "layers",
+    "heads",          "start_from",      "teacher",        "micro_batches", "gradient_accumulator",
+    "clip_gradients", "allow",           "deny",           "infer",         "cast_cache"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -68,6 +68,8 @@ struct TrainConfig {
   std::string optimizer_state{};
   std::string accumulate{};  ///< products: sequential, fused, chunked or tensor_core, as "tensor_core(volta)"
   std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
+  std::string allow{}, deny{}, infer{};  ///< operations on each list, "OPERATION" or "OPERATION@LAYERS"
+  std::string cast_cache = "on";
   double loss_weight = 1;
   std::string loss_scale = "none";
   ScalerSettings scaler_options{};  ///< of the loss scaler; what is left out is the scaler's own default

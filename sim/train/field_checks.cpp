@@ -84,6 +84,14 @@ void check_products(const std::string& text) {
   if (!text.empty()) check_product_model(parse_accumulate_model(text));
 }
 
+void check_operations(const std::string& text) {
+  (void)parse_operation_rules(OperationList::allow, text);
+}
+
+void check_cast_cache(const std::string& text) {
+  (void)parse_enum<CastCache>("cast_cache", text);
+}
+
 void check_reduce(const std::string& text) {
   if (!text.empty()) check_reduction_model(parse_scoped_accumulate(text).model);
 }

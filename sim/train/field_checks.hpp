@@ -27,6 +27,8 @@ void check_detail(const std::string& text);
 void check_role(const std::string& text);
 void check_optimizer_state(const std::string& text);
 void check_products(const std::string& text);
+void check_operations(const std::string& text);
+void check_cast_cache(const std::string& text);
 void check_reduce(const std::string& text);
 
 }  // namespace halfscope

@@ -15,8 +15,8 @@ namespace halfscope {
 namespace {
 
 /// A format that constants are rounded to; a stochastic one is asked for its nearest number.
-struct Precision {
-  explicit Precision(const Quantizer& used) : quantizer(used) {
+struct RoleFormat {
+  explicit RoleFormat(const Quantizer& used) : quantizer(used) {
     if (quantizer.rounding == Rounding::stochastic) quantizer.rounding = Rounding::nearest_even;
   }
   [[nodiscard]] double operator()(double value) const {
@@ -31,7 +31,7 @@ struct Precision {
 
 constexpr const char* keep_state = "give optimizer_state=fp32";
 
-void lint_decay(const Precision& state, const std::string& name, double decay, std::vector<Finding>& found) {
+void lint_decay(const RoleFormat& state, const std::string& name, double decay, std::vector<Finding>& found) {
   if (decay < 1 && state(decay) >= 1) {
     found.push_back(state.finding(name, decay));
     found.back().consequence = "the average never forgets";
@@ -39,7 +39,7 @@ void lint_decay(const Precision& state, const std::string& name, double decay, s
   }
 }
 
-void lint_adam(const TrainConfig& config, const Precision& state, std::vector<Finding>& found) {
+void lint_adam(const TrainConfig& config, const RoleFormat& state, std::vector<Finding>& found) {
   const double smallest = std::ldexp(1.0, state.quantizer.format.lowest_exponent());
   if (config.epsilon > 0 && state(config.epsilon) == 0) {
     found.push_back(state.finding("epsilon", config.epsilon));
@@ -63,7 +63,7 @@ void lint_adam(const TrainConfig& config, const Precision& state, std::vector<Fi
   }
 }
 
-void lint_sgd(const TrainConfig& config, const Precision& state, std::vector<Finding>& found) {
+void lint_sgd(const TrainConfig& config, const RoleFormat& state, std::vector<Finding>& found) {
   lint_decay(state, "momentum", config.momentum, found);
   const double normal = std::ldexp(1.0, state.quantizer.format.min_exponent());
   const double rate = state(config.learning_rate);
@@ -75,7 +75,7 @@ void lint_sgd(const TrainConfig& config, const Precision& state, std::vector<Fin
   }
 }
 
-void lint_learning_rate(const RunSettings& settings, const Precision& state, std::vector<Finding>& found) {
+void lint_learning_rate(const RunSettings& settings, const RoleFormat& state, std::vector<Finding>& found) {
   const TrainConfig& config = settings.config;
   if (config.learning_rate > 0 && state(config.learning_rate) == 0) {
     found.push_back(state.finding("learning_rate", config.learning_rate));
@@ -96,7 +96,7 @@ bool is_adam(const TrainConfig& config) {
 }
 
 /// Adam's updates are about as large as the learning rate.
-void lint_update(const TrainConfig& config, const Precision& master, std::vector<Finding>& found) {
+void lint_update(const TrainConfig& config, const RoleFormat& master, std::vector<Finding>& found) {
   if (!is_adam(config) || config.learning_rate <= 0) return;
   if (master(1 + config.learning_rate) != 1) return;
   found.push_back(master.finding("1 + learning_rate", 1 + config.learning_rate));
@@ -105,7 +105,7 @@ void lint_update(const TrainConfig& config, const Precision& master, std::vector
 }
 
 /// The largest gradient next to a loss that is a mean over the batch.
-void lint_loss_scale(const RunSettings& settings, const Precision& gradient, std::vector<Finding>& found) {
+void lint_loss_scale(const RunSettings& settings, const RoleFormat& gradient, std::vector<Finding>& found) {
   const TrainConfig& config = settings.config;
   const auto scaler = make_loss_scaler(settings);
   const double largest = scaler->scale() * config.loss_weight / static_cast<double>(config.batch);
@@ -128,9 +128,9 @@ void lint_loss_scale(const RunSettings& settings, const Precision& gradient, std
 std::vector<Finding> lint(const RunSettings& settings) {
   const TrainConfig& config = settings.config;
   const PrecisionPolicy& policy = settings.policy;
-  const Precision state(policy.quantizer(Role::optimizer_state));
-  const Precision master(policy.quantizer(Role::master_weight));
-  const Precision gradient(policy.quantizer(Role::activation_gradient));
+  const RoleFormat state(policy.quantizer(Role::optimizer_state));
+  const RoleFormat master(policy.quantizer(Role::master_weight));
+  const RoleFormat gradient(policy.quantizer(Role::activation_gradient));
   std::vector<Finding> found;
   if (!state.quantizer.is_identity()) {
     lint_learning_rate(settings, state, found);

@@ -3,29 +3,46 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
 namespace {
 
+/// Parameters that stand before an operation, each counted at its first place.
+class FirstUses {
+ public:
+  void add(const TapeEntry& entry, LayerElements& layer) {
+    if (seen_.insert(entry.parameter).second) layer.parameters += entry.elements;
+    if (entry.precision == Precision::reduced && reduced_.insert(entry.parameter).second)
+      layer.reduced_parameters += entry.elements;
+  }
+
+ private:
+  std::set<const Parameter*> seen_, reduced_;
+};
+
 /// Each operation with the parameters that stand before it.
-std::vector<LayerElements> layers_of(const Model& model, const Batch& batch) {
+std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const PrecisionPolicy& policy) {
   TrackerList nobody;
-  Caster caster(fp32_policy(), 0, nobody);
+  Caster caster(policy, 0, nobody);
   caster.begin_step({});
   Tape tape(caster, Phase::training);
   (void)model.forward(tape, batch);
   std::vector<LayerElements> layers;
-  std::set<const Parameter*> seen;
-  std::int64_t parameters = 0;
+  FirstUses uses;
+  LayerElements layer;
   for (const TapeEntry& entry : tape.entries()) {
     if (entry.parameter != nullptr) {
-      if (seen.insert(entry.parameter).second) parameters += entry.elements;
+      uses.add(entry, layer);
       continue;
     }
-    layers.push_back({std::string(entry.name), entry.kind, parameters, entry.elements});
-    parameters = 0;
+    layer.name = entry.name;
+    layer.kind = entry.kind();
+    layer.outputs = entry.elements;
+    layer.precision = entry.precision;
+    layers.push_back(std::exchange(layer, {}));
   }
   return layers;
 }
@@ -35,13 +52,66 @@ std::int64_t bytes_per_element(const FloatFormat& format) {
   return bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
 }
 
-std::int64_t largest_pair(const std::vector<LayerElements>& layers) {
-  std::int64_t largest = 0, before = 0;
-  for (const LayerElements& layer : layers) {
-    largest = std::max(largest, before + layer.outputs);
-    before = layer.outputs;
+/// Elements in the format of a role, and in FP32.
+struct Elements {
+  std::int64_t reduced = 0, fp32 = 0;
+
+  void add(const LayerElements& layer) {
+    (layer.precision == Precision::reduced ? reduced : fp32) += layer.outputs;
+  }
+  [[nodiscard]] std::int64_t bytes(const FloatFormat& format) const {
+    return reduced * bytes_per_element(format) + fp32 * 4;
+  }
+};
+
+Elements kept_outputs(const NetworkElements& network, KeptOutputs kept) {
+  Elements sum;
+  for (const LayerElements& layer : network.layers) {
+    if (is_kept(layer.kind, kept)) sum.add(layer);
+  }
+  return sum;
+}
+
+/// The two consecutive outputs that are largest together.
+Elements largest_pair(const std::vector<LayerElements>& layers, const FloatFormat& format) {
+  Elements largest;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    Elements pair;
+    pair.add(layers[i]);
+    if (i > 0) pair.add(layers[i - 1]);
+    if (pair.bytes(format) > largest.bytes(format)) largest = pair;
   }
   return largest;
+}
+
+/// The account while it grows.
+struct Items {
+  const PrecisionPolicy& policy;
+  std::vector<MemoryItem> items{};
+
+  void add(std::string_view name, const FloatFormat& format, std::int64_t elements) {
+    if (elements == 0) return;
+    items.push_back({std::string(name), to_string(format), elements, elements * bytes_per_element(format)});
+  }
+  void add(Role role, const Elements& elements) {
+    const FloatFormat& format = policy.quantizer(role).format;
+    if (format == fp32) return add(name_of(role), fp32, elements.reduced + elements.fp32);
+    add(name_of(role), format, elements.reduced);
+    add(name_of(role), fp32, elements.fp32);
+  }
+};
+
+/// Weights, master copy and weight gradients.
+void add_parameters(const NetworkElements& network, Items& items) {
+  const PrecisionPolicy& policy = items.policy;
+  const std::int64_t all = network.parameters(), reduced = network.reduced_parameters();
+  const bool stored_fp32 = policy.parameters == StoredParameters::fp32;
+  const bool has_master =
+      policy.quantizer(Role::master_weight).format != policy.quantizer(Role::weight).format;
+  items.add(Role::weight, {reduced, stored_fp32 && has_master ? 0 : all - reduced});
+  if (has_master) items.add(Role::master_weight, {stored_fp32 ? all : reduced, 0});
+  items.add("running_statistics", fp32, network.statistics);
+  items.add(Role::weight_gradient, stored_fp32 ? Elements{0, all} : Elements{reduced, all - reduced});
 }
 
 }  // namespace
@@ -52,13 +122,19 @@ std::int64_t NetworkElements::parameters() const {
   return sum;
 }
 
+std::int64_t NetworkElements::reduced_parameters() const {
+  std::int64_t sum = 0;
+  for (const LayerElements& layer : layers) sum += layer.reduced_parameters;
+  return sum;
+}
+
 NetworkElements count_elements(const Model& model, const std::function<Batch(std::int64_t)>& make_batch,
-                               std::int64_t batch) {
+                               std::int64_t batch, const PrecisionPolicy& policy) {
   NetworkElements network;
   for (const Buffer& buffer : model.store->buffers)
     network.statistics += static_cast<std::int64_t>(buffer.value.size());
-  network.layers = layers_of(model, make_batch(1));
-  const std::vector<LayerElements> of_two = layers_of(model, make_batch(2));
+  network.layers = layers_of(model, make_batch(1), policy);
+  const std::vector<LayerElements> of_two = layers_of(model, make_batch(2), policy);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     std::int64_t& outputs = network.layers[i].outputs;
     outputs += (batch - 1) * (of_two.at(i).outputs - outputs);
@@ -72,28 +148,13 @@ bool is_kept(OperationKind kind, KeptOutputs kept) {
 }
 
 std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options) {
-  std::vector<MemoryItem> items;
-  const auto add = [&](std::string_view name, const FloatFormat& format, std::int64_t elements) {
-    if (elements == 0) return;
-    items.push_back({std::string(name), to_string(format), elements, elements * bytes_per_element(format)});
-  };
-  const auto add_role = [&](Role role, std::int64_t elements) {
-    add(name_of(role), options.policy.quantizer(role).format, elements);
-  };
-  const std::int64_t parameters = network.parameters();
-  const FloatFormat& weight = options.policy.quantizer(Role::weight).format;
-  add_role(Role::weight, parameters);
-  if (options.policy.quantizer(Role::master_weight).format != weight)
-    add_role(Role::master_weight, parameters);
-  add("running_statistics", fp32, network.statistics);
-  add_role(Role::weight_gradient, parameters);
-  add_role(Role::optimizer_state, parameters * options.states_per_parameter);
-  std::int64_t kept = 0;
-  for (const LayerElements& layer : network.layers)
-    if (is_kept(layer.kind, options.kept)) kept += layer.outputs;
-  add_role(Role::activation, kept);
-  add_role(Role::activation_gradient, largest_pair(network.layers));
-  return items;
+  Items items{options.policy};
+  add_parameters(network, items);
+  items.add(Role::optimizer_state, {network.parameters() * options.states_per_parameter, 0});
+  items.add(Role::activation, kept_outputs(network, options.kept));
+  items.add(Role::activation_gradient,
+            largest_pair(network.layers, options.policy.quantizer(Role::activation_gradient).format));
+  return std::move(items.items);
 }
 
 std::int64_t total_bytes(const std::vector<MemoryItem>& items) {

@@ -18,7 +18,9 @@ struct LayerElements {
   std::string name;
   OperationKind kind = OperationKind::other;
   std::int64_t parameters = 0;
+  std::int64_t reduced_parameters = 0;  ///< of those that it is the first to use in the weights' format
   std::int64_t outputs = 0;
+  Precision precision = Precision::reduced;  ///< of the output
 };
 
 struct NetworkElements {
@@ -26,13 +28,15 @@ struct NetworkElements {
   std::int64_t statistics = 0;        ///< running ones, of batch norm
 
   [[nodiscard]] std::int64_t parameters() const;
+  [[nodiscard]] std::int64_t reduced_parameters() const;
 };
 
-/// Counted in forward passes of one and of two examples, whose difference is an example's share.
-/// `make_batch` makes a batch of so many examples. Throws InvalidArgument as the model does.
+/// Under `policy`, whose lists of operations add casts and say what is FP32. Counted in forward passes of one
+/// and of two examples, whose difference is an example's share. `make_batch` makes a batch of so many
+/// examples. Throws InvalidArgument as the model does.
 [[nodiscard]] NetworkElements count_elements(const Model& model,
                                              const std::function<Batch(std::int64_t)>& make_batch,
-                                             std::int64_t batch);
+                                             std::int64_t batch, const PrecisionPolicy& policy = {});
 
 /// Outputs that are kept from the forward pass for the backward pass.
 enum class KeptOutputs : std::uint8_t {
@@ -55,12 +59,13 @@ struct MemoryItem {
 };
 
 struct MemoryOptions {
-  PrecisionPolicy policy{};
+  PrecisionPolicy policy{};  ///< under which the elements were counted, or one without lists of operations
   std::int64_t states_per_parameter = 0;  ///< of the optimizer
   KeptOutputs kept = KeptOutputs::all;
 };
 
-/// Weights, the master copy where its format is another, running statistics, weight gradients, optimizer
+/// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies
+/// that the cast cache keeps), running statistics, weight gradients, optimizer
 /// state, kept activations, and of the activation gradients those of the two consecutive outputs that are
 /// largest together: a backward pass holds no fewer at a time.
 [[nodiscard]] std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include <halfscope/core/name_list.hpp>
 
 namespace halfscope {
@@ -12,6 +15,24 @@ namespace {
 std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
   return {&TrainConfig::weight,          &TrainConfig::activation,    &TrainConfig::activation_gradient,
           &TrainConfig::weight_gradient, &TrainConfig::master_weight, &TrainConfig::optimizer_state};
+}
+
+/// Those of the three settings, general ones before those of a glob.
+std::vector<OperationRule> operation_rules(const TrainConfig& config) {
+  std::vector<OperationRule> rules;
+  for (const auto& [list, text] : {std::pair{OperationList::allow, &config.allow},
+                                   {OperationList::deny, &config.deny},
+                                   {OperationList::infer, &config.infer}}) {
+    for (OperationRule& rule : parse_operation_rules(list, *text)) rules.push_back(std::move(rule));
+  }
+  check_operation_rules(rules);
+  const auto generality = [](const OperationRule& rule) {
+    return (rule.layers == "*" ? 0 : 2) + (rule.operation == "*" ? 0 : 1);
+  };
+  std::stable_sort(rules.begin(), rules.end(), [&](const OperationRule& a, const OperationRule& b) {
+    return generality(a) < generality(b);
+  });
+  return rules;
 }
 
 /// The policy that the config names, with the roles and accumulation models that it overrides.
@@ -25,6 +46,8 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
   policy.products =
       config.accumulate.empty() ? default_products(policy) : parse_accumulate_model(config.accumulate);
   if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
+  policy.rules = operation_rules(config);
+  policy.cast_cache = parse_enum<CastCache>("cast_cache", config.cast_cache);
   return policy;
 }
 

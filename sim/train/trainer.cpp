@@ -9,6 +9,7 @@
 
 #include "lib/nn/elementwise.hpp"
 #include "sim/train/gradient_sum.hpp"
+#include "sim/train/rule_check.hpp"
 
 namespace halfscope {
 namespace {
@@ -57,6 +58,16 @@ void fill_gradients(Tape& tape, TensorRef loss, double factor, ParameterStore& s
   for (Parameter& parameter : store.parameters) {
     if (parameter.gradient.empty()) parameter.gradient = Array::zeros(parameter.master.shape());
   }
+}
+
+std::vector<Array> copy_buffers(const ParameterStore& store) {
+  std::vector<Array> copies;
+  for (const Buffer& buffer : store.buffers) copies.push_back(buffer.value.clone());
+  return copies;
+}
+
+void restore_buffers(const std::vector<Array>& copies, ParameterStore& store) {
+  for (std::size_t i = 0; i < copies.size(); ++i) store.buffers[i].value = copies[i].clone();
 }
 
 }  // namespace
@@ -180,13 +191,10 @@ StepScalars Trainer::run_passes(const StepContext& context, const std::vector<Ba
 }
 
 void Trainer::repeat(Caster& caster, double loss_scale, const std::vector<Batch>& batches) {
-  std::vector<Array> running_statistics;
-  for (const Buffer& buffer : model_.store->buffers) running_statistics.push_back(buffer.value.clone());
+  const std::vector<Array> running_statistics = copy_buffers(*model_.store);
   static_cast<void>(run_micro_batches(caster, loss_scale * settings_.config.loss_weight, batches));
   caster.events().collect();
-  for (std::size_t i = 0; i < running_statistics.size(); ++i) {
-    model_.store->buffers[i].value = std::move(running_statistics[i]);
-  }
+  restore_buffers(running_statistics, *model_.store);
 }
 
 StepObservations Trainer::look_at_step(const StepContext& context, const std::vector<Batch>& batches) {
@@ -224,6 +232,12 @@ void Trainer::try_example() {
   Tape tape(caster_, Phase::evaluation);
   const std::array<std::int64_t, 1> first{0};
   (void)model_.forward(tape, read_batch(Split::test, first));
+  if (settings_.policy.rules.empty()) return;
+  Tape training(caster_, Phase::training);
+  const std::vector<Array> running_statistics = copy_buffers(*model_.store);
+  (void)model_.forward(training, read_batch(Split::train, first));
+  restore_buffers(running_statistics, *model_.store);
+  check_rules_apply(settings_.policy.rules, training.entries());
 }
 
 Evaluation Trainer::evaluate() {

@@ -60,7 +60,8 @@ class Trainer {
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   StepRecord step();
   [[nodiscard]] Evaluation evaluate();
-  /// Takes a test example through the model, which throws InvalidArgument where it learns from other data.
+  /// Takes a test example through the model, which throws InvalidArgument where it learns from other data;
+  /// and a training example where the settings have rules for operations, each of which is to apply to one.
   void try_example();
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;

@@ -26,6 +26,7 @@ bool Trainer::update_weights(const StepScalars& scalars, double loss_scale, doub
   const auto uncast = readback.take<std::uint32_t>(1), largest = readback.take<std::uint32_t>(1);
   for (std::size_t i = 0; i < model_.store->parameters.size(); ++i) {
     Parameter& parameter = model_.store->parameters[i];
+    ++parameter.version;
     parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
     caster_.update(parameter.name,
                    {.gradient = parameter.gradient.values(),

@@ -20,6 +20,37 @@ NetworkElements elements_of(Model (*make)(const ModelSpec&), const Shape& image,
       batch);
 }
 
+/// Bytes per parameter of weights, gradients, master copy and the states of an optimizer.
+double bytes_per_parameter(const PrecisionPolicy& policy, std::int64_t states) {
+  const Model model = make_alexnet({.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.0625});
+  const auto wide = make_blank_images({28, 28, 1}, 10);
+  const NetworkElements network = count_elements(
+      model,
+      [&](std::int64_t count) {
+        return wide->batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
+      },
+      1, policy);
+  std::int64_t bytes = 0;
+  for (const MemoryItem& item : memory_of(network, {policy, states})) {
+    const std::string_view name = item.name;
+    if (name != "activation" && name != "activation_gradient" && name != "running_statistics")
+      bytes += item.bytes;
+  }
+  return static_cast<double>(bytes) / static_cast<double>(network.parameters());
+}
+
+TEST_CASE("bytes per parameter are the published ones", "[memory]") {
+  CHECK(bytes_per_parameter(fp32_policy(), 0) == 8);   // SGD
+  CHECK(bytes_per_parameter(fp32_policy(), 1) == 12);  // with momentum
+  CHECK(bytes_per_parameter(fp16_mixed_policy(), 1) == 12);
+  CHECK(bytes_per_parameter(fp32_policy(), 2) == 16);  // Adam
+  CHECK(bytes_per_parameter(fp16_mixed_policy(), 2) == 16);
+  CHECK(bytes_per_parameter(fp16_mixed_policy().with(Role::weight_gradient, {}), 2) == 18);
+  CHECK(bytes_per_parameter(fp16_pure_policy(), 2) == 8);
+  // FP32 weights, gradients and states, and the casts that the cache keeps.
+  CHECK(bytes_per_parameter(autocast_cuda_policy(), 2) == 18);
+}
+
 std::int64_t outputs_of(const NetworkElements& network, OperationKind kind) {
   std::int64_t sum = 0;
   for (const LayerElements& layer : network.layers)
@@ -53,6 +84,37 @@ TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory]") {
                      mixed = weights_and_maps(memory_of(batch, mixed_maps)) + 4 * 25'557'032;
   CHECK(whole == 4 * (25'557'032 + 32 * std::int64_t{16'106'496}));
   CHECK(mixed == 6 * std::int64_t{25'557'032} + 64 * std::int64_t{16'106'496});
+}
+
+TEST_CASE("with a master copy ResNet-50 takes less memory than in FP32 from a batch of two on", "[memory]") {
+  const auto bytes_at = [](std::int64_t batch, const PrecisionPolicy& policy) {
+    const NetworkElements network = elements_of(make_resnet50, {224, 224, 3}, 1000, batch);
+    const auto items = memory_of(network, {policy, 1, KeptOutputs::feature_maps});
+    return bytes_of(items, "weight") + bytes_of(items, "master_weight") + bytes_of(items, "activation");
+  };
+  CHECK(bytes_at(1, fp32_policy()) < bytes_at(1, fp16_mixed_policy()));
+  CHECK(bytes_at(2, fp32_policy()) > bytes_at(2, fp16_mixed_policy()));
+  CHECK(bytes_at(256, fp16_mixed_policy()) * 100 < bytes_at(256, fp32_policy()) * 51);
+}
+
+TEST_CASE("autocast keeps FP32 outputs and both copies of what it casts", "[memory]") {
+  const auto elements = [](const PrecisionPolicy& policy) {
+    const auto images = make_blank_images({8, 8, 1}, 4);
+    const Model model = make_cnn_bn({.example_shape = {8, 8, 1}, .class_count = 4});
+    return count_elements(
+        model,
+        [&](std::int64_t count) {
+          return images->batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
+        },
+        3, policy);
+  };
+  const NetworkElements plain = elements(fp16_mixed_policy()), listed = elements(autocast_cuda_policy());
+  // The input is cast for the first convolution, the logits are not cast back: the loss reads them.
+  CHECK(listed.layers.size() == plain.layers.size() + 1);
+  CHECK(listed.layers[0].precision == Precision::fp32);
+  CHECK(listed.layers[1].name == "conv1.cast");
+  CHECK(listed.layers.back().precision == Precision::fp32);
+  CHECK(listed.reduced_parameters() == listed.parameters() - 2 * (16 + 32));  // batch norm's are FP32
 }
 
 TEST_CASE("memory by role follows the policy and the optimizer", "[memory]") {

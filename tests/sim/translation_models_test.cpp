@@ -121,7 +121,7 @@ TEST_CASE("LSTMs have a shortcut around them from the third on", "[translation]"
   (void)model.forward(tape, pairs->batch(Split::train, std::vector<std::int64_t>{0}));
   std::vector<std::string> sums;
   for (const TapeEntry& entry : tape.entries())
-    if (entry.kind == OperationKind::residual_sum) sums.emplace_back(entry.name);
+    if (entry.kind() == OperationKind::residual_sum) sums.emplace_back(entry.name);
   CHECK(sums == std::vector<std::string>{"encoder3.sum", "encoder4.sum", "decoder3.sum", "decoder4.sum"});
 }
 

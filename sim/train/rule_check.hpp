@@ -1,0 +1,13 @@
+// Whether the rules of a policy's operation lists apply to the layers of a model.
+#pragma once
+
+#include <span>
+
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// Throws InvalidArgument for a rule that applies to no operation on a tape, with the nearest layer's name.
+void check_rules_apply(std::span<const OperationRule> rules, std::span<const TapeEntry> tape);
+
+}  // namespace halfscope
