@@ -21,6 +21,7 @@
 #include "experiments/table/text_width.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
+#include "sim/operation_formats.hpp"
 #include "sim/optim/optimizers.hpp"
 #include "sim/policy.hpp"
 
@@ -97,6 +98,24 @@ Json accumulators() {
   return list;
 }
 
+/// Each with its formats under every policy.
+Json operations() {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < operation_table.size(); ++i) {
+    Json policies = Json::object();
+    for (const NamedPolicy& policy : policy_table) {
+      const OperationFormats formats = operation_formats(policy.make(), OperationId(i));
+      policies[std::string(policy.name)] = {{"inputs", formats.inputs},
+                                            {"parameters", formats.parameters},
+                                            {"arithmetic", formats.arithmetic},
+                                            {"output", formats.output},
+                                            {"text", to_string(formats)}};
+    }
+    list.push_back({{"name", std::string(operation_table[i].name)}, {"policies", policies}});
+  }
+  return list;
+}
+
 Json roundings() {
   Json list = Json::array();
   for (const std::string_view name : enum_names<Rounding>) list.push_back({{"name", std::string(name)}});
@@ -111,6 +130,7 @@ struct Listing {
 constexpr std::array listings{
     Listing{"experiments", experiments},
     Listing{"policies", [] { return entries(policy_table); }},
+    Listing{"operations", operations},
     Listing{"formats", [] { return entries(format_catalogue); }},
     Listing{"roundings", roundings},
     Listing{"accumulators", accumulators},
@@ -142,6 +162,21 @@ std::string options_line(const Json& options) {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
+/// Each treatment of an operation with the policies that have it.
+Lines treatments(const Json& policies) {
+  Lines lines;
+  for (const auto& [policy, formats] : policies.items()) {
+    const std::string text = "  " + formats["text"].get<std::string>();
+    const auto found = std::ranges::find(lines, text, &Lines::value_type::first);
+    if (found == lines.end()) {
+      lines.emplace_back(text, policy);
+    } else {
+      found->second += ", " + policy;
+    }
+  }
+  return lines;
+}
+
 /// Names and summaries, with what belongs to an entry below it.
 Lines lines_of(const Json& list, Detail detail) {
   Lines lines;
@@ -149,6 +184,9 @@ Lines lines_of(const Json& list, Detail detail) {
     lines.emplace_back(entry["name"].get<std::string>(), entry.value("summary", ""));
     if (detail != Detail::names && entry.contains("options") && !entry["options"].empty())
       lines.emplace_back("", "  " + options_line(entry["options"]));
+    if (entry.contains("policies")) {
+      for (auto& line : treatments(entry["policies"])) lines.push_back(std::move(line));
+    }
     if (detail != Detail::arms || !entry.contains("arms")) continue;
     for (const Json& arm : entry["arms"])
       lines.emplace_back("  " + arm["name"].get<std::string>(), arm["summary"].get<std::string>());
@@ -174,13 +212,13 @@ void print(std::string_view kind, const Lines& lines) {
   }
 }
 
-/// One kind with all that it has, or all kinds with a line per entry; the many settings are for a list of
-/// their own.
+/// One kind with all that it has, or all kinds with a line per entry; the many settings and operations are
+/// for lists of their own.
 void print(const Json& lists, Detail detail) {
   const bool is_overview = lists.size() > 1;
   for (const auto& [kind, list] : lists.items()) {
-    if (is_overview && kind == "settings") {
-      std::cout << fmt::format("settings\n  {} of them: 'halfscope list settings'\n", list.size());
+    if (is_overview && (kind == "settings" || kind == "operations")) {
+      std::cout << fmt::format("{0}\n  {1} of them: 'halfscope list {0}'\n", kind, list.size());
     } else {
       print(kind, lines_of(list, is_overview && detail == Detail::options ? Detail::names : detail));
     }

@@ -152,9 +152,9 @@ class Results(WithFolder):
     def test_list_is_a_page_with_arms_and_options_on_request(self):
         overview = self.run_ok("list").splitlines()
         listed = json.loads(self.run_ok("list", "--json"))
-        entries = sum(len(listed[kind]) for kind in listed if kind != "settings")
-        # A line each, a heading for each kind, and one that says where the settings are.
-        self.assertEqual(len(overview), entries + len(listed) + 1)
+        entries = sum(len(listed[kind]) for kind in listed if kind not in ("settings", "operations"))
+        # A line each, a heading for each kind, and one that says where the settings are, and the operations.
+        self.assertEqual(len(overview), entries + len(listed) + 2)
         self.assertTrue(any(line.startswith("  scale-sweep  ") for line in overview))
         self.assertFalse(any("fp16_s1" in line or "growth_factor=" in line for line in overview))
         self.assertIn("halfscope list settings", overview[-1])
