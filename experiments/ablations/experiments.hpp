@@ -88,6 +88,14 @@ namespace halfscope {
 /// The language model with each batch in 1, 4 or 16 micro-batches, whose gradients are added in FP32 or FP16.
 [[nodiscard]] Experiment make_gradient_accumulation();
 
+/// An RNN whose weights are used at each of 8, 32 or 128 time steps, under autocast with and without its
+/// cache.
+[[nodiscard]] Experiment make_cast_cache();
+
+/// A detector, a language model and ResNet-50 in FP32, in the paper's recipe, under PyTorch's autocast and
+/// under Apex's levels O1, O2 and O3.
+[[nodiscard]] Experiment make_amp_levels();
+
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table = [] {
@@ -112,6 +120,8 @@ inline const std::vector<Experiment>& experiment_table() {
         make_negative_controls(),          // 3.2: when it is not
         make_advice_validity(),            // 3.2: what tells that a factor is enough
         make_gradient_accumulation(),      // 3.2: of batches in parts
+        make_amp_levels(),                 // 3: the recipe and its relatives
+        make_cast_cache(),                 // 3.3: sums over a weight's uses
         make_batchnorm_reduction(),        // 3.3
         make_softmax_reduction(),          // 3.3
         make_ctc_precision(),              // 3.3, with the paper's speech models
