@@ -162,7 +162,7 @@ Experiment make_cast_cache() {
           .paper = paper_statement,
           .claim = {"An FP16 sum over the uses of a weight trains as an FP32 sum does.", expectations()},
           .metric = test_perplexity(),
-          .settings = with({{"model", "rnn_lm"}}, language_model_settings()),
+          .settings = with(language_model_settings(), {{"model", "rnn_lm"}}),
           .varied = {"policy", "loss_scale", "cast_cache", "sequence_length", "batch"},
           .arms = arms(),
           .quick_arms = {"fp32_t32", "cached_t32", "uncached_t32"},
