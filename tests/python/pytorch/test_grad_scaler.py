@@ -138,6 +138,89 @@ def test_two_optimizers_are_told_of_together_and_skip_apart() -> None:
     assert scaler.get_scale() == 2.0**15
 
 
+def steps_of(optimizer: torch.optim.Optimizer) -> list[bool]:
+    """Grows by one at each step that the optimizer takes."""
+    taken: list[bool] = []
+    own = optimizer.step
+    optimizer.step = lambda *arguments, **options: (taken.append(True), own(*arguments, **options))[1]
+    return taken
+
+
+def replay(scaler: object, finite: np.ndarray) -> list[tuple[float, tuple[bool, ...]]]:
+    """The scale after each update and the optimizers that stepped, by finite gradients (steps, optimizers)."""
+    parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(finite.shape[1])]
+    optimizers = [torch.optim.SGD([parameter], lr=0.0) for parameter in parameters]
+    taken = [steps_of(optimizer) for optimizer in optimizers]
+    seen = []
+    for row in finite:
+        before = [len(steps) for steps in taken]
+        scaler.scale(torch.ones(()))  # from which PyTorch's has its scale
+        for parameter, optimizer, holds in zip(parameters, optimizers, row, strict=True):
+            parameter.grad = torch.tensor([1.0, 2.0, 3.0 if holds else math.inf])
+            scaler.step(optimizer)
+        scaler.update()
+        stepped = tuple(len(steps) > had for steps, had in zip(taken, before, strict=True))
+        seen.append((scaler.get_scale(), stepped))
+    return seen
+
+
+def told_of(finite: np.ndarray, **options: float) -> list[float]:
+    """The scale after each step of a LossScaler that is told whether all optimizers' gradients are finite."""
+    scaler, scales = halfscope.LossScaler("dynamic", **options), []
+    for row in finite:
+        scaler.update(finite=bool(row.all()))
+        scales.append(scaler.scale)
+    return scales
+
+
+@pytest.mark.parametrize("optimizers", [1, 2, 3])
+@pytest.mark.parametrize("interval", [1, 3, 7])
+def test_several_optimizers_skip_and_scale_as_pytorchs(optimizers: int, interval: int) -> None:
+    draw = np.random.default_rng([optimizers, interval])
+    finite = draw.random((300, optimizers)) > np.repeat(draw.choice([0.02, 0.3, 0.9], 30), 10)[:, None] / optimizers
+    options = {"growth_interval": interval}
+    ours = replay(GradScaler("dynamic", **options), finite)
+    assert [scale for scale, _ in ours] == told_of(finite, **options)
+    assert [stepped for _, stepped in ours] == [tuple(map(bool, row)) for row in finite]
+    assert ours == replay(pytorchs_own(**options), finite)
+
+
+def test_one_infinite_optimizer_halves_once_and_stays_bitwise() -> None:
+    scaler = GradScaler("dynamic")
+    moves, stays = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    moves.grad, stays.grad = torch.ones(3), torch.tensor([1.0, math.inf, 1.0])
+    optimizers = [torch.optim.SGD([parameter], lr=1.0) for parameter in (moves, stays)]
+    for optimizer in optimizers:
+        scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 32768 and scaler.state_dict()["state"]["good_steps"] == 0
+    assert moves[0] == 1 - 1 / 65536 and stays.tolist() == [1, 1, 1]
+
+
+def test_a_scaler_for_each_loss_lowers_alone() -> None:
+    scalers = [GradScaler("dynamic"), GradScaler("dynamic")]
+    for scaler, value in zip(scalers, (math.inf, 1.0), strict=True):
+        parameter = torch.nn.Parameter(torch.ones(1))
+        parameter.grad = torch.tensor([value])
+        scaler.step(torch.optim.SGD([parameter], lr=0.1))
+        scaler.update()
+    assert [scaler.get_scale() for scaler in scalers] == [32768, 65536]
+
+
+@pytest.mark.parametrize(("unscales", "gradient"), [(True, 1.5), (False, 4096.5)])
+def test_a_gradient_penalty_needs_the_inner_gradient_unscaled(unscales: bool, gradient: float) -> None:
+    """Of w^2 / 2 + |d/dw (w^2 / 2)| at w = 1/2: w + 1, and w + S where the penalty is of the scaled gradient."""
+    scaler = GradScaler("dynamic", initial_scale=4096)
+    w = torch.nn.Parameter(torch.tensor(0.5))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    loss = w.square() / 2
+    (inner,) = torch.autograd.grad(scaler.scale(loss), w, create_graph=True)
+    penalty = (inner / scaler.get_scale() if unscales else inner).abs()
+    scaler.scale(loss + penalty).backward()
+    scaler.unscale_(optimizer)
+    assert w.grad == gradient
+
+
 @pytest.mark.parametrize("name", ["openseq2seq_logmax", "popart"])
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("large", [0, 1, 2])
