@@ -74,8 +74,9 @@ void check_operation_rules(std::span<const OperationRule> rules) {
       return to_string(earlier) == to_string(*rule);
     });
     if (again == rule) continue;
-    throw InvalidArgument("'" + to_string(*rule) + "' is in " + std::string(name_of(again->list)) +
-                          " and in " + std::string(name_of(rule->list)) + "; give it once");
+    const std::string first(name_of(again->list)), second(name_of(rule->list));
+    throw InvalidArgument("'" + to_string(*rule) + "' is in " + first +
+                          (first == second ? " twice" : " and in " + second) + "; give it once");
   }
 }
 

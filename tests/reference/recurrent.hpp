@@ -67,6 +67,11 @@ std::vector<double> recurrent(const Recurrent& p, std::size_t gates, Update upda
   return states;
 }
 
+inline std::vector<double> rnn(const Recurrent& p) {
+  return recurrent(
+      p, 1, [](const auto& x, const auto& h, double& state, double&) { state = std::tanh(x[0] + h[0]); });
+}
+
 inline std::vector<double> gru(const Recurrent& p) {
   return recurrent(p, 3, [](const auto& x, const auto& h, double& state, double&) {
     const double r = sigmoid(x[0] + h[0]), z = sigmoid(x[1] + h[1]), n = std::tanh(x[2] + r * h[2]);

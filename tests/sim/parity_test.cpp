@@ -45,6 +45,15 @@ TEST_CASE("a residual network trains alike on the CPU and on the device", "[pari
   check_parity(watched({.model = "resnet18_narrow", .policy = "fp16_mixed"}), SmallDataset{});
 }
 
+TEST_CASE("automatic mixed precision trains alike on the CPU and on the device", "[parity][cuda]") {
+  for (const char* policy : {"autocast_cuda", "autocast_cpu", "apex_o1", "apex_o2"}) {
+    INFO(policy);
+    TrainConfig config = watched({.policy = policy});
+    config.infer = "linear@fc2";
+    check_parity(config, SmallDataset{});
+  }
+}
+
 TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[parity][cuda]") {
   TrainConfig config = watched({.policy = "fp16_mixed"});
   config.micro_batches = 3;

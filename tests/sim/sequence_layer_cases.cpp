@@ -102,6 +102,7 @@ LayerCase sampled_case() {
 
 std::vector<LayerCase> cases() {
   return {
+      recurrent_case("rnn", 1, rnn, reference::rnn),
       recurrent_case("gru", 3, gru, reference::gru),
       recurrent_case("lstm", 4, lstm, reference::lstm),
       projected_case(),
