@@ -56,6 +56,8 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "accumulation-error",
         "bert-finetuning",
         "advice-validity",
+        "amp-levels",
+        "cast-cache",
         "ctc-precision",
         "detectors",
         "gradient-accumulation",
