@@ -6,6 +6,7 @@ namespace halfscope {
 OperationFormats operation_formats(const PrecisionPolicy& policy, OperationId operation) {
   const OperationEntry& entry = operation.entry();
   const OperationList list = policy.list_of(operation, "");
+  if (list == OperationList::refuse) return {"refused", "", "", ""};
   const bool reduced = list != OperationList::deny;
   const std::string activation = reduced ? to_string(policy.quantizer(Role::activation)) : "fp32";
   OperationFormats formats{.inputs = list == OperationList::infer ? "widest" : activation,
@@ -22,6 +23,7 @@ OperationFormats operation_formats(const PrecisionPolicy& policy, OperationId op
 }
 
 std::string to_string(const OperationFormats& formats) {
+  if (formats.arithmetic.empty()) return formats.inputs;
   const bool told = !formats.parameters.empty() && formats.parameters != formats.inputs;
   return formats.inputs + " -> " + formats.arithmetic + " -> " + formats.output +
          (told ? ", parameters " + formats.parameters : "");

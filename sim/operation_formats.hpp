@@ -8,7 +8,9 @@
 namespace halfscope {
 
 struct OperationFormats {
-  std::string inputs;      ///< to which they are cast; "widest" where they stay, and the widest decides
+  /// To which they are cast; "widest" where they stay, and the widest decides; "refused", all else empty, of
+  /// an operation that the policy does not take.
+  std::string inputs;
   std::string parameters;  ///< in which they are read; empty of an operation without any
   std::string arithmetic;  ///< model of the products; "fp32" of an operation without any
   std::string output;

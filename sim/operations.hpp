@@ -30,10 +30,11 @@ inline constexpr std::array<std::string_view, 11> enum_names<OperationKind>{
     "pooling", "recurrent",   "embedding", "loss",         "other"};
 
 /// Precision of an operation: allow, in the formats of the policy's roles, to which its inputs are cast;
-/// deny, in FP32; infer, in the widest of its inputs.
-enum class OperationList : std::uint8_t { allow, deny, infer };
+/// deny, in FP32; infer, in the widest of its inputs. What is on refuse is an error.
+enum class OperationList : std::uint8_t { allow, deny, infer, refuse };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<OperationList>{"allow", "deny", "infer"};
+inline constexpr std::array<std::string_view, 4> enum_names<OperationList>{"allow", "deny", "infer",
+                                                                           "refuse"};
 
 struct OperationEntry {
   std::string_view name;
@@ -52,6 +53,7 @@ inline constexpr auto operation_table = [] {
   return std::array{
       OperationEntry{"input", input, deny, deny, deny},
       OperationEntry{"conv2d", convolution, allow, allow, allow, true, true},
+      OperationEntry{"conv_transpose2d", convolution, allow, allow, allow, true, true},
       OperationEntry{"linear", linear, allow, allow, allow, true, true},
       OperationEntry{"matmul", linear, allow, allow, allow, true},
       OperationEntry{"sampled_logits", linear, allow, allow, allow, true},
@@ -63,6 +65,8 @@ inline constexpr auto operation_table = [] {
       OperationEntry{"index_select", other, infer, infer, infer},
       OperationEntry{"dropout", other, infer, infer, infer},
       OperationEntry{"relu", activation, infer, infer, infer},
+      OperationEntry{"leaky_relu", activation, infer, infer, infer},
+      OperationEntry{"sigmoid", activation, infer, infer, infer},
       OperationEntry{"tanh", activation, infer, infer, infer},
       OperationEntry{"gelu", activation, infer, infer, deny},
       OperationEntry{"max_pool2d", pooling, infer, infer, infer},
@@ -76,6 +80,7 @@ inline constexpr auto operation_table = [] {
       OperationEntry{"local_response_norm", normalisation, deny, deny, deny},
       OperationEntry{"softmax", other, deny, infer, deny},
       OperationEntry{"cross_entropy", loss, deny, deny, deny},
+      OperationEntry{"binary_cross_entropy", loss, refuse, deny, refuse},
       OperationEntry{"binary_cross_entropy_with_logits", loss, deny, deny, deny},
       OperationEntry{"smooth_l1_loss", loss, deny, deny, deny},
       OperationEntry{"ctc_loss", loss, deny, deny, deny},

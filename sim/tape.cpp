@@ -1,6 +1,8 @@
 // Recording forwards and replaying backwards.
 #include "sim/tape.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,13 @@ namespace {
 
 void divide(Array& gradient, double divisor) {
   rescale(gradient, 1 / divisor);
+}
+
+InvalidArgument refusal(std::string_view operation, const std::string& layer) {
+  return InvalidArgument(
+      fmt::format("layer {}: automatic mixed precision refuses {}, whose gradient overflows FP16; compute it "
+                  "from logits, or set deny = {}",
+                  layer, operation, operation));
 }
 
 }  // namespace
@@ -48,6 +57,7 @@ void Tape::begin(OperationId operation, const std::string& name, std::initialize
 
 void Tape::begin(OperationId operation, const std::string& name, std::span<TensorRef> inputs) {
   const OperationList list = policy().list_of(operation, name);
+  if (list == OperationList::refuse) throw refusal(operation.entry().name, name);
   begun_ = {operation, list, precision_of(list, inputs)};
   for (std::size_t i = 0; i < inputs.size() && begun_.precision == Precision::reduced; ++i) {
     if (nodes_[inputs[i].index].precision == Precision::fp32) inputs[i] = cast_input(name, inputs[i], i);

@@ -69,7 +69,7 @@ class Tape {
   TensorRef input(std::string name, Array value);
   /// Begins the operation that the next `record` ends, in the layer called `name`: until then, and in its
   /// backward, `policy` is that of the precision in which the policy's lists have it. Each of its `inputs` of
-  /// FP32 becomes a cast of it where that is reduced.
+  /// FP32 becomes a cast of it where that is reduced. Throws InvalidArgument for one on the list refuse.
   void begin(OperationId operation, const std::string& name, std::initializer_list<TensorRef*> inputs = {});
   void begin(OperationId operation, const std::string& name, std::span<TensorRef> inputs);
   /// A weight: its working copy is made here, from the master copy. A weight with several users on a tape is

@@ -44,6 +44,17 @@ void relu_gradient(const ConstArrayView& y, const ArrayView& gradient) {
   });
 }
 
+void scale_unless_positive(const ConstArrayView& x, float factor, std::span<float> values) {
+  check_sizes("scale_unless_positive", x.size(), values.size());
+  if (active_device() == Device::cuda) return cuda::scale_unless_positive(x, factor, values);
+  const float* signs = x.floats().data();
+  for_pieces(x, [&](std::int64_t first, std::int64_t count) {
+    dispatch_isa([&]<Isa isa>() {
+      ElementwiseLoops<isa>::scale_unless_positive(signs + first, factor, values.data() + first, count);
+    });
+  });
+}
+
 void add_to_rows(const ConstArrayView& bias, std::span<float> y) {
   if (bias.empty() || y.size() % bias.size() != 0) {
     throw InvalidArgument(

@@ -27,6 +27,15 @@ struct ReluGradient {
   }
 };
 
+struct ScaleUnlessPositive {
+  ElementReader x;
+  float factor;
+  float* values;
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    values[i] = scaled_unless_positive(x[i], factor, values[i]);
+  }
+};
+
 struct AddToRows {
   ElementReader bias;
   std::int64_t columns;
@@ -92,6 +101,11 @@ void relu(const ConstArrayView& x, const ArrayView& y) {
 
 void relu_gradient(const ConstArrayView& y, const ArrayView& gradient) {
   for_each(count_of(y), ReluGradient{on_device(y), on_device(gradient)}, "relu_gradient");
+}
+
+void scale_unless_positive(const ConstArrayView& x, float factor, std::span<float> values) {
+  for_each(count_of(x), ScaleUnlessPositive{on_device(x), factor, on_device(values)},
+           "scale_unless_positive");
 }
 
 void add_to_rows(const ConstArrayView& bias, std::span<float> y) {

@@ -15,6 +15,8 @@ namespace halfscope {
 void relu(const ConstArrayView& x, const ArrayView& y);
 /// gradient[i] = 0 wherever y[i] is not positive.
 void relu_gradient(const ConstArrayView& y, const ArrayView& gradient);
+/// values[i] *= factor wherever x[i] is not positive, a NaN included; x and values may be the same.
+void scale_unless_positive(const ConstArrayView& x, float factor, std::span<float> values);
 /// Adds bias (columns) to every row of y (rows, columns).
 void add_to_rows(const ConstArrayView& bias, std::span<float> y);
 /// sum += addend.
@@ -45,6 +47,7 @@ void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& 
 namespace cuda {
 void relu(const ConstArrayView& x, const ArrayView& y);
 void relu_gradient(const ConstArrayView& y, const ArrayView& gradient);
+void scale_unless_positive(const ConstArrayView& x, float factor, std::span<float> values);
 void add_to_rows(const ConstArrayView& bias, std::span<float> y);
 void add(const ConstArrayView& addend, std::span<float> sum);
 void scale(const ConstArrayView& x, float factor, std::span<float> y);
@@ -60,6 +63,7 @@ template <Isa isa>
 struct ElementwiseLoops {
   static void relu(const float* x, float* y, std::int64_t count);
   static void relu_gradient(const float* y, float* gradient, std::int64_t count);
+  static void scale_unless_positive(const float* x, float factor, float* values, std::int64_t count);
   static void add_to_rows(const float* bias, float* y, std::int64_t rows, std::int64_t columns);
   static void add(const float* addend, float* sum, std::int64_t count);
   static void scale(const float* x, float factor, float* y, std::int64_t count);

@@ -16,6 +16,11 @@ namespace halfscope {
   return passes_relu(x) ? x : 0.0f;
 }
 
+/// Of a leaky rectifier, whose slope is `factor` where x is not positive. A number times 1 is itself.
+[[nodiscard]] HALFSCOPE_HD float scaled_unless_positive(float x, float factor, float value) {
+  return value * (passes_relu(x) ? 1.0f : factor);
+}
+
 /// The larger of `largest`, a magnitude's bits, and the magnitude of x. As signed integers, since SSE2 and
 /// AVX2 compare no others.
 [[nodiscard]] HALFSCOPE_HD std::int32_t larger_magnitude(std::int32_t largest, float x) {

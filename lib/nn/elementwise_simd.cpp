@@ -15,6 +15,12 @@ void ElementwiseLoops<isa>::relu_gradient(const float* y, float* gradient, std::
 }
 
 template <Isa isa>
+void ElementwiseLoops<isa>::scale_unless_positive(const float* x, float factor, float* values,
+                                                  std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) values[i] = scaled_unless_positive(x[i], factor, values[i]);
+}
+
+template <Isa isa>
 void ElementwiseLoops<isa>::add_to_rows(const float* bias, float* y, std::int64_t rows,
                                         std::int64_t columns) {
   for (std::int64_t r = 0; r < rows; ++r) {

@@ -48,6 +48,23 @@ void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> ta
   for (std::size_t i = 0; i < x.size(); ++i) x_gradient[i] = (x_gradient[i] - targets[i]) * by;
 }
 
+void probability_losses(std::span<const float> p, std::span<const float> targets, std::span<float> losses) {
+  check_sizes("probability_losses", p.size(), targets.size());
+  check_sizes("probability_losses", p.size(), losses.size());
+  if (active_device() == Device::cuda) return cuda::probability_losses(p, targets, losses);
+  for (std::size_t i = 0; i < p.size(); ++i) losses[i] = probability_loss(p[i], targets[i]);
+}
+
+void probability_losses_gradient(std::span<const float> p, std::span<const float> targets,
+                                 const DeviceRatio& factor, std::span<float> p_gradient) {
+  check_sizes("probability_losses_gradient", p.size(), targets.size());
+  check_sizes("probability_losses_gradient", p.size(), p_gradient.size());
+  if (active_device() == Device::cuda)
+    return cuda::probability_losses_gradient(p, targets, factor, p_gradient);
+  const float by = factor.value();
+  for (std::size_t i = 0; i < p.size(); ++i) p_gradient[i] = probability_slope(p[i], targets[i]) * by;
+}
+
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses) {
   const std::size_t columns = columns_of(targets);
   check_sizes("smooth_l1_losses", targets.values.size(), losses.size());

@@ -33,6 +33,23 @@ struct SigmoidLossGradient {
   }
 };
 
+struct ProbabilityLoss {
+  const float* p;
+  const float* targets;
+  float* losses;
+  HALFSCOPE_HD void operator()(std::int64_t i) const { losses[i] = probability_loss(p[i], targets[i]); }
+};
+
+struct ProbabilityLossGradient {
+  const float* p;
+  const float* targets;
+  DeviceRatio factor;
+  float* p_gradient;
+  HALFSCOPE_HD void operator()(std::int64_t i) const {
+    p_gradient[i] = probability_slope(p[i], targets[i]) * factor.value();
+  }
+};
+
 /// Element i of the targets and its place in x.
 struct Targets {
   const std::int64_t* rows;
@@ -78,6 +95,19 @@ void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> ta
   (void)on_device(factor.numerator);
   for_each(count_of(x), SigmoidLossGradient{on_device(x), on_device(targets), factor, on_device(x_gradient)},
            "sigmoid_losses_gradient");
+}
+
+void probability_losses(std::span<const float> p, std::span<const float> targets, std::span<float> losses) {
+  for_each(count_of(p), ProbabilityLoss{on_device(p), on_device(targets), on_device(losses)},
+           "probability_losses");
+}
+
+void probability_losses_gradient(std::span<const float> p, std::span<const float> targets,
+                                 const DeviceRatio& factor, std::span<float> p_gradient) {
+  (void)on_device(factor.numerator);
+  for_each(count_of(p),
+           ProbabilityLossGradient{on_device(p), on_device(targets), factor, on_device(p_gradient)},
+           "probability_losses_gradient");
 }
 
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses) {

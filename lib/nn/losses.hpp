@@ -17,6 +17,13 @@ void sigmoid_losses(std::span<const float> x, std::span<const float> targets, st
 void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
                              const DeviceRatio& factor, std::span<float> x_gradient);
 
+/// losses = -t log p - (1 - t) log(1 - p) of probabilities p and targets t, each logarithm -100 where it
+/// would be less. A p that is outside [0, 1] or NaN gives NaN.
+void probability_losses(std::span<const float> p, std::span<const float> targets, std::span<float> losses);
+/// p_gradient = (p - t) / max(p (1 - p), 1e-12) * factor.
+void probability_losses_gradient(std::span<const float> p, std::span<const float> targets,
+                                 const DeviceRatio& factor, std::span<float> p_gradient);
+
 /// Targets for some rows of x (..., columns), on the active device like everything else.
 struct TargetRows {
   std::span<const std::int64_t> rows;  ///< all within x
@@ -34,6 +41,9 @@ namespace cuda {
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
 void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,
                              const DeviceRatio& factor, std::span<float> x_gradient);
+void probability_losses(std::span<const float> p, std::span<const float> targets, std::span<float> losses);
+void probability_losses_gradient(std::span<const float> p, std::span<const float> targets,
+                                 const DeviceRatio& factor, std::span<float> p_gradient);
 void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::span<float> losses);
 void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient);

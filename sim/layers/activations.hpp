@@ -8,6 +8,14 @@ namespace halfscope {
 /// y = max(x, 0): exact in every format.
 TensorRef relu(Tape& tape, const std::string& name, TensorRef x);
 
+/// y = x where x > 0, slope * x elsewhere, rounded once; the gradient is g or slope * g by the same rule. A
+/// NaN stays one. Throws InvalidArgument for a slope that is not finite.
+TensorRef leaky_relu(Tape& tape, const std::string& name, TensorRef x, float slope);
+
+/// y = 1 / (1 + exp(-x)), rounded once; the gradient is g (y (1 - y)), of the rounded y. In FP16 y is 1, and
+/// the gradient 0, from x = 8.32 on.
+TensorRef sigmoid(Tape& tape, const std::string& name, TensorRef x);
+
 /// y = tanh(x), rounded once; the gradient is g (1 - y y), of the rounded y.
 TensorRef tanh(Tape& tape, const std::string& name, TensorRef x);
 

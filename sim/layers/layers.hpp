@@ -64,6 +64,25 @@ struct Conv2dParameters {
 /// not fit and for images that, with their padding, are smaller than the kernel.
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters);
 
+/// The weight is that of the convolution from images of y's shape to ones of x's, whose backward pass this
+/// is.
+struct ConvTranspose2dParameters {
+  Parameter& weight;          // (height, width, out, in)
+  Parameter* bias = nullptr;  // (out)
+  Stride stride{};            ///< zeros from a pixel of x to the next, and one: of both axes, or of each
+  Border padding{};           ///< pixels left out on each side, fewer than the kernel has rows and columns
+};
+
+/// y (batch, down, across, out), down = (height - 1) stride - 2 padding + kernel's height and across
+/// likewise, = x (batch, height, width, in) convolved back, plus the bias where there is one: without it the
+/// gradient that `conv2d` hands to an input of y's shape, of the same weight, stride and padding, for an
+/// output's gradient x. Each output is one sum over (row, column, in) of the kernel turned by 180 degrees, in
+/// that order, the zeros between the strides among its terms, with the bias added last in FP32 before the one
+/// rounding. x's gradient is the convolution of y's: each number one sum over (row, column, out). Throws
+/// InvalidArgument for shapes that do not fit and for an output without pixels.
+TensorRef conv_transpose2d(Tape& tape, const std::string& name, TensorRef x,
+                           const ConvTranspose2dParameters& parameters);
+
 /// y (batch, height / 2, width / 2, channels): exact in every format. Throws InvalidArgument for odd heights
 /// or widths.
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x);

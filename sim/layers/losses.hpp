@@ -24,6 +24,13 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
 /// (sigmoid(x) - t) / elements times the loss's own. Throws InvalidArgument where the shapes differ.
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets);
 
+/// A scalar: the mean over all elements of -t log p - (1 - t) log(1 - p) for probabilities p, as a format has
+/// stored them, and targets t in [0, 1] of the same shape; a logarithm below -100 is -100, as in PyTorch. The
+/// gradient of p is (p - t) / max(p (1 - p), 1e-12) / elements times the loss's own, which exceeds FP16 where
+/// a probability has been rounded to the wrong one of 0 and 1: `sigmoid_cross_entropy` has no such place. All
+/// in FP32. Throws InvalidArgument where the shapes differ or have no elements.
+TensorRef binary_cross_entropy(Tape& tape, const std::string& name, TensorRef probability, Array targets);
+
 /// A scalar: the mean over utterances of -log of the likelihood that logits (time, batch, labels) give their
 /// labels (Graves et al., ICML 2006), summed over all paths in log space. Label 0 is the blank. Sums are
 /// FP32; the path likelihoods that they are made of, alpha and beta, are stored in the format of the policy's

@@ -16,6 +16,8 @@ TEST_CASE("device parity of element-wise loops", "[kernel][elementwise][cuda]") 
     check_device_parity({mixed_floats(size), mixed_floats(size)}, [](const Spans& s) { relu(s[0], s[1]); });
     check_device_parity({mixed_floats(size), random_floats(size)},
                         [](const Spans& s) { relu_gradient(s[0], s[1]); });
+    check_device_parity({mixed_floats(size), random_floats(size)},
+                        [](const Spans& s) { scale_unless_positive(s[0], 0.2f, s[1]); });
     check_device_parity({mixed_floats(size), random_floats(size)}, [](const Spans& s) { add(s[0], s[1]); });
     check_device_parity({mixed_floats(size), mixed_floats(size)},
                         [](const Spans& s) { scale(s[0], 0.3f, s[1]); });

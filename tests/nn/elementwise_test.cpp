@@ -46,6 +46,26 @@ TEST_CASE("relu, its gradient, add and scale", "[elementwise]") {
   });
 }
 
+TEST_CASE("numbers that are not positive are scaled, by the signs of others or their own", "[elementwise]") {
+  on_every_isa([] {
+    for (const std::size_t size : sizes) {
+      const std::vector<float> x = uniform_floats(size, -1, 1, 1), g = uniform_floats(size, -1, 1, 2);
+      std::vector<float> y = x, dx = g;
+      scale_unless_positive(y, 0.2f, y);
+      scale_unless_positive(x, 0.2f, dx);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        wrong += y[i] != (x[i] > 0 ? x[i] : x[i] * 0.2f) || dx[i] != (x[i] > 0 ? g[i] : g[i] * 0.2f);
+      }
+      CHECK(wrong == 0);
+    }
+    const std::vector<float> x{0.0f, -0.0f, NAN, INFINITY, -INFINITY};
+    std::vector<float> y{1, 2, 3, 4, 5};
+    scale_unless_positive(x, 0.5f, y);
+    CHECK(y == std::vector<float>{0.5f, 1, 1.5f, 4, 2.5f});
+  });
+}
+
 TEST_CASE("largest_magnitude finds it wherever it is, and what is not finite above all", "[elementwise]") {
   on_every_isa([] {
     CHECK(largest_magnitude({}) == 0);

@@ -169,6 +169,16 @@ TEST_CASE("device parity of element-wise losses", "[kernel][losses][cuda]") {
           sigmoid_losses(s[0], s[1], s[2]);
           sigmoid_losses_gradient(s[0], s[1], {s[4], 3.0f}, s[3]);
         });
+    std::vector<float> p = uniform_floats(size, 0, 1, 4);
+    for (std::size_t i = 0; i < size; i += 5) p[i] = i % 2 == 0 ? 0.0f : 1.0f;
+    for (const auto& probabilities : {mixed_floats(size), p}) {
+      check_device_parity(
+          {probabilities, uniform_floats(size, 0, 1, 1), small(size, 2), small(size, 3), {1.11f}},
+          [](const Spans& s) {
+            probability_losses(s[0], s[1], s[2]);
+            probability_losses_gradient(s[0], s[1], {s[4], 3.0f}, s[3]);
+          });
+    }
   }
   constexpr std::size_t columns = 4;
   for (const std::size_t count : {0u, 1u, 31u, 900u}) {

@@ -66,6 +66,36 @@ inline std::vector<double> conv2d(const Array& x, const Array& weight, const Arr
   return y;
 }
 
+/// Each number of x (batch, height, width, in) spread over a kernel's place in y, with the weight (rows,
+/// columns, out, in) and bias (out) or null; the padding is that of the geometry, whose groups are one.
+inline std::vector<double> conv_transpose2d(const Array& x, const Array& weight, const Array* bias,
+                                            const ConvolutionGeometry& geometry) {
+  const std::int64_t height = x.extent(1), width = x.extent(2), in = x.extent(3), rows = weight.extent(0),
+                     columns = weight.extent(1), out = weight.extent(2);
+  const std::int64_t above = geometry.row_padding, left = geometry.column_padding;
+  const std::int64_t down = (height - 1) * geometry.stride - 2 * above + rows,
+                     across = (width - 1) * geometry.across() - 2 * left + columns;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  std::vector<double> y(at(x.extent(0) * down * across * out));
+  for (std::size_t i = 0; bias != nullptr && i < y.size(); ++i)
+    y[i] = static_cast<double>((*bias)[i % at(out)]);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(x.size()); ++i) {
+    const std::int64_t pixel = i / in, column = pixel % width, row = pixel / width % height;
+    for (std::int64_t kr = 0; kr < rows; ++kr) {
+      for (std::int64_t kc = 0; kc < columns; ++kc) {
+        const std::int64_t r = row * geometry.stride - above + kr, c = column * geometry.across() - left + kc;
+        if (r < 0 || r >= down || c < 0 || c >= across) continue;
+        for (std::int64_t o = 0; o < out; ++o) {
+          y[at(((pixel / width / height * down + r) * across + c) * out + o)] +=
+              static_cast<double>(x[at(i)]) *
+              static_cast<double>(weight[at(((kr * columns + kc) * out + o) * in + i % in)]);
+        }
+      }
+    }
+  }
+  return y;
+}
+
 /// Over all axes but the last, with batch statistics.
 inline std::vector<double> batch_norm(const Array& x, const Array& gamma, const Array& beta, double epsilon) {
   const auto channels = static_cast<std::size_t>(x.shape().back());

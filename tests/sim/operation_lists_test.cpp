@@ -1,6 +1,7 @@
 // Operations on lists, as automatic mixed precision has them: which tensors are rounded, and where gradients
 // of a weight's several uses are added.
 #include "sim/layers/layers.hpp"
+#include "sim/layers/losses.hpp"
 #include "sim/operation_formats.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/small_dataset.hpp"
@@ -25,8 +26,9 @@ std::string formats_of(std::string_view policy, OperationId operation) {
 
 TEST_CASE("autocast and Apex have operations on the lists that their sources say", "[operations]") {
   const std::string half = "fp16 -> tensor_core(hopper) -> fp16";
-  for (const OperationId product : {OperationId("conv2d"), OperationId("linear"), OperationId("matmul"),
-                                    OperationId("lstm"), OperationId("gru")}) {
+  for (const OperationId product :
+       {OperationId("conv2d"), OperationId("conv_transpose2d"), OperationId("linear"), OperationId("matmul"),
+        OperationId("lstm"), OperationId("gru")}) {
     for (const std::string_view policy : {"autocast_cuda", "apex_o1", "apex_o2", "apex_o3", "fp16_mixed"})
       CHECK(formats_of(policy, product) == half);
     CHECK(formats_of("apex_o0", product) == "fp32 -> fp32_fused -> fp32");
@@ -37,7 +39,8 @@ TEST_CASE("autocast and Apex have operations on the lists that their sources say
 
   for (const OperationId one :
        {OperationId("relu"), OperationId("max_pool2d"), OperationId("dropout"), OperationId("tanh"),
-        OperationId("adaptive_avg_pool2d"), OperationId("add"), OperationId("cat"), OperationId("mul")}) {
+        OperationId("sigmoid"), OperationId("leaky_relu"), OperationId("adaptive_avg_pool2d"),
+        OperationId("add"), OperationId("cat"), OperationId("mul")}) {
     for (const std::string_view policy : {"autocast_cuda", "autocast_cpu", "apex_o1"})
       CHECK(formats_of(policy, one) == "widest -> fp32 -> widest");
     CHECK(formats_of("apex_o2", one) == "fp16 -> fp32 -> fp16");
@@ -60,6 +63,12 @@ TEST_CASE("autocast and Apex have operations on the lists that their sources say
   for (const std::string_view policy : {"autocast_cuda", "autocast_cpu", "apex_o1"})
     CHECK(formats_of(policy, "cross_entropy") == "fp32 -> fp32 -> fp32");
   CHECK(formats_of("apex_o2", "cross_entropy") == "fp16 -> fp32 -> fp32");
+
+  for (const std::string_view policy : {"autocast_cuda", "apex_o1"})
+    CHECK(formats_of(policy, "binary_cross_entropy") == "refused");
+  CHECK(formats_of("autocast_cpu", "binary_cross_entropy") == "fp32 -> fp32 -> fp32");
+  for (const std::string_view policy : {"apex_o2", "apex_o3", "fp16_mixed"})
+    CHECK(formats_of(policy, "binary_cross_entropy") == "fp16 -> fp32 -> fp32");
 }
 
 /// Caster and tape of a training step under a policy.
@@ -183,6 +192,20 @@ TEST_CASE("a cast of a weight that was updated since is refused", "[operations]"
   (void)step.tape.parameter(weight);
   ++weight.version;
   CHECK_THROWS_AS(step.tape.parameter(weight), RuntimeFailure);
+}
+
+TEST_CASE("a loss of probabilities is refused under autocast unless the lists say otherwise",
+          "[operations]") {
+  const auto loss_under = [](const PrecisionPolicy& policy) {
+    Step step(policy);
+    const TensorRef p = step.tape.input("p", Array::from({1}, {0.5f}));
+    return step.tape.value(binary_cross_entropy(step.tape, "loss", p, Array::from({1}, {1}))).item();
+  };
+  check_says(message_of<InvalidArgument>([&] { (void)loss_under(autocast_cuda_policy()); }),
+             {"layer loss", "binary_cross_entropy", "from logits", "deny = binary_cross_entropy"});
+  for (const OperationList list : {OperationList::allow, OperationList::deny})
+    CHECK(loss_under(with_rules(autocast_cuda_policy(), list, "binary_cross_entropy")) == Approx(0.693147f));
+  CHECK(loss_under(autocast_cpu_policy()) == Approx(0.693147f));
 }
 
 TEST_CASE("a rule for a layer overrides a rule for all, whatever list it is on", "[operations]") {

@@ -28,6 +28,7 @@ def rows(dtype: torch.dtype) -> torch.Tensor:
 CLASSES = torch.tensor([0, 1])
 CALLS: dict[str, Callable[[torch.dtype], torch.Tensor]] = {
     "conv2d": lambda t: functional.conv2d(images(t), KERNEL),
+    "conv_transpose2d": lambda t: functional.conv_transpose2d(images(t), KERNEL.transpose(0, 1)),
     "linear": lambda t: functional.linear(rows(t), TRANSLATE),
     "matmul": lambda t: torch.matmul(rows(t), TRANSLATE.T),
     "gru": lambda t: torch.nn.GRU(4, 3)(rows(t)[None])[0],
@@ -37,6 +38,8 @@ CALLS: dict[str, Callable[[torch.dtype], torch.Tensor]] = {
     "index_select": lambda t: torch.index_select(rows(t), 0, CLASSES),
     "dropout": lambda t: functional.dropout(rows(t)),
     "relu": lambda t: functional.relu(rows(t)),
+    "leaky_relu": lambda t: functional.leaky_relu(rows(t)),
+    "sigmoid": lambda t: torch.sigmoid(rows(t)),
     "tanh": lambda t: torch.tanh(rows(t)),
     "gelu": lambda t: functional.gelu(rows(t)),
     "max_pool2d": lambda t: functional.max_pool2d(images(t), 2),
@@ -47,6 +50,7 @@ CALLS: dict[str, Callable[[torch.dtype], torch.Tensor]] = {
     "local_response_norm": lambda t: functional.local_response_norm(images(t), 3),
     "softmax": lambda t: functional.softmax(rows(t), 1),
     "cross_entropy": lambda t: functional.cross_entropy(rows(t), CLASSES),
+    "binary_cross_entropy": lambda t: functional.binary_cross_entropy(rows(t), rows(t)),
     "binary_cross_entropy_with_logits": lambda t: functional.binary_cross_entropy_with_logits(rows(t), rows(t)),
     "smooth_l1_loss": lambda t: functional.smooth_l1_loss(rows(t), rows(t)),
     "kl_div": lambda t: functional.kl_div(rows(t), rows(t)),

@@ -1,0 +1,28 @@
+// Forward and backward of the leaky rectified linear unit.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lib/nn/elementwise.hpp"
+#include "sim/layers/activations.hpp"
+
+namespace halfscope {
+
+TensorRef leaky_relu(Tape& tape, const std::string& name, TensorRef x, float slope) {
+  tape.begin("leaky_relu", name, {&x});
+  if (!std::isfinite(slope)) {
+    throw InvalidArgument(
+        fmt::format("layer {}: slope {}; give a finite number", name, static_cast<double>(slope)));
+  }
+  Array y = to_dtype(tape.value(x).clone(), DType::f32);
+  scale_unless_positive(y.view(), slope, y.values());
+  const auto backward = [x, slope](Tape& t, Array gradient) {
+    // Of x, since y may be a negative number's product that became 0.
+    Array of_x = to_dtype(std::move(gradient), DType::f32);
+    scale_unless_positive(t.value(x).view(), slope, of_x.values());
+    t.add_gradient(x, std::move(of_x));
+  };
+  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+}
+
+}  // namespace halfscope

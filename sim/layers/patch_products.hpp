@@ -1,0 +1,36 @@
+// Matrix products over patches of padded images: what a convolution computes forward and backward, and a
+// transposed one the other way round.
+#pragma once
+
+#include <string>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+
+#include "sim/layers/patches.hpp"
+#include "sim/tape.hpp"
+
+namespace halfscope {
+
+/// (batch, down, across, out), of the shape `output`: the product of each patch with a weight (height, width,
+/// channels of a group, out).
+[[nodiscard]] Array convolve_patches(const Patches& patches, const Array& weight, Shape output,
+                                     const AccumulateModel& model);
+
+/// The gradient of a weight of the shape `weight` from that of the output (batch, down, across, out): one sum
+/// over all patches.
+[[nodiscard]] Array patches_weight_gradient(const Patches& patches, const Array& gradient,
+                                            const Shape& weight, const AccumulateModel& model);
+
+/// The gradient of images of the shape `images` from that of the output (batch, down, across, out): each
+/// number one sum over (row, column, out) of the kernel turned by 180 degrees, in that order, zeros among its
+/// terms where the grid has a stride.
+[[nodiscard]] Array convolve_back(Array gradient, const ImageShape& images, const PatchGrid& grid,
+                                  const Array& weight, const AccumulateModel& model);
+
+/// Adds a bias (out) to y (batch, down, across, out) and returns its place on the tape. Throws
+/// InvalidArgument, with the layer's name, for a bias of another size.
+TensorRef add_channel_bias(Tape& tape, const std::string& name, Parameter& parameter, Array& y);
+/// Adds the sums over all pixels to the gradient of a bias, in FP32.
+void add_channel_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient);
+
+}  // namespace halfscope
