@@ -31,6 +31,14 @@ class Caster {
   Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
       : policy_(std::move(policy)), policy_in_fp32_(in_fp32(policy_)), seed_(seed), events_(trackers) {}
 
+  /// For casts of the same step and micro-batch of which nobody hears: `nobody` is empty, and outlives it.
+  Caster(const Caster& other, TrackerList& nobody) : Caster(other.policy_, other.seed_, nobody) {
+    begin_step({.step = other.context_.step,
+                .loss_scale = other.context_.loss_scale,
+                .execution = other.context_.execution});
+    micro_batch_ = other.micro_batch_;
+  }
+
   void begin_step(const StepContext& context) {
     context_ = context;
     carried_scale_ = 1;

@@ -14,9 +14,10 @@ namespace halfscope {
 struct Parameter {
   std::string name;
   Array master;
-  Array working;  ///< the master copy cast to the weight's format; empty where that is FP32
-  Array gradient;
+  Array working{};  ///< the master copy cast to the weight's format; empty where that is FP32
+  Array gradient{};
   std::int64_t version = 0;  ///< updates of the master copy so far
+  bool frozen = false;       ///< a constant: tapes compute no gradient of it
 
   [[nodiscard]] const Array& weight() const { return working.empty() ? master : working; }
 };
@@ -33,7 +34,7 @@ struct ParameterStore {
   std::deque<Buffer> buffers;
 
   Parameter& add(std::string name, Array initial) {
-    return parameters.emplace_back(Parameter{std::move(name), std::move(initial), {}, {}, 0});
+    return parameters.emplace_back(Parameter{std::move(name), std::move(initial)});
   }
   Buffer& add_buffer(std::string name, Array initial) {
     return buffers.emplace_back(Buffer{std::move(name), std::move(initial)});

@@ -93,7 +93,7 @@ TensorRef Tape::parameter(Parameter& parameter) {
                     .precision = precision,
                     .parameter = &parameter,
                     .tied_to = cast_anew ? std::nullopt : first,
-                    .needs_gradient = phase_ == Phase::training,
+                    .needs_gradient = phase_ == Phase::training && !parameter.frozen,
                     .version = parameter.version});
   return {nodes_.size() - 1};
 }

@@ -63,6 +63,7 @@ class Tape {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] Caster& caster() { return *caster_; }
+  [[nodiscard]] const Caster& caster() const { return *caster_; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return caster_->policy(); }
 
   /// Data: cast as an activation, without a gradient.

@@ -65,7 +65,8 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
 
   const auto backward = [x, w, bias, images, grid, model, patches](Tape& t, Array gradient) {
     if (bias) add_channel_bias_gradient(t, *bias, gradient);
-    t.add_gradient(w, patches_weight_gradient(*patches, gradient, t.value(w).shape(), model));
+    if (t.needs_gradient(w))
+      t.add_gradient(w, patches_weight_gradient(*patches, gradient, t.value(w).shape(), model));
     if (!t.needs_gradient(x)) return;
     t.add_gradient(x, convolve_back(std::move(gradient), images, grid, t.value(w), model));
   };

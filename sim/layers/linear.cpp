@@ -39,7 +39,8 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
     const Array& used_weight = t.value(weight);
     const std::int64_t in = used_weight.extent(0), out = used_weight.extent(1);
     t.add_gradient(bias, bias_gradient(gradient.view(), out));
-    t.add_gradient(weight, weight_gradient({t.value(x).view(), gradient.view(), in, out}, model));
+    if (t.needs_gradient(weight))
+      t.add_gradient(weight, weight_gradient({t.value(x).view(), gradient.view(), in, out}, model));
     if (!t.needs_gradient(x)) return;
     Array x_gradient(t.value(x).shape());
     multiply_rows(gradient.view(), transposed(used_weight), model, x_gradient.values());

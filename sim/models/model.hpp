@@ -32,6 +32,17 @@ class Metric {
   [[nodiscard]] virtual double value() const = 0;
   /// The share of right predictions in percent, where `value` is something else and that is known.
   [[nodiscard]] virtual std::optional<double> accuracy() const { return std::nullopt; }
+  /// Images (count, height, width, channels) that the model has made, the first of its own draws; empty of a
+  /// model that makes none.
+  [[nodiscard]] virtual Array samples() const { return {}; }
+};
+
+/// A further loss of each training step, with the weights that learn from it; all others are constants in it.
+/// Its forward pass begins after the update from the loss before it.
+struct Objective {
+  std::string name;
+  std::unique_ptr<ParameterStore> store;
+  std::function<TensorRef(Tape& tape, const Batch& batch)> loss;  ///< owns references into stores alone
 };
 
 struct Model {
@@ -39,8 +50,9 @@ struct Model {
   /// Runs the batch forward on the tape; owns nothing but references into `store`.
   std::function<BatchOutcome(Tape& tape, const Batch& batch)> forward;
   std::function<std::unique_ptr<Metric>()> make_metric;
-  /// Weights that training leaves alone, for `forward`; null of a model that learns from no teacher.
+  /// Weights that training leaves alone, for `forward` and the metric; null of a model without.
   std::unique_ptr<ParameterStore> teacher = nullptr;
+  std::vector<Objective> further = {};  ///< losses of a step behind that of `forward`
 };
 
 /// Whether a new model's weights are numbers: a question about its shapes needs none, nor the time to draw

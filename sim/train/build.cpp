@@ -39,9 +39,11 @@ ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
 Model make_model(const RunSettings& settings, const Dataset& dataset) {
   Model model = settings.model->make(model_spec(settings, dataset));
   if (settings.teacher && !model.teacher)
-    throw InvalidArgument(fmt::format(
-        "teacher = {}: model {} on the data set {} learns from none; distil_bert on masked_verses does",
-        settings.config.teacher, settings.model->name, settings.config.dataset));
+    throw InvalidArgument(
+        fmt::format("teacher = {}: model {} on the data set {} has none; distil_bert on masked_verses learns "
+                    "from one, and "
+                    "dcgan is judged by one",
+                    settings.config.teacher, settings.model->name, settings.config.dataset));
   return model;
 }
 
@@ -54,8 +56,11 @@ TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps) {
   return trackers;
 }
 
-std::unique_ptr<LossScaler> make_loss_scaler(const RunSettings& settings) {
-  return settings.scaler->make(settings.config.scaler_options);
+std::vector<std::unique_ptr<LossScaler>> make_loss_scalers(const RunSettings& settings, std::size_t losses) {
+  std::vector<std::unique_ptr<LossScaler>> scalers;
+  const std::size_t count = settings.loss_scalers == LossScalers::shared ? 1 : losses;
+  while (scalers.size() < count) scalers.push_back(settings.scaler->make(settings.config.scaler_options));
+  return scalers;
 }
 
 std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const PrecisionPolicy& policy) {

@@ -12,13 +12,15 @@ namespace halfscope {
 /// Of the run's model for the examples of a data set.
 [[nodiscard]] ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset);
 
-/// Throws InvalidArgument where the settings have a teacher and the model learns from none.
+/// Throws InvalidArgument where the settings have a teacher and the model has none.
 [[nodiscard]] Model make_model(const RunSettings& settings, const Dataset& dataset);
 
 /// The run's trackers of such steps.
 [[nodiscard]] TrackerList make_trackers(const RunSettings& settings, WatchedSteps steps);
 
-[[nodiscard]] std::unique_ptr<LossScaler> make_loss_scaler(const RunSettings& settings);
+/// One for each of so many losses, or one for all of them.
+[[nodiscard]] std::vector<std::unique_ptr<LossScaler>> make_loss_scalers(const RunSettings& settings,
+                                                                         std::size_t losses);
 /// Of a backward pass under `policy`, where the scaler acts there: activation gradients are to stay within
 /// their format.
 [[nodiscard]] std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler,

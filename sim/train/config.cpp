@@ -91,8 +91,8 @@ void visit_fields(Config& c, Visit&& visit) {
       "a run's folder, a safetensors file, or arm:NAME for the run of that arm and the same seed: weights of "
       "the same names begin as there");
   visit("teacher", c.teacher, any_text,
-        "the same of a bert on masked_verses: distil_bert begins as layers of it and learns its "
-        "distributions");
+        "the same of a bert, whose layers and distributions distil_bert learns from, or of a cnn_bn, whose "
+        "features judge the images of dcgan");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -137,6 +137,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
   visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");
+  visit("loss_scalers", c.loss_scalers, check_loss_scalers,
+        "of a model with several losses and optimizers: each has one of its own, or shared, one for all");
   visit("record_gradients", c.record_gradients, check_detail,
         "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
@@ -155,10 +157,10 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 15> later_fields{
-    "width",          "label_smoothing", "residual_gamma", "weight_decay",  "layers",
-    "heads",          "start_from",      "teacher",        "micro_batches", "gradient_accumulator",
-    "clip_gradients", "allow",           "deny",           "infer",         "cast_cache"};
+constexpr std::array<std::string_view, 16> later_fields{
+    "width",      "label_smoothing", "residual_gamma", "weight_decay",         "layers",         "heads",
+    "start_from", "teacher",         "micro_batches",  "gradient_accumulator", "clip_gradients", "allow",
+    "deny",       "infer",           "cast_cache",     "loss_scalers"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

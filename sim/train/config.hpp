@@ -16,6 +16,13 @@ enum class Schedule : std::uint8_t { constant, cosine, linear };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<Schedule>{"constant", "cosine", "linear"};
 
+/// Scalers of a model with several losses: one for each, as Apex has with num_losses and a loss_id, or one
+/// for all, as PyTorch's GradScaler: each loss's update is skipped for its own gradients alone, and the
+/// scaler learns once a step whether any were not finite.
+enum class LossScalers : std::uint8_t { each, shared };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<LossScalers>{"each", "shared"};
+
 /// Which gradients clip_norm measures: those that carry the loss scale no more, or, a common mistake, those
 /// that still do, whose norm is that many times as large.
 enum class ClippedGradients : std::uint8_t { unscaled, scaled };
@@ -72,6 +79,7 @@ struct TrainConfig {
   std::string cast_cache = "on";
   double loss_weight = 1;
   std::string loss_scale = "none";
+  std::string loss_scalers = "each";
   ScalerSettings scaler_options{};  ///< of the loss scaler; what is left out is the scaler's own default
   std::string record_gradients = "max_abs";
   std::string trackers = "all";

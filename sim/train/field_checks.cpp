@@ -28,6 +28,10 @@ void check_clipped_gradients(const std::string& text) {
   (void)parse_enum<ClippedGradients>("gradients", text);
 }
 
+void check_loss_scalers(const std::string& text) {
+  (void)parse_enum<LossScalers>("loss scalers", text);
+}
+
 void check_model(const std::string& text) {
   (void)find_in_table("model", text, model_table);
 }

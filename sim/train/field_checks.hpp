@@ -14,6 +14,7 @@ void check_device(const std::string& text);
 void check_execution(const std::string& text);
 void check_schedule(const std::string& text);
 void check_clipped_gradients(const std::string& text);
+void check_loss_scalers(const std::string& text);
 void check_model(const std::string& text);
 void check_dataset(const std::string& text);
 void check_optimizer(const std::string& text);

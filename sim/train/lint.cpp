@@ -107,7 +107,7 @@ void lint_update(const TrainConfig& config, const RoleFormat& master, std::vecto
 /// The largest gradient next to a loss that is a mean over the batch.
 void lint_loss_scale(const RunSettings& settings, const RoleFormat& gradient, std::vector<Finding>& found) {
   const TrainConfig& config = settings.config;
-  const auto scaler = make_loss_scaler(settings);
+  const auto scaler = std::move(make_loss_scalers(settings, 1).front());
   const double largest = scaler->scale() * config.loss_weight / static_cast<double>(config.batch);
   const double rounded = gradient(largest);
   if (rounded != 0 && std::isfinite(rounded)) return;

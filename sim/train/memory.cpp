@@ -2,6 +2,7 @@
 #include "sim/train/memory.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -23,15 +24,8 @@ class FirstUses {
   std::set<const Parameter*> seen_, reduced_;
 };
 
-/// Each operation with the parameters that stand before it.
-std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const PrecisionPolicy& policy) {
-  TrackerList nobody;
-  Caster caster(policy, 0, nobody);
-  caster.begin_step({});
-  Tape tape(caster, Phase::training);
-  (void)model.forward(tape, batch);
-  std::vector<LayerElements> layers;
-  FirstUses uses;
+/// Adds each operation on a tape with the parameters that stand before it.
+void add_layers(const Tape& tape, std::size_t loss, FirstUses& uses, std::vector<LayerElements>& layers) {
   LayerElements layer;
   for (const TapeEntry& entry : tape.entries()) {
     if (entry.parameter != nullptr) {
@@ -42,7 +36,25 @@ std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, con
     layer.kind = entry.kind();
     layer.outputs = entry.elements;
     layer.precision = entry.precision;
+    layer.loss = loss;
     layers.push_back(std::exchange(layer, {}));
+  }
+}
+
+/// Those of every loss.
+std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const PrecisionPolicy& policy) {
+  TrackerList nobody;
+  Caster caster(policy, 0, nobody);
+  caster.begin_step({});
+  std::vector<LayerElements> layers;
+  FirstUses uses;
+  Tape first(caster, Phase::training);
+  (void)model.forward(first, batch);
+  add_layers(first, 0, uses, layers);
+  for (std::size_t i = 0; i < model.further.size(); ++i) {
+    Tape tape(caster, Phase::training);
+    (void)model.further[i].loss(tape, batch);
+    add_layers(tape, i + 1, uses, layers);
   }
   return layers;
 }
@@ -64,12 +76,17 @@ struct Elements {
   }
 };
 
-Elements kept_outputs(const NetworkElements& network, KeptOutputs kept) {
-  Elements sum;
+/// Of the loss that keeps most.
+Elements kept_outputs(const NetworkElements& network, KeptOutputs kept, const FloatFormat& format) {
+  std::map<std::size_t, Elements> of_losses;
   for (const LayerElements& layer : network.layers) {
-    if (is_kept(layer.kind, kept)) sum.add(layer);
+    if (is_kept(layer.kind, kept)) of_losses[layer.loss].add(layer);
   }
-  return sum;
+  Elements largest;
+  for (const auto& [loss, sum] : of_losses) {
+    if (sum.bytes(format) > largest.bytes(format)) largest = sum;
+  }
+  return largest;
 }
 
 /// The two consecutive outputs that are largest together.
@@ -78,7 +95,7 @@ Elements largest_pair(const std::vector<LayerElements>& layers, const FloatForma
   for (std::size_t i = 0; i < layers.size(); ++i) {
     Elements pair;
     pair.add(layers[i]);
-    if (i > 0) pair.add(layers[i - 1]);
+    if (i > 0 && layers[i - 1].loss == layers[i].loss) pair.add(layers[i - 1]);
     if (pair.bytes(format) > largest.bytes(format)) largest = pair;
   }
   return largest;
@@ -131,8 +148,12 @@ std::int64_t NetworkElements::reduced_parameters() const {
 NetworkElements count_elements(const Model& model, const std::function<Batch(std::int64_t)>& make_batch,
                                std::int64_t batch, const PrecisionPolicy& policy) {
   NetworkElements network;
-  for (const Buffer& buffer : model.store->buffers)
-    network.statistics += static_cast<std::int64_t>(buffer.value.size());
+  const auto add_statistics = [&](const ParameterStore& store) {
+    for (const Buffer& buffer : store.buffers)
+      network.statistics += static_cast<std::int64_t>(buffer.value.size());
+  };
+  add_statistics(*model.store);
+  for (const Objective& objective : model.further) add_statistics(*objective.store);
   network.layers = layers_of(model, make_batch(1), policy);
   const std::vector<LayerElements> of_two = layers_of(model, make_batch(2), policy);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
@@ -151,9 +172,9 @@ std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOp
   Items items{options.policy};
   add_parameters(network, items);
   items.add(Role::optimizer_state, {network.parameters() * options.states_per_parameter, 0});
-  items.add(Role::activation, kept_outputs(network, options.kept));
-  items.add(Role::activation_gradient,
-            largest_pair(network.layers, options.policy.quantizer(Role::activation_gradient).format));
+  const auto format = [&](Role role) { return options.policy.quantizer(role).format; };
+  items.add(Role::activation, kept_outputs(network, options.kept, format(Role::activation)));
+  items.add(Role::activation_gradient, largest_pair(network.layers, format(Role::activation_gradient)));
   return std::move(items.items);
 }
 

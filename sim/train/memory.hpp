@@ -21,6 +21,7 @@ struct LayerElements {
   std::int64_t reduced_parameters = 0;  ///< of those that it is the first to use in the weights' format
   std::int64_t outputs = 0;
   Precision precision = Precision::reduced;  ///< of the output
+  std::size_t loss = 0;                      ///< of the step's, in whose forward pass it is
 };
 
 struct NetworkElements {
@@ -66,7 +67,8 @@ struct MemoryOptions {
 
 /// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies
 /// that the cast cache keeps), running statistics, weight gradients, optimizer
-/// state, kept activations, and of the activation gradients those of the two consecutive outputs that are
+/// state, kept activations, of several losses those of the one that keeps most, since one follows the other,
+/// and of the activation gradients those of the two consecutive outputs that are
 /// largest together: a backward pass holds no fewer at a time.
 [[nodiscard]] std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options);
 

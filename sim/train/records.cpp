@@ -62,6 +62,15 @@ Json to_json(const GradientRecord& gradients) {
   return json;
 }
 
+Json to_json(const ObjectiveRecord& record) {
+  Json json{{"name", record.name},
+            {"loss", shortest(record.loss)},
+            {"scale", record.scale},
+            {"skipped", record.skipped}};
+  if (record.gradients) json["gradients"] = to_json(*record.gradients);
+  return json;
+}
+
 template <typename Record>
 Json list_of(const std::vector<Record>& records) {
   Json::array_t list;
@@ -80,6 +89,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"skipped", record.skipped},
             {"learning_rate", record.learning_rate}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
+  if (!record.further.empty()) json["further_losses"] = list_of(record.further);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
   if (evaluation != nullptr && evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;
   if (!record.fp32_reference.empty()) json["fp32_reference"] = list_of(record.fp32_reference);

@@ -7,7 +7,8 @@
 
 namespace halfscope {
 
-/// Throws InvalidArgument for a rule that applies to no operation on a tape, with the nearest layer's name.
+/// Throws InvalidArgument for a rule that applies to no operation on the tapes, with the nearest layer's
+/// name.
 void check_rules_apply(std::span<const OperationRule> rules, std::span<const TapeEntry> tape);
 
 }  // namespace halfscope

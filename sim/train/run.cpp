@@ -115,6 +115,7 @@ class Run {
   }
 
   void save() {
+    if (is_at_end() && !evaluation_.samples.empty()) folder_.save_samples(evaluation_.samples);
     folder_.save(records_, trainer_.checkpoint());
     saved_step_ = trainer_.steps_done();
   }

@@ -129,6 +129,12 @@ void RunFolder::save(RecordLog& records, SafetensorsFile checkpoint) const {
   write_safetensors(checkpoint_path(), checkpoint);
 }
 
+void RunFolder::save_samples(const Array& samples) const {
+  SafetensorsFile file;
+  file.tensors.push_back({"samples", samples.clone()});
+  write_safetensors(path_ / "samples.safetensors", file);
+}
+
 void RunFolder::load(RecordLog& records, const LineFunction& take,
                      const std::function<void(const SafetensorsFile&)>& restore) const {
   const auto path = checkpoint_path();

@@ -58,6 +58,8 @@ class RunFolder {
   /// Brings the records to the disk, then writes the checkpoint, which holds their extent: a run killed in
   /// between resumes from the older checkpoint.
   void save(RecordLog& records, SafetensorsFile checkpoint) const;
+  /// Images (count, height, width, channels) that the run's model has made.
+  void save_samples(const Array& samples) const;
   /// Hands the last checkpoint to `restore`, and leaves the records that belong to it: `take` hears the lines
   /// of metrics.jsonl. Does nothing with the trainer where there is no checkpoint. Throws InvalidArgument,
   /// with the file, where a file is not what the run wrote.

@@ -126,6 +126,7 @@ RunSettings parsed(const TrainConfig& config) {
   settings.config.gradient_accumulator = to_string(settings.gradient_accumulator);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
   settings.clipped_gradients = parse_enum<ClippedGradients>("gradients", config.clip_gradients);
+  settings.loss_scalers = parse_enum<LossScalers>("loss scalers", config.loss_scalers);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);
   settings.recorded_gradients = parse_enum<GradientDetail>("detail", config.record_gradients);
   return settings;

@@ -26,6 +26,7 @@ struct RunSettings {
   PrecisionPolicy policy{};
   Schedule schedule{};
   ClippedGradients clipped_gradients{};
+  LossScalers loss_scalers{};
   Quantizer gradient_accumulator{};
   GradientDetail recorded_gradients{};
   const ModelEntry* model = nullptr;

@@ -22,17 +22,38 @@ void RunSummary::add(std::string_view line, std::string_view where) {
   add(parse_json(line, where));
 }
 
-void RunSummary::add(const Json& record) {
+void RunSummary::LossHistory::add(std::int64_t step, const Json& record) {
   const Json& loss = record.at("loss");
   losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
   if (losses_.size() > loss_window) losses_.pop_front();
-  const auto step = record.at("step").get<std::int64_t>();
   if (record.at("skipped").get<bool>()) {
     ++skipped_;
     last_skipped_ = step;
   }
   scale_ = record.at("scale").get<double>();
   first_at_scale_.emplace(scale_, step);
+}
+
+Json RunSummary::LossHistory::train_loss() const {
+  double sum = 0;
+  for (const double loss : losses_) sum += loss;
+  return losses_.empty() ? Json() : Json(sum / static_cast<double>(losses_.size()));
+}
+
+void RunSummary::LossHistory::write_scales(Json& summary) const {
+  summary["skipped"] = skipped_;
+  summary["last_skipped_step"] = last_skipped_ == 0 ? Json() : Json(last_skipped_);
+  summary["final_scale"] = scale_;
+  const auto first = first_at_scale_.find(scale_);
+  summary["first_at_final_scale"] = first == first_at_scale_.end() ? Json() : Json(first->second);
+}
+
+void RunSummary::add(const Json& record) {
+  const auto step = record.at("step").get<std::int64_t>();
+  first_.add(step, record);
+  if (const auto further = record.find("further_losses"); further != record.end()) {
+    for (const Json& loss : *further) further_[loss.at("name").get<std::string>()].add(step, loss);
+  }
   if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
     overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
   }
@@ -48,21 +69,20 @@ void RunSummary::add(const Json& record) {
 }
 
 void RunSummary::write_to(Json& summary) const {
-  double sum = 0;
-  for (const double loss : losses_) sum += loss;
-  summary["train_loss"] = losses_.empty() ? Json() : Json(sum / static_cast<double>(losses_.size()));
+  summary["train_loss"] = first_.train_loss();
   summary["lost_updates"] =
       nonzero_ == 0 ? Json() : Json(static_cast<double>(lost_) / static_cast<double>(nonzero_));
   summary["gradients"] = {{"nonzero", gradients_.nonzero},
                           {"flushed", gradients_.flushed},
                           {"subnormal", gradients_.subnormal},
                           {"overflow", gradients_.overflow}};
-  summary["skipped"] = skipped_;
-  summary["last_skipped_step"] = last_skipped_ == 0 ? Json() : Json(last_skipped_);
-  summary["final_scale"] = scale_;
-  const auto first = first_at_scale_.find(scale_);
-  summary["first_at_final_scale"] = first == first_at_scale_.end() ? Json() : Json(first->second);
+  first_.write_scales(summary);
   summary["overflows"] = overflows_;
+  for (const auto& [name, history] : further_) {
+    Json& loss = summary["further_losses"][name];
+    loss["train_loss"] = history.train_loss();
+    history.write_scales(loss);
+  }
 }
 
 void RunSummary::Gradients::add(const Json& tensor) {

@@ -23,18 +23,32 @@ class RunSummary {
  private:
   void add(const Json& record);
 
+  /// Of one of a run's losses.
+  class LossHistory {
+   public:
+    void add(std::int64_t step, const Json& record);
+    /// The mean over the last steps; null before the first.
+    [[nodiscard]] Json train_loss() const;
+    void write_scales(Json& summary) const;
+
+   private:
+    std::deque<double> losses_{};  ///< of the last steps
+    std::map<double, std::int64_t> first_at_scale_{};
+    std::int64_t skipped_ = 0, last_skipped_ = 0;
+    double scale_ = 1;
+  };
+
   /// Over all gradients of all observed steps.
   struct Gradients {
     std::int64_t nonzero = 0, flushed = 0, subnormal = 0, overflow = 0;
     void add(const Json& tensor);
   };
 
-  std::deque<double> losses_{};  ///< of the last steps
+  LossHistory first_{};
+  std::map<std::string, LossHistory> further_{};  ///< by the losses' names
   Gradients gradients_{};
-  std::map<double, std::int64_t> first_at_scale_{};
   std::vector<std::string> overflows_{};  ///< in words, a line per step
-  std::int64_t skipped_ = 0, last_skipped_ = 0, nonzero_ = 0, lost_ = 0;
-  double scale_ = 1;
+  std::int64_t nonzero_ = 0, lost_ = 0;
 };
 
 }  // namespace halfscope

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
+#include <deque>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
-#include "lib/nn/elementwise.hpp"
-#include "sim/train/gradient_sum.hpp"
 #include "sim/train/rule_check.hpp"
 
 namespace halfscope {
@@ -26,19 +26,26 @@ bool is_due(std::int64_t every, std::int64_t step) {
   return every > 0 && (step == 1 || step % every == 0);
 }
 
+/// What is to be measured of a loss's gradients.
+GradientMeasure measure_of(const RunSettings& settings, const ObjectiveRecord& record) {
+  GradientMeasure measure{.largest = record.gradients.has_value()};
+  if (settings.config.clip_norm > 0) {
+    const bool unscaled = settings.clipped_gradients == ClippedGradients::unscaled;
+    measure.norm_after = unscaled ? static_cast<float>(1 / record.scale) : 1.0f;
+  }
+  return measure;
+}
+
+void note(const StepScalars& scalars, GradientDetail detail, ObjectiveRecord& record) {
+  record.loss = scalars.loss;
+  if (!record.gradients) return;
+  record.gradients->finite = std::isfinite(scalars.largest);
+  if (detail >= GradientDetail::max_abs) record.gradients->max_abs = scalars.largest;
+}
+
 template <typename Value>
 Value* pointer_to(std::optional<Value>& value) {
   return value ? &*value : nullptr;
-}
-
-/// Whether steps on the device are launched as CUDA graphs, which the environment says: no number depends on
-/// it.
-bool wants_graph(Device device) {
-  const char* const variable = std::getenv("HALFSCOPE_CUDA_GRAPH");
-  const std::string value = variable == nullptr ? "off" : variable;
-  if (value != "on" && value != "off")
-    throw InvalidArgument("HALFSCOPE_CUDA_GRAPH = '" + value + "': give on or off");
-  return value == "on" && device == Device::cuda;
 }
 
 std::uint64_t seed_of(const RunSettings& settings) {
@@ -51,23 +58,63 @@ StepGradients as_seen(const GradientRecord& record) {
           .histogram = record.histogram ? &*record.histogram : nullptr};
 }
 
-/// The gradients of the loss times `factor`: zeros of a parameter that the batch made no use of.
-void fill_gradients(Tape& tape, TensorRef loss, double factor, ParameterStore& store) {
-  for (Parameter& parameter : store.parameters) parameter.gradient = {};
-  tape.backward(loss, static_cast<float>(factor));
-  for (Parameter& parameter : store.parameters) {
-    if (parameter.gradient.empty()) parameter.gradient = Array::zeros(parameter.master.shape());
+/// Of several losses as one scaler sees them.
+class CombinedGradients {
+ public:
+  void add(const GradientRecord& record) {
+    const StepGradients own = as_seen(record);
+    sum_.finite = sum_.finite && own.finite;
+    sum_.max_abs = std::max(sum_.max_abs, own.max_abs);
+    if (own.histogram == nullptr) return;
+    histogram_.merge(*own.histogram);
+    sum_.histogram = &histogram_;
   }
+  [[nodiscard]] const StepGradients& sum() const { return sum_; }
+
+ private:
+  StepGradients sum_{};
+  ExponentHistogram histogram_{};
+};
+
+/// Running statistics as they were when it was made, put back at its end.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(std::vector<ParameterStore*> stores) : stores_(std::move(stores)) {
+    for (const ParameterStore* store : stores_)
+      for (const Buffer& buffer : store->buffers) copies_.push_back(buffer.value.clone());
+  }
+  ~KeptBuffers() {
+    std::size_t next = 0;
+    for (ParameterStore* store : stores_)
+      for (Buffer& buffer : store->buffers) buffer.value = std::move(copies_[next++]);
+  }
+  KeptBuffers(const KeptBuffers&) = delete;
+  KeptBuffers& operator=(const KeptBuffers&) = delete;
+
+ private:
+  std::vector<ParameterStore*> stores_;
+  std::vector<Array> copies_{};
+};
+
+void move_to(Device device, ParameterStore& store) {
+  for (Parameter& parameter : store.parameters) parameter.master = parameter.master.to(device);
+  for (Buffer& buffer : store.buffers) buffer.value = buffer.value.to(device);
 }
 
-std::vector<Array> copy_buffers(const ParameterStore& store) {
-  std::vector<Array> copies;
-  for (const Buffer& buffer : store.buffers) copies.push_back(buffer.value.clone());
-  return copies;
+/// Adds probes to those of the same scales that an earlier loss of the step has left.
+void add_probes(std::vector<ScaleProbe>& probes, std::vector<ScaleProbe> more) {
+  if (probes.empty()) return probes.swap(more);
+  for (std::size_t i = 0; i < probes.size(); ++i)
+    std::ranges::move(more[i].weight_gradients, std::back_inserter(probes[i].weight_gradients));
 }
 
-void restore_buffers(const std::vector<Array>& copies, ParameterStore& store) {
-  for (std::size_t i = 0; i < copies.size(); ++i) store.buffers[i].value = copies[i].clone();
+/// Where a record keeps what is known of one loss.
+void add_to(StepRecord& record, ObjectiveRecord own, bool first) {
+  if (!first) return record.further.push_back(std::move(own));
+  record.loss = own.loss;
+  record.scale = own.scale;
+  record.skipped = own.skipped;
+  record.gradients = std::move(own.gradients);
 }
 
 }  // namespace
@@ -79,23 +126,30 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
       overflow_trackers_(make_trackers(settings, WatchedSteps::overflowed)),
       caster_(settings.policy, seed_of(settings), trackers_),
       model_(make_model(settings, dataset)),
-      scaler_(make_loss_scaler(settings)),
-      detail_(std::max({scaler_->needs(), settings.recorded_gradients,
+      scalers_(make_loss_scalers(settings, 1 + model_.further.size())),
+      detail_(std::max({scalers_.front()->needs(), settings.recorded_gradients,
                         overflow_trackers_.empty() ? GradientDetail::none : GradientDetail::finite})),
       sampler_(dataset.size(Split::train), settings.config.batch, seed_of(settings), dataset.batch_order()) {
   const DeviceScope scope(settings_.device);
-  if (wants_graph(settings_.device)) graph_.emplace();
-  for (Parameter& parameter : model_.store->parameters)
-    parameter.master = parameter.master.to(settings_.device);
-  for (Buffer& buffer : model_.store->buffers) buffer.value = buffer.value.to(settings_.device);
-  if (model_.teacher) {
-    for (Parameter& parameter : model_.teacher->parameters)
-      parameter.master = parameter.master.to(settings_.device);
+  for (ParameterStore* store : stores()) move_to(settings_.device, *store);
+  if (model_.teacher) move_to(settings_.device, *model_.teacher);
+  learners_.emplace_back(
+      settings_,
+      NamedLoss{"", [forward = model_.forward](Tape& tape,
+                                               const Batch& batch) { return forward(tape, batch).loss; }},
+      *model_.store);
+  for (const Objective& objective : model_.further)
+    learners_.emplace_back(settings_, NamedLoss{objective.name, objective.loss}, *objective.store);
+  for (ParameterStore* store : stores()) {
+    for (Parameter& parameter : store->parameters)
+      caster_.cast(parameter.master, parameter.name, Role::master_weight);
   }
-  optimizer_ = make_optimizer(settings, *model_.store);
-  for (Parameter& parameter : model_.store->parameters) {
-    caster_.cast(parameter.master, parameter.name, Role::master_weight);
-  }
+}
+
+std::vector<ParameterStore*> Trainer::stores() {
+  std::vector<ParameterStore*> all{model_.store.get()};
+  for (const Objective& objective : model_.further) all.push_back(objective.store.get());
+  return all;
 }
 
 Batch Trainer::read_batch(Split split, std::span<const std::int64_t> indices) const {
@@ -105,39 +159,68 @@ Batch Trainer::read_batch(Split split, std::span<const std::int64_t> indices) co
 
 StepRecord Trainer::step() {
   const DeviceScope scope(settings_.device);
-  StepRecord record{.step = steps_done_ + 1, .scale = scaler_->scale()};
+  StepRecord record{.step = steps_done_ + 1};
   record.learning_rate = learning_rate(settings_, steps_done_);
   if (is_due(settings_.config.observe_every, record.step)) record.observations.emplace();
-  if (detail_ > GradientDetail::none) record.gradients.emplace();
-  if (detail_ == GradientDetail::histogram) record.gradients->histogram.emplace();
-  const StepContext context{
-      .step = record.step,
-      .loss_scale = record.scale,
-      .observations = pointer_to(record.observations),
-      .weight_gradients = record.gradients ? pointer_to(record.gradients->histogram) : nullptr,
-      .layerwise = layerwise_of(*scaler_, caster_.policy()),
-      .execution = settings_.execution};
   const std::vector<Batch> batches = read_micro_batches();
-  if (settings_.probes && is_due(settings_.config.probe_every, record.step)) {
-    // Before the run's own passes, which leave their gradients in place of the probes'.
-    record.probes = probe_scales(*settings_.probes, seed_of(settings_), context,
-                                 [&](Caster& caster, double scale) { repeat(caster, scale, batches); });
-  }
-  const StepScalars scalars = run_passes(context, batches, record);
-  if (is_due(settings_.config.fp32_reference_every, record.step)) {
-    record.fp32_reference =
-        compare_with_fp32(caster_.policy(), seed_of(settings_), context,
-                          [&](Caster& caster, double scale) { repeat(caster, scale, batches); });
-  }
-  record.skipped = scaler_->update(record.gradients ? as_seen(*record.gradients) : StepGradients{});
-  const bool finite = !record.gradients || record.gradients->finite;
-  if (!finite && !overflow_trackers_.empty()) record.overflow = look_at_step(context, batches);
-  const bool holds =
-      record.skipped ? weights_finite() : update_weights(scalars, record.scale, record.learning_rate);
-  record.diverged = !holds;
-  if (finite && record.diverged && !overflow_trackers_.empty()) record.overflow = look_at_update(context);
+  for (std::size_t i = 0; i < learners_.size() && !record.diverged; ++i) learn(i, batches, record);
+  update_scalers(record);
   ++steps_done_;
   return record;
+}
+
+void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record) {
+  Learner& learner = learners_[index];
+  const LossScaler& scaler = scaler_of(index);
+  for (const Learner& other : learners_) {
+    for (Parameter& parameter : other.store().parameters) parameter.frozen = &other != &learner;
+  }
+  ObjectiveRecord own{.name = learner.loss().name, .scale = scaler.scale()};
+  if (detail_ > GradientDetail::none) own.gradients.emplace();
+  if (detail_ == GradientDetail::histogram) own.gradients->histogram.emplace();
+  const StepContext context{
+      .step = record.step,
+      .loss_scale = own.scale,
+      .observations = pointer_to(record.observations),
+      .weight_gradients = own.gradients ? pointer_to(own.gradients->histogram) : nullptr,
+      .layerwise = layerwise_of(scaler, caster_.policy()),
+      .execution = settings_.execution};
+  const RepeatStep again = [&](Caster& caster, double scale) { repeat(learner, caster, scale, batches); };
+  if (settings_.probes && is_due(settings_.config.probe_every, record.step)) {
+    // Before the run's own passes, which leave their gradients in place of the probes'.
+    add_probes(record.probes, probe_scales(*settings_.probes, seed_of(settings_), context, again));
+  }
+  const StepScalars scalars =
+      learner.run_passes(caster_, context, {batches, own.scale, measure_of(settings_, own)});
+  note(scalars, detail_, own);
+  if (is_due(settings_.config.fp32_reference_every, record.step)) {
+    std::vector<Fp32Comparison> compared =
+        compare_with_fp32(caster_.policy(), seed_of(settings_), context, again);
+    std::ranges::move(compared, std::back_inserter(record.fp32_reference));
+  }
+  const StepGradients gradients = own.gradients ? as_seen(*own.gradients) : StepGradients{};
+  own.skipped = scaler.skips(gradients);
+  const bool looks = !overflow_trackers_.empty() && !record.overflow;
+  if (!gradients.finite && looks) record.overflow = look_at_step(learner, context, batches);
+  const bool holds = own.skipped ? learner.weights_finite()
+                                 : learner.update_weights(caster_, scalars, own.scale, record.learning_rate);
+  record.diverged = !holds;
+  if (gradients.finite && record.diverged && looks) record.overflow = look_at_update(learner, context);
+  add_to(record, std::move(own), index == 0);
+}
+
+void Trainer::update_scalers(const StepRecord& record) {
+  if (!record.gradients) return;
+  if (scalers_.size() == 1) {
+    CombinedGradients all;
+    all.add(*record.gradients);
+    for (const ObjectiveRecord& further : record.further) all.add(*further.gradients);
+    static_cast<void>(scalers_.front()->update(all.sum()));
+    return;
+  }
+  static_cast<void>(scalers_.front()->update(as_seen(*record.gradients)));
+  for (std::size_t i = 0; i < record.further.size(); ++i)
+    static_cast<void>(scalers_[i + 1]->update(as_seen(*record.further[i].gradients)));
 }
 
 std::vector<Batch> Trainer::read_micro_batches() {
@@ -149,55 +232,15 @@ std::vector<Batch> Trainer::read_micro_batches() {
   return batches;
 }
 
-Array Trainer::run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) {
-  const auto count = static_cast<double>(batches.size());
-  Array loss = Array::zeros({});
-  GradientSum sum(settings_.gradient_accumulator);
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    if (batches.size() > 1) caster.begin_micro_batch(static_cast<std::int32_t>(i));
-    Tape tape(caster, Phase::training);
-    const TensorRef own = model_.forward(tape, batches[i]).loss;
-    fill_gradients(tape, own, factor / count, *model_.store);
-    if (batches.size() == 1) return tape.value(own).clone();
-    sum.add(*model_.store);
-    add(tape.value(own).view(), loss.values());
-  }
-  caster.end_micro_batches();
-  sum.finish(*model_.store);
-  scale(loss.view(), static_cast<float>(1 / count), loss.values());
-  return loss;
-}
-
-StepScalars Trainer::run_passes(const StepContext& context, const std::vector<Batch>& batches,
-                                StepRecord& record) {
-  GradientMeasure measure{.largest = record.gradients.has_value()};
-  if (settings_.config.clip_norm > 0) {
-    const bool unscaled = settings_.clipped_gradients == ClippedGradients::unscaled;
-    measure.norm_after = unscaled ? static_cast<float>(1 / record.scale) : 1.0f;
-  }
-  QueuedScalars queued;
-  const auto queue = [&] {
-    caster_.begin_step(context);
-    const Array loss = run_micro_batches(caster_, record.scale * settings_.config.loss_weight, batches);
-    queued = queue_scalars(caster_.events().readback(), loss, *model_.store, measure);
-  };
-  graph_ ? graph_->run(queue) : queue();
-  const StepScalars scalars = collect_scalars(caster_.events(), queued);
-  record.loss = scalars.loss;
-  if (!record.gradients) return scalars;
-  record.gradients->finite = std::isfinite(scalars.largest);
-  if (detail_ >= GradientDetail::max_abs) record.gradients->max_abs = scalars.largest;
-  return scalars;
-}
-
-void Trainer::repeat(Caster& caster, double loss_scale, const std::vector<Batch>& batches) {
-  const std::vector<Array> running_statistics = copy_buffers(*model_.store);
-  static_cast<void>(run_micro_batches(caster, loss_scale * settings_.config.loss_weight, batches));
+void Trainer::repeat(const Learner& learner, Caster& caster, double loss_scale,
+                     const std::vector<Batch>& batches) {
+  const KeptBuffers running_statistics(stores());
+  static_cast<void>(learner.run_micro_batches(caster, loss_scale * settings_.config.loss_weight, batches));
   caster.events().collect();
-  restore_buffers(running_statistics, *model_.store);
 }
 
-StepObservations Trainer::look_at_step(const StepContext& context, const std::vector<Batch>& batches) {
+StepObservations Trainer::look_at_step(const Learner& learner, const StepContext& context,
+                                       const std::vector<Batch>& batches) {
   StepObservations seen;
   Caster caster(caster_.policy(), seed_of(settings_), overflow_trackers_);
   caster.begin_step({.step = context.step,
@@ -205,39 +248,41 @@ StepObservations Trainer::look_at_step(const StepContext& context, const std::ve
                      .observations = &seen,
                      .layerwise = context.layerwise,
                      .execution = context.execution});
-  repeat(caster, context.loss_scale, batches);
+  repeat(learner, caster, context.loss_scale, batches);
   return seen;
 }
 
-StepObservations Trainer::look_at_update(const StepContext& context) {
+StepObservations Trainer::look_at_update(const Learner& learner, const StepContext& context) {
   StepObservations seen;
   Caster caster(fp32_policy(), seed_of(settings_), overflow_trackers_);
   caster.begin_step({context.step, 1, &seen, TrainingPass::update});
-  for (Parameter& parameter : model_.store->parameters) {
-    for (const float factor : {factors_.unscale, factors_.clip}) {
-      if (factor != 1.0f) scale(parameter.gradient.values(), factor, parameter.gradient.values());
-    }
-    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
-  }
-  for (Parameter& parameter : model_.store->parameters) {
-    caster.cast(parameter.master, parameter.name, Role::master_weight);
-  }
-  caster.events().collect();
+  learner.show_update(caster);
   return seen;
+}
+
+bool Trainer::weights_finite() const {
+  const DeviceScope scope(settings_.device);
+  return std::ranges::all_of(learners_, &Learner::weights_finite);
 }
 
 void Trainer::try_example() {
   const DeviceScope scope(settings_.device);
   caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
-  Tape tape(caster_, Phase::evaluation);
   const std::array<std::int64_t, 1> first{0};
-  (void)model_.forward(tape, read_batch(Split::test, first));
-  if (settings_.policy.rules.empty()) return;
-  Tape training(caster_, Phase::training);
-  const std::vector<Array> running_statistics = copy_buffers(*model_.store);
-  (void)model_.forward(training, read_batch(Split::train, first));
-  restore_buffers(running_statistics, *model_.store);
-  check_rules_apply(settings_.policy.rules, training.entries());
+  {
+    Tape tape(caster_, Phase::evaluation);
+    (void)model_.forward(tape, read_batch(Split::test, first));
+  }
+  if (settings_.policy.allows_all() && settings_.policy.rules.empty()) return;
+  const KeptBuffers running_statistics(stores());
+  std::deque<Tape> tapes;
+  std::vector<TapeEntry> entries;
+  for (const Learner& learner : learners_) {
+    Tape& tape = tapes.emplace_back(caster_, Phase::training);
+    (void)learner.loss().of(tape, read_batch(Split::train, first));
+    std::ranges::copy(tape.entries(), std::back_inserter(entries));
+  }
+  check_rules_apply(settings_.policy.rules, entries);
 }
 
 Evaluation Trainer::evaluate() {
@@ -256,7 +301,7 @@ Evaluation Trainer::evaluate() {
     metric->add(tape, outcome, batch);
     total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
   }
-  return {total.loss / static_cast<double>(size), metric->value(), metric->accuracy()};
+  return {total.loss / static_cast<double>(size), metric->value(), metric->accuracy(), metric->samples()};
 }
 
 }  // namespace halfscope

@@ -1,17 +1,15 @@
 // One training run in memory: model, data, optimizer and scaler, advanced step by step.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
-#include <halfscope/device/step_graph.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/sampler.hpp"
-#include "sim/models/model.hpp"
-#include "sim/train/build.hpp"
 #include "sim/train/fp32_reference.hpp"
-#include "sim/train/step_scalars.hpp"
+#include "sim/train/learner.hpp"
 
 namespace halfscope {
 
@@ -22,8 +20,18 @@ struct GradientRecord {
   std::optional<ExponentHistogram> histogram{};  ///< before rounding
 };
 
-/// Record of a step. `observations` is there on every observe_every-th step and on the first, `overflow`
-/// where the gradients or the weights were not finite any more and the tracker first_overflow is on.
+/// Of one loss of a step.
+struct ObjectiveRecord {
+  std::string name;  ///< empty of the model's first loss
+  float loss = 0;    ///< before the step's update, not scaled
+  double scale = 1;
+  bool skipped = false;
+  std::optional<GradientRecord> gradients{};
+};
+
+/// Record of a step: the model's first loss, and any further ones. `observations` is there on every
+/// observe_every-th step and on the first, `overflow` where the gradients or the weights were not finite any
+/// more and the tracker first_overflow is on. Trackers, comparisons and probes see the tensors of all losses.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1
   float loss = 0;         ///< before the step's update, not scaled
@@ -36,18 +44,14 @@ struct StepRecord {
   std::optional<StepObservations> overflow{};
   std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
   std::vector<ScaleProbe> probes{};              ///< on every probe_every-th step and on the first
+  std::vector<ObjectiveRecord> further{};        ///< in their order; without those behind one that diverged
 };
 
 struct Evaluation {
   double loss = 0;                   ///< mean over the test set
   double metric = 0;                 ///< the model's own
   std::optional<double> accuracy{};  ///< percent, where the metric is another and it is known
-};
-
-/// Factors of the gradients before an update, multiplied one after the other.
-struct GradientFactors {
-  float unscale = 1;
-  float clip = 1;
+  Array samples{};                   ///< images that a generator has made; empty of other models
 };
 
 class Trainer {
@@ -61,13 +65,14 @@ class Trainer {
   StepRecord step();
   [[nodiscard]] Evaluation evaluate();
   /// Takes a test example through the model, which throws InvalidArgument where it learns from other data;
-  /// and a training example where the settings have rules for operations, each of which is to apply to one.
+  /// and a training example through every loss where the policy has lists of operations: those that it
+  /// refuses throw, and each of its rules is to apply to one.
   void try_example();
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;
 
   /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
-  [[nodiscard]] const StepGraph* graph() const { return graph_ ? &*graph_ : nullptr; }
+  [[nodiscard]] const StepGraph* graph() const { return learners_.front().graph(); }
 
   /// Takes weights and running statistics over from those of their names, with or without "model." before
   /// them; others stay. Throws InvalidArgument for one of another shape, and where no name is known.
@@ -81,26 +86,35 @@ class Trainer {
  private:
   /// The batch of the next step, in as many parts as the settings say.
   [[nodiscard]] std::vector<Batch> read_micro_batches();
-  /// Runs forward and backward of all micro-batches, one after the other: the parameters receive the sum of
-  /// the gradients of their losses times `factor` / their number. Returns the mean of the losses.
-  Array run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches);
-  /// The same of the step, whose gradients it measures and records.
-  StepScalars run_passes(const StepContext& context, const std::vector<Batch>& batches, StepRecord& record);
-  /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `numbers`. Returns
-  /// whether the weights are finite after it.
-  bool update_weights(const StepScalars& scalars, double scale, double rate);
+  /// A step of one loss, which it adds to `record`.
+  void learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record);
+  /// What the scalers learn of a step.
+  void update_scalers(const StepRecord& record);
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batches.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.
-  void repeat(Caster& caster, double loss_scale, const std::vector<Batch>& batches);
+  void repeat(const Learner& learner, Caster& caster, double loss_scale, const std::vector<Batch>& batches);
   /// What the trackers of overflowing steps see of the step's forward and backward.
-  StepObservations look_at_step(const StepContext& context, const std::vector<Batch>& batches);
+  StepObservations look_at_step(const Learner& learner, const StepContext& context,
+                                const std::vector<Batch>& batches);
   /// What they see of the step's unscaled gradients and of the weights that its update has made.
-  StepObservations look_at_update(const StepContext& context);
+  StepObservations look_at_update(const Learner& learner, const StepContext& context);
+  /// The scaler of a loss: its own, or one for all.
+  [[nodiscard]] LossScaler& scaler_of(std::size_t index) const {
+    return *scalers_[std::min(index, scalers_.size() - 1)];
+  }
+  /// The stores of all losses.
+  [[nodiscard]] std::vector<ParameterStore*> stores();
   /// Weights and running statistics, under their names in a checkpoint.
   std::vector<ArrayReference> model_arrays();
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
+  /// What the scalers remember, under its name in a checkpoint.
+  struct NamedNumber {
+    std::string name;
+    ScalerNumber number;
+  };
+  std::vector<NamedNumber> scaler_numbers();
 
   /// The examples at `indices`, in host memory wherever training runs.
   [[nodiscard]] Batch read_batch(Split split, std::span<const std::int64_t> indices) const;
@@ -111,12 +125,10 @@ class Trainer {
   TrackerList overflow_trackers_;  // of steps that overflow
   Caster caster_;
   Model model_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<LossScaler> scaler_;
-  GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
-  GradientDetail detail_;      ///< of the gradients: what the scaler needs and the records want
+  std::vector<Learner> learners_{};  ///< one for each loss
+  std::vector<std::unique_ptr<LossScaler>> scalers_;
+  GradientDetail detail_;  ///< of the gradients: what the scalers need and the records want
   Sampler sampler_;
-  std::optional<StepGraph> graph_{};  ///< of forward and backward, where it is asked for
   std::int64_t steps_done_ = 0;
 };
 

@@ -17,33 +17,54 @@ const Array* find_array(const SafetensorsFile& file, std::string_view name) {
   return found == file.tensors.end() ? nullptr : &found->array;
 }
 
+/// `kind`, of a further loss with its name behind it.
+std::string key_of(std::string_view kind, const Learner& learner) {
+  const std::string& name = learner.loss().name;
+  return name.empty() ? std::string(kind) : fmt::format("{}_{}", kind, name);
+}
+
 }  // namespace
 
 std::vector<ArrayReference> Trainer::model_arrays() {
   std::vector<ArrayReference> arrays;
-  for (Parameter& parameter : model_.store->parameters)
-    arrays.push_back({std::string(model_prefix) + parameter.name, &parameter.master});
-  for (Buffer& buffer : model_.store->buffers)
-    arrays.push_back({std::string(model_prefix) + buffer.name, &buffer.value});
+  for (ParameterStore* store : stores()) {
+    for (Parameter& parameter : store->parameters)
+      arrays.push_back({std::string(model_prefix) + parameter.name, &parameter.master});
+    for (Buffer& buffer : store->buffers)
+      arrays.push_back({std::string(model_prefix) + buffer.name, &buffer.value});
+  }
   return arrays;
 }
 
 std::vector<ArrayReference> Trainer::all_arrays() {
   std::vector<ArrayReference> arrays = model_arrays();
-  for (ArrayReference& state : optimizer_->state())
-    arrays.push_back({"optimizer." + state.name, state.array});
+  for (const Learner& learner : learners_) {
+    for (ArrayReference& state : learner.optimizer().state())
+      arrays.push_back({"optimizer." + state.name, state.array});
+  }
   return arrays;
+}
+
+std::vector<Trainer::NamedNumber> Trainer::scaler_numbers() {
+  std::vector<NamedNumber> all;
+  for (std::size_t i = 0; i < scalers_.size(); ++i) {
+    const std::string key = key_of("scaler", learners_[i]);
+    for (ScalerNumber& number : scalers_[i]->numbers()) {
+      std::string name = key + "_" + number.name;
+      all.push_back({std::move(name), std::move(number)});
+    }
+  }
+  return all;
 }
 
 SafetensorsFile Trainer::checkpoint() {
   SafetensorsFile file;
   for (const ArrayReference& entry : all_arrays())
     file.tensors.push_back({entry.name, entry.array->to(Device::cpu)});
-  file.metadata = {{"step", fmt::format("{}", steps_done_)},
-                   {"optimizer_steps", fmt::format("{}", optimizer_->steps())}};
-  for (const ScalerNumber& number : scaler_->numbers()) {
-    file.metadata["scaler_" + number.name] = fmt::format("{}", *number.value);
-  }
+  file.metadata = {{"step", fmt::format("{}", steps_done_)}};
+  for (const Learner& learner : learners_)
+    file.metadata[key_of("optimizer", learner) + "_steps"] = fmt::format("{}", learner.optimizer().steps());
+  for (const auto& [name, number] : scaler_numbers()) file.metadata[name] = fmt::format("{}", *number.value);
   return file;
 }
 
@@ -59,8 +80,10 @@ void Trainer::start_from(const SafetensorsFile& weights) {
     found = true;
   }
   if (!found) throw InvalidArgument("no tensor has the name of one of the model's weights");
-  for (Parameter& parameter : model_.store->parameters)
-    caster_.cast(parameter.master, parameter.name, Role::master_weight);
+  for (ParameterStore* store : stores()) {
+    for (Parameter& parameter : store->parameters)
+      caster_.cast(parameter.master, parameter.name, Role::master_weight);
+  }
 }
 
 void Trainer::restore(const SafetensorsFile& checkpoint) {
@@ -71,11 +94,12 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
     *entry.array = stored->to(settings_.device);
   }
   steps_done_ = metadata_count(checkpoint, "step", {1, static_cast<double>(settings_.config.steps)});
-  optimizer_->restore_steps(
-      metadata_count(checkpoint, "optimizer_steps", {0, static_cast<double>(steps_done_)}));
-  for (const ScalerNumber& number : scaler_->numbers()) {
-    *number.value = metadata_number(checkpoint, "scaler_" + number.name, {number.low, number.high});
+  for (const Learner& learner : learners_) {
+    learner.optimizer().restore_steps(metadata_count(checkpoint, key_of("optimizer", learner) + "_steps",
+                                                     {0, static_cast<double>(steps_done_)}));
   }
+  for (const auto& [name, number] : scaler_numbers())
+    *number.value = metadata_number(checkpoint, name, {number.low, number.high});
 }
 
 }  // namespace halfscope

@@ -7,7 +7,7 @@ namespace halfscope {
 bool LossScaler::update(const StepGradients& gradients) {
   if (needs() == GradientDetail::none) return false;
   gradients.finite ? on_finite(gradients) : on_overflow();
-  return !gradients.finite;
+  return skips(gradients);
 }
 
 std::vector<ScalerNumber> LossScaler::numbers() {

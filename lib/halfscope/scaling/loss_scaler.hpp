@@ -51,8 +51,13 @@ class LossScaler {
   [[nodiscard]] virtual GradientDetail needs() const = 0;
   /// What every layer's gradient is scaled by in the backward pass besides, where the rule acts there.
   [[nodiscard]] virtual std::optional<LayerwiseOptions> layerwise() const { return std::nullopt; }
-  /// Takes note of a step; true where its weight update must be skipped: its gradients are not finite, and
-  /// the scaler looks at them. Throws RuntimeFailure where the scaler's rule is to end the run.
+  /// Whether the weight update from such gradients must be skipped: they are not finite, and the scaler looks
+  /// at them.
+  [[nodiscard]] bool skips(const StepGradients& gradients) const {
+    return needs() != GradientDetail::none && !gradients.finite;
+  }
+  /// Takes note of a step, and returns whether its update must be skipped. Throws RuntimeFailure where the
+  /// scaler's rule is to end the run.
   bool update(const StepGradients& gradients);
   /// All that it remembers, to be written to a checkpoint or set from one.
   [[nodiscard]] std::vector<ScalerNumber> numbers();

@@ -1,0 +1,129 @@
+// Passes and updates of one loss.
+#include "sim/train/learner.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
+
+#include "lib/nn/elementwise.hpp"
+#include "sim/optim/clip.hpp"
+#include "sim/train/gradient_sum.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Whether steps on the device are launched as CUDA graphs, which the environment says: no number depends on
+/// it.
+bool wants_graph(Device device) {
+  const char* const variable = std::getenv("HALFSCOPE_CUDA_GRAPH");
+  const std::string value = variable == nullptr ? "off" : variable;
+  if (value != "on" && value != "off")
+    throw InvalidArgument("HALFSCOPE_CUDA_GRAPH = '" + value + "': give on or off");
+  return value == "on" && device == Device::cuda;
+}
+
+/// The gradients of the loss times `factor`: zeros of a parameter that the batch made no use of.
+void fill_gradients(Tape& tape, TensorRef loss, double factor, ParameterStore& store) {
+  for (Parameter& parameter : store.parameters) parameter.gradient = {};
+  tape.backward(loss, static_cast<float>(factor));
+  for (Parameter& parameter : store.parameters) {
+    if (parameter.gradient.empty()) parameter.gradient = Array::zeros(parameter.master.shape());
+  }
+}
+
+bool is_finite(std::uint32_t magnitude) {
+  return magnitude < infinity_bits;
+}
+
+}  // namespace
+
+Learner::Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store)
+    : settings_(&settings),
+      loss_(std::move(loss)),
+      store_(&store),
+      optimizer_(make_optimizer(settings, store)) {
+  if (wants_graph(settings.device)) graph_ = std::make_unique<StepGraph>();
+}
+
+Array Learner::run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const {
+  const auto count = static_cast<double>(batches.size());
+  Array loss = Array::zeros({});
+  GradientSum sum(settings_->gradient_accumulator);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (batches.size() > 1) caster.begin_micro_batch(static_cast<std::int32_t>(i));
+    Tape tape(caster, Phase::training);
+    const TensorRef own = loss_.of(tape, batches[i]);
+    fill_gradients(tape, own, factor / count, *store_);
+    if (batches.size() == 1) return tape.value(own).clone();
+    sum.add(*store_);
+    add(tape.value(own).view(), loss.values());
+  }
+  caster.end_micro_batches();
+  sum.finish(*store_);
+  scale(loss.view(), static_cast<float>(1 / count), loss.values());
+  return loss;
+}
+
+StepScalars Learner::run_passes(Caster& caster, const StepContext& context, const Passes& passes) {
+  QueuedScalars queued;
+  const auto queue = [&] {
+    caster.begin_step(context);
+    const Array loss =
+        run_micro_batches(caster, passes.scale * settings_->config.loss_weight, passes.batches);
+    queued = queue_scalars(caster.events().readback(), loss, *store_, passes.measure);
+  };
+  graph_ ? graph_->run(queue) : queue();
+  return collect_scalars(caster.events(), queued);
+}
+
+bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double loss_scale, double rate) {
+  const double clip_norm = settings_->config.clip_norm;
+  factors_ = {.unscale = static_cast<float>(1 / loss_scale),
+              .clip = clip_norm > 0 ? clip_factor(scalars.norm, clip_norm) : 1};
+  optimizer_->begin_step(rate);
+  Readback& readback = caster.events().readback();
+  // Before the cast a weight may be infinite that is not after it.
+  const bool casts = !caster.policy().quantizer(Role::master_weight).is_identity();
+  const auto uncast = readback.take<std::uint32_t>(1), largest = readback.take<std::uint32_t>(1);
+  for (std::size_t i = 0; i < store_->parameters.size(); ++i) {
+    Parameter& parameter = store_->parameters[i];
+    ++parameter.version;
+    parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
+    caster.update(parameter.name,
+                  {.gradient = parameter.gradient.values(),
+                   .unscale = factors_.unscale,
+                   .clip = factors_.clip,
+                   .weights = parameter.master.values(),
+                   .largest = readback.device_values(casts ? uncast : largest)},
+                  [&](const WeightUpdate& update) { optimizer_->update(i, update); });
+    caster.cast(parameter.master, parameter.name, Role::master_weight);
+    if (casts) raise_to_largest(parameter.master.view(), readback.device_values(largest));
+  }
+  caster.events().collect();
+  return is_finite(readback.values(largest)[0]);
+}
+
+void Learner::show_update(Caster& caster) const {
+  for (Parameter& parameter : store_->parameters) {
+    for (const float factor : {factors_.unscale, factors_.clip}) {
+      if (factor != 1.0f) scale(parameter.gradient.values(), factor, parameter.gradient.values());
+    }
+    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
+  }
+  for (Parameter& parameter : store_->parameters)
+    caster.cast(parameter.master, parameter.name, Role::master_weight);
+  caster.events().collect();
+}
+
+bool Learner::weights_finite() const {
+  Readback readback;
+  const auto largest = readback.take<std::uint32_t>(1);
+  for (const Parameter& parameter : store_->parameters)
+    raise_to_largest(parameter.master.view(), readback.device_values(largest));
+  readback.read();
+  return is_finite(readback.values(largest)[0]);
+}
+
+}  // namespace halfscope

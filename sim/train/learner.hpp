@@ -1,0 +1,69 @@
+// Weights that learn from one loss of a step: its passes, and the update that follows.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <halfscope/device/step_graph.hpp>
+
+#include "sim/models/model.hpp"
+#include "sim/train/build.hpp"
+#include "sim/train/step_scalars.hpp"
+
+namespace halfscope {
+
+/// Factors of the gradients before an update, multiplied one after the other.
+struct GradientFactors {
+  float unscale = 1;
+  float clip = 1;
+};
+
+/// A loss without the weights that learn from it.
+struct NamedLoss {
+  std::string name;
+  std::function<TensorRef(Tape& tape, const Batch& batch)> of;
+};
+
+class Learner {
+ public:
+  /// `settings` and `store`, whose weights are on the run's device, outlive it.
+  Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store);
+
+  [[nodiscard]] const NamedLoss& loss() const { return loss_; }
+  [[nodiscard]] ParameterStore& store() const { return *store_; }
+  [[nodiscard]] Optimizer& optimizer() const { return *optimizer_; }
+  /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
+  [[nodiscard]] const StepGraph* graph() const { return graph_.get(); }
+
+  /// The step's micro-batches, and what is measured of the gradients that they leave.
+  struct Passes {
+    const std::vector<Batch>& batches;
+    double scale = 1;  ///< of the loss, besides its weight
+    GradientMeasure measure{};
+  };
+  /// Runs forward and backward of all micro-batches under `caster`, one after the other: the parameters
+  /// receive the sum of the gradients of their losses times `factor` / their number. Returns the mean of the
+  /// losses.
+  Array run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const;
+  /// The same of the step that `context` begins, as a CUDA graph where that is asked for.
+  StepScalars run_passes(Caster& caster, const StepContext& context, const Passes& passes);
+  /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `scalars`. Returns
+  /// whether the weights are finite after it.
+  bool update_weights(Caster& caster, const StepScalars& scalars, double scale, double rate);
+  /// Shows `caster` the unscaled gradients and the weights that the update has made of them.
+  void show_update(Caster& caster) const;
+  [[nodiscard]] bool weights_finite() const;
+
+ private:
+  const RunSettings* settings_;
+  NamedLoss loss_;
+  ParameterStore* store_;
+  std::unique_ptr<Optimizer> optimizer_;
+  GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
+  std::unique_ptr<StepGraph> graph_{};
+};
+
+}  // namespace halfscope
