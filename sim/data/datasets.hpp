@@ -19,6 +19,10 @@ namespace halfscope {
 /// not 0..9, counts or image sizes that disagree.
 [[nodiscard]] std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec);
 
+/// The same with two black pixels more on each side, 32x32 of files of 28x28, and pixels x / 127.5 - 1, from
+/// -1 to 1: the images that a generator whose last layer is tanh can make.
+[[nodiscard]] std::unique_ptr<Dataset> open_fashion_mnist_32(const DatasetSpec& spec);
+
 /// Source of a data set, as `--data` names it: a folder of images, a text file, a folder of recordings, a
 /// file of sentence pairs.
 enum class DataKind : std::uint8_t { images, text, speech, pairs };
@@ -90,6 +94,8 @@ struct DatasetEntry {
 inline constexpr std::array datasets{
     DatasetEntry{"fashion_mnist", "60,000 + 10,000 grey images of 28x28, 10 classes of clothing",
                  DataKind::images, fashion_mnist_folder, open_fashion_mnist},
+    DatasetEntry{"fashion_mnist_32", "the same images on 32x32 pixels from -1 to 1, for generators",
+                 DataKind::images, fashion_mnist_folder, open_fashion_mnist_32},
     DatasetEntry{"detection_scenes",
                  "3,000 + 200 scenes of Fashion-MNIST items, 1 to 3 on 64x64 pixels, with their boxes",
                  DataKind::images, fashion_mnist_folder, open_detection_scenes},

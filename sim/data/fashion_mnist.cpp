@@ -15,22 +15,34 @@
 namespace halfscope {
 namespace {
 
-constexpr std::array<float, 256> normalised = [] {
-  std::array<float, 256> table{};
-  for (std::size_t pixel = 0; pixel < table.size(); ++pixel) {
-    table[pixel] = (static_cast<float>(pixel) / 255.0f - 0.286f) / 0.353f;
-  }
+using PixelTable = std::array<float, 256>;
+
+/// (x / 255 - mean) / deviation of each pixel x.
+constexpr PixelTable normalised(float mean, float deviation) {
+  PixelTable table{};
+  for (std::size_t pixel = 0; pixel < table.size(); ++pixel)
+    table[pixel] = (static_cast<float>(pixel) / 255.0f - mean) / deviation;
   return table;
-}();
+}
+
+/// A data set's images, beside those of the files.
+struct ImageLayout {
+  std::string_view dataset;
+  PixelTable pixels;
+  std::int64_t border = 0;  ///< black pixels on each side
+};
+constexpr ImageLayout standardised{"fashion_mnist", normalised(0.286f, 0.353f)};
+constexpr ImageLayout between_one_and_minus_one{"fashion_mnist_32", normalised(0.5f, 0.5f), 2};
 
 class FashionMnist : public Dataset {
  public:
-  explicit FashionMnist(std::array<LabelledImages, 2> splits) : splits_(std::move(splits)) {}
+  FashionMnist(std::array<LabelledImages, 2> splits, const ImageLayout& layout)
+      : splits_(std::move(splits)), layout_(layout) {}
 
   [[nodiscard]] std::int64_t size(Split split) const override { return of(split).labels.shape[0]; }
   [[nodiscard]] Shape example_shape() const override {
     const Shape& images = of(Split::train).images.shape;
-    return {images[1], images[2], 1};
+    return {images[1] + 2 * layout_.border, images[2] + 2 * layout_.border, 1};
   }
   [[nodiscard]] std::int64_t class_count() const override { return fashion_mnist_classes; }
   [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override;
@@ -41,23 +53,28 @@ class FashionMnist : public Dataset {
   }
 
   std::array<LabelledImages, 2> splits_;
+  const ImageLayout& layout_;
 };
 
 Batch FashionMnist::batch(Split split, std::span<const std::int64_t> indices) const {
   const auto& [images, labels] = of(split);
-  const std::int64_t height = images.shape[1];
-  const std::int64_t width = images.shape[2];
-  Batch batch{.inputs = Array({static_cast<std::int64_t>(indices.size()), height, width, 1})};
+  const std::int64_t height = images.shape[1], width = images.shape[2];
+  const Shape shape = example_shape();
+  Batch batch{.inputs = Array({static_cast<std::int64_t>(indices.size()), shape[0], shape[1], 1})};
+  std::ranges::fill(batch.inputs.values(), layout_.pixels[0]);
   batch.labels.reserve(indices.size());
-  float* target = batch.inputs.data();
+  float* image = batch.inputs.data();
   for (const std::int64_t index : indices) {
     if (index < 0 || index >= size(split)) {
-      throw InvalidArgument(
-          fmt::format("{} example {}: fashion_mnist has 0 to {}", name_of(split), index, size(split) - 1));
+      throw InvalidArgument(fmt::format("{} example {}: {} has 0 to {}", name_of(split), index,
+                                        layout_.dataset, size(split) - 1));
     }
-    const std::uint8_t* pixels = images.values.data() + index * height * width;
-    target =
-        std::transform(pixels, pixels + height * width, target, [](std::uint8_t x) { return normalised[x]; });
+    const std::uint8_t* row = images.values.data() + index * height * width;
+    for (std::int64_t r = 0; r < height; ++r, row += width) {
+      float* const target = image + (r + layout_.border) * shape[1] + layout_.border;
+      std::transform(row, row + width, target, [&](std::uint8_t x) { return layout_.pixels[x]; });
+    }
+    image += shape[0] * shape[1];
     batch.labels.push_back(labels.values[static_cast<std::size_t>(index)]);
   }
   return batch;
@@ -119,7 +136,15 @@ std::array<LabelledImages, 2> read_fashion_mnist(const std::filesystem::path& fo
 }
 
 std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec) {
-  return std::make_unique<FashionMnist>(read_fashion_mnist(spec.data));
+  return std::make_unique<FashionMnist>(read_fashion_mnist(spec.data), standardised);
+}
+
+std::unique_ptr<Dataset> open_fashion_mnist_32(const DatasetSpec& spec) {
+  try {
+    return std::make_unique<FashionMnist>(read_fashion_mnist(spec.data), between_one_and_minus_one);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("fashion_mnist_32: {}", error.what()));
+  }
 }
 
 }  // namespace halfscope

@@ -181,6 +181,20 @@ namespace halfscope {
 /// InvalidArgument where the data set has neither, and for a teacher of other sizes.
 [[nodiscard]] Model make_distil_bert(const ModelSpec& spec);
 
+/// After Radford et al., ICLR 2016, small. The generator makes images of 64 normal numbers: transposed
+/// convolutions to 64 channels on an eighth of the pixels each way, then 4x4 with stride 2 to 32, 16 and the
+/// images' channels; batch norm and ReLU behind all but the last, tanh behind that. The discriminator:
+/// convolutions 4x4 with stride 2 to 16, 32 and 64 channels, leaky ReLU of 0.2, batch norm behind the second
+/// and third; a linear layer and a sigmoid. No biases but the linear layer's; weights N(0, 0.02), gammas
+/// N(1, 0.02). Its first loss, the discriminator's: the binary cross entropy of real images and that of made
+/// ones, added; its second, called generator: that of made images which are to pass for real. The metric is
+/// the Fréchet distance to the test images, by the features of `spec.teacher`, a cnn_bn, or without one of a
+/// cnn_bn that has not learnt. Throws InvalidArgument for images whose sides are no multiples of 8, and for
+/// another teacher.
+[[nodiscard]] Model make_dcgan(const ModelSpec& spec);
+/// The same with the cross entropy of logits, without the sigmoid.
+[[nodiscard]] Model make_dcgan_logits(const ModelSpec& spec);
+
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
@@ -210,6 +224,9 @@ inline constexpr std::array model_table{
                make_faster_rcnn},
     ModelEntry{"mask_rcnn", "the same with a mask head, a fifth loss", make_mask_rcnn},
     ModelEntry{"unet", "a class for each pixel: three pools, one skip connection", make_unet},
+    ModelEntry{"dcgan", "DCGAN: a generator of images and a discriminator, cross entropy of probabilities",
+               make_dcgan},
+    ModelEntry{"dcgan_logits", "the same with the cross entropy of logits", make_dcgan_logits},
     ModelEntry{"rnn_lm", "word language model with a tanh RNN, its cell called step by step", make_rnn_lm},
     ModelEntry{"gru_lm", "word language model: embedding, GRU, logits over the vocabulary", make_gru_lm},
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", make_lstm_lm},

@@ -65,6 +65,27 @@ TEST_CASE("a batch holds the examples asked for, normalised", "[fashion_mnist]")
   CHECK(data->batch(Split::test, {}).inputs.shape() == Shape{0, 2, 2, 1});
 }
 
+TEST_CASE("for generators images have a black border and pixels from -1 to 1", "[fashion_mnist]") {
+  const TemporaryFolder folder;
+  put_all(folder, small_files());
+  const auto data = open_dataset("fashion_mnist_32", {.data = folder.path()});
+  CHECK(data->example_shape() == Shape{6, 6, 1});
+  const std::array<std::int64_t, 2> indices{1, 2};
+  const Batch batch = data->batch(Split::train, indices);
+  CHECK(batch.inputs.shape() == Shape{2, 6, 6, 1});
+  const std::array<int, 8> pixels{255, 254, 253, 252, 16, 32, 48, 64};
+  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+    const std::size_t image = i / 36, row = i / 6 % 6, column = i % 6;
+    const bool inside = row >= 2 && row < 4 && column >= 2 && column < 4;
+    const int pixel = inside ? pixels[image * 4 + (row - 2) * 2 + (column - 2)] : 0;
+    CHECK(batch.inputs[i] == Approx(static_cast<float>(pixel) / 127.5f - 1).margin(1e-6));
+  }
+  CHECK(*std::ranges::max_element(batch.inputs.values()) == 1);
+  const std::array<std::int64_t, 1> wrong{3};
+  check_says(message_of<InvalidArgument>([&] { static_cast<void>(data->batch(Split::train, wrong)); }),
+             {"fashion_mnist_32 has 0 to 2"});
+}
+
 TEST_CASE("an example out of range is refused", "[fashion_mnist]") {
   const TemporaryFolder folder;
   put_all(folder, small_files());
