@@ -96,6 +96,10 @@ namespace halfscope {
 /// under Apex's levels O1, O2 and O3.
 [[nodiscard]] Experiment make_amp_levels();
 
+/// DCGAN with two forms of its loss, in FP32 and in FP16 with constant and dynamic loss scales, and without a
+/// master copy.
+[[nodiscard]] Experiment make_dcgan_experiment();
+
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table = [] {
@@ -112,6 +116,7 @@ inline const std::vector<Experiment>& experiment_table() {
         make_language_model_loss_scale(),  // 3.2, Fig. 5
         make_lstm_loss_scale(),            // the same figure
         make_translation_loss_scale(),     // 4.4, Fig. 4
+        make_dcgan_experiment(),           // 4.6, Fig. 6
         make_segmentation_loss_scale(),    // 3.2
         make_resnet_loss_scale(),          // 3.2, with the network of Table 1
         make_scale_sweep(),                // 3.2: choosing the factor

@@ -33,7 +33,8 @@ struct ArmSummary {
   std::optional<double> lost_updates{};         ///< mean fraction
   /// Fractions of the non-zero elements of all observed gradients, means over the seeds.
   std::optional<double> flushed{}, subnormal{}, overflow{};
-  std::optional<double> skipped{};               ///< steps, mean
+  std::optional<double> skipped{};               ///< steps of the model's first loss, mean
+  std::optional<double> further_skipped{};       ///< the same of all further losses; empty without any
   std::optional<double> last_skipped{};          ///< the latest skipped step of any seed
   std::optional<double> final_scale_log2{};      ///< mean
   std::optional<double> first_at_final_scale{};  ///< the first step that had the final scale, mean

@@ -54,6 +54,18 @@ std::vector<std::string> overflows(const std::vector<FinishedRun>& runs) {
   return {};
 }
 
+/// Of the losses behind a model's first; empty where no run has any.
+std::optional<double> further_skipped(const std::vector<FinishedRun>& runs) {
+  std::vector<double> counts;
+  for (const auto& [seed, run, config] : runs) {
+    if (!run.contains("further_losses")) continue;
+    double sum = 0;
+    for (const Json& loss : run["further_losses"]) sum += loss.at("skipped").get<double>();
+    counts.push_back(sum);
+  }
+  return optional_mean(counts);
+}
+
 ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>& runs,
                          const std::string& metric) {
   ArmSummary arm{.arm = name,
@@ -62,6 +74,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
                  .subnormal = gradient_share(runs, "subnormal"),
                  .overflow = gradient_share(runs, "overflow"),
                  .skipped = optional_mean(numbers(runs, "skipped")),
+                 .further_skipped = further_skipped(runs),
                  .first_at_final_scale = optional_mean(numbers(runs, "first_at_final_scale"))};
   for (const double step : numbers(runs, "last_skipped_step")) {
     arm.last_skipped = std::max(arm.last_skipped.value_or(step), step);
