@@ -7,6 +7,7 @@
 
 #include <halfscope/arithmetic/normal.hpp>
 
+#include "sim/kept_buffers.hpp"
 #include "sim/layers/filled.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
@@ -159,15 +160,11 @@ struct Networks {
 
   /// Images as the step's generator makes them, of which no tracker hears and that no gradient leaves.
   [[nodiscard]] Array made_images(const Tape& tape, std::int64_t count) const {
-    std::vector<Array> running_statistics;
-    for (const Buffer& buffer : generator_store->buffers) running_statistics.push_back(buffer.value.clone());
+    const KeptBuffers running_statistics({generator_store});
     TrackerList nobody;
     Caster caster(tape.caster(), nobody);
     Tape own(caster, tape.phase());
-    Array images = own.value(generate(own, generator, draw_noise(caster, count))).clone();
-    for (std::size_t i = 0; i < running_statistics.size(); ++i)
-      generator_store->buffers[i].value = std::move(running_statistics[i]);
-    return images;
+    return own.value(generate(own, generator, draw_noise(caster, count))).clone();
   }
 
   [[nodiscard]] TensorRef discriminator_loss(Tape& tape, const Batch& batch) const {

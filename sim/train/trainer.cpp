@@ -2,25 +2,14 @@
 #include "sim/train/trainer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <deque>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
-#include "sim/train/rule_check.hpp"
+#include "sim/kept_buffers.hpp"
 
 namespace halfscope {
 namespace {
-
-/// Examples per forward pass of an evaluation: fewer of large images, since a tape keeps every layer's
-/// output.
-std::int64_t evaluation_batch(const Dataset& dataset) {
-  constexpr std::int64_t most_examples = 200, most_elements = 1 << 18;
-  const auto elements = static_cast<std::int64_t>(element_count(dataset.example_shape()));
-  return std::clamp<std::int64_t>(most_elements / elements, 1, most_examples);
-}
 
 bool is_due(std::int64_t every, std::int64_t step) {
   return every > 0 && (step == 1 || step % every == 0);
@@ -74,26 +63,6 @@ class CombinedGradients {
  private:
   StepGradients sum_{};
   ExponentHistogram histogram_{};
-};
-
-/// Running statistics as they were when it was made, put back at its end.
-class KeptBuffers {
- public:
-  explicit KeptBuffers(std::vector<ParameterStore*> stores) : stores_(std::move(stores)) {
-    for (const ParameterStore* store : stores_)
-      for (const Buffer& buffer : store->buffers) copies_.push_back(buffer.value.clone());
-  }
-  ~KeptBuffers() {
-    std::size_t next = 0;
-    for (ParameterStore* store : stores_)
-      for (Buffer& buffer : store->buffers) buffer.value = std::move(copies_[next++]);
-  }
-  KeptBuffers(const KeptBuffers&) = delete;
-  KeptBuffers& operator=(const KeptBuffers&) = delete;
-
- private:
-  std::vector<ParameterStore*> stores_;
-  std::vector<Array> copies_{};
 };
 
 void move_to(Device device, ParameterStore& store) {
@@ -263,45 +232,6 @@ StepObservations Trainer::look_at_update(const Learner& learner, const StepConte
 bool Trainer::weights_finite() const {
   const DeviceScope scope(settings_.device);
   return std::ranges::all_of(learners_, &Learner::weights_finite);
-}
-
-void Trainer::try_example() {
-  const DeviceScope scope(settings_.device);
-  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
-  const std::array<std::int64_t, 1> first{0};
-  {
-    Tape tape(caster_, Phase::evaluation);
-    (void)model_.forward(tape, read_batch(Split::test, first));
-  }
-  if (settings_.policy.allows_all() && settings_.policy.rules.empty()) return;
-  const KeptBuffers running_statistics(stores());
-  std::deque<Tape> tapes;
-  std::vector<TapeEntry> entries;
-  for (const Learner& learner : learners_) {
-    Tape& tape = tapes.emplace_back(caster_, Phase::training);
-    (void)learner.loss().of(tape, read_batch(Split::train, first));
-    std::ranges::copy(tape.entries(), std::back_inserter(entries));
-  }
-  check_rules_apply(settings_.policy.rules, entries);
-}
-
-Evaluation Trainer::evaluate() {
-  const DeviceScope scope(settings_.device);
-  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
-  Evaluation total;
-  const std::unique_ptr<Metric> metric = model_.make_metric();
-  const std::int64_t size = dataset_.size(Split::test);
-  const std::int64_t batch_size = evaluation_batch(dataset_);
-  for (std::int64_t first = 0; first < size; first += batch_size) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(batch_size, size - first)));
-    std::iota(indices.begin(), indices.end(), first);
-    Tape tape(caster_, Phase::evaluation);
-    const Batch batch = read_batch(Split::test, indices);
-    const BatchOutcome outcome = model_.forward(tape, batch);
-    metric->add(tape, outcome, batch);
-    total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
-  }
-  return {total.loss / static_cast<double>(size), metric->value(), metric->accuracy(), metric->samples()};
 }
 
 }  // namespace halfscope

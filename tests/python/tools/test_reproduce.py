@@ -59,6 +59,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "amp-levels",
         "cast-cache",
         "ctc-precision",
+        "dcgan",
         "detectors",
         "gradient-accumulation",
         "lstm-loss-scale",

@@ -11,6 +11,7 @@ from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.loss_weights import loss_weight_curve
 from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
+from halfscope.plotting.samples import sample_sheets
 from halfscope.plotting.scaled_gradients import scaled_gradient_histogram
 from halfscope.plotting.scores import scoreboard
 from halfscope.plotting.small_gradients import small_gradients
@@ -31,6 +32,7 @@ __all__ = [
     "predicted_and_counted",
     "ratio_histogram",
     "replayed_scales",
+    "sample_sheets",
     "scale_curve",
     "scale_window",
     "scale_windows",

@@ -40,6 +40,7 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     arms = [arm for arm, runs in experiment.runs.items() if runs]
     if few:
         yield "scoreboard", f"{experiment.metric_label} of every arm", plotting.scoreboard(experiment)
+    yield "samples", "Images that the generators of the arms have made", plotting.sample_sheets(experiment)
     yield "loss_curves", "Training loss of every arm over steps", plotting.loss_curves(experiment)
     yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plotting.metric_curves(experiment)
     if few:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from halfscope import Histogram, _core
 from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json, require_whole_lines
+from halfscope.results.samples import read_samples
 
 # Earlier names of records, read until 0.2.
 EARLIER_KINDS = {"fp32_reference": "shadow"}
@@ -87,6 +89,12 @@ class Run:
     def first_overflows(self) -> dict[int, dict]:
         """By step, for the steps that overflowed: the first tensor with an infinity, and those before it."""
         return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
+
+    @cached_property
+    def samples(self) -> np.ndarray | None:
+        """Images (count, height, width, channels) that the run's model has made, from -1 to 1; None of other models."""
+        path = self.folder / "samples.safetensors"
+        return read_samples(path) if path.exists() else None
 
     @cached_property
     def histograms(self) -> dict[str, RecordedHistogram]:
