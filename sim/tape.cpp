@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/nn/elementwise.hpp"
@@ -133,12 +134,66 @@ const Array& Tape::value(TensorRef tensor) const {
 std::vector<TapeEntry> Tape::entries() const {
   std::vector<TapeEntry> entries;
   entries.reserve(nodes_.size());
+  std::size_t segment = 1;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
+    const bool kept = node.dropped == 0;
     entries.push_back({node.name, node.operation, node.precision, node.parameter,
-                       static_cast<std::int64_t>(value({i}).size())});
+                       kept ? static_cast<std::int64_t>(value({i}).size()) : node.dropped,
+                       kept ? 0 : segment});
+    if (node.checkpoint) ++segment;
   }
   return entries;
+}
+
+TensorRef Tape::checkpoint(TensorRef x, Segment segment) {
+  const std::size_t first = nodes_.size();
+  const TensorRef y = segment(*this, x);
+  if (phase_ == Phase::evaluation || y.index < first) return y;
+  if (y.index + 1 != nodes_.size()) throw RuntimeFailure("a checkpoint's last operation is not its output");
+  for (std::size_t i = first; i < nodes_.size(); ++i) {
+    nodes_[i].backward = nullptr;
+    if (i == y.index) break;
+    nodes_[i].dropped = static_cast<std::int64_t>(nodes_[i].value.size());
+    nodes_[i].value = {};
+  }
+  nodes_[y.index].checkpoint = std::make_shared<const Checkpoint>(Checkpoint{first, x, std::move(segment)});
+  return y;
+}
+
+void Tape::recompute(std::size_t output, TensorRef loss) {
+  const std::shared_ptr<const Checkpoint> own = nodes_[output].checkpoint;
+  const auto first = nodes_.begin() + static_cast<std::ptrdiff_t>(own->first);
+  std::vector<Node> earlier(std::make_move_iterator(first), std::make_move_iterator(nodes_.end()));
+  nodes_.resize(own->first);
+  for (std::size_t i = output + 1; i < own->first + earlier.size(); ++i) {
+    earlier[i - own->first].backward = nullptr;
+    if (i != loss.index) earlier[i - own->first].value = {};
+  }
+  run_unheard(*own);
+  if (nodes_.size() != output + 1)
+    throw RuntimeFailure("a checkpoint's segment is another when it runs again");
+  for (std::size_t i = own->first; i <= output; ++i) {
+    nodes_[i].gradient = std::move(earlier[i - own->first].gradient);
+    nodes_[i].carried_scale = earlier[i - own->first].carried_scale;
+  }
+  for (std::size_t i = output + 1 - own->first; i < earlier.size(); ++i)
+    nodes_.push_back(std::move(earlier[i]));
+}
+
+void Tape::run_unheard(const Checkpoint& checkpoint) {
+  TrackerList nobody;
+  Caster unheard(*caster_, nobody);
+  struct Restored {
+    Tape& tape;
+    Caster* heard;
+    ~Restored() {
+      tape.caster_ = heard;
+      tape.recomputing_ = false;
+    }
+  } const restored{*this, std::exchange(caster_, &unheard)};
+  recomputing_ = true;
+  (void)checkpoint.segment(*this, checkpoint.x);
 }
 
 void Tape::add_gradient(TensorRef tensor, Array gradient, Rounds rounds) {
@@ -223,8 +278,9 @@ void Tape::backward(TensorRef loss, float loss_scale) {
   }
   add_gradient(loss, Array::from({}, {loss_scale}), Rounds::no);
   for (std::size_t i = loss.index + 1; i-- > 0;) {
+    if (nodes_[i].gradient.empty()) continue;
+    if (nodes_[i].checkpoint) recompute(i, loss);
     Node& node = nodes_[i];
-    if (node.gradient.empty()) continue;
     if (node.parameter != nullptr) {
       finish_parameter(node);
     } else if (node.backward) {

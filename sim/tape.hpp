@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,16 +48,21 @@ struct TapeEntry {
   Precision precision;                   ///< of its numbers and of its gradient's
   const Parameter* parameter;
   std::int64_t elements;
+  std::size_t segment = 0;  ///< from 1, of a tensor that is dropped after the forward pass; 0: it is kept
 
   [[nodiscard]] OperationKind kind() const {
     return operation ? operation->entry().kind : OperationKind::other;
   }
 };
 
+/// Part of a network, from one tensor to another.
+using Segment = std::function<TensorRef(Tape& tape, TensorRef x)>;
+
 class Tape {
  public:
-  /// `caster` outlives the tape.
-  Tape(Caster& caster, Phase phase) : caster_(&caster), phase_(phase) {}
+  /// `caster` outlives the tape. A chain of blocks on it is cut into `segments` for checkpoints; 0: none.
+  Tape(Caster& caster, Phase phase, std::int64_t segments = 0)
+      : caster_(&caster), phase_(phase), segments_(segments) {}
   ~Tape() { caster_->compute_in(Precision::reduced); }
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -81,6 +87,15 @@ class Tape {
   /// The output of an operation, cast as an activation where it rounds.
   TensorRef record(Operation operation);
 
+  /// The output of `segment` for x (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): in
+  /// training the tensors before it are dropped, and the backward pass computes them again with the same
+  /// bits, of which no tracker hears. `segment`, whose last operation is its output, sees parameters and
+  /// tensors recorded before it, and is kept as long as the tape.
+  TensorRef checkpoint(TensorRef x, Segment segment);
+  [[nodiscard]] std::int64_t segments() const { return segments_; }
+  /// Whether what runs is a segment once more: running statistics have learnt from it.
+  [[nodiscard]] bool recomputing() const { return recomputing_; }
+
   [[nodiscard]] const Array& value(TensorRef tensor) const;
   /// Its numbers as floats, whatever their storage.
   [[nodiscard]] FloatsOf floats(TensorRef tensor) const { return FloatsOf(value(tensor)); }
@@ -100,6 +115,13 @@ class Tape {
   void backward(TensorRef loss, float loss_scale);
 
  private:
+  /// A segment to be run again.
+  struct Checkpoint {
+    std::size_t first = 0;  ///< place of its first tensor
+    TensorRef x{};
+    Segment segment;
+  };
+
   struct Node {
     std::string name{};
     std::optional<OperationId> operation{};
@@ -110,8 +132,10 @@ class Tape {
     Parameter* parameter = nullptr;
     std::optional<std::size_t> tied_to{};  ///< the place on the tape where the parameter's cast was made
     bool needs_gradient = false;
-    std::int64_t version = 0;  ///< of the parameter, when its cast was made
-    double carried_scale = 1;  ///< that the gradient carries besides the loss scale
+    std::int64_t version = 0;                        ///< of the parameter, when its cast was made
+    double carried_scale = 1;                        ///< that the gradient carries besides the loss scale
+    std::int64_t dropped = 0;                        ///< elements of a value that a checkpoint has dropped
+    std::shared_ptr<const Checkpoint> checkpoint{};  ///< of a segment's output
   };
 
   /// An operation between `begin` and `record`.
@@ -134,6 +158,11 @@ class Tape {
   [[nodiscard]] const Parameter* weight_of(std::size_t index) const;
   /// Adds a gradient that carries `carried` to the node's, and casts the sum.
   void accumulate(Node& node, Array gradient, double carried, Rounds rounds);
+  /// Runs the segment again whose output the backward pass sees next, and drops what it has passed but
+  /// `loss`.
+  void recompute(std::size_t output, TensorRef loss);
+  /// The segment once more, of which no tracker hears.
+  void run_unheard(const Checkpoint& checkpoint);
   /// Gives the parameter its gradient, or its first place on the tape a contribution.
   void finish_parameter(Node& node);
   /// Scales what operation `index` is handed, and notes what its contributions carry.
@@ -141,6 +170,8 @@ class Tape {
 
   Caster* caster_;
   Phase phase_;
+  std::int64_t segments_ = 0;
+  bool recomputing_ = false;
   std::vector<Node> nodes_;
   Begun begun_{};
   Precision running_ = Precision::reduced;  ///< of the operation whose backward runs

@@ -79,7 +79,8 @@ Account account_of(const RunSettings& settings, const Dataset& dataset, KeptOutp
     return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
   const auto count = [&](const PrecisionPolicy& policy) {
-    return count_elements(model, make_batch, settings.config.batch, policy);
+    return count_elements(model, make_batch,
+                          {settings.config.batch, policy, settings.config.checkpoint_segments});
   };
   Account account{count(settings.policy), {}, {}};
   const std::int64_t states = states_per_parameter(settings);

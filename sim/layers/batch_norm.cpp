@@ -71,7 +71,7 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   Statistics statistics;
   if (tape.phase() == Phase::training) {
     statistics = batch_statistics(tape.caster(), name, input, rows);
-    update_running_statistics(parameters, statistics, rows);
+    if (!tape.recomputing()) update_running_statistics(parameters, statistics, rows);
   } else {
     statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
   }

@@ -2,7 +2,9 @@
 #include "sim/models/bert_encoder.hpp"
 
 #include <cmath>
+#include <memory>
 
+#include "sim/models/chain.hpp"
 #include "sim/models/initial.hpp"
 
 namespace halfscope {
@@ -29,6 +31,24 @@ BertLayer add_layer(ParameterStore& store, const ModelSpec& model, const std::st
           .feed_forward_norm = add_bert_norm(store, model, name + ".feed_forward.norm")};
 }
 
+struct BertSum {
+  TensorRef x;
+  const LayerNormParameters& norm;
+  float dropout;
+};
+/// norm(dropout(part) + x), whose name is that of the part.
+TensorRef normalised_sum(Tape& tape, const std::string& name, TensorRef part, const BertSum& sum) {
+  part = dropout(tape, name + ".dropout", part, sum.dropout);
+  return layer_norm(tape, name + ".norm", add_residual(tape, name + ".sum", part, sum.x), sum.norm);
+}
+
+TensorRef apply(Tape& tape, TensorRef x, const BertLayer& layer, const Array& mask, float dropped) {
+  x = normalised_sum(tape, layer.self.name, attend(tape, layer.self, x, x, mask),
+                     {x, layer.self_norm, dropped});
+  const TensorRef fed = feed_forward(tape, layer.feed_forward, x, FeedForwardActivation::gelu);
+  return normalised_sum(tape, layer.feed_forward.name, fed, {x, layer.feed_forward_norm, dropped});
+}
+
 /// One forward pass of a batch.
 class EncoderPass {
  public:
@@ -41,16 +61,18 @@ class EncoderPass {
 
   TensorRef run() {
     TensorRef x = embedded();
-    const Array mask = attention_mask({.keys = batch_.lengths,
-                                       .heads = encoder_.layers.front().self.heads,
-                                       .longest_query = time_,
-                                       .longest_key = time_});
+    const auto mask =
+        std::make_shared<const Array>(attention_mask({.keys = batch_.lengths,
+                                                      .heads = encoder_.layers.front().self.heads,
+                                                      .longest_query = time_,
+                                                      .longest_key = time_}));
+    std::vector<ChainBlock> layers;
     for (const BertLayer& layer : encoder_.layers) {
-      x = normalised_sum(layer.self.name, attend(tape_, layer.self, x, x, mask), x, layer.self_norm);
-      const TensorRef fed = feed_forward(tape_, layer.feed_forward, x, FeedForwardActivation::gelu);
-      x = normalised_sum(layer.feed_forward.name, fed, x, layer.feed_forward_norm);
+      layers.push_back({[mask, &layer, dropped = encoder_.dropout](Tape& tape, TensorRef in) {
+        return apply(tape, in, layer, *mask, dropped);
+      }});
     }
-    return x;
+    return chain(tape_, x, layers);
   }
 
  private:
@@ -71,12 +93,6 @@ class EncoderPass {
     x = layer_norm(tape_, "embeddings.norm", x, encoder_.norm);
     return dropout(tape_, "embeddings.dropout", x, encoder_.dropout);
   }
-  TensorRef normalised_sum(const std::string& name, TensorRef part, TensorRef x,
-                           const LayerNormParameters& norm) {
-    part = dropout(tape_, name + ".dropout", part, encoder_.dropout);
-    return layer_norm(tape_, name + ".norm", add_residual(tape_, name + ".sum", part, x), norm);
-  }
-
   Tape& tape_;
   const BertEncoder& encoder_;
   const Batch& batch_;

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
+#include "sim/models/chain.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"
@@ -62,6 +64,17 @@ TensorRef apply(Tape& tape, TensorRef x, const BasicBlock& block) {
   return relu(tape, block.name + ".relu2", add_residual(tape, block.name + ".add", branch, shortcut));
 }
 
+/// From stage to stage there are a quarter of the pixels and twice the channels.
+std::vector<ChainBlock> chain_of(const std::vector<BasicBlock>& blocks) {
+  std::vector<ChainBlock> chained;
+  for (const BasicBlock& block : blocks) {
+    const auto stage = static_cast<int>(chained.size()) / blocks_per_stage;
+    chained.push_back(
+        {[&block](Tape& tape, TensorRef x) { return apply(tape, x, block); }, std::ldexp(1.0, -stage)});
+  }
+  return chained;
+}
+
 /// `name` is a literal; `width`: the channels of the first stage.
 Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   check_takes_images(name, spec.example_shape);
@@ -84,7 +97,7 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
                                                                                  const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = relu(tape, "relu1", convolve(tape, x, stem));
-    for (const BasicBlock& block : blocks) x = apply(tape, x, block);
+    x = chain(tape, x, chain_of(blocks));
     x = global_average_pool(tape, "pool", x);
     const TensorRef logits = linear(tape, "fc", x, output);
     return classify(tape, {name, smoothing}, logits, batch);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/accuracy.hpp"
+#include "sim/models/chain.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/normalised_convolution.hpp"
@@ -144,6 +146,20 @@ TensorRef apply(Tape& tape, TensorRef x, const PreactivatedBottleneck& block) {
   return add_residual(tape, block.name + ".add", branch, shortcut);
 }
 
+/// From stage to stage there are a quarter of the pixels and twice the channels.
+template <typename Block>
+std::vector<ChainBlock> chain_of(const std::vector<Block>& blocks) {
+  std::vector<ChainBlock> chained;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    for (int i = 0; i < stages.at(stage); ++i) {
+      const Block& block = blocks[chained.size()];
+      chained.push_back({[&block](Tape& tape, TensorRef x) { return apply(tape, x, block); },
+                         std::ldexp(1.0, -static_cast<int>(stage))});
+    }
+  }
+  return chained;
+}
+
 LinearParameters add_output(ParameterStore& store, const ModelSpec& spec) {
   return add_dense_layer(store, spec, {"fc", expansion * at_width(spec, 512), spec.class_count, 0.5f});
 }
@@ -166,7 +182,7 @@ Model make_resnet50(const ModelSpec& spec) {
   model.forward = [stem, blocks, output, smoothing = spec.label_smoothing](Tape& tape, const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = max_pool(tape, "pool1", relu(tape, "relu1", convolve(tape, x, stem)), overlapping);
-    for (const Bottleneck& block : blocks) x = apply(tape, x, block);
+    x = chain(tape, x, chain_of(blocks));
     const TensorRef logits = linear(tape, "fc", global_average_pool(tape, "pool", x), output);
     return classify(tape, {"resnet50", smoothing}, logits, batch);
   };
@@ -192,7 +208,7 @@ Model make_resnet50_preact(const ModelSpec& spec) {
                                                                                  const Batch& batch) {
     TensorRef x = conv2d(tape, "conv1", tape.input("input", batch.inputs.to(active_device())), stem);
     x = max_pool(tape, "pool1", x, overlapping);
-    for (const PreactivatedBottleneck& block : blocks) x = apply(tape, x, block);
+    x = chain(tape, x, chain_of(blocks));
     x = relu(tape, "relu_last", batch_norm(tape, "bn_last", x, norm));
     const TensorRef logits = linear(tape, "fc", global_average_pool(tape, "pool", x), output);
     return classify(tape, {"resnet50_preact", smoothing}, logits, batch);

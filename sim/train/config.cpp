@@ -139,6 +139,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");
   visit("loss_scalers", c.loss_scalers, check_loss_scalers,
         "of a model with several losses and optimizers: each has one of its own, or shared, one for all");
+  visit("checkpoint_segments", c.checkpoint_segments, FieldRange{0, 1e6},
+        "parts of a model's chain of blocks; tensors inside all but the last are dropped, and computed again "
+        "in "
+        "the backward pass; 0: all are kept");
   visit("record_gradients", c.record_gradients, check_detail,
         "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
   visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
@@ -157,10 +161,23 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 16> later_fields{
-    "width",      "label_smoothing", "residual_gamma", "weight_decay",         "layers",         "heads",
-    "start_from", "teacher",         "micro_batches",  "gradient_accumulator", "clip_gradients", "allow",
-    "deny",       "infer",           "cast_cache",     "loss_scalers"};
+constexpr std::array<std::string_view, 17> later_fields{"width",
+                                                        "label_smoothing",
+                                                        "residual_gamma",
+                                                        "weight_decay",
+                                                        "layers",
+                                                        "heads",
+                                                        "start_from",
+                                                        "teacher",
+                                                        "micro_batches",
+                                                        "gradient_accumulator",
+                                                        "clip_gradients",
+                                                        "allow",
+                                                        "deny",
+                                                        "infer",
+                                                        "cast_cache",
+                                                        "loss_scalers",
+                                                        "checkpoint_segments"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -80,6 +80,7 @@ struct TrainConfig {
   double loss_weight = 1;
   std::string loss_scale = "none";
   std::string loss_scalers = "each";
+  std::int64_t checkpoint_segments = 0;
   ScalerSettings scaler_options{};  ///< of the loss scaler; what is left out is the scaler's own default
   std::string record_gradients = "max_abs";
   std::string trackers = "all";

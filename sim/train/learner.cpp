@@ -53,7 +53,7 @@ Array Learner::run_micro_batches(Caster& caster, double factor, const std::vecto
   GradientSum sum(settings_->gradient_accumulator);
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (batches.size() > 1) caster.begin_micro_batch(static_cast<std::int32_t>(i));
-    Tape tape(caster, Phase::training);
+    Tape tape(caster, Phase::training, settings_->config.checkpoint_segments);
     const TensorRef own = loss_.of(tape, batches[i]);
     fill_gradients(tape, own, factor / count, *store_);
     if (batches.size() == 1) return tape.value(own).clone();

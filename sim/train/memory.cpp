@@ -37,24 +37,36 @@ void add_layers(const Tape& tape, std::size_t loss, FirstUses& uses, std::vector
     layer.outputs = entry.elements;
     layer.precision = entry.precision;
     layer.loss = loss;
+    layer.segment = entry.segment;
     layers.push_back(std::exchange(layer, {}));
   }
 }
 
+/// What stands behind the last checkpoint is dropped before a segment runs again.
+void end_segments(std::size_t loss, std::vector<LayerElements>& layers) {
+  const auto is_dropped = [&](const LayerElements& layer) { return layer.loss == loss && layer.segment > 0; };
+  const auto last = std::ranges::find_if(layers.rbegin(), layers.rend(), is_dropped);
+  if (last == layers.rend()) return;
+  // Right behind it is the segment's output, the checkpoint.
+  for (auto behind = last.base() + 1; behind < layers.end(); ++behind) behind->segment = last->segment + 1;
+}
+
 /// Those of every loss.
-std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const PrecisionPolicy& policy) {
+std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const StepSize& size) {
   TrackerList nobody;
-  Caster caster(policy, 0, nobody);
+  Caster caster(size.policy, 0, nobody);
   caster.begin_step({});
   std::vector<LayerElements> layers;
   FirstUses uses;
-  Tape first(caster, Phase::training);
+  Tape first(caster, Phase::training, size.segments);
   (void)model.forward(first, batch);
   add_layers(first, 0, uses, layers);
+  end_segments(0, layers);
   for (std::size_t i = 0; i < model.further.size(); ++i) {
-    Tape tape(caster, Phase::training);
+    Tape tape(caster, Phase::training, size.segments);
     (void)model.further[i].loss(tape, batch);
     add_layers(tape, i + 1, uses, layers);
+    end_segments(i + 1, layers);
   }
   return layers;
 }
@@ -76,15 +88,32 @@ struct Elements {
   }
 };
 
+/// Of one loss: what its forward pass leaves, and each segment that it leaves to the backward pass.
+struct KeptOfLoss {
+  Elements kept{};
+  std::map<std::size_t, Elements> segments{};
+
+  void add(const LayerElements& layer) { (layer.segment == 0 ? kept : segments[layer.segment]).add(layer); }
+  /// One segment at a time is there beside what is kept.
+  [[nodiscard]] Elements most(const FloatFormat& format) const {
+    Elements largest;
+    for (const auto& [index, segment] : segments) {
+      if (segment.bytes(format) > largest.bytes(format)) largest = segment;
+    }
+    return {kept.reduced + largest.reduced, kept.fp32 + largest.fp32};
+  }
+};
+
 /// Of the loss that keeps most.
 Elements kept_outputs(const NetworkElements& network, KeptOutputs kept, const FloatFormat& format) {
-  std::map<std::size_t, Elements> of_losses;
+  std::map<std::size_t, KeptOfLoss> of_losses;
   for (const LayerElements& layer : network.layers) {
     if (is_kept(layer.kind, kept)) of_losses[layer.loss].add(layer);
   }
   Elements largest;
-  for (const auto& [loss, sum] : of_losses) {
-    if (sum.bytes(format) > largest.bytes(format)) largest = sum;
+  for (const auto& [loss, own] : of_losses) {
+    const Elements most = own.most(format);
+    if (most.bytes(format) > largest.bytes(format)) largest = most;
   }
   return largest;
 }
@@ -146,7 +175,7 @@ std::int64_t NetworkElements::reduced_parameters() const {
 }
 
 NetworkElements count_elements(const Model& model, const std::function<Batch(std::int64_t)>& make_batch,
-                               std::int64_t batch, const PrecisionPolicy& policy) {
+                               const StepSize& size) {
   NetworkElements network;
   const auto add_statistics = [&](const ParameterStore& store) {
     for (const Buffer& buffer : store.buffers)
@@ -154,11 +183,11 @@ NetworkElements count_elements(const Model& model, const std::function<Batch(std
   };
   add_statistics(*model.store);
   for (const Objective& objective : model.further) add_statistics(*objective.store);
-  network.layers = layers_of(model, make_batch(1), policy);
-  const std::vector<LayerElements> of_two = layers_of(model, make_batch(2), policy);
+  network.layers = layers_of(model, make_batch(1), size);
+  const std::vector<LayerElements> of_two = layers_of(model, make_batch(2), size);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     std::int64_t& outputs = network.layers[i].outputs;
-    outputs += (batch - 1) * (of_two.at(i).outputs - outputs);
+    outputs += (size.batch - 1) * (of_two.at(i).outputs - outputs);
   }
   return network;
 }

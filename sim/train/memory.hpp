@@ -22,6 +22,8 @@ struct LayerElements {
   std::int64_t outputs = 0;
   Precision precision = Precision::reduced;  ///< of the output
   std::size_t loss = 0;                      ///< of the step's, in whose forward pass it is
+  /// From 1, of an output that is there with those of its segment alone; 0: it is kept.
+  std::size_t segment = 0;
 };
 
 struct NetworkElements {
@@ -32,12 +34,16 @@ struct NetworkElements {
   [[nodiscard]] std::int64_t reduced_parameters() const;
 };
 
-/// Under `policy`, whose lists of operations add casts and say what is FP32. Counted in forward passes of one
-/// and of two examples, whose difference is an example's share. `make_batch` makes a batch of so many
-/// examples. Throws InvalidArgument as the model does.
+struct StepSize {
+  std::int64_t batch = 1;     ///< examples
+  PrecisionPolicy policy{};   ///< whose lists of operations add casts and say what is FP32
+  std::int64_t segments = 0;  ///< of a chain of blocks, all but the last of them checkpoints
+};
+/// Counted in forward passes of one and of two examples, whose difference is an example's share. `make_batch`
+/// makes a batch of so many examples. Throws InvalidArgument as the model does.
 [[nodiscard]] NetworkElements count_elements(const Model& model,
                                              const std::function<Batch(std::int64_t)>& make_batch,
-                                             std::int64_t batch, const PrecisionPolicy& policy = {});
+                                             const StepSize& size);
 
 /// Outputs that are kept from the forward pass for the backward pass.
 enum class KeptOutputs : std::uint8_t {
@@ -67,9 +73,9 @@ struct MemoryOptions {
 
 /// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies
 /// that the cast cache keeps), running statistics, weight gradients, optimizer
-/// state, kept activations, of several losses those of the one that keeps most, since one follows the other,
-/// and of the activation gradients those of the two consecutive outputs that are
-/// largest together: a backward pass holds no fewer at a time.
+/// state, kept activations, beside those of the largest segment where some are dropped, of several losses
+/// those of the one that keeps most, since one follows the other, and of the activation gradients those of
+/// the two consecutive outputs that are largest together: a backward pass holds no fewer at a time.
 [[nodiscard]] std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options);
 
 [[nodiscard]] std::int64_t total_bytes(const std::vector<MemoryItem>& items);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 #include <halfscope/io/json/histogram_json.hpp>
 
 #include "sim/train/overflow_record.hpp"
@@ -16,16 +18,17 @@ namespace {
 Json to_json(const TensorCounters& c) {
   Json::object_t members;
   members.reserve(10);
-  members.emplace_back("tensor", c.tensor);
-  members.emplace_back("role", std::string(name_of(c.role)));
-  members.emplace_back("scale", c.scale);
-  members.emplace_back("elements", c.elements);
-  members.emplace_back("zeros", c.counters.zeros);
-  members.emplace_back("flushed", c.counters.flushed);
-  members.emplace_back("subnormal", c.counters.subnormal);
-  members.emplace_back("overflow", c.counters.overflow);
-  members.emplace_back("nonfinite", c.counters.nonfinite);
-  members.emplace_back("max_abs", shortest(c.counters.max_abs));
+  const auto add = [&](const char* key, Json value) { members.emplace_back(key, std::move(value)); };
+  add("tensor", c.tensor);
+  add("role", std::string(name_of(c.role)));
+  add("scale", c.scale);
+  add("elements", c.elements);
+  add("zeros", c.counters.zeros);
+  add("flushed", c.counters.flushed);
+  add("subnormal", c.counters.subnormal);
+  add("overflow", c.counters.overflow);
+  add("nonfinite", c.counters.nonfinite);
+  add("max_abs", shortest(c.counters.max_abs));
   return members;
 }
 

@@ -1,4 +1,6 @@
 // Evaluations, and a first look at the data.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -30,16 +32,23 @@ void Trainer::try_example() {
     Tape tape(caster_, Phase::evaluation);
     (void)model_.forward(tape, read_batch(Split::test, first));
   }
-  if (settings_.policy.allows_all() && settings_.policy.rules.empty()) return;
+  const std::int64_t segments = settings_.config.checkpoint_segments;
+  if (settings_.policy.allows_all() && settings_.policy.rules.empty() && segments <= 1) return;
   const KeptBuffers running_statistics(stores());
   std::deque<Tape> tapes;
   std::vector<TapeEntry> entries;
   for (const Learner& learner : learners_) {
-    Tape& tape = tapes.emplace_back(caster_, Phase::training);
+    Tape& tape = tapes.emplace_back(caster_, Phase::training, segments);
     (void)learner.loss().of(tape, read_batch(Split::train, first));
     std::ranges::copy(tape.entries(), std::back_inserter(entries));
   }
   check_rules_apply(settings_.policy.rules, entries);
+  const auto is_dropped = [](const TapeEntry& entry) { return entry.segment > 0; };
+  if (segments > 1 && std::ranges::none_of(entries, is_dropped)) {
+    throw InvalidArgument(fmt::format(
+        "checkpoint_segments = {}: model {} is no chain of blocks; resnet18, resnet50 and bert are", segments,
+        settings_.config.model));
+  }
 }
 
 Evaluation Trainer::evaluate() {

@@ -316,7 +316,7 @@ TEST_CASE("memory counts the weights of both networks once, and the larger loss'
     return small_dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
   const Model model = make_dcgan(spec);
-  const NetworkElements network = count_elements(model, make_batch, 1);
+  const NetworkElements network = count_elements(model, make_batch, {});
   std::int64_t weights = 0, of_losses[2] = {0, 0};
   for (const Parameter& parameter : model.store->parameters)
     weights += static_cast<std::int64_t>(parameter.master.size());

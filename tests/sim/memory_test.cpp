@@ -12,12 +12,12 @@ NetworkElements elements_of(Model (*make)(const ModelSpec&), const Shape& image,
   const auto images = make_blank_images(image, classes);
   const Model model =
       make({.example_shape = image, .class_count = classes, .initial = InitialWeights::unset});
-  return count_elements(
-      model,
-      [&](std::int64_t count) {
-        return images->batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
-      },
-      batch);
+  return count_elements(model,
+                        [&](std::int64_t count) {
+                          return images->batch(Split::train,
+                                               std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
+                        },
+                        {batch});
 }
 
 /// Bytes per parameter of weights, gradients, master copy and the states of an optimizer.
@@ -29,7 +29,7 @@ double bytes_per_parameter(const PrecisionPolicy& policy, std::int64_t states) {
       [&](std::int64_t count) {
         return wide->batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
       },
-      1, policy);
+      {1, policy});
   std::int64_t bytes = 0;
   for (const MemoryItem& item : memory_of(network, {policy, states})) {
     const std::string_view name = item.name;
@@ -101,12 +101,12 @@ TEST_CASE("autocast keeps FP32 outputs and both copies of what it casts", "[memo
   const auto elements = [](const PrecisionPolicy& policy) {
     const auto images = make_blank_images({8, 8, 1}, 4);
     const Model model = make_cnn_bn({.example_shape = {8, 8, 1}, .class_count = 4});
-    return count_elements(
-        model,
-        [&](std::int64_t count) {
-          return images->batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
-        },
-        3, policy);
+    return count_elements(model,
+                          [&](std::int64_t count) {
+                            return images->batch(
+                                Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
+                          },
+                          {3, policy});
   };
   const NetworkElements plain = elements(fp16_mixed_policy()), listed = elements(autocast_cuda_policy());
   // The input is cast for the first convolution, the logits are not cast back: the loss reads them.
