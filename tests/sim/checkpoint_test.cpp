@@ -153,7 +153,7 @@ std::int64_t peak_of_step(const Dataset& verses, std::int64_t segments) {
   return peak_device_bytes();
 }
 
-TEST_CASE("the peak of a step's memory falls", "[checkpoint][cuda]") {
+TEST_CASE("the peak of a step's memory falls", "[checkpoint][cuda][long]") {
   if (!can_use_device()) return;
   const auto verses = open_repeated_words("masked_verses", 13);
   const std::int64_t whole = peak_of_step(*verses, 0), two = peak_of_step(*verses, 2),
