@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 
@@ -12,39 +11,10 @@
 namespace halfscope {
 namespace {
 
-/// Elements per task of a parallel round: 64 KiB.
-constexpr std::int64_t grain = 16384;
-
-void round_in_place(std::span<float> all, const Quantizer& quantizer, const RandomStream& stream) {
-  if (quantizer.rounding == Rounding::stochastic || active_device() == Device::cuda) {
-    // The stream is indexed by element, so the array is not cut up; the device does not want it to be.
-    return round(all, all, quantizer, stream);
-  }
-  parallel_for_ranges(
-      static_cast<std::int64_t>(all.size()), grain, [&](std::int64_t first, std::int64_t count) {
-        const auto values = all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-        round(values, values, quantizer);
-      });
-}
-
-/// `hash` after FNV-1a has gone on over `number`.
-std::uint32_t hashed_on(std::uint32_t hash, std::int32_t number) {
-  for (int byte = 0; byte < 4; ++byte)
-    hash = (hash ^ (static_cast<std::uint32_t>(number) >> (8 * byte) & 0xFFu)) * 16777619u;
-  return hash;
-}
-
 /// Which part of a tensor a cast in a micro-batch is of: a tensor has fewer parts than `most_parts`.
 std::int32_t part_in(std::int32_t micro_batch, std::int32_t part) {
   constexpr std::int32_t most_parts = 1 << 14;
   return micro_batch * most_parts + (part == whole_tensor ? 0 : part);
-}
-
-/// The stream of a cast: the tensor's, and for a part one of its own, since FNV-1a goes on over the part.
-std::uint32_t stream_site(const Site& site) {
-  std::uint32_t hash = site_hash(site.tensor.data(), site.tensor.size());
-  if (site.part != whole_tensor) hash = hashed_on(hash, site.part);
-  return hash + static_cast<std::uint32_t>(site.role);
 }
 
 }  // namespace
@@ -62,7 +32,7 @@ Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
 RandomStream Caster::random_stream(std::string_view name) const {
   const std::uint32_t hash = site_hash(name.data(), name.size());
   return {seed_, static_cast<std::uint32_t>(context_.step),
-          micro_batch_ ? hashed_on(hash, *micro_batch_) : hash};
+          micro_batch_ ? site_hash_on(hash, *micro_batch_) : hash};
 }
 
 RandomStream Caster::cast_stream(const Site& where) const {
@@ -94,7 +64,7 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   if (detail == CastDetail::none && quantizer.is_identity()) return;
   const Site where = site(tensor, role, part);
   const RandomStream stream = cast_stream(where);
-  if (detail == CastDetail::none) return round_in_place(values, quantizer, stream);
+  if (detail == CastDetail::none) return round_in_threads(values, quantizer, stream);
   CastSubscribers subscribers = events_.subscribers(role);
   if (subscribers.weight_gradients && carried_scale_ != 1) {
     // They are added up as the backward pass will hand them out, without what they carry.

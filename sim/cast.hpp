@@ -7,10 +7,10 @@
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/device/array.hpp>
+#include <halfscope/policy/policy.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 
 #include "sim/event_queue.hpp"
-#include "sim/policy.hpp"
 
 namespace halfscope {
 

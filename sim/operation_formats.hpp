@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/policy.hpp"
+#include <halfscope/policy/policy.hpp>
 
 namespace halfscope {
 

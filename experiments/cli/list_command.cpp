@@ -11,6 +11,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/policy/policy.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
@@ -23,7 +24,6 @@
 #include "sim/models/models.hpp"
 #include "sim/operation_formats.hpp"
 #include "sim/optim/optimizers.hpp"
-#include "sim/policy.hpp"
 
 namespace halfscope {
 namespace {

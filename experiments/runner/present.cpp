@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/policy/policy.hpp>
 
 #include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/harm_present.hpp"
@@ -14,7 +15,6 @@
 #include "experiments/runner/setting_differences.hpp"
 #include "experiments/runner/text_table.hpp"
 #include "experiments/runner/verdict_text.hpp"
-#include "sim/policy.hpp"
 
 namespace halfscope {
 namespace {

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/policy/policy.hpp>
+
 #include "sim/data/dataset.hpp"
 #include "sim/models/model.hpp"
-#include "sim/policy.hpp"
 #include "sim/tape.hpp"
 
 namespace halfscope {

@@ -53,4 +53,11 @@ constexpr std::uint32_t site_hash(const char* text, std::size_t length) {
   return hash;
 }
 
+/// `hash` after FNV-1a has gone on over the four bytes of `number`.
+constexpr std::uint32_t site_hash_on(std::uint32_t hash, std::int32_t number) {
+  for (int byte = 0; byte < 4; ++byte)
+    hash = (hash ^ (static_cast<std::uint32_t>(number) >> (8 * byte) & 0xFFu)) * 16777619u;
+  return hash;
+}
+
 }  // namespace halfscope

@@ -1,9 +1,12 @@
 // Rounds an array and counts, on the way, what the rounding does to it.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
+#include <string_view>
 
+#include <halfscope/core/names.hpp>
 #include <halfscope/core/random.hpp>
 #include <halfscope/device/readback.hpp>
 #include <halfscope/format/quantizer.hpp>
@@ -14,6 +17,8 @@ namespace halfscope {
 
 /// How closely a cast is looked at: a histogram takes several times as long as the counters alone.
 enum class CastDetail : std::uint8_t { none, counters, histogram };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<CastDetail>{"none", "counters", "histogram"};
 
 /// What a cast met and did. A cast to FP32 is counted as if it were to FP16, so that a run in FP32 tells what
 /// FP16 would have done.

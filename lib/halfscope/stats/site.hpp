@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <halfscope/core/names.hpp>
+#include <halfscope/core/random.hpp>
 
 namespace halfscope {
 
@@ -57,5 +58,12 @@ struct Site {
   std::int32_t part = whole_tensor;
   TrainingPass pass = TrainingPass::forward;
 };
+
+/// The random stream's `site` of a cast: the tensor's name and role, and for a part one of its own.
+[[nodiscard]] constexpr std::uint32_t stream_site(const Site& site) {
+  std::uint32_t hash = site_hash(site.tensor.data(), site.tensor.size());
+  if (site.part != whole_tensor) hash = site_hash_on(hash, site.part);
+  return hash + static_cast<std::uint32_t>(site.role);
+}
 
 }  // namespace halfscope

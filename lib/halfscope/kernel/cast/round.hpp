@@ -30,4 +30,7 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
 /// same array but not overlap otherwise. Throws InvalidArgument if their sizes differ.
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream = {});
 
+/// The same in place, split over the threads but for stochastic rounding, whose stream is indexed by element.
+void round_in_threads(std::span<float> values, const Quantizer& q, const RandomStream& stream = {});
+
 }  // namespace halfscope

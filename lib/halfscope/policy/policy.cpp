@@ -1,5 +1,5 @@
 // The named precision policies.
-#include "sim/policy.hpp"
+#include <halfscope/policy/policy.hpp>
 
 #include <fnmatch.h>
 

@@ -11,9 +11,8 @@
 #include <halfscope/core/array_view.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/policy/operations.hpp>
 #include <halfscope/stats/site.hpp>
-
-#include "sim/operations.hpp"
 
 namespace halfscope {
 

@@ -1,0 +1,87 @@
+// Rounding of a caller's floats in place by address, counted on the way: the casts of
+// halfscope.torch.emulate.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/stats/cast_counts.hpp>
+#include <halfscope/stats/site.hpp>
+
+#include "binding/bindings.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+constexpr const char* cast_class_documentation =
+    R"doc(A cast: which quantizer rounds a tensor of a role, and which random numbers stochastic rounding draws.
+
+Raises ValueError for an unknown quantizer or role.)doc";
+
+constexpr const char* rounded_cast_documentation =
+    R"doc(Rounds `elements` float32 at `address` in CPU memory in place and returns what it met.
+
+detail: "counters", "histogram" for a histogram of the exact numbers too, or "none" for neither: then it returns None.
+Whoever calls it vouches for the memory.)doc";
+
+/// A tensor's part in a step has random bits of its own.
+struct CastPlace {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  std::int32_t part = whole_tensor;
+};
+
+class Cast {
+ public:
+  Cast(const std::string& quantizer, const std::string& role)
+      : quantizer_(parse_quantizer(quantizer)), role_(parse_enum<Role>("role", role)) {}
+
+  [[nodiscard]] std::optional<CastCounts> round(std::uintptr_t address, std::size_t elements,
+                                                const std::string& tensor, const std::string& detail,
+                                                const CastPlace& place) const {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller's memory.
+    const std::span<float> values{reinterpret_cast<float*>(address), elements};
+    const RandomStream stream{place.seed, place.step,
+                              stream_site({.tensor = tensor, .role = role_, .part = place.part})};
+    const auto looked_at = parse_enum<CastDetail>("detail", detail);
+    const nb::gil_scoped_release release;
+    if (looked_at != CastDetail::none) return round_and_count(values, quantizer_, looked_at, stream);
+    round_in_threads(values, quantizer_, stream);
+    return std::nullopt;
+  }
+
+ private:
+  Quantizer quantizer_;
+  Role role_;
+};
+
+}  // namespace
+
+void bind_casts(nb::module_& module) {
+  nb::class_<CastCounts>(module, "CastCounts", "What a cast met in an array, and did to it.")
+      .def_ro("elements", &CastCounts::elements)
+      .def_prop_ro("zeros", [](const CastCounts& counts) { return counts.counters.zeros; })
+      .def_prop_ro("nonfinite", [](const CastCounts& counts) { return counts.counters.nonfinite; })
+      .def_prop_ro("flushed", [](const CastCounts& counts) { return counts.counters.flushed; })
+      .def_prop_ro("subnormal", [](const CastCounts& counts) { return counts.counters.subnormal; })
+      .def_prop_ro("overflow", [](const CastCounts& counts) { return counts.counters.overflow; })
+      .def_prop_ro("max_abs", [](const CastCounts& counts) { return counts.counters.max_abs; })
+      .def_prop_ro(
+          "before", [](const CastCounts& counts) { return counts.before; },
+          "the histogram of the exact numbers, or None");
+  nb::class_<Cast>(module, "Cast", cast_class_documentation)
+      .def(nb::init<const std::string&, const std::string&>(), nb::arg("quantizer"), nb::arg("role"))
+      .def(
+          "round",
+          [](const Cast& cast, std::uintptr_t address, std::size_t elements, const std::string& tensor,
+             const std::string& detail, std::uint64_t seed, std::uint32_t step, std::int32_t part) {
+            return cast.round(address, elements, tensor, detail, {seed, step, part});
+          },
+          nb::arg("address"), nb::arg("elements"), nb::arg("tensor"), nb::kw_only(),
+          nb::arg("detail") = "counters", nb::arg("seed") = 0, nb::arg("step") = 0,
+          nb::arg("part") = whole_tensor, rounded_cast_documentation);
+}
+
+}  // namespace halfscope::python
