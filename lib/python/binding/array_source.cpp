@@ -79,14 +79,14 @@ bool without_gaps(const std::vector<std::pair<std::int64_t, std::int64_t>>& from
 
 }  // namespace
 
-Dlpack import_array(nb::handle source, std::string_view argument) {
+Dlpack import_array(nb::handle source, std::string_view argument, std::string_view elements) {
   const nb::object array = plain_of(source);
   Dlpack imported;
   if (!nb::ndarray_check(array) || !nb::try_cast(array, imported)) {
     throw nb::type_error(
-        fmt::format("{}: cannot read {}; give a float32 array of NumPy, PyTorch or JAX, or another with "
+        fmt::format("{}: cannot read {}; give {} {} array of NumPy, PyTorch or JAX, or another with "
                     "DLPack or the buffer protocol",
-                    argument, describe(source))
+                    argument, describe(source), elements.starts_with("i") ? "an" : "a", elements)
             .c_str());
   }
   if (holds_elements(imported, array)) return imported;

@@ -17,8 +17,10 @@ using Dlpack = nanobind::ndarray<nanobind::ro>;
 
 /// `source` by DLPack or the buffer protocol. A PyTorch tensor is detached from the graph first, and a
 /// negation that it puts off is made. Throws TypeError for what is no array, ValueError for a tensor without
-/// its elements: freed storage, and wrappers such as DTensor and FakeTensor; `argument` opens the message.
-[[nodiscard]] Dlpack import_array(nanobind::handle source, std::string_view argument);
+/// its elements: freed storage, and wrappers such as DTensor and FakeTensor; `argument` opens the message,
+/// which asks for `elements`.
+[[nodiscard]] Dlpack import_array(nanobind::handle source, std::string_view argument,
+                                  std::string_view elements = "float32");
 
 /// The same array once more, now with the promise that `stream` sees what was queued for it before.
 [[nodiscard]] Dlpack import_for_stream(nanobind::handle source, std::uintptr_t stream);

@@ -11,6 +11,7 @@ void bind_histogram(nanobind::module_& module);
 void bind_histogram_file(nanobind::module_& module);
 void bind_dot(nanobind::module_& module);
 void bind_matmul(nanobind::module_& module);
+void bind_gather_matmul(nanobind::module_& module);
 void bind_sum(nanobind::module_& module);
 void bind_updates(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);

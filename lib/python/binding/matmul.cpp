@@ -8,11 +8,11 @@
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/core/error.hpp>
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"
+#include "binding/ordered_product.hpp"
 
 namespace halfscope::python {
 namespace nb = nanobind;
@@ -61,27 +61,10 @@ void multiply_in_blocks(const float* a, const float* b, const ProductShape& shap
                             .row = row.values().first(count),
                             .column = column.values(),
                             .stride = shape.depth};
-    gemm(left, {.data = b, .rows = shape.depth, .columns = shape.columns},
-         c.subspan(static_cast<std::size_t>(first) * columns, count * columns), model);
+    multiply(left, {.data = b, .rows = shape.depth, .columns = shape.columns},
+             c.subspan(static_cast<std::size_t>(first) * columns, count * columns), model);
     first += most;
   } while (first < shape.rows);
-}
-
-/// For the orders that no product of matrices has: each element by itself.
-void multiply_by_elements(const float* a, const float* b, const ProductShape& shape,
-                          const AccumulateModel& model, std::span<float> c) {
-  const auto depth = static_cast<std::size_t>(shape.depth), columns = static_cast<std::size_t>(shape.columns);
-  std::vector<float> transposed(depth * columns);
-  for (std::size_t k = 0; k < depth; ++k) {
-    for (std::size_t n = 0; n < columns; ++n) transposed[n * depth + k] = b[k * columns + n];
-  }
-  parallel_for(shape.rows, [&](std::int64_t m) noexcept {
-    const std::span<const float> left{a + m * shape.depth, depth};
-    for (std::size_t n = 0; n < columns; ++n) {
-      const std::span<const float> right{transposed.data() + n * depth, depth};
-      c[static_cast<std::size_t>(m) * columns + n] = accumulate_products(left, right, model);
-    }
-  });
 }
 
 nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
@@ -92,10 +75,7 @@ nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
   auto product = std::make_unique_for_overwrite<float[]>(elements);
   {
     const nb::gil_scoped_release release;
-    const bool by_elements =
-        model.order == AccumulateOrder::pairwise || model.order == AccumulateOrder::kahan;
-    const auto multiply = by_elements ? multiply_by_elements : multiply_in_blocks;
-    multiply(left.values().data(), right.values().data(), shape, model, {product.get(), elements});
+    multiply_in_blocks(left.values().data(), right.values().data(), shape, model, {product.get(), elements});
   }
   return to_array(std::move(product), shape.result, a);
 }

@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
   python::bind_histogram_file(module);
   python::bind_dot(module);
   python::bind_matmul(module);
+  python::bind_gather_matmul(module);
   python::bind_sum(module);
   python::bind_updates(module);
   python::bind_advice(module);
