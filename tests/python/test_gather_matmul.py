@@ -1,4 +1,4 @@
-"""halfscope._core.gather_matmul beside halfscope.dot of gathered rows: the products of a convolution."""
+"""_core.gather_matmul beside halfscope.dot of gathered rows: the products of a convolution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import halfscope
+from halfscope import _core
 from dlpack import bfloat16
 
-gather_matmul = halfscope._core.gather_matmul
+gather_matmul = _core.gather_matmul
 MODELS = ["fp32_fused", "fp16_sequential", "fp16_fused", "fp16_chunked(3)", "tensor_core(hopper)", "fp16_pairwise"]
 MODELS += ["fp32_kahan", "bf16_tensor_core(ampere)"]
 
@@ -77,10 +78,10 @@ def test_no_product_depends_on_the_number_of_threads() -> None:
     for model in MODELS:
         one = gather_matmul(images, corners, elements, b, accumulate=model)
         try:
-            halfscope._core.set_thread_count(2)
+            _core.set_thread_count(2)
             assert (bits(gather_matmul(images, corners, elements, b, accumulate=model)) == bits(one)).all()
         finally:
-            halfscope._core.set_thread_count(1)
+            _core.set_thread_count(1)
 
 
 def test_other_strides_and_types_are_read_as_their_copies() -> None:

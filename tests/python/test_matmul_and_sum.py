@@ -123,6 +123,12 @@ def test_every_kind_of_array_is_added_up(kind: str) -> None:
         (lambda a: halfscope.matmul(a, a), ValueError, r"matmul: shapes \(3, 4\) and \(3, 4\); give \(\.\.\., k\)"),
         (lambda a: halfscope.matmul(a, a[0]), ValueError, r"matmul: shapes \(3, 4\) and \(4\)"),
         (lambda a: halfscope.matmul(a[0, 0], a), ValueError, r"matmul: shapes \(\) and \(3, 4\)"),
+        (lambda a: halfscope.matmul(a, a[None]), ValueError, r"matmul: shapes \(3, 4\) and \(1, 3, 4\); give"),
+        (
+            lambda a: halfscope.matmul(np.stack([a, a]), np.stack([a.T, a.T, a.T])),
+            ValueError,
+            r"matmul: shapes \(2, 3, 4\) and \(3, 4, 3\); give axes before the last two that are equal, 1 or missing",
+        ),
         (lambda a: halfscope.matmul(a, a.T, accumulate="fp17_fused"), ValueError, "unknown accumulation model"),
         (lambda a: halfscope.matmul(a, a.T, accumulate="cublas"), ValueError, "choose an order that has a name"),
         (lambda a: halfscope.matmul(a, [1.0]), TypeError, "^matmul: b: cannot read list"),

@@ -54,6 +54,22 @@ void check_product(const Operands& operands, const Extents& extents, const Gathe
 
 }  // namespace
 
+std::vector<AccumulateModel> product_models() {
+  std::vector<AccumulateModel> models;
+  for (const char* name :
+       {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)", "fp16_chunked(3)",
+        "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)", "fp16_fused", "fp32_fused",
+        "bf16_fused", "fp8_e4m3_fused", "e8m21_fused", "fp16_ftz_fused", "bf16_tensor_core(ampere)",
+        "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)", "fp8_e5m2_tensor_core(hopper)",
+        "fp8_e4m3_tensor_core(blackwell)"}) {
+    models.push_back(parse_accumulate_model(name));
+  }
+  for (const auto& entry : accumulate_models) {
+    if (entry.name.starts_with("tensor_core")) models.push_back(parse_accumulate_model(entry.name));
+  }
+  return models;
+}
+
 std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y) {
   REQUIRE(x.size() == y.size());
   std::size_t different = 0;

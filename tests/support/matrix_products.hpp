@@ -23,6 +23,9 @@ struct Operands {
   return static_cast<std::size_t>(a * b);
 }
 
+/// Every listed model that products have, and the operand formats and chunks that the list leaves out.
+[[nodiscard]] std::vector<AccumulateModel> product_models();
+
 [[nodiscard]] std::size_t count_different(const std::vector<float>& x, const std::vector<float>& y);
 
 /// The product on the device.

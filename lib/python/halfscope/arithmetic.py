@@ -61,11 +61,14 @@ def matmul(a: Tensor, b: Any, *, accumulate: str = "fp32_fused") -> Tensor: ...
 def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused") -> Any:
     """The matrix product as a machine adds it up, bit for bit: each element equals `dot` of its row and column.
 
-    a: (..., k), b: (k, n), float32, float16 or bfloat16, in CPU memory. Returns (..., n), float32 of a's framework.
+    a: (..., k), b: (k, n); or a: (..., m, k), b: (..., k, n), whose axes before the last two broadcast as NumPy's do.
+        float32, float16 or bfloat16, in CPU memory. float32 matrices are read where they lie if one of their two axes
+        is contiguous, as in transposed views and slices; others are copied first.
     accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
         A tensor core rounds a and b to its operands' format first.
 
-    Raises ValueError for shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
+    Returns (..., n), float32 of a's framework; of two arrays with more than two axes (..., m, n). Raises ValueError for
+    shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
     TypeError as `round` does.
     """
     _refuse_gradients("matmul", a, b)

@@ -18,23 +18,6 @@
 namespace halfscope {
 namespace {
 
-/// Every listed model that products have, and the operand formats and chunks that the list leaves out.
-std::vector<AccumulateModel> product_models() {
-  std::vector<AccumulateModel> models;
-  for (const char* name :
-       {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)", "fp16_chunked(3)",
-        "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)", "fp16_fused", "fp32_fused",
-        "bf16_fused", "fp8_e4m3_fused", "e8m21_fused", "fp16_ftz_fused", "bf16_tensor_core(ampere)",
-        "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)", "fp8_e5m2_tensor_core(hopper)",
-        "fp8_e4m3_tensor_core(blackwell)"}) {
-    models.push_back(parse_accumulate_model(name));
-  }
-  for (const auto& entry : accumulate_models) {
-    if (entry.name.starts_with("tensor_core")) models.push_back(parse_accumulate_model(entry.name));
-  }
-  return models;
-}
-
 TEST_CASE("gemm is the ordered sum for plain and transposed matrices, every tile's edge included", "[gemm]") {
   for (const Extents& extents :
        {Extents{1, 1, 1}, Extents{0, 5, 3}, Extents{3, 5, 0}, Extents{31, 17, 31}, Extents{25, 33, 513},

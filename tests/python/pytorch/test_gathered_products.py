@@ -1,11 +1,11 @@
-"""halfscope._core.gather_matmul of PyTorch's tensors, beside PyTorch's convolution of whole numbers, which is exact."""
+"""_core.gather_matmul of PyTorch's tensors, beside PyTorch's convolution of whole numbers, which is exact."""
 
 from __future__ import annotations
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-import halfscope
+from halfscope import _core
 
 pytestmark = pytest.mark.torch
 
@@ -29,23 +29,23 @@ def test_a_convolution_and_its_gradients() -> None:
 
     data = images.detach()
     corners, elements = offsets((2, 126), (4, 7), (5, 1)), offsets((3, 42), (3, 7), (3, 1))
-    output = halfscope._core.gather_matmul(data, corners, elements, weight.detach().reshape(5, -1).t())
+    output = _core.gather_matmul(data, corners, elements, weight.detach().reshape(5, -1).t())
     assert isinstance(output, torch.Tensor) and output.dtype == torch.float32
     assert torch.equal(output.reshape(2, 4, 5, 5).permute(0, 3, 1, 2), expected)
 
     by_position = gradient.permute(0, 2, 3, 1).reshape(-1, 5)
-    weight_gradient = halfscope._core.gather_matmul(data, elements, corners, by_position)
+    weight_gradient = _core.gather_matmul(data, elements, corners, by_position)
     assert torch.equal(weight_gradient.t().reshape(weight.shape), weight.grad)
 
     padded = torch.nn.functional.pad(gradient, (2, 2, 2, 2))  # (2, 5, 8, 9)
     corners, elements = offsets((2, 360), (6, 9), (7, 1)), offsets((5, 72), (3, 9), (3, 1))
     turned = weight.detach().flip(2, 3).permute(0, 2, 3, 1).reshape(-1, 3)
-    input_gradient = halfscope._core.gather_matmul(padded, corners, elements, turned)
+    input_gradient = _core.gather_matmul(padded, corners, elements, turned)
     assert torch.equal(input_gradient.reshape(2, 6, 7, 3).permute(0, 3, 1, 2), images.grad)
 
 
 def test_float16_tensors_are_read_as_they_are() -> None:
     data, b = whole_numbers(8).half(), whole_numbers(2, 2).half()
     rows, columns = torch.tensor([0, 4], dtype=torch.int32), torch.tensor([1, 3], dtype=torch.int32)
-    product = halfscope._core.gather_matmul(data, rows, columns, b, accumulate="fp16_sequential")
+    product = _core.gather_matmul(data, rows, columns, b, accumulate="fp16_sequential")
     assert torch.equal(product, data.float()[[[1, 3], [5, 7]]] @ b.float())

@@ -15,7 +15,7 @@ template <typename Round>
 [[maybe_unused]] constexpr bool cuts_significand = !std::is_same_v<Round, RoundTo<RoundWay::by_element>>;
 
 /// `multiply` with one rounding per term. gemm() has checked the format.
-void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+void multiply_fused(const GatherMatrix& a, const RightMatrix& b, float* c, const OutputRange& range,
                     const FloatFormat& format) {
   const auto with = [&](auto step) {
     multiply(a, b, c, range, Order<decltype(step)>{{}, {}, depth_block, step});
@@ -44,7 +44,7 @@ void multiply_fused(const GatherMatrix& a, const DenseMatrix& b, float* c, const
 }  // namespace
 
 template <Isa isa>
-void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+void gemm_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c, const OutputRange& range,
                     const AccumulateModel& model) {
   if (model.order == AccumulateOrder::fused) return multiply_fused(a, b, c, range, model.format);
   const std::size_t terms =
@@ -69,7 +69,7 @@ void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const
   if (model.format == FloatFormat{5, 10}) return with_rounding(RoundToFp16{});
   with_rounding_to(model.format, with_rounding);
 }
-template void gemm_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*, const OutputRange&,
+template void gemm_range_isa<target_isa>(const GatherMatrix&, const RightMatrix&, float*, const OutputRange&,
                                          const AccumulateModel&);
 
 }  // namespace halfscope

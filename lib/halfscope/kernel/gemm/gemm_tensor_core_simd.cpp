@@ -21,7 +21,7 @@ struct Tile {
 template <typename Scales, std::size_t most_products>
 class Kernel {
  public:
-  Kernel(const GatherMatrix& a, const DenseMatrix& b, float* c, const TensorCoreStep& step)
+  Kernel(const GatherMatrix& a, const RightMatrix& b, float* c, const TensorCoreStep& step)
       : a_(a), b_(b), c_(c), columns_(static_cast<std::size_t>(b.columns)), step_(step) {}
 
   void run(const OutputRange& range) const {
@@ -101,9 +101,7 @@ class Kernel {
   void run_column(const Span& rows, const DepthBlock& pass, const Rows& a, const Span& columns) const {
     alignas(64) float value[depth_block * lanes];
     alignas(64) std::uint32_t words[depth_block / 2 * lanes];
-    const float* from = static_cast<const float*>(b_.data.data) + pass.first * columns_ + columns.first;
-    for (std::size_t k = 0; k < pass.count; ++k, from += columns_)
-      store(value + k * lanes, load_some(from, columns.count));
+    copy_panel<lanes>(part_of(b_, pass.first, columns.first, columns.count), pass.count, value);
     const bool special = pack_columns<Scales, most_products>({value, words}, pass.count,
                                                              packing_of(step_, minuend_of_b<Scales>(step_)));
     for (std::size_t i = 0; i < rows.count; i += tile_rows) {
@@ -184,7 +182,7 @@ class Kernel {
   }
 
   const GatherMatrix& a_;
-  const DenseMatrix& b_;
+  const RightMatrix& b_;
   float* c_;
   std::size_t columns_;
   const TensorCoreStep& step_;
@@ -193,7 +191,7 @@ class Kernel {
 }  // namespace
 
 template <Isa isa>
-void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
+void gemm_tensor_core_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c,
                                 const OutputRange& range, const TensorCoreStep& step) {
   if (range.rows.first == range.rows.last) return;
   const bool is_fp16 = step.input == FloatFormat{5, 10};
@@ -212,7 +210,7 @@ void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, flo
       return Kernel<WideScales, 32>(a, b, c, step).run(range);
   }
 }
-template void gemm_tensor_core_range_isa<target_isa>(const GatherMatrix&, const DenseMatrix&, float*,
+template void gemm_tensor_core_range_isa<target_isa>(const GatherMatrix&, const RightMatrix&, float*,
                                                      const OutputRange&, const TensorCoreStep&);
 
 }  // namespace halfscope

@@ -18,10 +18,18 @@ struct OutputRange {
   std::int64_t last_column = 0;
 };
 
-/// Part of `gemm` in one thread, sequential, fused or chunked. Instantiated in a translation unit per
-/// instruction set.
+/// The right factor of one product: element (k, n) is data[k * row_stride + n * column_stride].
+struct RightMatrix {
+  const float* data;
+  std::int64_t columns;
+  std::int64_t row_stride;
+  std::int64_t column_stride = 1;
+};
+
+/// Part of c = a b in one thread, sequential, fused or chunked; c is (rows, b.columns). Instantiated in a
+/// translation unit per instruction set.
 template <Isa isa>
-void gemm_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+void gemm_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c, const OutputRange& range,
                     const AccumulateModel& model);
 
 }  // namespace halfscope

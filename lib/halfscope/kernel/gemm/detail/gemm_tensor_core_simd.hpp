@@ -5,9 +5,9 @@
 
 namespace halfscope {
 
-/// Part of `gemm` in one thread, as a tensor core with this step computes it.
+/// Part of c = a b in one thread, as a tensor core with this step computes it.
 template <Isa isa>
-void gemm_tensor_core_range_isa(const GatherMatrix& a, const DenseMatrix& b, float* c,
+void gemm_tensor_core_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c,
                                 const OutputRange& range, const TensorCoreStep& step);
 
 }  // namespace halfscope

@@ -9,6 +9,7 @@
 #include <halfscope/kernel/gemm/detail/fast_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_simd.hpp>
 #include <halfscope/kernel/gemm/detail/operand_summary.hpp>
+#include <halfscope/kernel/gemm/detail/right_panel.hpp>
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {
@@ -220,8 +221,8 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
   const auto last = static_cast<std::size_t>(range.last);
   constexpr std::size_t width = vectors * lanes;
   alignas(vector_bytes) float copy[depth_block * width];
-  const bool copies =
-      order.terms_per_pass <= depth_block && range.last - range.first > 2 * std::int64_t{rows};
+  const bool copies = panel.b_stride != width && order.terms_per_pass <= depth_block &&
+                      range.last - range.first > 2 * std::int64_t{rows};
   for (std::size_t k0 = 0; k0 == 0 || k0 < depth; k0 += order.terms_per_pass) {
     const std::size_t k1 = k0 + order.terms_per_pass < depth ? k0 + order.terms_per_pass : depth;
     DepthBlock pass{
@@ -244,41 +245,65 @@ void column_of_tiles(const GatherMatrix& a, const Panel& panel, const RowRange& 
   }
 }
 
+/// Where the first of some columns of c begins, and the distance between its rows.
+struct ColumnsOfC {
+  float* c;
+  std::size_t stride;
+};
+
+/// Columns of c by as many of b, which are copied side by side unless they lie so.
+template <std::size_t vectors, typename Step, typename FastPath>
+void whole_column(const GatherMatrix& a, const RightMatrix& b, const ColumnsOfC& c, const RowRange& range,
+                  const Order<Step, FastPath>& order) {
+  constexpr std::size_t width = vectors * lanes;
+  if (b.column_stride == 1) {
+    const auto stride = static_cast<std::size_t>(b.row_stride);
+    return column_of_tiles<vectors>(a, {b.data, stride, c.c, c.stride}, range, order);
+  }
+  const std::size_t depth = a.column.size();
+  float* copy = new float[depth * width];
+  copy_panel<width>(b, depth, copy);
+  column_of_tiles<vectors>(a, {copy, width, c.c, c.stride}, range, order);
+  delete[] copy;
+}
+
 /// The last columns, too few for a vector: computed in a copy that is padded with the same columns again.
 template <typename Step, typename FastPath>
-void narrow_column(const GatherMatrix& a, const Panel& panel, const RowRange& range, std::size_t width,
+void narrow_column(const GatherMatrix& a, const RightMatrix& b, const ColumnsOfC& to, const RowRange& range,
                    const Order<Step, FastPath>& order) {
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
   float* padded = new float[(depth + rows) * lanes]{};
-  for (std::size_t k = 0; k < depth; ++k) {
-    for (std::size_t n = 0; n < lanes; ++n) padded[k * lanes + n] = panel.b[k * panel.b_stride + n % width];
+  const float* from = b.data;
+  for (std::size_t k = 0; k < depth; ++k, from += b.row_stride) {
+    for (std::size_t n = 0; n < lanes; ++n)
+      padded[k * lanes + n] = from[static_cast<std::int64_t>(n) % b.columns * b.column_stride];
   }
   float* c = padded + depth * lanes;
   const GatherMatrix some_rows{a.data, a.row.subspan(first_row, rows), a.column, a.layout, a.stride};
   column_of_tiles<1>(some_rows, {padded, lanes, c, lanes}, {0, range.last - range.first}, order);
-  for (std::size_t m = 0; m < rows; ++m) {
-    for (std::size_t n = 0; n < width; ++n) panel.c[(first_row + m) * panel.c_stride + n] = c[m * lanes + n];
-  }
+  for (std::size_t m = 0; m < rows; ++m)
+    std::memcpy(to.c + (first_row + m) * to.stride, c + m * lanes,
+                static_cast<std::size_t>(b.columns) * sizeof *c);
   delete[] padded;
 }
 
 /// A range of c = a b, each sum added up in `order`.
 template <typename Step, typename FastPath>
-void multiply(const GatherMatrix& a, const DenseMatrix& b, float* c, const OutputRange& range,
+void multiply(const GatherMatrix& a, const RightMatrix& b, float* c, const OutputRange& range,
               const Order<Step, FastPath>& order) {
   const auto columns = static_cast<std::size_t>(b.columns),
              last = static_cast<std::size_t>(range.last_column);
   auto n = static_cast<std::size_t>(range.first_column);
-  const auto panel = [&] {
-    return Panel{static_cast<const float*>(b.data.data) + n, columns, c + n, columns};
+  const auto whole = [&]<std::size_t vectors>() {
+    whole_column<vectors>(a, part_of(b, 0, n, vectors * lanes), {c + n, columns}, range.rows, order);
+    n += vectors * lanes;
   };
-  for (; n + tile_vectors * lanes <= last; n += tile_vectors * lanes) {
-    column_of_tiles<tile_vectors>(a, panel(), range.rows, order);
-  }
-  for (; n + lanes <= last; n += lanes) column_of_tiles<1>(a, panel(), range.rows, order);
-  if (n < last && range.rows.first < range.rows.last) narrow_column(a, panel(), range.rows, last - n, order);
+  while (n + tile_vectors * lanes <= last) whole.template operator()<tile_vectors>();
+  while (n + lanes <= last) whole.template operator()<1>();
+  if (n < last && range.rows.first < range.rows.last)
+    narrow_column(a, part_of(b, 0, n, last - n), {c + n, columns}, range.rows, order);
 }
 
 }  // namespace

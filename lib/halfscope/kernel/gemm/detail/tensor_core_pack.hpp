@@ -4,6 +4,7 @@
 
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
+#include <halfscope/kernel/gemm/detail/right_panel.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
@@ -17,9 +18,6 @@ constexpr std::size_t strip_rows = 4;
 /// From one row of a to the next; a power of two would put all rows into the same few sets of the cache.
 constexpr std::size_t value_stride = depth_block + 16, word_stride = depth_block / 2 + 16;
 
-HALFSCOPE_HD std::size_t smaller(std::size_t x, std::size_t y) {
-  return x < y ? x : y;
-}
 HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
   return (count + unit - 1) / unit * unit;
 }
@@ -121,7 +119,6 @@ HALFSCOPE_HD void gather(const float* row, const std::int32_t* column, std::size
 HALFSCOPE_HD void gather_strip(const float* first_row, const std::int32_t* column, std::size_t count,
                                float* to) {
   static_assert(strip_rows == 4);
-  using Quad [[gnu::vector_size(16)]] = float;
   const auto all_rows = [&](std::size_t k) {
     Quad x{};
     if (k < count) std::memcpy(&x, first_row + column[k], sizeof x);
@@ -130,16 +127,9 @@ HALFSCOPE_HD void gather_strip(const float* first_row, const std::int32_t* colum
   const std::size_t padded = rounded_up(count, lanes);
   for (std::size_t k = 0; k < padded; k += 4) {
     const Quad x0 = all_rows(k), x1 = all_rows(k + 1), x2 = all_rows(k + 2), x3 = all_rows(k + 3);
-    const Quad low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5);
-    const Quad high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
-    const Quad low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5);
-    const Quad high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
-    const Quad rows[strip_rows] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
-                                   __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-                                   __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
-                                   __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    const Quads rows = transposed({x0, x1, x2, x3});
     for (std::size_t i = 0; i < strip_rows; ++i)
-      std::memcpy(to + i * value_stride + k, &rows[i], sizeof rows[i]);
+      std::memcpy(to + i * value_stride + k, &rows.row[i], sizeof rows.row[i]);
   }
 }
 

@@ -1,0 +1,95 @@
+// Splits matrix products into pieces and dispatches each to the loop of its model.
+#include <halfscope/kernel/gemm/detail/product_kernel.hpp>
+
+#include <algorithm>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/gemm/detail/gemm_tensor_core_simd.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Rows and columns of a piece are multiples of every kernel's tile.
+constexpr std::int64_t rows_per_tile = 24, columns_per_tile = 64;
+/// A product of some ten microseconds is not split.
+constexpr std::int64_t smallest_product = std::int64_t{1} << 20;
+/// As many pieces of all products together as keep threads level.
+constexpr std::int64_t level_pieces = 16;
+
+RowRange part_of_tiles(std::int64_t count, std::int64_t pieces, std::int64_t tile, std::int64_t piece) {
+  const std::int64_t tiles = (count + tile - 1) / tile;
+  return {tiles * piece / pieces * tile, std::min(count, tiles * (piece + 1) / pieces * tile)};
+}
+
+bool is_whole(const ProductExtents& e) {
+  return e.rows * e.depth * e.columns < smallest_product;
+}
+
+/// Whether the products alone keep the threads level.
+bool is_level(const ProductExtents& e) {
+  return thread_count() == 1 || e.products >= level_pieces;
+}
+
+/// Rows of a that stay in the second-level cache share what is copied of b; where that makes too few pieces
+/// to keep threads level, first columns are split, then smaller pieces are made.
+ProductSplit split_of(const ProductExtents& e) {
+  constexpr std::int64_t most_row_pieces = 64, rows_per_piece = 20 * rows_per_tile;
+  const std::int64_t wanted = is_level(e) ? 1 : (level_pieces + e.products - 1) / e.products;
+  ProductSplit split{e.rows, e.columns};
+  if (is_whole(e)) return split;
+  const std::int64_t row_tiles = (e.rows + rows_per_tile - 1) / rows_per_tile;
+  split.row_pieces = std::clamp<std::int64_t>(e.rows / rows_per_piece, 1, most_row_pieces);
+  split.column_pieces = std::clamp<std::int64_t>(e.columns / columns_per_tile, 1,
+                                                 (wanted + split.row_pieces - 1) / split.row_pieces);
+  const std::int64_t missing = (wanted + split.column_pieces - 1) / split.column_pieces;
+  split.row_pieces = std::max(split.row_pieces, std::min(row_tiles, missing));
+  return split;
+}
+
+/// Tensor cores' kernels pack a's rows and b's columns for every piece: columns are split only where there
+/// are few rows, and level threads have fewer pieces.
+ProductSplit tensor_core_split_of(const ProductExtents& e) {
+  constexpr std::int64_t many_row_tiles = 16;
+  const std::int64_t tiles_per_piece = is_level(e) ? 8 : 4, fewest = is_level(e) ? 1 : 4;
+  ProductSplit split{e.rows, e.columns};
+  if (is_whole(e)) return split;
+  const std::int64_t row_tiles = e.rows / rows_per_tile, column_tiles = e.columns / columns_per_tile;
+  const bool splits_rows = row_tiles >= many_row_tiles || e.rows >= e.columns;
+  const std::int64_t tiles = splits_rows ? row_tiles : column_tiles;
+  std::int64_t& pieces = splits_rows ? split.row_pieces : split.column_pieces;
+  pieces = std::max<std::int64_t>({1, tiles / tiles_per_piece, std::min(tiles, fewest)});
+  return split;
+}
+
+}  // namespace
+
+OutputRange ProductSplit::piece(std::int64_t index) const {
+  const RowRange columns = part_of_tiles(column_count, column_pieces, columns_per_tile, index / row_pieces);
+  return {part_of_tiles(row_count, row_pieces, rows_per_tile, index % row_pieces), columns.first,
+          columns.last};
+}
+
+ProductKernel::ProductKernel(const AccumulateModel& model) : model_(model) {
+  check_product_model(model);
+  if (model.order == AccumulateOrder::cublas) {
+    throw InvalidArgument("gemm: " + to_string(model) +
+                          " is the order of a GPU's library; on the CPU choose an order that has a name");
+  }
+  if (model.order == AccumulateOrder::tensor_core) {
+    step_ = &tensor_core_step(model.core, model.format, fp32);
+  }
+}
+
+ProductSplit ProductKernel::split(const ProductExtents& extents) const {
+  return step_ == nullptr ? split_of(extents) : tensor_core_split_of(extents);
+}
+
+void ProductKernel::run(const GatherMatrix& a, const RightMatrix& b, float* c,
+                        const OutputRange& range) const noexcept {
+  dispatch_isa([&]<Isa isa>() {
+    if (step_ == nullptr) return gemm_range_isa<isa>(a, b, c, range, model_);
+    gemm_tensor_core_range_isa<isa>(a, b, c, range, *step_);
+  });
+}
+
+}  // namespace halfscope
