@@ -1,10 +1,11 @@
-"""_core.gather_matmul of PyTorch's tensors, beside PyTorch's convolution of whole numbers, which is exact."""
+"""_core.gather_matmul of PyTorch's tensors, beside PyTorch's of whole numbers, which are exact."""
 
 from __future__ import annotations
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import halfscope
 from halfscope import _core
 
 pytestmark = pytest.mark.torch
@@ -48,4 +49,14 @@ def test_float16_tensors_are_read_as_they_are() -> None:
     data, b = whole_numbers(8).half(), whole_numbers(2, 2).half()
     rows, columns = torch.tensor([0, 4], dtype=torch.int32), torch.tensor([1, 3], dtype=torch.int32)
     product = _core.gather_matmul(data, rows, columns, b, accumulate="fp16_sequential")
-    assert torch.equal(product, data.float()[[[1, 3], [5, 7]]] @ b.float())
+    assert torch.equal(product, data.float()[[1, 3, 5, 7]].reshape(2, 2) @ b.float())
+
+
+def test_heads_of_attention_are_views() -> None:
+    queries, keys = whole_numbers(2, 6, 3, 8).transpose(1, 2), whole_numbers(2, 5, 3, 8).transpose(1, 2)
+    scores = halfscope.matmul(queries, keys.transpose(2, 3), accumulate="tensor_core(hopper)")
+    assert isinstance(scores, torch.Tensor)
+    assert torch.equal(scores, queries @ keys.transpose(2, 3))
+    assert torch.equal(halfscope.matmul(scores, keys), scores @ keys)
+    bias = whole_numbers(2, 1, 1).expand(2, 4, 5)
+    assert torch.equal(halfscope.matmul(bias, whole_numbers(3, 5).t()), bias @ whole_numbers(3, 5).t())
