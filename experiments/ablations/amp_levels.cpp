@@ -122,6 +122,7 @@ Experiment make_amp_levels() {
                          "language_model_o2", "language_model_o3"},
           .quick_set = QuickSet::left_out,
           .scale_columns = ScaleColumns::shown,
+          .memory_column = MemoryColumn::shown,
           .verdict = verdict};
 }
 

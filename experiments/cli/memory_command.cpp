@@ -13,7 +13,7 @@
 #include "sim/data/blank_images.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/train/build.hpp"
-#include "sim/train/memory.hpp"
+#include "sim/train/step_memory.hpp"
 
 namespace halfscope {
 namespace {
@@ -23,12 +23,6 @@ struct MemoryRequest {
   std::vector<std::string> assignments;
   std::int64_t batch = 0, classes = 1000;
   bool layers = false;
-};
-
-/// An account under the run's policy and one in FP32.
-struct Account {
-  NetworkElements network;
-  std::vector<MemoryItem> items, in_fp32;
 };
 
 TrainConfig config_of(const MemoryRequest& request) {
@@ -64,49 +58,24 @@ std::unique_ptr<Dataset> examples_of(const MemoryRequest& request, const TrainCo
   return make_blank_images(parse_image_shape(request.images), request.classes);
 }
 
-/// One parameter tells how many arrays an optimizer keeps of each.
-std::int64_t states_per_parameter(const RunSettings& settings) {
-  ParameterStore store;
-  store.add("parameter", Array({1}));
-  return std::ssize(make_optimizer(settings, store)->state());
-}
-
-Account account_of(const RunSettings& settings, const Dataset& dataset, KeptOutputs kept) {
-  ModelSpec spec = model_spec(settings, dataset);
-  spec.initial = InitialWeights::unset;
-  const Model model = settings.model->make(spec);
-  const auto make_batch = [&](std::int64_t count) {
-    return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
-  };
-  const auto count = [&](const PrecisionPolicy& policy) {
-    return count_elements(model, make_batch,
-                          {settings.config.batch, policy, settings.config.checkpoint_segments});
-  };
-  Account account{count(settings.policy), {}, {}};
-  const std::int64_t states = states_per_parameter(settings);
-  account.items = memory_of(account.network, {settings.policy, states, kept});
-  account.in_fp32 = memory_of(count(fp32_policy()), {fp32_policy(), states, kept});
-  return account;
-}
-
 /// Millions of bytes, as papers count them.
 Cell bytes_cell(std::int64_t bytes) {
   return {fmt::format("{:.2f} MB", static_cast<double>(bytes) * 1e-6), bytes};
 }
 
-Table by_role(const Account& account) {
+Table by_role(const std::vector<MemoryItem>& items, const std::vector<MemoryItem>& in_fp32) {
   Table table{{{"role", "role"}, {"format", "format"}, {"elements", "elements"}, {"bytes", "bytes"}}, {}};
-  for (const MemoryItem& item : account.items)
+  for (const MemoryItem& item : items)
     table.rows.push_back({item.name, item.format, count_cell(item.elements), bytes_cell(item.bytes)});
-  table.rows.push_back({"total", "", {"", {}}, bytes_cell(total_bytes(account.items))});
-  table.rows.push_back({"total_fp32", "fp32", {"", {}}, bytes_cell(total_bytes(account.in_fp32))});
+  table.rows.push_back({"total", "", {"", {}}, bytes_cell(total_bytes(items))});
+  table.rows.push_back({"total_fp32", "fp32", {"", {}}, bytes_cell(total_bytes(in_fp32))});
   return table;
 }
 
-Table by_layer(const Account& account, KeptOutputs kept) {
+Table by_layer(const NetworkElements& network, KeptOutputs kept) {
   Table table{
       {{"layer", "layer"}, {"kind", "kind"}, {"parameters", "parameters"}, {"outputs", "outputs kept"}}, {}};
-  for (const LayerElements& layer : account.network.layers) {
+  for (const LayerElements& layer : network.layers) {
     table.rows.push_back({layer.name, std::string(name_of(layer.kind)), count_cell(layer.parameters),
                           count_cell(is_kept(layer.kind, kept) ? layer.outputs : 0)});
   }
@@ -125,9 +94,10 @@ void print(const MemoryRequest& request) {
   const TableFormat format =
       request.format == "table" ? TableFormat::text : parse_enum<TableFormat>("format", request.format);
   const std::unique_ptr<Dataset> dataset = examples_of(request, settings.config);
-  const Account account = account_of(settings, *dataset, kept);
+  const auto [network, items] = step_memory(settings, *dataset, kept);
   if (format == TableFormat::text) std::cout << headline(settings.config, *dataset) << "\n\n";
-  const Table table = request.layers ? by_layer(account, kept) : by_role(account);
+  const Table table = request.layers ? by_layer(network, kept)
+                                     : by_role(items, step_memory(in_fp32(settings), *dataset, kept).items);
   std::cout << write_table(table, {format, format == TableFormat::text ? output_width() : any_width});
 }
 

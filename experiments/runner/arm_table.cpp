@@ -96,6 +96,11 @@ std::vector<ArmColumn> columns_of(const Experiment& experiment, const Experiment
   }
   add_counts(columns);
   if (experiment.scale_columns == ScaleColumns::shown) add_scale(columns);
+  if (experiment.memory_column == MemoryColumn::shown && is_known(summary, &ArmSummary::peak_step_bytes)) {
+    columns.push_back({{"step_mb", "step MB", 9}, [](const ArmSummary& arm) {
+                         return number_cell(scaled(arm.peak_step_bytes, 1e-6), 2);
+                       }});
+  }
   if (is_known(summary, &ArmSummary::peak_device_bytes)) {
     constexpr double mebibytes = 1.0 / (1 << 20);
     columns.push_back({{"peak_mib", "peak MiB", 11}, [](const ArmSummary& arm) {

@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 5> of_the_machine{"data", "device", "seconds", "seconds_per_step",
                                                          "peak_device_bytes"};
 
+/// Missing from the records of earlier versions.
+constexpr std::string_view later_key = "memory";
+
 /// Folders of runs below `folder`, relative to it, sorted.
 std::vector<std::string> runs_below(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InvalidArgument(printable(folder) + ": no such folder of results");
@@ -41,6 +44,7 @@ void add_differences(std::vector<ValueDifference>& all, const Json& first, const
   const auto note = [&](const std::string& key) {
     const Json one = first.value(key, Json()), other = second.value(key, Json());
     if (one == other || std::ranges::find(of_the_machine, key) != of_the_machine.end()) return;
+    if (key == later_key && (one.is_null() || other.is_null())) return;
     if (one.is_object() && other.is_object()) {
       add_differences(all, one, other, prefix + key + ".");
     } else {

@@ -40,6 +40,7 @@ struct ArmSummary {
   std::optional<double> first_at_final_scale{};  ///< the first step that had the final scale, mean
   std::optional<double> seconds_per_step{};      ///< median
   std::optional<double> peak_device_bytes{};     ///< the most of any seed; empty where none says
+  std::optional<double> peak_step_bytes{};       ///< counted, the most of any seed; empty where none says
   std::vector<std::string> overflows{};  ///< in words, a line per step, of the first seed that had any
   /// Settings in which its seeds differ; such seeds have no mean.
   std::vector<std::string> mixed{};
@@ -97,6 +98,11 @@ struct ReportedMetric {
 enum class ScaleColumns : std::uint8_t { hidden, shown };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<ScaleColumns>{"hidden", "shown"};
+
+/// Whether a table says how many bytes a step takes.
+enum class MemoryColumn : std::uint8_t { hidden, shown };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<MemoryColumn>{"hidden", "shown"};
 
 /// Whether a table has a line per arm.
 enum class ArmLines : std::uint8_t { hidden, shown };
@@ -182,6 +188,7 @@ struct Experiment {
   /// Arms of --size full: FP32, mixed precision, and those that do harm; empty: all.
   std::vector<std::string> full_arms{};
   ScaleColumns scale_columns = ScaleColumns::hidden;
+  MemoryColumn memory_column = MemoryColumn::hidden;
   ArmLines arm_lines = ArmLines::shown;
   /// A table of the paper's with ours beside it; empty: no such table.
   std::vector<PublishedRow> published{};

@@ -66,12 +66,14 @@ class Reader {
   }
 
   void read_columns(const TomlEntry& columns) {
-    constexpr std::array<std::string_view, 2> keys{"scale", "arms"};
+    constexpr std::array<std::string_view, 3> keys{"scale", "memory", "arms"};
     file_.check_keys(file_.table(columns), keys);
     for (const TomlEntry& entry : in_file_order(file_.table(columns))) {
       file_.at(entry, [&] {
         if (entry.key == "scale")
           experiment_.scale_columns = parse_enum<ScaleColumns>("scale", file_.text(entry));
+        if (entry.key == "memory")
+          experiment_.memory_column = parse_enum<MemoryColumn>("memory", file_.text(entry));
         if (entry.key == "arms") experiment_.arm_lines = parse_enum<ArmLines>("arms", file_.text(entry));
       });
     }

@@ -77,9 +77,12 @@ std::string head(const Experiment& experiment) {
   if (!experiment.full_arms.empty()) add("full_arms", list_of(experiment.full_arms));
   if (experiment.quick_set == QuickSet::left_out)
     add("quick_set", toml_quoted(name_of(experiment.quick_set)));
-  if (experiment.scale_columns == ScaleColumns::shown || experiment.arm_lines == ArmLines::hidden) {
-    add("columns", fmt::format("{{ scale = {}, arms = {} }}", toml_quoted(name_of(experiment.scale_columns)),
-                               toml_quoted(name_of(experiment.arm_lines))));
+  const bool shows_memory = experiment.memory_column == MemoryColumn::shown;
+  if (experiment.scale_columns == ScaleColumns::shown || shows_memory ||
+      experiment.arm_lines == ArmLines::hidden) {
+    add("columns",
+        fmt::format("{{ scale = {}, {}arms = {} }}", toml_quoted(name_of(experiment.scale_columns)),
+                    shows_memory ? "memory = \"shown\", " : "", toml_quoted(name_of(experiment.arm_lines))));
   }
   return text;
 }

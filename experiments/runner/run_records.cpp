@@ -43,6 +43,7 @@ constexpr std::array run_members{
     Member{"metric", Presence::required, "a number or null", is_number_or_null},
     Member{"train_loss", Presence::required, "a number or null", is_number_or_null},
     Member{"overflows", Presence::optional, "a list of texts", is_text_list},
+    Member{"memory", Presence::optional, "an object", [](const Json& value) { return value.is_object(); }},
     Member{"gradients", Presence::optional, "an object",
            [](const Json& value) { return value.is_object(); }}};
 
@@ -50,6 +51,9 @@ constexpr std::array gradient_members{Member{"nonzero", Presence::required, "a w
                                       Member{"flushed", Presence::required, "a whole number", is_integer},
                                       Member{"subnormal", Presence::required, "a whole number", is_integer},
                                       Member{"overflow", Presence::required, "a whole number", is_integer}};
+
+constexpr std::array memory_members{
+    Member{"peak_step_bytes", Presence::required, "a whole number", is_integer}};
 
 constexpr std::array diverged_members{
     Member{"diverged_step", Presence::required, "a whole number", is_integer}};
@@ -72,6 +76,7 @@ Json read_summary(const fs::path& path) {
   check_format_version(summary, path);
   check_members(summary, run_members, path);
   if (summary["diverged"].get<bool>()) check_members(summary, diverged_members, path);
+  if (summary.contains("memory")) check_members(summary["memory"], memory_members, path);
   if (summary.contains("gradients")) check_members(summary["gradients"], gradient_members, path);
   return summary;
 }

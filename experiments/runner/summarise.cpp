@@ -66,6 +66,17 @@ std::optional<double> further_skipped(const std::vector<FinishedRun>& runs) {
   return optional_mean(counts);
 }
 
+/// Empty where no run has an account of its memory, as those of earlier versions.
+std::optional<double> peak_step_bytes(const std::vector<FinishedRun>& runs) {
+  std::optional<double> most;
+  for (const auto& [seed, run, config] : runs) {
+    if (!run.contains("memory")) continue;
+    const auto bytes = run["memory"].at("peak_step_bytes").get<double>();
+    most = std::max(most.value_or(0), bytes);
+  }
+  return most;
+}
+
 ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>& runs,
                          const std::string& metric) {
   ArmSummary arm{.arm = name,
@@ -113,6 +124,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
   for (const double bytes : numbers(runs, "peak_device_bytes")) {
     arm.peak_device_bytes = std::max(arm.peak_device_bytes.value_or(0), bytes);
   }
+  arm.peak_step_bytes = peak_step_bytes(runs);
   return arm;
 }
 

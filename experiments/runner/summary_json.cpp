@@ -38,6 +38,7 @@ Json arm_json(const ArmSummary& arm) {
             {"seconds_per_step", json_or_null(arm.seconds_per_step)},
             {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
   if (arm.accuracy) json["accuracy"] = *arm.accuracy;
+  if (arm.peak_step_bytes) json["peak_step_bytes"] = *arm.peak_step_bytes;
   if (arm.further_skipped) json["further_skipped"] = *arm.further_skipped;
   return json;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,7 @@ inline constexpr std::array<std::string_view, 2> enum_names<KeptOutputs>{"all", 
 /// A row of the account. `bytes` is the elements times those of the smallest memory that holds the format: 1,
 /// 2 or 4 each.
 struct MemoryItem {
-  std::string name;  ///< a role, or "running_statistics"
+  std::string name;  ///< a role, "running_statistics" or "gradient_accumulator"
   std::string format;
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
@@ -70,13 +71,14 @@ struct MemoryOptions {
   PrecisionPolicy policy{};  ///< under which the elements were counted, or one without lists of operations
   std::int64_t states_per_parameter = 0;  ///< of the optimizer
   KeptOutputs kept = KeptOutputs::all;
+  std::optional<FloatFormat> gradient_accumulator{};  ///< of micro-batches; empty without any
 };
 
 /// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies
-/// that the cast cache keeps), running statistics, weight gradients, optimizer
-/// state, kept activations, beside those of the largest segment where some are dropped, of several losses
-/// those of the one that keeps most, since one follows the other, and of the activation gradients those of
-/// the two consecutive outputs that are largest together: a backward pass holds no fewer at a time.
+/// that the cast cache keeps), running statistics, weight gradients and their sum over micro-batches,
+/// optimizer state, kept activations, beside those of the largest segment where some are dropped, of several
+/// losses those of the one that keeps most, since one follows the other, and of the activation gradients
+/// those of the two consecutive outputs that are largest together: a backward pass holds no fewer at a time.
 [[nodiscard]] std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options);
 
 [[nodiscard]] std::int64_t total_bytes(const std::vector<MemoryItem>& items);

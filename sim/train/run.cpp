@@ -13,6 +13,7 @@
 #include "sim/train/lint.hpp"
 #include "sim/train/run_summary.hpp"
 #include "sim/train/start_weights.hpp"
+#include "sim/train/step_memory.hpp"
 
 namespace halfscope {
 namespace {
@@ -34,6 +35,7 @@ class Run {
       : settings_(settings),
         config_(settings.config),
         data_summary_(dataset.summary()),
+        memory_(step_memory(settings, dataset).items),
         folder_(folder),
         trainer_(settings, dataset),
         records_(folder.path()) {}
@@ -87,6 +89,7 @@ class Run {
     for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
     // A library's sums have an order of their own, which changes with its version and the GPU.
     json["deterministic"] = settings_.policy.products.order != AccumulateOrder::cublas;
+    json["memory"] = to_json(memory_);
     json["peak_device_bytes"] = peak_bytes_ == 0 ? Json() : Json(peak_bytes_);
     json["seconds"] = seconds_;
     json["seconds_per_step"] = steps_here_ == 0 ? Json() : Json(seconds_ / static_cast<double>(steps_here_));
@@ -129,6 +132,7 @@ class Run {
   const RunSettings& settings_;
   const TrainConfig& config_;  ///< the settings' numbers
   std::string data_summary_;
+  std::vector<MemoryItem> memory_;  ///< of a step, counted
   const RunFolder& folder_;
   Trainer trainer_;
   RecordLog records_;

@@ -37,6 +37,21 @@ TEST_CASE("runs that differ in nothing but the machine are the same", "[compare_
   CHECK((comparison.only_first.empty() && comparison.only_second.empty()));
 }
 
+TEST_CASE("an account of memory is compared with another, and not with an earlier version's silence",
+          "[compare_runs]") {
+  const TemporaryFolder silent, small, large;
+  for (const TemporaryFolder* folder : {&silent, &small, &large}) put(*folder, "a/seed0");
+  small.put("a/seed0/summary.json",
+            R"({"metric":50.0,"gradients":{"flushed":2},"memory":{"peak_step_bytes":1}})");
+  large.put("a/seed0/summary.json",
+            R"({"metric":50.0,"gradients":{"flushed":2},"memory":{"peak_step_bytes":2}})");
+  CHECK(compare_results(silent.path(), small.path()).runs.at(0).is_same());
+  CHECK(compare_results(small.path(), silent.path()).runs.at(0).is_same());
+  const RunComparison run = compare_results(small.path(), large.path()).runs.at(0);
+  REQUIRE(run.results.size() == 1);
+  CHECK(run.results[0].key == "memory.peak_step_bytes");
+}
+
 TEST_CASE("the first record that differs is named by file, line, step and key", "[compare_runs]") {
   const TemporaryFolder one, other;
   put(one, "a/seed0");

@@ -36,6 +36,7 @@ TEST_CASE("every built-in experiment reads back from TOML as it was", "[experime
     CHECK((back.summary == builtin.summary && back.paper == builtin.paper && back.varied == builtin.varied));
     CHECK((back.quick_arms == builtin.quick_arms && back.full_arms == builtin.full_arms));
     CHECK((back.quick_set == builtin.quick_set && back.scale_columns == builtin.scale_columns));
+    CHECK(back.memory_column == builtin.memory_column);
     CHECK((back.arm_lines == builtin.arm_lines && back.predicts_from == builtin.predicts_from));
     CHECK((back.verdict == builtin.verdict && back.verdict_arms.empty()));
     CHECK((back.accumulation == builtin.accumulation && back.harm_tasks.size() == builtin.harm_tasks.size()));

@@ -40,6 +40,28 @@ class Memory(WithFolder):
             weights[model] = next(row for row in self.rows("memory", model, *words) if row["role"] == "weight")["elements"]
         self.assertEqual(weights["mask_rcnn"] - weights["faster_rcnn"], (9 * 64 + 1) * 64 + (9 * 64 + 1) * 32 + 33 * 10)
 
+    def test_a_run_keeps_the_same_account_of_its_step(self):
+        cases = {
+            "cnn_bn": ("fashion_mnist", ["policy=fp16_mixed"]),
+            "resnet18": ("fashion_mnist", ["policy=apex_o3", "checkpoint_segments=3", "optimizer=sgd"]),
+            "gru_lm": ("kjv_text", ["policy=autocast_cuda", "hidden_size=16", "embedding_size=8"]),
+            "ssd": ("detection_scenes", ["policy=fp16_pure", "micro_batches=2", "image_size=40"]),
+            "transformer": ("numbers_to_words", ["policy=apex_o1", "hidden_size=16", "embedding_size=8", "heads=2"]),
+        }
+        for model, (dataset, settings) in cases.items():
+            with self.subTest(model):
+                data, out = self.data_of(dataset), self.folder / model
+                settings = [f"dataset={dataset}", *settings]
+                file = self.folder / f"{model}.toml"
+                file.write_text(f"[settings]\nmodel = '{model}'\nsteps = 1\nbatch = 4\n[arm.only]\n")
+                words = [word for setting in settings for word in ("--set", setting)]
+                self.run_ok("run", file, "--seeds", 1, "--data", data, "--out", out, *words)
+                memory = json.loads((out / model / "only/seed0/summary.json").read_text())["memory"]
+                rows = self.rows("memory", model, "--batch", 4, "--set", f"data={data}", *words)
+                self.assertEqual(memory["roles"], [row for row in rows if not row["role"].startswith("total")])
+                total = next(row for row in rows if row["role"] == "total")
+                self.assertEqual(memory["peak_step_bytes"], total["bytes"])
+
     def test_refused(self):
         for words, parts in (
             (("nosuch",), ["unknown model 'nosuch'"]),

@@ -133,6 +133,20 @@ TEST_CASE("scale and memory have columns where there is something to say", "[pre
       line_of(table, "fp16_mixed").ends_with("       -         30              12.5            7         -"));
 }
 
+TEST_CASE("bytes of a step have a column where the experiment shows them and a run says them", "[present]") {
+  Experiment shown = experiment();
+  ExperimentSummary counted = summary();
+  counted.arms[0].peak_step_bytes = 1'234'567;
+  CHECK(line_of(to_table(shown, counted), "arm").ends_with(" ms/step"));
+  shown.memory_column = MemoryColumn::shown;
+  CHECK(line_of(to_table(shown, summary()), "arm").ends_with(" ms/step"));
+  const std::string table = to_table(shown, counted);
+  CHECK(line_of(table, "arm").ends_with(" ms/step  step MB"));
+  CHECK(line_of(table, "fp32").ends_with("    12.3     1.23"));
+  CHECK(to_json(shown, counted).at("arms")[0].at("peak_step_bytes") == 1'234'567);
+  CHECK_FALSE(to_json(shown, summary()).at("arms")[0].contains("peak_step_bytes"));
+}
+
 TEST_CASE("overflows are a line per arm that had any", "[present]") {
   ExperimentSummary overflowing = summary();
   CHECK(to_table(experiment(), overflowing).find("overflows") == std::string::npos);

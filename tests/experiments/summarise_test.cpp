@@ -139,6 +139,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"last_skipped_step", 30},
            {"seconds_per_step", 0.2},
            {"peak_device_bytes", 600},
+           {"memory", {{"roles", Json::array()}, {"peak_step_bytes", 5000}}},
            {"overflows", {"step 4: second"}}});
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.lost_updates == 0.375);
@@ -153,6 +154,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
   CHECK(arm.first_at_final_scale == 8);
   CHECK(arm.seconds_per_step == 0.2);
   CHECK(arm.peak_device_bytes == 700);
+  CHECK(arm.peak_step_bytes == 5000);  // other runs are of earlier versions
   CHECK(arm.overflows == std::vector<std::string>{"step 3: first"});
 }
 
@@ -163,7 +165,7 @@ TEST_CASE("what no run says stays empty", "[summarise]") {
   CHECK(arm.mean == 50.0);
   for (const auto& column :
        {arm.low, arm.high, arm.accuracy, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
-        arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes}) {
+        arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes, arm.peak_step_bytes}) {
     CHECK_FALSE(column);
   }
   CHECK(arm.overflows.empty());

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/io/file.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 
 #include "sim/train/run.hpp"
 #include "tests/support/device_parity.hpp"
@@ -30,7 +33,8 @@ inline Records records_on(const RunPlace& place, TrainConfig config, const Datas
   run_training(parsed(config), dataset, folder, [](const StepRecord&) {});
   return {{"metrics", read_file(folder.path() / "metrics.jsonl")},
           {"histograms", read_file(folder.path() / "histograms.jsonl")},
-          {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")}};
+          {"checkpoint", read_file(folder.path() / "checkpoint/state.safetensors")},
+          {"memory", to_line(read_json(folder.path() / "summary.json").at("memory"))}};
 }
 
 /// The first line in which two texts differ, which names the step and holds the site.
@@ -68,6 +72,7 @@ inline void check_parity(const TrainConfig& config, const Dataset& dataset, cons
     CHECK((here[file] == there[file]));
   }
   CHECK((here["checkpoint"] == there["checkpoint"]));
+  CHECK(here["memory"] == there["memory"]);
 }
 
 /// Everything that looks at a step looks at every one.

@@ -29,6 +29,7 @@ class Arm:
     skipped: float | None = None
     seconds_per_step: float | None = None  # median
     peak_device_bytes: float | None = None  # None on a CPU
+    peak_step_bytes: float | None = None  # counted, of a training step; None in records of earlier versions
     accuracy: float | None = None  # percent, where the metric is another
 
 
@@ -65,7 +66,8 @@ def metric_digits(unit: str, arms: Sequence[Arm]) -> int:
 _SUMMARY_KEYS = ("experiment", "title", "metric", "unit", "arms")
 WATCHED = "watched"  # the only arm of a training that halfscope.torch.watch has seen
 _ARM_KEYS = ("arm", "seeds", "mean", "low", "high", "diverged", "values", "lost_updates")
-_NEWER_ARM_KEYS = ("flushed", "subnormal", "overflow", "skipped", "seconds_per_step", "peak_device_bytes", "accuracy")
+_SHARES = ("flushed", "subnormal", "overflow")
+_NEWER_ARM_KEYS = (*_SHARES, "skipped", "seconds_per_step", "peak_device_bytes", "peak_step_bytes", "accuracy")
 
 
 def read_summary(folder: Path) -> dict:
