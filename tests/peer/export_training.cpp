@@ -1,11 +1,15 @@
 // Trains a few steps and writes what a peer needs to train the same: initial weights, batches, learning
-// rates, losses, and the weights at the end as after.NAME.
+// rates, losses, the weights at the end as after.NAME, and of observed steps the counters of casts as
+// counts.STEP.ROLE.TENSOR: elements, zeros, flushed, subnormal, overflow.
 //
 //   export_training FILE.safetensors [key=value ...]      settings as `halfscope run --set` takes them
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <span>
 
 #include <halfscope/core/error.hpp>
@@ -62,6 +66,23 @@ void add_texts(const Batch& batch, std::int64_t step, SafetensorsFile& file) {
   add("follows", batch.follows);
 }
 
+/// Those of a tensor that several casts have rounded together.
+void add_counters(const StepRecord& record, SafetensorsFile& file) {
+  if (!record.observations) return;
+  std::map<std::string, std::array<std::int64_t, 5>> counts;
+  for (const TensorCounters& tensor : record.observations->tensors) {
+    const CastCounters& c = tensor.counters;
+    auto& total = counts[fmt::format("counts.{}.{}.{}", record.step, name_of(tensor.role), tensor.tensor)];
+    const std::array cast{tensor.elements, c.zeros, c.flushed, c.subnormal, c.overflow};
+    std::ranges::transform(total, cast, total.begin(), std::plus{});
+  }
+  for (const auto& [name, total] : counts) {
+    Array numbers({std::ssize(total)});
+    std::ranges::copy(total, numbers.data());
+    file.tensors.push_back({name, std::move(numbers)});
+  }
+}
+
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
   Trainer trainer(with_teacher(parsed(config)), *dataset);
@@ -75,6 +96,7 @@ SafetensorsFile train(const TrainConfig& config) {
     file.tensors.push_back({fmt::format("boxes.{}", step), table_of(batch.boxes)});
     add_texts(batch, step, file);
     const StepRecord record = trainer.step();
+    add_counters(record, file);
     losses[static_cast<std::size_t>(step)] = record.loss;
     rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);
   }

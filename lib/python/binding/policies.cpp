@@ -56,8 +56,8 @@ nb::dict describe_quantizer(const std::string& text) {
   return row;
 }
 
-std::string products_of(const std::string& weight, const std::string& activation,
-                        const std::string& activation_gradient) {
+std::string checked_default_products(const std::string& weight, const std::string& activation,
+                                     const std::string& activation_gradient) {
   return to_string(
       default_products(PrecisionPolicy{}
                            .with(Role::weight, parse_quantizer(weight))
@@ -80,7 +80,7 @@ void bind_policies(nb::module_& module) {
       "describe_quantizer", describe_quantizer, nb::arg("text"),
       nb::sig("def describe_quantizer(text: str) -> dict[str, typing.Any]"),
       "Its own text, its format, and whether it changes no number. Raises ValueError as `round` does.");
-  module.def("default_products", products_of, nb::arg("weight"), nb::arg("activation"),
+  module.def("default_products", checked_default_products, nb::arg("weight"), nb::arg("activation"),
              nb::arg("activation_gradient"),
              "The sums of matrix products of operands in these quantizers, where none are asked for.");
   module.def("product_model", checked_product_model, nb::arg("text"),

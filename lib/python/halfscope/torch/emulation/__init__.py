@@ -1,0 +1,5 @@
+"""Training of a PyTorch model in emulated formats."""
+
+from halfscope.torch.emulation.emulation import Emulation, emulate
+
+__all__ = ["Emulation", "emulate"]

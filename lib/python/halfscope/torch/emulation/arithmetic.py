@@ -1,0 +1,371 @@
+"""Arithmetic of an emulated training: PyTorch's operations below autograd, computed in FP32 and rounded as a policy says."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from halfscope.torch.emulation import products, sums
+from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
+from halfscope.torch.emulation.marks import Marks, covers_storage
+from halfscope.torch.emulation.operations import Kind, Operation, autocast_list, operation_of, writes_to
+from halfscope.torch.emulation.parameters import Owned, Parameters
+from halfscope.torch.emulation.places import Place, Places, Region
+from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.updates import Updates
+
+_NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
+
+
+class UnknownOperation(RuntimeError):
+    """Raised in strict emulation for an operation that the table does not have, and always for one that it refuses."""
+
+
+class EmulatedArithmetic(TorchDispatchMode):
+    """Every operation of a training, while it is entered.
+
+    Tensors stay float32: each holds numbers of its role's format. A forward operation casts its operands where they
+    are not in the format yet, and its result. Gradients are rounded by the operation that uses them, whose tensor's
+    name is known there. Tensors of 16 bits keep their type: see `HalfTensors`.
+    """
+
+    def __init__(self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, strict: bool) -> None:
+        super().__init__()
+        self._policy, self._places, self._caster = policy, places, caster
+        self._parameters, self._strict = parameters, strict
+        self.marks = Marks()
+        self.half = HalfTensors(policy, caster)
+        self.updates = Updates(caster, parameters)
+        self.shadows: Any = None  # of a step that is compared with FP32
+        self._lines: dict[Any, Operation] = {}
+        self._written: dict[Any, tuple[str, ...]] = {}
+        self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
+        self._copies: dict[tuple, torch.Tensor] = {}  # casts of tensors that stay as they are, in this step
+        self._sources: list[torch.Tensor] = []
+
+    def begin_step(self) -> None:
+        self.marks.purge()
+        self._copies, self._sources = {}, []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        line = self._lines.get(func)
+        if line is None:
+            line = self._lines[func] = self._line_of(func)
+        if self.shadows is not None:
+            return self.shadows.around(self._run, func, line, args, kwargs)
+        return self._run(func, line, args, kwargs)
+
+    def _line_of(self, func: Any) -> Operation:
+        found = operation_of(func)
+        namespace = getattr(func, "namespace", "aten")
+        if found is None and namespace in ("aten", "torchvision"):
+            name = func.overloadpacket.__name__
+            return Operation(name, Kind.UNTOUCHED if name.startswith("_foreach_") else Kind.UNKNOWN)
+        return found or Operation(str(func), Kind.UNTOUCHED)
+
+    def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        if line.kind in _NATIVE or not _has_floats(args, kwargs):
+            result = func(*args, **kwargs)
+            if line.kind is Kind.SOURCE and self._written_by(func):
+                self._forget(result)
+            return result
+        place = self._places.now()
+        if has_half(args, kwargs):
+            if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
+                line = self._admit(line, place)
+            return self.half.run(func, line, (args, kwargs), place)
+        if not self._active:
+            return func(*args, **kwargs)
+        if place is None or (not place.formats.rounds and place.region is not Region.UPDATE):
+            return self._outside(func, line, args, kwargs)
+        if place.region is Region.UPDATE:
+            return self.updates.run(func, line, args, kwargs)
+        if place.region is Region.FAN_IN:
+            return self._fan_in(func, place, args, kwargs)
+        if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
+            line = self._admit(line, place)
+        return self._inside(func, line, place, args, kwargs)
+
+    def _admit(self, line: Operation, place: Place | None) -> Operation:
+        """A line for an operation without one: an error, or one rounding and a warning."""
+        where = f" in module '{place.module}'" if place is not None else ""
+        if line.kind is Kind.REFUSED:
+            raise UnknownOperation(f"emulate: {line.name}{where}: {line.reason}")
+        if self._strict:
+            raise UnknownOperation(
+                f"emulate: no rule for the operation {line.name}{where}; give strict=False to round its result once"
+            )
+        warnings.warn(f"emulate: no rule for {line.name}{where}: its result is rounded once", stacklevel=2)
+        admitted = Operation(line.name, Kind.ROUNDED)
+        self._lines.update({func: admitted for func, known in self._lines.items() if known is line})
+        return admitted
+
+    def _outside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        """Not in the model: as it is. What it makes in a backward pass is a gradient for the model to round."""
+        result = func(*args, **kwargs)
+        if self._places.in_backward:
+            self._mark_gradients(result)
+        elif self._written_by(func):
+            self._forget(result)
+        return result
+
+    def _forget(self, result: Any) -> None:
+        for tensor in _floats(result):
+            self.marks.forget(tensor)
+
+    def _mark_gradients(self, result: Any, quantizer: str | None = None) -> None:
+        for tensor in _floats(result):
+            self.marks.set(tensor, quantizer, is_gradient=True)
+
+    def _inside(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        chosen = autocast_list(line, self._policy)
+        if chosen == "refuse":
+            raise UnknownOperation(f"emulate: policy {self._policy.name} refuses {line.listed} ('{place.module}')")
+        if line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._has_wide(args, place)):
+            return self._outside(func, line, args, kwargs)
+        if place.region is Region.BACKWARD:
+            return self._backward(func, line, place, args, kwargs)
+        return self._forward(func, line, place, args, kwargs)
+
+    def _has_wide(self, args: tuple, place: Place) -> bool:
+        """Whether an operand is FP32, but for parameters: the widest decides under automatic mixed precision."""
+        wanted = (place.formats.activation, place.formats.activation_gradient)
+        operands = [tensor for tensor in _floats(args) if self._parameters.owner(tensor) is None and tensor.dim()]
+        marks = [self.marks.get(tensor) for tensor in operands]
+        if not operands:
+            return self._policy.fp32_parameters
+        return any(mark is None or mark.quantizer not in wanted for mark in marks if not (mark and mark.is_gradient))
+
+    def _forward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        quantizer = place.formats.activation
+        written = self._written_by(func)
+        if written and self._parameters.has(args[0]):  # running averages stay FP32
+            return func(*args, **kwargs)
+        if line.kind is Kind.EXACT:
+            return self._move(func, line, args, kwargs, quantizer)
+        cast = self._operands(line, place, args, bool(written))
+        options = {key: self._operand(value, line, place) if key != "out" else value for key, value in kwargs.items()}
+        result = self._compute(func, line, place, cast, options)
+        name = place.tensor(line.name)
+        for position, tensor in enumerate(_results(result)):
+            if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32 and position not in line.statistics:
+                self._round_result(tensor, quantizer, name)
+        return result
+
+    def _move(self, func: Any, line: Operation, args: tuple, kwargs: dict, quantizer: str) -> Any:
+        """An exact operation: what it makes of numbers of a format has that format."""
+        written = bool(self._written_by(func))
+        args = (args[0], *_map(args[1:], self._weights_of(line))) if written else _map(args, self._weights_of(line))
+        sources = args[1:] if written and line.name == "copy" else args
+        marks = [self.marks.get(tensor) for tensor in _floats((sources, kwargs)) if tensor.dim()]
+        result = func(*args, **kwargs)
+        if marks and all(mark is not None and mark.quantizer == quantizer for mark in marks):
+            if not written or all(map(covers_storage, _floats(result))):
+                self._mark(result, quantizer)
+        elif written:
+            self._forget(result)
+        return result
+
+    def _weights_of(self, line: Operation) -> Callable[[torch.Tensor], torch.Tensor]:
+        def weight(tensor: torch.Tensor) -> torch.Tensor:
+            owned = self._parameters.owner(tensor)
+            return self._weight(owned, tensor, line) if owned is not None and owned.is_parameter else tensor
+
+        return weight
+
+    def _operands(self, line: Operation, place: Place, args: tuple, in_place: bool) -> tuple:
+        """Arguments in their formats; statistics and what an operation writes to are themselves."""
+        cast = []
+        for position, value in enumerate(args):
+            if position in line.kept or (in_place and position == 0):
+                cast.append(value)
+            else:
+                cast.append(self._operand(value, line, place))
+        return tuple(cast)
+
+    def _operand(self, value: Any, line: Operation, place: Place) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._cast(value, line, place) if value.dtype is torch.float32 else value
+        if isinstance(value, (list, tuple)) and any(isinstance(part, torch.Tensor) for part in value):
+            return type(value)(self._operand(part, line, place) for part in value)
+        return value
+
+    def _cast(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
+        owned = self._parameters.owner(tensor)
+        if owned is not None and owned.is_parameter:
+            return self._weight(owned, tensor, line)
+        mark = self.marks.get(tensor)
+        is_gradient = mark is not None and mark.is_gradient and place.region is Region.BACKWARD
+        wanted = place.formats.activation_gradient if is_gradient else place.formats.activation
+        if wanted == FP32 or (mark is not None and mark.quantizer == wanted) or (tensor.dim() == 0 and not is_gradient):
+            return tensor
+        role = "activation_gradient" if is_gradient else "activation"
+        name = place.tensor(line.name) + ("" if is_gradient else ".input")
+        if mark is not None and is_gradient:
+            self._settle(mark, wanted, name)
+            if mark.quantizer is None and covers_storage(tensor):
+                self._caster.round(tensor, wanted, role, name)
+                mark.quantizer = wanted
+                return tensor
+        return self._copy(tensor, wanted, role, name)
+
+    def _settle(self, mark: Any, quantizer: str, name: str) -> None:
+        """Enters the casts of a gradient's parts, now that its tensor is known."""
+        for counted in mark.owed:
+            self._caster.owe("activation_gradient", name, quantizer, counted)
+        mark.owed = []
+
+    def _copy(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> torch.Tensor:
+        """A rounded copy, one for all operations of the step: the tensor itself is somebody else's."""
+        key = (
+            tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), _version_of(tensor), quantizer, role
+        )  # fmt: skip
+        copy = self._copies.get(key)
+        if copy is None:
+            copy = torch.empty_like(tensor, memory_format=torch.preserve_format).copy_(tensor)
+            if not covers_storage(copy):
+                copy = tensor.contiguous().clone()
+            self._caster.round(copy, quantizer, role, name)
+            self.marks.set(copy, quantizer, role == "activation_gradient")
+            if torch.is_grad_enabled() or self._places.in_backward:  # of an evaluation nothing is kept
+                self._copies[key] = copy
+                self._sources.append(tensor)  # so that no other tensor gets its address
+        return copy
+
+    def _weight(self, owned: Owned, tensor: torch.Tensor, line: Operation) -> torch.Tensor:
+        quantizer = owned.formats.weight
+        if quantizer == FP32 or tensor.dtype is not torch.float32:
+            return tensor
+        if owned.in_batch_norm and self._policy.keeps_batch_norm:
+            return tensor
+        if self._policy.fp32_parameters and autocast_list(line, self._policy) != "allow":
+            return tensor
+        return self._parameters.rounded(owned, tensor, quantizer)
+
+    def _compute(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        model = place.formats.products
+        if line.kind is Kind.PRODUCT and model is not None:
+            options = {key: value for key, value in kwargs.items() if key != "out"}
+            result = products.compute(line.name, model, args, options)
+            return _write(result, func, args, kwargs)
+        if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
+            result = sums.compute(line.name, place.formats.reductions, args, kwargs)
+            if result is not None:
+                return result
+        return func(*args, **kwargs)
+
+    def _round_result(self, tensor: torch.Tensor, quantizer: str, name: str) -> None:
+        if quantizer == FP32:
+            return
+        if covers_storage(tensor):
+            self._caster.round(tensor, quantizer, "activation", name)
+            self.marks.set(tensor, quantizer, is_gradient=False)
+            return
+        rounded = tensor.contiguous().clone()  # a part of a storage: of an operation in place on a view
+        self._caster.round(rounded, quantizer, "activation", name)
+        tensor.copy_(rounded)
+
+    def _mark(self, result: Any, quantizer: str) -> None:
+        for tensor in _floats(result):
+            self.marks.set(tensor, quantizer, is_gradient=False)
+
+    def _backward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        written = self._written_by(func)
+        cast = self._operands(line, place, args, bool(written))
+        options = {key: self._operand(value, line, place) if key != "out" else value for key, value in kwargs.items()}
+        if line.kind is not Kind.EXACT:
+            result = self._compute(func, line, place, cast, options)
+            self._mark_gradients(result)
+            return result
+        result = func(*cast, **options)
+        self._mark_gradients(result, place.formats.activation_gradient)
+        return result
+
+    def _fan_in(self, func: Any, place: Place, args: tuple, kwargs: dict) -> Any:
+        """The engine adds another gradient of a tensor: the first is rounded, as memory holds it, the sum when used."""
+        owed: list[Any] = []
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        mark = None if first is None else self.marks.get(first)
+        quantizer = place.formats.activation_gradient
+        if first is not None and mark is not None and mark.is_gradient:
+            owed = mark.owed
+            if mark.quantizer is None and quantizer != FP32 and covers_storage(first):
+                owed = [*owed, self._caster.round_unnamed(first, quantizer, "activation_gradient")]
+                mark.quantizer, mark.owed = quantizer, []
+        result = func(*args, **kwargs)
+        for tensor in _floats(result):
+            self.marks.set(tensor, None, is_gradient=True).owed = owed
+        return result
+
+    def weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient as it arrives at a parameter, in the format of its role."""
+        quantizer = owned.formats.weight_gradient
+        if quantizer == FP32 or gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
+            return gradient
+        if not covers_storage(gradient):
+            gradient = gradient.contiguous().clone()
+        self._caster.round(gradient, quantizer, "weight_gradient", owned.name)
+        self.marks.set(gradient, quantizer, is_gradient=True)
+        return gradient
+
+    def _written_by(self, func: Any) -> tuple[str, ...]:
+        found = self._written.get(func)
+        if found is None:
+            found = self._written[func] = writes_to(func) if hasattr(func, "_schema") else ()
+        return found
+
+
+def _version_of(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor._version)
+    except RuntimeError:  # of a tensor made in inference mode
+        return 0
+
+
+def _write(result: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """A product's result where the operator puts it: an argument that it writes to, or a new tensor."""
+    target = kwargs.get("out")
+    if target is None and str(func.overloadpacket.__name__).endswith("_"):
+        target = args[0]
+    return result if target is None else target.copy_(result)
+
+
+def _results(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _floats(value: Any) -> Iterator[torch.Tensor]:
+    """The float32 tensors in arguments or results."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype is torch.float32:
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _floats(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _floats(part)
+
+
+def _has_floats(args: tuple, kwargs: dict) -> bool:
+    return any(_any_float(value) for value in args) or any(_any_float(value) for value in kwargs.values())
+
+
+def _any_float(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point()
+    return isinstance(value, (list, tuple)) and any(_any_float(part) for part in value)
+
+
+def _map(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(args, torch.Tensor):
+        return change(args) if args.dtype is torch.float32 else args
+    if isinstance(args, (tuple, list)):
+        return type(args)(_map(part, change) for part in args)
+    return args

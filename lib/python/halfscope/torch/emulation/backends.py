@@ -1,0 +1,48 @@
+"""Switches of PyTorch that hide arithmetic inside of one operation: off during an emulation, and back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+
+def decompose_fused_layers() -> list[Callable[[], None]]:
+    """Turns fused attention and oneDNN's and cuDNN's recurrent layers off; returns what undoes that."""
+    undo: list[Callable[[], None]] = []
+    for kind in ("flash", "mem_efficient", "cudnn"):
+        undo += _switched(f"enable_{kind}_sdp", f"{kind}_sdp_enabled", torch.backends.cuda, False)
+    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, True)
+    mha = getattr(torch.backends, "mha", None)
+    if mha is not None:
+        undo += _switched("set_fastpath_enabled", "get_fastpath_enabled", mha, False)
+    for backend, setter in (("mkldnn", "_set_mkldnn_enabled"), ("cudnn", "_set_cudnn_enabled")):
+        change = getattr(torch._C, setter)
+        was = getattr(torch._C, f"_get_{backend}_enabled")()
+        change(False)
+        undo.append(lambda change=change, was=was: change(was))  # type: ignore[misc]
+    return undo
+
+
+def _switched(setter: str, getter: str, owner: Any, wanted: bool) -> list[Callable[[], None]]:
+    change, ask = getattr(owner, setter, None), getattr(owner, getter, None)
+    if change is None or ask is None:
+        return []
+    was = ask()
+    change(wanted)
+    return [lambda: change(was)]
+
+
+def step_one_by_one(optimizers: Iterable[Any]) -> list[Callable[[], None]]:
+    """Has optimizers step weight by weight; returns what undoes that."""
+    undo: list[Callable[[], None]] = []
+    for optimizer in optimizers:
+        for options in (*optimizer.param_groups, optimizer.defaults):
+            for switch in ("foreach", "fused"):
+                if switch in options and options[switch] is not False:
+                    undo.append(
+                        lambda options=options, switch=switch, was=options[switch]: options.update({switch: was})
+                    )  # type: ignore[misc]
+                    options[switch] = False
+    return undo

@@ -1,0 +1,107 @@
+"""Search for the fewest layers that must stay in FP32, by trainings that all begin alike."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from halfscope.torch.emulation.emulation import Emulation
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Weights, optimizers, scaler and PyTorch's random numbers."""
+
+    model: dict[str, Any]
+    optimizers: list[dict[str, Any]]
+    scaler: dict[str, Any] | None
+    random: torch.Tensor
+    modes: dict[str, bool]
+
+    @classmethod
+    def of(cls, model: torch.nn.Module, optimizers: list[Any], scaler: Any) -> Snapshot:
+        return cls(
+            copy.deepcopy(model.state_dict()), [copy.deepcopy(optimizer.state_dict()) for optimizer in optimizers],
+            None if scaler is None else copy.deepcopy(scaler.state_dict()), torch.get_rng_state(),
+            {name: module.training for name, module in model.named_modules()},
+        )  # fmt: skip
+
+    def restore(self, model: torch.nn.Module, optimizers: list[Any], scaler: Any) -> None:
+        model.load_state_dict(self.model)
+        for optimizer, state in zip(optimizers, self.optimizers):
+            optimizer.load_state_dict(copy.deepcopy(state))
+            optimizer.zero_grad(set_to_none=True)
+        if scaler is not None:
+            scaler.load_state_dict(copy.deepcopy(self.scaler))
+        for name, module in model.named_modules():
+            module.training = self.modes.get(name, module.training)
+        torch.set_rng_state(self.random)
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """Result of `bisect`."""
+
+    layers: tuple[str, ...]  # that must stay in FP32; none where the formats alone will do
+    runs: int  # trainings
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """For `emulate(rules=...)`."""
+        return dict.fromkeys(self.layers, "fp32")
+
+    def __str__(self) -> str:
+        if not self.layers:
+            return f"No layer needs FP32 ({self.runs} runs)."
+        plural = "s" * (len(self.layers) != 1)
+        return f"Keep {len(self.layers)} layer{plural} in FP32: {', '.join(self.layers)} ({self.runs} runs)."
+
+
+def bisect(emulation: Emulation, accepts: Callable[[], bool], layers: Iterable[str] | None) -> Bisection:
+    candidates = emulation.layers() if layers is None else emulation.checked_layers(layers)
+    search = _Search(emulation, accepts)
+    if search.will_do([]):
+        return Bisection((), search.runs)
+    if not search.will_do(candidates):
+        raise ValueError(
+            f"bisect: with all {len(candidates)} layers in FP32 the result is refused too; it is not their formats"
+        )
+    found: list[str] = []
+    while True:
+        candidates = candidates[: search.shortest_prefix(candidates, found)]
+        found.append(candidates.pop())
+        if not candidates or search.will_do(found):
+            return Bisection(tuple(sorted(found, key=emulation.layers().index)), search.runs)
+
+
+class _Search:
+    def __init__(self, emulation: Emulation, accepts: Callable[[], bool]) -> None:
+        self._emulation, self._accepts = emulation, accepts
+        self._known: dict[frozenset[str], bool] = {}
+
+    @property
+    def runs(self) -> int:
+        return len(self._known)
+
+    def will_do(self, layers: list[str]) -> bool:
+        """Whether the training is accepted with these in FP32."""
+        key = frozenset(layers)
+        if key not in self._known:
+            self._known[key] = self._emulation.train_with_fp32(layers, self._accepts)
+        return self._known[key]
+
+    def shortest_prefix(self, candidates: list[str], found: list[str]) -> int:
+        """How many of the first candidates it takes beside `found`; all of them will do."""
+        low, high = 0, len(candidates)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.will_do([*found, *candidates[:middle]]):
+                high = middle
+            else:
+                low = middle
+        return high

@@ -1,0 +1,118 @@
+"""Counts of an emulated training by role and tensor: of the casts as they happened, and of lost updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from halfscope import Histogram, UpdateCounters
+from halfscope._core import count_floats, describe_quantizer
+from halfscope.torch.observations import Observations
+
+
+class Counted(NamedTuple):
+    """Of one cast."""
+
+    counts: Any  # _core.CastCounts
+    histogram: Histogram | None  # of the exact numbers, on watched steps
+    scale: float
+
+
+@dataclass
+class CastTotals:
+    """Of all casts of a tensor: elements that were not zero, and what became of them."""
+
+    quantizer: str
+    elements: int = 0
+    zeros: int = 0
+    flushed: int = 0
+    subnormal: int = 0
+    overflow: int = 0
+    nonfinite: int = 0
+    max_abs: float = 0.0
+
+    def add(self, counts: Any) -> None:
+        self.elements += counts.elements
+        for name in ("zeros", "flushed", "subnormal", "overflow", "nonfinite"):
+            setattr(self, name, getattr(self, name) + getattr(counts, name))
+        self.max_abs = max(self.max_abs, counts.max_abs)
+
+    @property
+    def flushed_fraction(self) -> float:
+        """Of the elements that were finite and not zero."""
+        nonzero = self.elements - self.zeros - self.nonfinite
+        return self.flushed / nonzero if nonzero else 0.0
+
+
+class FirstOverflow(NamedTuple):
+    step: int  # counted from 1
+    tensor: str
+    role: str
+    overflow: int  # finite elements that became infinite
+    nonfinite: int  # elements that were infinite or NaN before
+    elements: int
+
+
+class Book:
+    """Totals of all steps; histograms of the watched ones."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.step = 1  # the one under way
+        self.totals: dict[tuple[str, str], CastTotals] = {}
+        self.first_overflow: FirstOverflow | None = None
+        self.lost: dict[str, UpdateCounters] = {}
+        self.nonzero_updates = self.lost_updates = 0
+        self.scale = 1.0  # the loss scale of the step under way
+        self.enabled = True
+        self.seen: Observations | None = None
+        self.format = "fp16"  # of the histograms
+        self._formats: dict[str, str] = {}
+
+    def begin_step(self, scale: float) -> None:
+        self.scale = scale
+        self.seen = Observations(self.format) if self.watches() else None
+
+    def watches(self) -> bool:
+        """Whether histograms are taken in the step under way: the first and every `every`-th."""
+        return self.step == 1 or self.step % self.every == 0
+
+    def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
+        """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
+        if not self.enabled:
+            round("none")
+            return None
+        histogram = None
+        if self.seen is not None:
+            histogram = count_floats([(address, elements, "f32")], self._format_of(quantizer))[0]
+        return Counted(round("counters"), histogram, self.scale)
+
+    def _format_of(self, quantizer: str) -> str:
+        if quantizer not in self._formats:
+            self._formats[quantizer] = str(describe_quantizer(quantizer)["format"])
+        return self._formats[quantizer]
+
+    def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> None:
+        if counted is None:
+            return
+        key = (role, tensor)
+        total = self.totals.get(key)
+        if total is None:
+            total = self.totals[key] = CastTotals(quantizer)
+        counts = counted.counts
+        total.add(counts)
+        if self.first_overflow is None and counts.overflow + counts.nonfinite:
+            self.first_overflow = FirstOverflow(
+                self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements
+            )
+        if self.seen is not None and counted.histogram is not None and counted.histogram.format == self.format:
+            scale = counted.scale if role.endswith("gradient") else 1.0
+            self.seen.add(role, tensor, counted.histogram, scale)
+            self.seen.formats[role, tensor] = "fp32"
+
+    def add_update(self, parameter: str, counters: UpdateCounters) -> None:
+        self.nonzero_updates += counters.nonzero
+        self.lost_updates += counters.lost
+        if self.seen is not None:
+            self.seen.updates[parameter] = counters

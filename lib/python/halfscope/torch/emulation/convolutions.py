@@ -1,0 +1,206 @@
+"""Convolutions of any number of axes and their gradients as products of patches, in the order of the simulator's.
+
+Each sum runs over the kernel's taps, and within a tap over the channels; that of a weight's gradient over the images'
+positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from halfscope import _core
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Of a convolution, per axis of an image."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def unpadded(self) -> Geometry:
+        return replace(self, padding=(0,) * len(self.kernel))
+
+    def outputs(self, extents: tuple[int, ...]) -> tuple[int, ...]:
+        """Positions of the kernel in an image of these extents."""
+        return tuple(
+            (size + 2 * pad - step * (kernel - 1) - 1) // stride + 1
+            for size, kernel, stride, pad, step in zip(extents, self.kernel, self.stride, self.padding, self.dilation)
+        )
+
+
+@lru_cache(maxsize=512)
+def _offsets(shape: tuple[int, ...], geometry: Geometry, channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of patches in padded images (batch, ..., all channels): of their corners, and of the elements of one of them.
+
+    The corners have the axes (batch, positions ...); the elements are in the order (taps ..., channels of a group).
+    """
+    if np.prod(shape, dtype=np.int64) > np.iinfo(np.int32).max:
+        raise ValueError(f"emulate: a convolution over {shape} has more than 2^31 elements; use a smaller batch")
+    strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    corners = np.arange(shape[0]) * strides[0]
+    for count, step, stride in zip(geometry.unpadded().outputs(shape[1:-1]), geometry.stride, strides[1:]):
+        corners = np.add.outer(corners, np.arange(count) * step * stride)
+    elements = np.zeros((), dtype=np.int64)
+    for size, step, stride in zip(geometry.kernel, geometry.dilation, strides[1:]):
+        elements = np.add.outer(elements, np.arange(size) * step * stride)
+    return corners.astype(np.int32), np.add.outer(elements, np.arange(channels)).reshape(-1).astype(np.int32)
+
+
+def forward(
+    model: str, images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int],
+    padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
+) -> torch.Tensor:  # fmt: skip
+    """As torch.ops.aten.convolution has it."""
+    axes = images.dim() - 2
+    geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))
+    if transposed:
+        result = _spread_product(model, images, weight, geometry, _each(output_padding, axes), groups)
+    else:
+        result = _patch_product(model, images, weight, geometry, groups)
+    return result if bias is None else result + bias.reshape(1, -1, *[1] * axes)
+
+
+def backward(
+    model: str, gradient: torch.Tensor, images: torch.Tensor, weight: torch.Tensor, bias_sizes: list[int] | None,
+    stride: list[int], padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int],
+    groups: int, output_mask: list[bool],
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
+    """As torch.ops.aten.convolution_backward has it."""
+    del bias_sizes, output_padding
+    axes = images.dim() - 2
+    geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))
+    of_images = of_weight = of_bias = None
+    if output_mask[0] and transposed:
+        of_images = _patch_product(model, gradient, weight, geometry, groups)
+        # Rows that the output's padding added have no position in the images.
+        of_images = of_images[(slice(None), slice(None), *(slice(0, size) for size in images.shape[2:]))].contiguous()
+    elif output_mask[0]:
+        missing = [
+            size - (count - 1) * step + 2 * pad - spread * (kernel - 1) - 1
+            for size, count, step, pad, spread, kernel in zip(
+                images.shape[2:], gradient.shape[2:], geometry.stride, geometry.padding, geometry.dilation,
+                geometry.kernel,
+            )
+        ]  # fmt: skip
+        of_images = _spread_product(model, gradient, weight, geometry, tuple(missing), groups)
+    if output_mask[1]:
+        whole, moved = (gradient, images) if transposed else (images, gradient)
+        of_weight = _weight_gradient(model, whole, moved, tuple(weight.shape), geometry, groups)
+    if output_mask[2]:
+        of_bias = channel_sums(gradient)
+    return of_images, of_weight, of_bias
+
+
+def channel_sums(gradient: torch.Tensor) -> torch.Tensor:
+    """(channels): sums over batch and positions, in FP32 chunks of 256 terms."""
+    rows = gradient.movedim(1, -1).reshape(-1, gradient.shape[1])
+    sums: torch.Tensor = _core.sum(rows.contiguous().cpu(), 0, accumulate="fp32_chunked(256)")
+    return sums.to(gradient.device)
+
+
+def _each(values: Any, axes: int) -> tuple[int, ...]:
+    given = tuple(int(value) for value in values)
+    return given * axes if len(given) == 1 else given
+
+
+def _patch_product(
+    model: str, images: torch.Tensor, weight: torch.Tensor, geometry: Geometry, groups: int
+) -> torch.Tensor:
+    """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...)."""
+    axes, out = images.dim() - 2, weight.shape[0] // groups
+    taps_first = weight.detach().cpu().permute(*range(2, 2 + axes), 1, 0)  # (..., channels of a group, out)
+    matrices = [part.reshape(-1, out) for part in taps_first.split(out, dim=-1)]
+    return _multiply(model, _padded(images, geometry.padding), matrices, geometry, images)
+
+
+def _multiply(
+    model: str, padded: torch.Tensor, matrices: list[torch.Tensor], geometry: Geometry, like: torch.Tensor
+) -> torch.Tensor:
+    """Patches of padded images (batch, ..., channels) times a matrix (taps and channels, out) of each group."""
+    channels = padded.shape[-1] // len(matrices)
+    corners, elements = _offsets(tuple(padded.shape), geometry, channels)
+    rows = corners.reshape(-1)
+    parts = [
+        _core.gather_matmul(padded, rows, elements + np.int32(group * channels), matrix.contiguous(), accumulate=model)
+        for group, matrix in enumerate(matrices)
+    ]
+    result: Any = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return _to_images(result.reshape(*corners.shape, -1), like)
+
+
+def _spread_product(
+    model: str, gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry, missing: tuple[int, ...], groups: int
+) -> torch.Tensor:
+    """The transposed product: zeros between the positions of a stride, then the kernel turned around.
+
+    weight: (channels of gradient, out of a group, ...); missing: rows that no position of the kernel reached.
+    """
+    axes = gradient.dim() - 2
+    reach = [spread * (kernel - 1) for spread, kernel in zip(geometry.dilation, geometry.kernel)]
+    before = [size - pad for size, pad in zip(reach, geometry.padding)]
+    spans = [(count - 1) * step + 1 for count, step in zip(gradient.shape[2:], geometry.stride)]
+    wide = [max(first, 0) + span + max(first + more, 0) for first, span, more in zip(before, spans, missing)]
+    padded = torch.zeros((gradient.shape[0], *wide, gradient.shape[1]))
+    window = [slice(max(first, 0), max(first, 0) + span, step)
+              for first, span, step in zip(before, spans, geometry.stride)]  # fmt: skip
+    padded[(slice(None), *window)] = gradient.detach().cpu().movedim(1, -1)
+    for axis, (first, more) in enumerate(zip(before, missing)):  # a padding wider than the kernel cuts the edges off
+        low, high = max(-first, 0), max(-first - more, 0)
+        if low or high:
+            padded = padded.narrow(axis + 1, low, padded.shape[axis + 1] - low - high).contiguous()
+    turned = weight.detach().cpu().flip(list(range(2, 2 + axes)))
+    inner = gradient.shape[1] // groups
+    matrices = [
+        part.permute(*range(2, 2 + axes), 0, 1).reshape(-1, part.shape[1]) for part in turned.split(inner)
+    ]  # (taps, channels of a group; out)
+    plain = replace(geometry, stride=(1,) * axes, padding=(0,) * axes)
+    return _multiply(model, padded, matrices, plain, gradient)
+
+
+def _weight_gradient(
+    model: str, images: torch.Tensor, gradient: torch.Tensor, shape: tuple[int, ...], geometry: Geometry, groups: int
+) -> torch.Tensor:
+    """(out, channels of a group, ...): one sum over all positions."""
+    padded = _padded(images, geometry.padding)
+    channels = shape[1]
+    corners, elements = _offsets(tuple(padded.shape), geometry, channels)
+    # A transposed convolution may have fewer positions than there is room for.
+    used = corners[(slice(None), *(slice(0, size) for size in gradient.shape[2:]))].reshape(-1)
+    rows = gradient.detach().cpu().movedim(1, -1)
+    parts = []
+    for group, own in enumerate(rows.split(shape[0] // groups, dim=-1)):
+        right = own.reshape(-1, own.shape[-1]).contiguous()
+        sums: Any = _core.gather_matmul(
+            padded, elements + np.int32(group * channels), used, right, accumulate=model
+        )  # (taps and channels, out)
+        parts.append(sums.reshape(*geometry.kernel, channels, -1).movedim((-1, -2), (0, 1)))
+    result = parts[0] if groups == 1 else torch.cat(parts)
+    return result.contiguous().to(gradient.device)
+
+
+def _padded(images: torch.Tensor, padding: tuple[int, ...]) -> torch.Tensor:
+    """(batch, ..., channels) with zeros around."""
+    last = images.detach().cpu().movedim(1, -1)
+    if not any(padding):
+        return last.contiguous()
+    shape = [size + 2 * pad for size, pad in zip(images.shape[2:], padding)]
+    padded = torch.zeros((images.shape[0], *shape, images.shape[1]))
+    padded[(slice(None), *(slice(pad, pad + size) for size, pad in zip(images.shape[2:], padding)))] = last
+    return padded
+
+
+def _to_images(rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """(batch, channels, ...) of rows (batch, ..., channels), in the memory order of `like`."""
+    images = rows.movedim(-1, 1)
+    channels_last = (
+        like.dim() == 4 and not like.is_contiguous() and like.is_contiguous(memory_format=torch.channels_last)
+    )
+    return (images if channels_last else images.contiguous()).to(like.device)

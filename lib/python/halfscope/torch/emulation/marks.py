@@ -1,0 +1,64 @@
+"""Formats of tensors: which storages hold numbers of a format, and which hold gradients that are to be rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+_storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage  # the latter in PyTorch 1.13
+
+
+@dataclass
+class Mark:
+    """Of a storage: the quantizer that has rounded all of it, or None; whether a backward pass has made it."""
+
+    reference: StorageWeakRef  # as long as it is held, no other storage has this one's address
+    quantizer: str | None
+    is_gradient: bool
+    owed: list[Any] = field(default_factory=list)  # counts of casts whose tensor has no name yet
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """The storage's identity; views share it."""
+    return int(_storage_of(tensor)._cdata)
+
+
+def covers_storage(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has every element of its storage once, in some order of its axes."""
+    elements = tensor.numel()
+    if _storage_of(tensor).nbytes() != elements * tensor.element_size():
+        return False
+    if tensor.is_contiguous():
+        return True
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+class Marks:
+    """By storage."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, Mark] = {}
+
+    def get(self, tensor: torch.Tensor) -> Mark | None:
+        return self._marks.get(storage_key(tensor))
+
+    def set(self, tensor: torch.Tensor, quantizer: str | None, is_gradient: bool) -> Mark:
+        storage = _storage_of(tensor)
+        mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
+        return mark
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self._marks.pop(storage_key(tensor), None)
+
+    def purge(self) -> None:
+        """Drops the marks of storages that are gone."""
+        self._marks = {key: mark for key, mark in self._marks.items() if not mark.reference.expired()}

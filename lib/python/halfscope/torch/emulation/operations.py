@@ -1,0 +1,204 @@
+"""Table of PyTorch's operations below autograd: how an emulated format is applied to each.
+
+Names are those of aten without overload and trailing underscore. An operation that is not in the table is refused in
+strict emulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+
+class Kind(Enum):
+    """Arithmetic of an operation under emulation."""
+
+    UNTOUCHED = "as it is: no tensor of numbers in, or bookkeeping of the training loop"
+    VIEW = "the same memory in another shape"
+    EXACT = "selects, moves, compares or negates numbers: nothing to round"
+    ROUNDED = "in FP32, then one rounding"
+    PRODUCT = "sums of products in the policy's order, then one rounding"
+    REDUCTION = "sums of terms in the order of the policy's reductions, then one rounding"
+    SOURCE = "makes numbers in FP32: the first operation that uses them rounds them"
+    LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
+    REFUSED = "an error"
+    UNKNOWN = "not in the table: an error in strict emulation, else one rounding"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A line of the table."""
+
+    name: str
+    kind: Kind
+    listed: str | None = None  # under which name `halfscope list operations` has it
+    kept: tuple[int, ...] = ()  # positions of arguments that stay FP32: statistics
+    statistics: tuple[int, ...] = ()  # positions of results that stay FP32
+    reason: str = ""  # of a refusal
+
+
+_VIEWS = """
+    view _unsafe_view _reshape_alias reshape t transpose permute expand slice select as_strided unsqueeze squeeze split
+    split_with_sizes unsafe_split unsafe_split_with_sizes chunk unbind diagonal narrow detach alias unfold view_as_real
+    view_as_complex movedim swapaxes numpy_T lift lift_fresh resolve_conj resolve_neg conj real imag values indices
+"""
+_EXACT = """
+    clone copy contiguous cat stack index index_select gather take masked_select masked_scatter
+    zero relu threshold threshold_backward hardtanh hardtanh_backward neg abs sgn sign
+    maximum minimum max min amax amin aminmax topk sort argsort argmax argmin kthvalue median flip roll repeat
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d tril triu
+    embedding select_backward slice_backward diagonal_backward eq ne lt le gt ge isnan isinf isfinite logical_and
+    logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not any all equal nonzero round floor ceil trunc
+    upsample_nearest1d upsample_nearest2d pixel_shuffle pixel_unshuffle channel_shuffle _to_copy to
+    max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d block_diag scatter select_scatter
+    slice_scatter as_strided_scatter copysign relu6 im2col masked_scatter_backward searchsorted bucketize
+    value_selecting_reduction_backward isin is_nonzero unique unique_dim _unique2 unique_consecutive
+"""
+_ROUNDED = """
+    add sub rsub mul div reciprocal sqrt rsqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan tanh
+    sigmoid erf erfc erfinv gelu silu mish elu celu selu leaky_relu softplus log_sigmoid_forward hardswish hardsigmoid
+    prelu _prelu_kernel glu square addcmul addcdiv lerp fmod remainder atan atan2 asin acos sinh cosh asinh acosh
+    atanh hypot logaddexp logaddexp2 xlogy nan_to_num frac floor_divide
+    tanh_backward sigmoid_backward gelu_backward silu_backward mish_backward elu_backward leaky_relu_backward
+    softplus_backward log_sigmoid_backward hardswish_backward hardsigmoid_backward prelu_backward
+    _prelu_kernel_backward glu_backward logit logit_backward softshrink softshrink_backward hardshrink
+    _softmax _safe_softmax _softmax_backward_data _masked_softmax native_dropout native_dropout_backward
+    avg_pool1d avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d
+    _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
+    max_pool2d_with_indices_backward max_pool3d_with_indices_backward adaptive_max_pool2d_backward
+    upsample_bilinear2d upsample_bilinear2d_backward upsample_bicubic2d upsample_bicubic2d_backward upsample_linear1d
+    upsample_linear1d_backward upsample_nearest1d_backward upsample_nearest2d_backward _upsample_nearest_exact2d
+    _upsample_nearest_exact2d_backward grid_sampler_2d grid_sampler_2d_backward reflection_pad1d_backward
+    reflection_pad2d_backward replication_pad1d_backward replication_pad2d_backward unfold_backward col2im
+    cumsum cumprod prod logcumsumexp logsumexp var std var_mean std_mean norm linalg_vector_norm _cdist_forward
+    _cdist_backward dist index_add index_put _index_put_impl _unsafe_index _unsafe_index_put scatter_add scatter_reduce
+    embedding_dense_backward _embedding_bag _embedding_bag_dense_backward _weight_norm_interface
+    _weight_norm_interface_backward roll_backward _thnn_fused_lstm_cell linalg_cross
+    where masked_fill fill index_fill clamp clamp_min clamp_max constant_pad_nd
+    roi_align _roi_align_backward roi_pool _roi_pool_backward polar angle trace
+"""
+_PRODUCTS = {
+    "mm": "matmul", "bmm": "matmul", "addmm": "linear", "baddbmm": "matmul", "addbmm": "matmul", "mv": "matmul",
+    "addmv": "linear", "dot": "matmul", "vdot": "matmul", "addr": "linear", "convolution": "conv2d",
+    "convolution_backward": "conv2d",
+}  # fmt: skip
+_REDUCTIONS = "sum mean nansum"
+_SOURCES = """
+    empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones full
+    full_like new_full arange linspace logspace eye rand rand_like randn randn_like randint randint_like randperm
+    uniform normal bernoulli exponential random log_normal geometric cauchy tril_indices triu_indices scalar_tensor
+    _efficientzerotensor resize set
+    multinomial hann_window
+"""
+_UNTOUCHED = """
+    _local_scalar_dense item is_same_size _record_function_enter _record_function_enter_new _record_function_exit
+    record_stream is_pinned pin_memory _pin_memory _has_compatible_shallow_copy_type size stride numel dim sym_size
+    sym_stride sym_numel sym_storage_offset one_hot bincount _assert_async _foobar nms _version _unique _nested_tensor
+    _amp_foreach_non_finite_check_and_unscale _amp_update_scale _assert_scalar _assert_tensor_metadata
+    storage_offset result_type
+"""
+_LOSSES = {
+    "_log_softmax": "cross_entropy", "_log_softmax_backward_data": "cross_entropy", "nll_loss_forward": "cross_entropy",
+    "nll_loss_backward": "cross_entropy", "nll_loss2d_forward": "cross_entropy", "nll_loss2d_backward": "cross_entropy",
+    "mse_loss": None, "mse_loss_backward": None, "l1_loss": None, "smooth_l1_loss": "smooth_l1_loss",
+    "smooth_l1_loss_backward": "smooth_l1_loss", "huber_loss": "smooth_l1_loss",
+    "huber_loss_backward": "smooth_l1_loss", "binary_cross_entropy": "binary_cross_entropy",
+    "binary_cross_entropy_backward": "binary_cross_entropy",
+    "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div",
+    "_ctc_loss": "ctc_loss", "_ctc_loss_backward": "ctc_loss", "soft_margin_loss": None,
+    "soft_margin_loss_backward": None, "multi_margin_loss": None, "multi_margin_loss_backward": None,
+    "multilabel_margin_loss_forward": None, "multilabel_margin_loss_backward": None, "hinge_embedding_loss": None,
+    "cosine_embedding_loss": "cosine_embedding_loss",
+}  # fmt: skip
+# Positions of the statistics that normalisations take and return, which GPUs keep in FP32.
+_NORMALISATIONS = [
+    Operation("native_batch_norm", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
+    Operation("_native_batch_norm_legit", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
+    Operation("_native_batch_norm_legit_no_training", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
+    Operation("_batch_norm_with_update", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2, 3)),
+    Operation("native_batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6)),
+    Operation("batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6)),
+    Operation("native_layer_norm", Kind.ROUNDED, "layer_norm", (), (1, 2)),
+    Operation("native_layer_norm_backward", Kind.ROUNDED, "layer_norm", (3, 4)),
+    Operation("native_group_norm", Kind.ROUNDED, "layer_norm", (), (1, 2)),
+    Operation("native_group_norm_backward", Kind.ROUNDED, "layer_norm", (2, 3)),
+    Operation("_fused_rms_norm", Kind.ROUNDED, "layer_norm", (), (1,)),
+    Operation("_fused_rms_norm_backward", Kind.ROUNDED, "layer_norm", (3,)),
+]
+# Under the names of `halfscope list operations`, as far as automatic mixed precision has them on a list of their own.
+_LISTED = {
+    "relu": "relu", "threshold_backward": "relu", "gelu": "gelu", "gelu_backward": "gelu", "sigmoid": "sigmoid",
+    "sigmoid_backward": "sigmoid", "tanh": "tanh", "tanh_backward": "tanh", "_softmax": "softmax",
+    "_safe_softmax": "softmax", "_softmax_backward_data": "softmax", "leaky_relu": "leaky_relu",
+    "leaky_relu_backward": "leaky_relu", "embedding": "embedding", "embedding_dense_backward": "embedding",
+    "add": "add", "mul": "mul", "cat": "cat", "index_select": "index_select", "avg_pool2d": "avg_pool2d",
+    "avg_pool2d_backward": "avg_pool2d", "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
+    "_adaptive_avg_pool2d_backward": "adaptive_avg_pool2d", "native_dropout": "dropout",
+    "native_dropout_backward": "dropout", "upsample_nearest2d": "upsample_nearest",
+    "upsample_nearest2d_backward": "upsample_nearest", "roi_pool": "roi_pool", "_roi_pool_backward": "roi_pool",
+}  # fmt: skip
+# PyTorch's own lists, of operations that the simulator has no layer for: FP32 under torch.autocast("cuda").
+_AUTOCAST_FP32 = """
+    exp expm1 log log10 log2 log1p reciprocal rsqrt pow softplus prod cumsum cumprod norm linalg_vector_norm sum erfinv
+    acos asin cosh sinh tan logsumexp softmax dist
+"""
+_REFUSED = {
+    "_transformer_encoder_layer_fwd": "the fused encoder layer of inference; train, or call model.train()",
+    "_native_multi_head_attention": "fused attention of inference; call model.train()",
+    "mkldnn_rnn_layer": "oneDNN's recurrent layer, which computes all its steps in one operation",
+    "_scaled_dot_product_flash_attention_for_cpu": "the fused attention, which hides its two products",
+    "_scaled_dot_product_flash_attention_for_cpu_backward": "the fused attention, which hides its two products",
+    "_cudnn_rnn": "cuDNN's recurrent layer; set torch.backends.cudnn.enabled = False",
+    "quantize_per_tensor": "integers of a quantised model",
+    "_sparse_mm": "a sparse product",
+}
+
+
+def _make_table() -> dict[str, Operation]:
+    lines = {
+        Kind.VIEW: _VIEWS, Kind.EXACT: _EXACT, Kind.ROUNDED: _ROUNDED, Kind.REDUCTION: _REDUCTIONS,
+        Kind.SOURCE: _SOURCES, Kind.UNTOUCHED: _UNTOUCHED,
+    }  # fmt: skip
+    entries = [Operation(name, kind, _LISTED.get(name)) for kind, names in lines.items() for name in names.split()]
+    entries += [Operation(name, Kind.PRODUCT, listed) for name, listed in _PRODUCTS.items()]
+    entries += [Operation(name, Kind.LOSS, listed) for name, listed in _LOSSES.items()]
+    entries += _NORMALISATIONS
+    entries += [Operation(name, Kind.REFUSED, reason=reason) for name, reason in _REFUSED.items()]
+    table = {entry.name: entry for entry in entries}
+    if len(table) != len(entries):
+        names = [entry.name for entry in entries]
+        raise ValueError(f"operations: listed twice: {sorted({name for name in names if names.count(name) > 1})}")
+    return table
+
+
+TABLE = _make_table()
+
+
+def operation_of(func: Any) -> Operation | None:
+    """The line of an operator; None of one that the table does not have."""
+    name = func.overloadpacket.__name__ if hasattr(func, "overloadpacket") else str(func)
+    return TABLE.get(name) or TABLE.get(name[:-1] if name.endswith("_") else name)
+
+
+def autocast_list(operation: Operation, policy: Any) -> str:
+    """The list that `policy` has an operation on: allow, deny, infer or refuse."""
+    if operation.listed is not None:
+        return str(policy.list_of(operation.listed))
+    if policy.fp32_parameters and operation.name in _AUTOCAST_FP32.split():
+        return "deny"
+    return str(policy.list_of(None))
+
+
+def writes_to(func: Any) -> tuple[str, ...]:
+    """Names of the arguments that an operator writes to, by its schema."""
+    return tuple(
+        argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write
+    )
+
+
+def is_floating(value: object) -> bool:
+    """Whether it is a tensor that emulation may round."""
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

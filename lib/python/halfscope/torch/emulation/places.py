@@ -1,0 +1,149 @@
+"""Place of an operation in training: its module, and whether it runs forward, backward or updates weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulation.policies import Formats, Policy
+from halfscope.torch.tensors import floating
+from halfscope.torch.weak_hooks import WeakHook
+
+
+class Region(Enum):
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    FAN_IN = "fan-in"  # the engine adds gradients of one tensor
+    UPDATE = "update"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Of an operation."""
+
+    module: str
+    is_leaf: bool
+    region: Region
+    formats: Formats
+
+    def tensor(self, operation: str) -> str:
+        """Name of what an operation makes here: the module's, with the operation's where several modules are inside."""
+        if self.is_leaf and self.module:
+            return self.module
+        return f"{self.module}.{operation}" if self.module else operation
+
+
+class Places:
+    """Follows a model through its modules, forward by their hooks and backward by hooks on the graph's nodes.
+
+    A node belongs to the module in whose forward pass it was made; nodes made outside of the model have no place.
+    """
+
+    def __init__(self, model: torch.nn.Module, policy: Policy) -> None:
+        self._model, self._policy = model, policy
+        self._names = {module: name for name, module in model.named_modules()}
+        self._stack: list[Place] = []
+        self._node: Place | None = None
+        self._backward_depth = 0
+        self._update: Place | None = None
+        self._places: dict[tuple[str, Region], Place] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._key = f"halfscope emulation {id(self)}"  # of the nodes that have been given a place
+        self.entered: set[str] = set()  # modules
+
+    def now(self) -> Place | None:
+        if self._stack:
+            return self._stack[-1]
+        return self._node if self._backward_depth else self._update
+
+    def modules(self) -> list[tuple[str, torch.nn.Module]]:
+        """By name."""
+        return [(name, module) for module, name in self._names.items()]
+
+    @property
+    def in_backward(self) -> bool:
+        return self._backward_depth > 0 and not self._stack
+
+    def begin(self) -> None:
+        """Sets the hooks."""
+        for module in self._names:
+            before = module.register_forward_pre_hook(WeakHook(self._before_forward, self._names[module]))
+            after = module.register_forward_hook(WeakHook(self._after_forward))
+            self._undo += [before.remove, after.remove]
+        for name in ("backward", "grad"):
+            self._undo.append(_replace(torch.autograd, name, self._around_backward(getattr(torch.autograd, name))))
+
+    def end(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo, self._stack, self._node, self._update = [], [], None, None
+
+    def begin_update(self) -> None:
+        self._update = self._place("", Region.UPDATE)
+
+    def end_update(self) -> None:
+        self._update = None
+
+    def _place(self, module: str, region: Region) -> Place:
+        found = self._places.get((module, region))
+        if found is None:
+            owner = dict(self._model.named_modules()).get(module, self._model)
+            is_leaf = not any(owner.children())
+            found = self._places[module, region] = Place(module, is_leaf, region, self._policy.at(module))
+        return found
+
+    def _before_forward(self, name: str, *_: Any) -> None:
+        if not name:
+            self._stack.clear()  # an exception may have left some
+        self.entered.add(name)
+        self._stack.append(self._place(name, Region.FORWARD))
+
+    def _after_forward(self, _module: torch.nn.Module, _inputs: object, output: object) -> None:
+        if not self._stack:
+            return
+        place = self._stack.pop()
+        self._give_place(floating(output), place.module)
+
+    def _give_place(self, tensors: Iterable[torch.Tensor], module: str | None) -> None:
+        """Hooks the nodes before `tensors` that have no place yet; None is outside of the model."""
+        waiting = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        backward = None if module is None else self._place(module, Region.BACKWARD)
+        fan_in = None if module is None else self._place(module, Region.FAN_IN)
+        while waiting:
+            node: Any = waiting.pop()
+            if self._key in node.metadata:
+                continue
+            node.metadata[self._key] = True
+            accumulates = type(node).__name__ == "AccumulateGrad"
+            node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward))
+            if not accumulates:
+                node.register_hook(WeakHook(self._enter_node, fan_in))
+            waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
+
+    def _enter_node(self, place: Place | None, *_: Any) -> None:
+        self._node = place
+
+    def _around_backward(self, original: Callable) -> Callable:
+        def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
+            roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+            self._give_place(roots, None)
+            outer, stack, self._node, self._stack = self._node, self._stack, None, []
+            self._backward_depth += 1
+            try:
+                return original(tensors, *arguments, **options)
+            finally:
+                self._backward_depth -= 1
+                self._node, self._stack = outer, stack
+
+        return around
+
+
+def _replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    """Sets an attribute; returns what undoes that."""
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, original)

@@ -1,0 +1,155 @@
+"""Policies of an emulated model: formats by role, sums of products, and rules by module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from halfscope import _core
+
+TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient")
+ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
+FP32 = "fp32"
+PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
+REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
+
+
+@dataclass(frozen=True)
+class Formats:
+    """Quantizers of a module's tensors by role, and the models of its sums; None: PyTorch's own sums."""
+
+    weight: str = FP32
+    activation: str = FP32
+    activation_gradient: str = FP32
+    weight_gradient: str = FP32
+    master_weight: str = FP32
+    optimizer_state: str = FP32
+    products: str | None = None
+    reductions: str | None = None
+
+    @property
+    def rounds(self) -> bool:
+        """Whether any tensor of the network is rounded, or summed in a named order."""
+        return self.products is not None or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
+
+
+class Policy:
+    """Formats of every module: a policy's, changed by the rules whose glob matches its name."""
+
+    def __init__(self, given: str | Mapping[str, str], accumulate: str | None, rules: Mapping[str, Any]) -> None:
+        self.name, self._formats, self.lists, self.fp32_parameters = _named(given)
+        self._accumulate = accumulate if accumulate in (None, PYTORCH) else _checked_products(accumulate)
+        self.keeps_batch_norm = self.name == "apex_o2"
+        self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items()]
+        self._at: dict[str, Formats] = {}
+
+    @property
+    def base(self) -> Formats:
+        """Formats outside of all rules."""
+        return self._with_products(self._formats, None)
+
+    def at(self, module: str) -> Formats:
+        """Formats of the module called `module`; of several rules that match the last holds."""
+        found = self._at.get(module)
+        if found is None:
+            formats, products = self._formats, None
+            for glob, change in self._rules:
+                if fnmatchcase(module, glob):
+                    change = dict(change)
+                    products = change.pop("accumulate", None)
+                    formats = replace(formats, **change)
+            found = self._at[module] = self._with_products(formats, products)
+        return found
+
+    def list_of(self, operation: str | None) -> str:
+        """The list that automatic mixed precision has an operation of `halfscope list operations` on."""
+        if operation is None:
+            return "infer" if self.fp32_parameters else "allow"
+        return self.lists.get(operation, "allow")
+
+    def check_rules(self, names: list[str]) -> None:
+        """Raises ValueError for a rule that matches no module."""
+        for glob, _ in self._rules:
+            if not any(fnmatchcase(name, glob) for name in names):
+                raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
+
+    def keeping_fp32(self, modules: list[str]) -> Policy:
+        """The same with `modules`, by name, in FP32."""
+        other = object.__new__(Policy)
+        other.__dict__ = {**self.__dict__, "_at": {}}
+        other._rules = [*self._rules, *((_literal(name), _changes(name, FP32)) for name in modules)]
+        return other
+
+    def _with_products(self, formats: Formats, asked: str | None) -> Formats:
+        products = asked or self._accumulate
+        tensors = [getattr(formats, role) for role in TENSOR_ROLES]
+        if products is None and any(quantizer != FP32 for quantizer in tensors):
+            products = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
+        reductions = REDUCTIONS if any(quantizer != FP32 for quantizer in tensors) else None
+        return replace(formats, products=None if products == PYTORCH else products, reductions=reductions)
+
+
+def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str], bool]:
+    """Name, formats, operation lists and whether parameters stay FP32, of a policy, a format, or a mapping of roles."""
+    if isinstance(given, Mapping):
+        return "own", _roles(given, "policy"), {}, False
+    if not isinstance(given, str):
+        raise TypeError(f"emulate: policy={given!r}; give a name, a format, or a mapping of roles to formats")
+    table = {row["policy"]: row for row in _core.policy_table()}
+    if given in table:
+        row = table[given]
+        return given, Formats(**row["roles"]), row["operations"], row["parameters"] == FP32
+    try:
+        quantizer = _quantizer(given)
+    except ValueError:
+        raise ValueError(
+            f"emulate: unknown policy '{given}'; give one of {', '.join(table)}, or a format for all tensors, as 'bf16'"
+        ) from None
+    return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}, False
+
+
+def _roles(given: Mapping[str, Any], where: str) -> Formats:
+    unknown = sorted(set(given) - set(ROLES))
+    if unknown:
+        raise ValueError(f"emulate: {where}: no role '{unknown[0]}'; give some of {', '.join(ROLES)}")
+    return Formats(**{role: _quantizer(text) for role, text in given.items()})
+
+
+def _changes(glob: str, change: Any) -> dict[str, str]:
+    """A rule's: a format for all tensors of the modules, or a mapping of roles, and of "accumulate"."""
+    if isinstance(change, str):
+        return dict.fromkeys(TENSOR_ROLES, _quantizer(change))
+    if not isinstance(change, Mapping):
+        raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")
+    roles = {role: text for role, text in change.items() if role != "accumulate"}
+    _roles(roles, f"rule '{glob}'")
+    changes = {role: _quantizer(text) for role, text in roles.items()}
+    if "accumulate" in change:
+        asked = change["accumulate"]
+        changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)
+    return changes
+
+
+def _quantizer(text: str) -> str:
+    return str(_core.describe_quantizer(text)["quantizer"])
+
+
+def _checked_products(accumulate: str) -> str:
+    try:
+        return str(_core.product_model(accumulate))
+    except ValueError as error:
+        raise ValueError(
+            f"emulate: accumulate={accumulate!r}: {error}, or '{PYTORCH}' for PyTorch's own sums"
+        ) from None
+
+
+def _literal(name: str) -> str:
+    """A glob that matches `name` alone."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _some(names: list[str]) -> str:
+    shown = [name for name in names if name]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")

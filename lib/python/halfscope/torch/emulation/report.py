@@ -1,0 +1,71 @@
+"""Report of an emulated training in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from halfscope.results.formats import label
+from halfscope.torch.emulation.book import Book, CastTotals
+from halfscope.torch.emulation.policies import ROLES, Policy
+
+_PLURALS = {
+    "weight": "weights", "activation": "activations", "activation_gradient": "activation gradients",
+    "weight_gradient": "weight gradients", "master_weight": "stored weights", "optimizer_state": "optimizer states",
+}  # fmt: skip
+
+
+def report_text(policy: Policy, book: Book, steps: int) -> str:
+    if not steps and not book.totals:
+        return "Nothing was emulated: train a step inside of the block."
+    opening = f"{steps} step{'s' * (steps != 1)} under {policy.name}"
+    sentences = [f"{opening}: {_flushed(book)}." if book.totals else f"{opening}: nothing was rounded."]
+    return " ".join([*sentences, *_worst(book), *_overflow(book), *_updates(policy, book)])
+
+
+def _flushed(book: Book) -> str:
+    by_role: dict[str, list[CastTotals]] = defaultdict(list)
+    for (role, _), total in book.totals.items():
+        by_role[role].append(total)
+    parts = []
+    for role in ROLES:
+        if role in by_role:
+            names = {label(total.quantizer.partition("/")[0]) for total in by_role[role]}
+            parts.append(f"{_percent(_share(by_role[role]))} of the {_PLURALS[role]} ({', '.join(sorted(names))})")
+    return f"rounding flushed {'; '.join(parts)}"
+
+
+def _share(totals: list[CastTotals]) -> float:
+    nonzero = sum(total.elements - total.zeros - total.nonfinite for total in totals)
+    return sum(total.flushed for total in totals) / nonzero if nonzero else 0.0
+
+
+def _worst(book: Book) -> list[str]:
+    gradients = {name: total for (role, name), total in book.totals.items() if role == "activation_gradient"}
+    ranked = sorted(gradients.items(), key=lambda item: -item[1].flushed_fraction)
+    shown = [f"{name or 'the model'} {_percent(total.flushed_fraction)}" for name, total in ranked[:3] if total.flushed]
+    return [f"Most of all the gradients of {', '.join(shown)}."] if shown else []
+
+
+def _overflow(book: Book) -> list[str]:
+    first = book.first_overflow
+    if first is None:
+        return ["Nothing overflowed."]
+    what = f"{first.overflow} of {first.elements} elements overflowed"
+    if not first.overflow:
+        what = f"{first.nonfinite} of {first.elements} elements were infinite or NaN before they were rounded"
+    return [
+        f"First overflow: step {first.step}, {first.role.replace('_', ' ')} {first.tensor or 'of the model'}, {what}."
+    ]
+
+
+def _updates(policy: Policy, book: Book) -> list[str]:
+    if not book.nonzero_updates:
+        return []
+    share = book.lost_updates / book.nonzero_updates
+    stored = label(policy.base.master_weight.partition("/")[0])
+    advice = ": keep an FP32 master copy" if share >= 0.01 else ""
+    return [f"{stored} weights lost {_percent(share)} of the updates{advice}."]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,124 @@
+"""An emulated PyTorch training beside the simulator's: the same weights, batches, formats and sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from exported_training import export_training
+from halfscope.torch import Emulation, GradScaler, emulate
+from test_same_network import LOSS_WEIGHT, SETTINGS, STEPS, Detector, loss_of, make_anchors, targets
+
+pytestmark = pytest.mark.torch
+
+POLICIES = ("fp16_mixed", "fp16_no_master")
+COUNTED = ("elements", "zeros", "flushed", "subnormal", "overflow")
+
+
+class DetectorOfModules(Detector):
+    """The same, with modules for pooling and ReLU, so that their gradients have names."""
+
+    def __init__(self, weights: dict[str, torch.Tensor]) -> None:
+        super().__init__(weights)
+        self.relu1, self.relu2, self.relu3, self.relu4 = (torch.nn.ReLU() for _ in range(4))
+        self.pool1, self.pool2, self.pool3 = (torch.nn.MaxPool2d(2) for _ in range(3))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        x = self.pool1(self.relu1(self.conv1(images.permute(0, 3, 1, 2))))
+        x = self.pool2(self.relu2(self.conv2(x)))
+        fine = self.relu3(self.conv3(x))
+        coarse = self.relu4(self.conv4(self.pool3(fine)))
+        maps = (self.head1(fine), self.head2(coarse))
+        return torch.cat([m.permute(0, 2, 3, 1).reshape(len(m), -1, m.shape[1] // 3) for m in maps], dim=1)
+
+
+def emulated_detector(exported: dict[str, torch.Tensor], policy: str, scale: float, steps: int) -> tuple:
+    """Losses, and the counts of casts in the first step."""
+    model = DetectorOfModules(exported)
+    optimizer, scaler = torch.optim.Adam(model.parameters()), GradScaler(scale)
+    anchors = make_anchors(exported["images.0"].shape[1])
+    losses, first = [], {}
+    with emulate(model, policy, optimizer=optimizer, scaler=scaler, compare_steps=()) as emulated:
+        for step in range(steps):
+            images, boxes = exported[f"images.{step}"], exported[f"boxes.{step}"]
+            optimizer.param_groups[0]["lr"] = exported["learning_rates"][step].item()
+            loss = loss_of(model(images), *targets(anchors, boxes, len(images)))
+            losses.append(loss.item())
+            optimizer.zero_grad()
+            scaler.scale(loss * LOSS_WEIGHT).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            first = first or counts_of(emulated)
+    return losses, first
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """PyTorch's threads spin beside those of other tests."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def export(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable:
+    """The simulator's training under a policy, which is returned with it, at a loss scale."""
+
+    def export_at(scale: float, steps: int) -> tuple[str, dict[str, torch.Tensor]]:
+        changed = {"policy": request.param, "steps": steps, "observe_every": 1000, "loss_scale": scale}
+        kept = [setting for setting in SETTINGS if setting.partition("=")[0] not in changed]
+        roles = "observe_roles=activation,activation_gradient,weight_gradient,weight"
+        path = tmp_path_factory.mktemp("exported") / "training.safetensors"
+        return request.param, export_training(path, *kept, *(f"{key}={value}" for key, value in changed.items()), roles)
+
+    return export_at
+
+
+@pytest.fixture(scope="module")
+def first_step(export: Callable) -> tuple[dict[str, torch.Tensor], dict[str, list[int]]]:
+    """The simulator's first step without loss scaling, and the emulated one's counts."""
+    policy, exported = export(1, 1)
+    return exported, emulated_detector(exported, policy, 1, 1)[1]
+
+
+def counts_of(emulated: Emulation) -> dict[str, list[int]]:
+    """By "ROLE.TENSOR"."""
+    return {
+        f"{role}.{tensor}": [getattr(total, name) for name in COUNTED]
+        for (role, tensor), total in emulated.casts().items()
+    }
+
+
+def simulated(exported: dict[str, torch.Tensor], name: str) -> list[int]:
+    return [int(number) for number in exported[f"counts.1.{name}"]]
+
+
+def test_counts_of_the_first_step_are_the_simulators(first_step: tuple) -> None:
+    exported, ours = first_step
+    names = [f"{kind}.{layer}.{part}" for kind in ("weight_gradient", "weight") for part in ("weight", "bias")
+             for layer in ("conv1", "conv2", "conv3", "conv4", "head1", "head2")]  # fmt: skip
+    pairs = {name: name for name in names}
+    pairs |= {f"activation.{layer}": f"activation.{layer}" for layer in ("conv1", "conv2", "conv3", "conv4", "head1")}
+    pairs |= {f"activation_gradient.pool{i}": f"activation_gradient.pool{i}" for i in (1, 2, 3)}
+    pairs |= {f"activation_gradient.relu{i}": f"activation_gradient.conv{i}.relu" for i in (3, 4)}
+    assert {name: ours[name] for name in pairs} == {name: simulated(exported, other) for name, other in pairs.items()}
+
+
+def test_flushed_gradients_of_the_heads_are_the_simulators(first_step: tuple) -> None:
+    """The simulator casts them by kind of prediction, here each head's come together."""
+    exported, ours = first_step
+    by_kind = [simulated(exported, f"activation_gradient.{kind}")[2] for kind in ("logits", "offsets")]
+    assert sum(ours[f"activation_gradient.head{i}"][2] for i in (1, 2)) == sum(by_kind) > 100_000
+
+
+def test_losses_are_the_simulators(export: Callable) -> None:
+    """At a scale that fits. Without it nine tenths are flushed, and a bit decides whether Adam moves a weight."""
+    policy, exported = export(1024, STEPS)
+    losses, _ = emulated_detector(exported, policy, 1024, STEPS)
+    for step, (ours, theirs) in enumerate(zip(losses, exported["losses"].tolist())):
+        assert math.isclose(ours, theirs, rel_tol=1e-3), f"step {step + 1}: emulated {ours}, simulated {theirs}"
+    assert losses[-1] < 0.5 * losses[0]  # it does learn
