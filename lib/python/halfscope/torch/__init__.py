@@ -1,4 +1,4 @@
-"""Half precision in the training of a PyTorch model: `watch`, `emulate`, `probe_scales`, and `GradScaler` with any rule."""
+"""Half precision in the training of a PyTorch model: watched, emulated, and with any loss scaler."""
 
 from halfscope.torch.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler

@@ -1,4 +1,4 @@
-"""Arithmetic of an emulated training: PyTorch's operations below autograd, computed in FP32 and rounded as a policy says."""
+"""Arithmetic of an emulated training: PyTorch's operations, in FP32 and rounded to the formats of a policy."""
 
 from __future__ import annotations
 
