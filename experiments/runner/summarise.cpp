@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
+
+#include <halfscope/stats/confidence.hpp>
 
 #include "experiments/runner/prediction.hpp"
 #include "experiments/runner/run_records.hpp"
@@ -129,16 +130,6 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
 }
 
 }  // namespace
-
-double confidence_95(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const auto count = static_cast<double>(values.size());
-  const double freedom = count - 1;
-  const double quantile = boost::math::quantile(boost::math::students_t(freedom), 0.975);
-  return quantile * std::sqrt(squares / freedom / count);
-}
 
 ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
   ExperimentSummary summary{.metric = experiment.metric, .arms = {}};

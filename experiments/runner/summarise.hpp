@@ -11,7 +11,4 @@ namespace halfscope {
 /// file is malformed or of another results format.
 [[nodiscard]] ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder);
 
-/// Half the width of the two-sided 95 % Student interval of a mean over `values` (two or more).
-[[nodiscard]] double confidence_95(const std::vector<double>& values);
-
 }  // namespace halfscope

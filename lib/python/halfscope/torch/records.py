@@ -57,10 +57,17 @@ class Records:
         return list(map(json.loads, self._trace))
 
     def finish(self, steps: int, verdict: str) -> None:
+        """Ends the records of an experiment that has no other run."""
         self._write_held()
         if self._folder:
-            self._folder.finish(steps, verdict)
+            self._folder.finish_alone(steps, verdict)
         self._close_board()
+
+    def finish_run(self, steps: int, metric: float | None) -> None:
+        """Ends the records of one of an experiment's runs."""
+        self._write_held()
+        if self._folder:
+            self._folder.finish(steps, metric)
 
     def fail(self, reason: BaseException) -> None:
         self._write_held()

@@ -1,4 +1,4 @@
-"""Writes what was watched as the records of a run: an experiment of one arm and one seed, line by line as it goes."""
+"""Records of a PyTorch training as the folder of a run, line by line as it goes, and of the experiment around it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import math
 import platform
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
+from halfscope._core import confidence_95
 from halfscope.results.arms import WATCHED as ARM
 from halfscope.results.formats import label
 from halfscope.results.json_files import FORMAT_VERSION
@@ -19,19 +21,19 @@ from halfscope.whole_files import write_whole
 
 
 class RunFolder:
-    """`experiment`/watched/seed0, with the experiment's own summary above it.
+    """The run `experiment`/ARM/seedK.
 
-    Raises ValueError where `experiment` holds a run already.
+    Raises ValueError where `experiment` holds it already.
     """
 
-    def __init__(self, experiment: Path) -> None:
+    def __init__(self, experiment: Path, arm: str = ARM, seed: int = 0) -> None:
         self._experiment = experiment
-        self._run = experiment / ARM / "seed0"
+        self._run = experiment / arm / f"seed{seed}"
         self._identity = {
             "format_version": FORMAT_VERSION,
             "experiment": experiment.resolve().name,
-            "arm": ARM,
-            "seed": 0,
+            "arm": arm,
+            "seed": seed,
         }
         self._settings: dict = {}
         self._last_loss: float | None = None
@@ -90,24 +92,53 @@ class RunFolder:
         text = " ".join(str(reason).split())
         write_whole(self._run / "status", f"FAILED: {type(reason).__name__}: {text}\n")
 
-    def finish(self, steps: int, verdict: str) -> None:
-        diverged = self._last_loss is not None and not math.isfinite(self._last_loss)
-        outcome = {"diverged": diverged, "diverged_step": steps if diverged else None, "metric": self._last_loss}
+    def finish(self, steps: int, metric: float | None) -> None:
+        """metric: of the finished training; the last loss where it has none."""
+        metric = self._last_loss if metric is None else metric
+        diverged = metric is not None and not math.isfinite(metric)
+        outcome = {"diverged": diverged, "diverged_step": steps if diverged else None, "metric": metric}
         _write_json(self._run / "summary.json", {**self._identity, "steps": steps, **outcome})
         write_whole(self._run / "status", "DONE\n")
-        line = {
-            "arm": ARM, "seeds": 1, "mean": _finite(self._last_loss), "low": None, "high": None,
-            "diverged": int(diverged), "values": [_finite(self._last_loss)], "lost_updates": None,
-        }  # fmt: skip
-        words = {
-            "title": f"A PyTorch model, watched{self._for_format()}",
-            "paper": "",
-            "metric": "training loss",
-            "unit": "",
-            "lower_is_better": True,
-        }
-        summary = {"format_version": FORMAT_VERSION, "experiment": self._identity["experiment"], **words}
-        _write_json(self._experiment / "summary.json", {**summary, "arms": [line], "verdict": verdict})
+
+    def finish_alone(self, steps: int, verdict: str) -> None:
+        """The same, and the summary of an experiment that has no other run."""
+        self.finish(steps, None)
+        words = ExperimentWords(f"A PyTorch model, watched{self._for_format()}", "training loss", verdict)
+        write_experiment(self._experiment, words, [arm_line(self._identity["arm"], [self._last_loss])])
+
+
+class ExperimentWords(NamedTuple):
+    """Of an experiment's summary."""
+
+    title: str
+    metric: str
+    verdict: str
+    lower_is_better: bool = True
+
+
+def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None = None) -> dict:
+    """An arm's line of the experiment's summary, from the metric of each seed."""
+    values = [_finite(metric) for metric in metrics]
+    finite = [value for value in values if value is not None]
+    mean = sum(finite) / len(finite) if len(finite) == len(values) and finite else None
+    half = confidence_95(finite) if mean is not None and len(finite) > 1 else None
+    diverged = sum(metric is not None and not math.isfinite(metric) for metric in metrics)
+    return {
+        "arm": arm, "seeds": len(metrics), "mean": mean, "low": None if half is None else mean - half,
+        "high": None if half is None else mean + half, "diverged": diverged, "values": values,
+        "lost_updates": lost_updates,
+    }  # fmt: skip
+
+
+def write_experiment(folder: Path, words: ExperimentWords, arms: list[dict]) -> None:
+    """summary.json of an experiment."""
+    own = words._asdict()
+    verdict = own.pop("verdict")
+    summary = {
+        "format_version": FORMAT_VERSION, "experiment": folder.resolve().name, "title": own["title"], "paper": "",
+        "metric": own["metric"], "unit": "", "lower_is_better": own["lower_is_better"],
+    }  # fmt: skip
+    _write_json(folder / "summary.json", {**summary, "arms": arms, "verdict": verdict})
 
 
 def processor() -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from halfscope.torch.emulation.emulation import Emulation
+from halfscope.torch.emulation.training import Trainee
+
+Train = Callable[[list[str], Callable[[], bool]], bool]
 
 
 @dataclass(frozen=True)
@@ -24,21 +25,23 @@ class Snapshot:
     modes: dict[str, bool]
 
     @classmethod
-    def of(cls, model: torch.nn.Module, optimizers: list[Any], scaler: Any) -> Snapshot:
+    def of(cls, trainee: Trainee) -> Snapshot:
         return cls(
-            copy.deepcopy(model.state_dict()), [copy.deepcopy(optimizer.state_dict()) for optimizer in optimizers],
-            None if scaler is None else copy.deepcopy(scaler.state_dict()), torch.get_rng_state(),
-            {name: module.training for name, module in model.named_modules()},
-        )  # fmt: skip
+            copy.deepcopy(trainee.model.state_dict()),
+            [copy.deepcopy(optimizer.state_dict()) for optimizer in trainee.optimizers],
+            None if trainee.scaler is None else copy.deepcopy(trainee.scaler.state_dict()),
+            torch.get_rng_state(),
+            {name: module.training for name, module in trainee.model.named_modules()},
+        )
 
-    def restore(self, model: torch.nn.Module, optimizers: list[Any], scaler: Any) -> None:
-        model.load_state_dict(self.model)
-        for optimizer, state in zip(optimizers, self.optimizers):
+    def restore(self, trainee: Trainee) -> None:
+        trainee.model.load_state_dict(self.model)
+        for optimizer, state in zip(trainee.optimizers, self.optimizers):
             optimizer.load_state_dict(copy.deepcopy(state))
             optimizer.zero_grad(set_to_none=True)
-        if scaler is not None:
-            scaler.load_state_dict(copy.deepcopy(self.scaler))
-        for name, module in model.named_modules():
+        if trainee.scaler is not None:
+            trainee.scaler.load_state_dict(copy.deepcopy(self.scaler))
+        for name, module in trainee.model.named_modules():
             module.training = self.modes.get(name, module.training)
         torch.set_rng_state(self.random)
 
@@ -62,26 +65,27 @@ class Bisection:
         return f"Keep {len(self.layers)} layer{plural} in FP32: {', '.join(self.layers)} ({self.runs} runs)."
 
 
-def bisect(emulation: Emulation, accepts: Callable[[], bool], layers: Iterable[str] | None) -> Bisection:
-    candidates = emulation.layers() if layers is None else emulation.checked_layers(layers)
-    search = _Search(emulation, accepts)
+def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bisection:
+    """layers: in the order of the model; train: says whether a training with some of them in FP32 is accepted."""
+    search = _Search(accepts, train)
     if search.will_do([]):
         return Bisection((), search.runs)
-    if not search.will_do(candidates):
+    if not search.will_do(layers):
         raise ValueError(
-            f"bisect: with all {len(candidates)} layers in FP32 the result is refused too; it is not their formats"
+            f"bisect: with all {len(layers)} layers in FP32 the result is refused too; it is not their formats"
         )
     found: list[str] = []
+    candidates = list(layers)
     while True:
         candidates = candidates[: search.shortest_prefix(candidates, found)]
         found.append(candidates.pop())
         if not candidates or search.will_do(found):
-            return Bisection(tuple(sorted(found, key=emulation.layers().index)), search.runs)
+            return Bisection(tuple(sorted(found, key=layers.index)), search.runs)
 
 
 class _Search:
-    def __init__(self, emulation: Emulation, accepts: Callable[[], bool]) -> None:
-        self._emulation, self._accepts = emulation, accepts
+    def __init__(self, accepts: Callable[[], bool], train: Train) -> None:
+        self._accepts, self._train = accepts, train
         self._known: dict[frozenset[str], bool] = {}
 
     @property
@@ -92,7 +96,7 @@ class _Search:
         """Whether the training is accepted with these in FP32."""
         key = frozenset(layers)
         if key not in self._known:
-            self._known[key] = self._emulation.train_with_fp32(layers, self._accepts)
+            self._known[key] = self._train(layers, self._accepts)
         return self._known[key]
 
     def shortest_prefix(self, candidates: list[str], found: list[str]) -> int:

@@ -57,26 +57,25 @@ class FirstOverflow(NamedTuple):
 class Book:
     """Totals of all steps; histograms of the watched ones."""
 
-    def __init__(self, every: int) -> None:
-        self.every = every
+    def __init__(self, every: int, format: str) -> None:
+        """format: of the histograms; casts to other formats have none."""
+        self._every, self.format = every, format
         self.step = 1  # the one under way
         self.totals: dict[tuple[str, str], CastTotals] = {}
         self.first_overflow: FirstOverflow | None = None
-        self.lost: dict[str, UpdateCounters] = {}
         self.nonzero_updates = self.lost_updates = 0
         self.scale = 1.0  # the loss scale of the step under way
         self.enabled = True
         self.seen: Observations | None = None
-        self.format = "fp16"  # of the histograms
         self._formats: dict[str, str] = {}
 
-    def begin_step(self, scale: float) -> None:
-        self.scale = scale
+    def begin_step(self, step: int, scale: float) -> None:
+        self.step, self.scale = step, scale
         self.seen = Observations(self.format) if self.watches() else None
 
     def watches(self) -> bool:
         """Whether histograms are taken in the step under way: the first and every `every`-th."""
-        return self.step == 1 or self.step % self.every == 0
+        return self.step == 1 or self.step % self._every == 0
 
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
@@ -84,8 +83,8 @@ class Book:
             round("none")
             return None
         histogram = None
-        if self.seen is not None:
-            histogram = count_floats([(address, elements, "f32")], self._format_of(quantizer))[0]
+        if self.seen is not None and self._format_of(quantizer) == self.format:
+            histogram = count_floats([(address, elements, "f32")], self.format)[0]
         return Counted(round("counters"), histogram, self.scale)
 
     def _format_of(self, quantizer: str) -> str:
@@ -106,7 +105,7 @@ class Book:
             self.first_overflow = FirstOverflow(
                 self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements
             )
-        if self.seen is not None and counted.histogram is not None and counted.histogram.format == self.format:
+        if self.seen is not None and counted.histogram is not None:
             scale = counted.scale if role.endswith("gradient") else 1.0
             self.seen.add(role, tensor, counted.histogram, scale)
             self.seen.formats[role, tensor] = "fp32"

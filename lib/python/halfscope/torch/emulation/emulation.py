@@ -1,4 +1,4 @@
-"""Training of a PyTorch model in emulated formats."""
+"""Emulation of a PyTorch training in other formats."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ from typing import Any
 
 import torch
 
-from halfscope import ScaleAdvice
-from halfscope._core import set_thread_count
-from halfscope.torch.emulation import backends
-from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
+from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
-from halfscope.torch.emulation.book import Book
-from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.parameters import Owned, Parameters
-from halfscope.torch.emulation.places import Places
+from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.report import report_text
-from halfscope.torch.emulation.shadows import Comparison, Shadows
-from halfscope.torch.steps import StepHooks, optimizers_of
-from halfscope.torch.totals import Totals
-from halfscope.torch.weak_hooks import WeakHook
-from halfscope.torch.wrapping import wrap_method
+from halfscope.torch.emulation.shadows import Comparison
+from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
+from halfscope.torch.records import Records
+from halfscope.torch.steps import optimizers_of
+from halfscope.torch.totals import ROLES, Totals
 
 
 def emulate(
@@ -61,151 +55,90 @@ def emulate(
     Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
     """
-    policy_of = Policy(policy, accumulate, rules or {})
+    parsed = Policy(policy, accumulate, rules or {})
     _check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
-    return Emulation(
-        model, policy_of, (optimizers_of(optimizer), scaler), (seed, strict, every, frozenset(compare_steps))
-    )
+    options = Options(seed, strict, every, frozenset(compare_steps))
+    return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
 
 class Emulation:
     """Result of `emulate`: a context manager, and afterwards what it has counted."""
 
-    def __init__(self, model: torch.nn.Module, policy: Policy, trainers: tuple[list[Any], Any], options: tuple) -> None:
-        policy.check_rules([name for name, _ in model.named_modules()])
-        self._model, self._policy = model, policy
-        self._optimizers, self._scaler = trainers
-        self._seed, self._strict, every, self._compared = options
-        self._book = Book(every)
-        self._totals = Totals("fp16")
-        self._comparison = Comparison()
-        self._undo: list[Callable[[], None]] = []
+    def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
+        policy.check_rules([name for name, _ in trainee.model.named_modules()])
+        self._trainee, self._policy, self._options = trainee, policy, options
+        format = policy.histogram_format
+        self._found = Findings(Book(options.every, format), Totals(format))
+        if records is not None:
+            self._found.records = records
+        self._training: EmulatedTraining | None = None
         self._before: Snapshot | None = None
-        self._steps = 0
+
+    def __enter__(self) -> Emulation:
+        if self._training is not None:
+            raise RuntimeError("emulate: entered already")
+        self._before = self._before or Snapshot.of(self._trainee)
+        training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
+        training.begin()
+        self._training = training
+        return self
+
+    def __exit__(self, _kind: type | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+        if self._training is not None:
+            self._training.end()
+        self._training = None
 
     @property
     def steps(self) -> int:
         """Steps that have ended."""
-        return self._steps
+        return self._found.steps
 
-    def __enter__(self) -> Emulation:
-        if self._undo:
-            raise RuntimeError("emulate: entered already")
-        self._before = self._before or Snapshot.of(self._model, self._optimizers, self._scaler)
-        set_thread_count(torch.get_num_threads())
-        places = self._places = Places(self._model, self._policy)
-        caster = self._caster = Caster(self._book, self._seed)
-        parameters = self._parameters = Parameters(self._model, self._policy, caster)
-        self._mode = EmulatedArithmetic(self._policy, places, caster, parameters, self._strict)
-        try:
-            self._set_hooks(places)
-            self._mode.__enter__()
-            self._undo.append(lambda: self._mode.__exit__(None, None, None))
-        except BaseException:
-            self._close()
-            raise
-        self._begin_step()
-        return self
+    @property
+    def first_overflow(self) -> FirstOverflow | None:
+        """Step, tensor and role of the first number that is not finite; None where all are."""
+        return self._found.book.first_overflow
 
-    def _set_hooks(self, places: Places) -> None:
-        formats = [self._policy.base, *(self._policy.at(name) for name, _ in places.modules())]
-        if any(own.rounds for own in formats):
-            self._undo += backends.decompose_fused_layers()
-            self._undo.append(self._model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
-            places.begin()
-            self._undo.append(places.end)
-            for owned in self._parameters.all():
-                if owned.tensor.requires_grad:
-                    hook = owned.tensor.register_hook(WeakHook(self._weight_gradient, owned))
-                    self._undo.append(hook.remove)
-        if any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats):
-            self._undo += backends.step_one_by_one(self._optimizers)
-        for place, optimizer in enumerate(self._optimizers):
-            after = lambda place=place: self._after_update(place)  # noqa: E731
-            self._undo.append(StepHooks(optimizer, self._before_update, after).remove)
-        if self._scaler is not None:
-            self._undo.append(wrap_method(self._scaler, "update", self._update_scale))
+    @property
+    def lost_updates(self) -> float:
+        """The share of the updates that were not zero and left a weight as it was, without an FP32 master copy."""
+        book = self._found.book
+        return book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
 
-    def __exit__(self, _kind: type | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
-        self._mode.shadows = None
-
-    def _before_forward(self, *_: Any) -> None:
-        self._book.enabled = torch.is_grad_enabled()
-        self._parameters.refresh_if_moved()
-
-    def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
-        self._book.enabled = True
-        rounded = self._mode.weight_gradient(owned, gradient)
-        if self._mode.shadows is not None:
-            self._mode.shadows.compare("weight_gradient", owned.name, rounded, gradient)
-        return rounded
-
-    def _before_update(self, _closure: bool) -> None:
-        self._places.begin_update()
-        self._mode.updates.begin()
-
-    def _after_update(self, place: int) -> None:
-        self._places.end_update()
-        self._parameters.forget_copies()
-        if self._scaler is None and place == len(self._optimizers) - 1:
-            self._end_step()
-
-    def _update_scale(self, update: Callable, *arguments: Any, **options: Any) -> Any:
-        result = update(*arguments, **options)
-        if self._undo:
-            self._end_step()
-        return result
-
-    def _begin_step(self) -> None:
-        scale = 1.0 if self._scaler is None else float(self._scaler.get_scale())
-        self._book.begin_step(scale)
-        self._caster.begin_step()
-        self._mode.begin_step()
-        compares = self._steps + 1 in self._compared and self._policy.base.rounds
-        self._mode.shadows = (
-            Shadows(self._comparison, self._steps + 1, self._places, self._mode.marks) if compares else None
-        )
-
-    def _end_step(self) -> None:
-        self._steps += 1
-        if self._book.seen is not None:
-            self._book.seen.finish()
-            self._totals.add(self._book.seen)
-        self._book.step = self._steps + 1
-        self._begin_step()
+    def log(self, loss: float | torch.Tensor) -> None:
+        """Notes the loss of a step, without the loss scale, for the records of `ablate`."""
+        if self._training is not None:
+            self._training.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
 
     def verdict(self) -> str:
         """The text that `report` prints."""
-        return report_text(self._policy, self._book, self._steps)
+        return report_text(self._policy, self._found.book, self._found.steps)
 
     def report(self) -> None:
         """Prints in words what was rounded: casts by role, the first overflow, lost updates."""
         print(self.verdict())
 
-    def casts(self) -> dict[tuple[str, str], Any]:
+    def casts(self) -> dict[tuple[str, str], CastTotals]:
         """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed."""
-        return dict(self._book.totals)
+        return dict(self._found.book.totals)
 
-    @property
-    def first_overflow(self) -> Any:
-        """Step, tensor and role of the first number that is not finite; None where all are."""
-        return self._book.first_overflow
+    def histograms(self, role: str) -> dict[str, Histogram]:
+        """By tensor, all watched steps together, of the exact numbers before their rounding, without the loss scale.
 
-    def histograms(self, role: str) -> dict[str, Any]:
-        """By tensor, all watched steps together, of the exact numbers before their rounding to FP16."""
-        return self._totals.histograms(role)
+        Raises ValueError for an unknown role.
+        """
+        if role not in ROLES:
+            raise ValueError(f"histograms: role {role!r}; give one of {', '.join(ROLES)}")
+        return self._found.totals.histograms(role)
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients that were rounded; options as it has."""
-        return self._totals.advise_scale(**options)
+        return self._found.totals.advise_scale(**options)
+
+    def explore(self) -> Explorer:
+        """The explorer of these gradients: a page, or a widget."""
+        return self._found.totals.explore(f"Gradients under {self._policy.name}")
 
     def compare_to(self, policy: str = FP32, steps: Iterable[int] | None = None) -> Comparison:
         """Error and cosine of every tensor beside the same step in FP32, from the same weights, of compared steps.
@@ -214,7 +147,7 @@ class Emulation:
         """
         if policy != FP32:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
-        return self._comparison.of_steps(steps)
+        return self._found.comparison.of_steps(steps)
 
     def bisect(self, accepts: Callable[[], bool], *, layers: Iterable[str] | None = None) -> Bisection:
         """The fewest layers that must stay in FP32 for `accepts` to return True.
@@ -223,31 +156,33 @@ class Emulation:
             optimizer's state and the random numbers that there were when the emulation was entered.
         layers: names of modules; by default those with parameters of their own.
 
-        Raises ValueError where it will not do with all of them in FP32, and for an unknown name.
+        The model is left as the last training left it. Raises ValueError where it will not do with all of them in
+        FP32, and for an unknown name; RuntimeError inside of the block, and where it was never entered.
         """
-        if self._undo or self._before is None:
-            raise RuntimeError("bisect: leave the block of emulate first" if self._undo else "bisect: enter it first")
-        return bisect(self, accepts, layers)
+        if self._training is not None:
+            raise RuntimeError("bisect: leave the block of emulate first")
+        if self._before is None:
+            raise RuntimeError("bisect: enter the block of emulate first")
+        return bisect(accepts, self._layers(layers), self._train_with_fp32)
 
-    def layers(self) -> list[str]:
-        """Names of the modules with parameters of their own, in the order of the model."""
-        return [name for name, module in self._model.named_modules() if module._parameters]
-
-    def checked_layers(self, layers: Iterable[str]) -> list[str]:
-        """`layers`; raises ValueError for one that the model does not have."""
-        wanted, known = list(layers), dict(self._model.named_modules())
+    def _layers(self, given: Iterable[str] | None) -> list[str]:
+        """In the order of the model."""
+        modules = dict(self._trainee.model.named_modules())
+        own = [name for name, module in modules.items() if module._parameters]
+        if given is None:
+            return own
+        wanted = list(given)
         for name in wanted:
-            if name not in known:
-                raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(self.layers())}")
-        return wanted
+            if name not in modules:
+                raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(own)}")
+        return [name for name in modules if name in wanted]
 
-    def train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool:
+    def _train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool:
         """Whether `train` returns True, from the beginning, with these modules in FP32."""
         assert self._before is not None
-        self._before.restore(self._model, self._optimizers, self._scaler)
-        options = (self._seed, self._strict, self._book.every, frozenset())
-        policy = self._policy.keeping_fp32(layers)
-        with Emulation(self._model, policy, (self._optimizers, self._scaler), options):
+        self._before.restore(self._trainee)
+        options = Options(self._options.seed, self._options.strict, self._options.every)
+        with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
             return bool(train())
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.policies import Formats, Policy
+from halfscope.torch.steps import parameters_of
 
 _BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
 
@@ -61,6 +63,11 @@ class Parameters:
 
     def all(self) -> list[Owned]:
         return [owned for owned in self._owned.values() if owned.is_parameter]
+
+    def of(self, optimizer: Any) -> dict[str, torch.nn.Parameter]:
+        """The parameters that an optimizer trains, by name."""
+        own = parameters_of(optimizer)
+        return {name: parameter for name, parameter in self._model.named_parameters() if id(parameter) in own}
 
     def forget_copies(self) -> None:
         """After the weights have changed."""

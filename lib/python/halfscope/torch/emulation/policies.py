@@ -63,6 +63,12 @@ class Policy:
             found = self._at[module] = self._with_products(formats, products)
         return found
 
+    @property
+    def histogram_format(self) -> str:
+        """The format that histograms are for: the gradients', or FP16 where these are FP32."""
+        found = str(_core.describe_quantizer(self._formats.activation_gradient)["format"])
+        return "fp16" if found == FP32 else found
+
     def list_of(self, operation: str | None) -> str:
         """The list that automatic mixed precision has an operation of `halfscope list operations` on."""
         if operation is None:

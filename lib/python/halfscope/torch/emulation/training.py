@@ -1,0 +1,184 @@
+"""A training under emulation: its hooks, and the steps that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from halfscope._core import set_thread_count
+from halfscope.torch.emulation import backends
+from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
+from halfscope.torch.emulation.book import Book
+from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.parameters import Owned, Parameters
+from halfscope.torch.emulation.places import Places
+from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.shadows import Comparison, Shadows
+from halfscope.torch.records import Records, Sinks
+from halfscope.torch.steps import StepHooks
+from halfscope.torch.totals import Totals
+from halfscope.torch.weak_hooks import WeakHook
+from halfscope.torch.weights import Weights
+from halfscope.torch.wrapping import wrap_method
+
+
+@dataclass(frozen=True)
+class Trainee:
+    """What is trained."""
+
+    model: torch.nn.Module
+    optimizers: list[Any]
+    scaler: Any = None
+
+    def scale(self) -> float:
+        """The loss scale of the next backward pass."""
+        return 1.0 if self.scaler is None else float(self.scaler.get_scale())
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of an emulation, beside its policy."""
+
+    seed: int = 0
+    strict: bool = True
+    every: int = 10
+    compare_steps: frozenset[int] = frozenset()
+    attention: str = "math"
+
+
+@dataclass
+class Findings:
+    """What a training has shown."""
+
+    book: Book
+    totals: Totals
+    comparison: Comparison = field(default_factory=Comparison)
+    records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
+    steps: int = 0
+
+
+class EmulatedTraining:
+    """Between `begin` and `end` every step of a training is emulated."""
+
+    def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
+        self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
+        self._places = Places(trainee.model, policy)
+        self._caster = Caster(findings.book, options.seed)
+        self._parameters = Parameters(trainee.model, policy, self._caster)
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, options.strict)
+        formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
+        self._rounds = any(own.rounds for own in formats)
+        self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
+        self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
+        self._undo: list[Callable[[], None]] = []
+        self._loss: float | None = None
+        self._stepped = False
+
+    def begin(self) -> None:
+        set_thread_count(torch.get_num_threads())
+        try:
+            self._set_hooks()
+            self._mode.__enter__()
+            self._undo.append(lambda: self._mode.__exit__(None, None, None))
+        except BaseException:
+            self.end()
+            raise
+        self._begin_step()
+
+    def _set_hooks(self) -> None:
+        model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
+        if self._rounds:
+            self._undo += backends.decompose_fused_layers()
+            self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
+            self._places.begin()
+            self._undo.append(self._places.end)
+            for owned in self._parameters.all():
+                if owned.tensor.requires_grad:
+                    self._undo.append(owned.tensor.register_hook(WeakHook(self._weight_gradient, owned)).remove)
+        if self._narrow_updates:
+            self._undo += backends.step_one_by_one(optimizers)
+        for place, optimizer in enumerate(optimizers):
+            before = lambda closure, place=place: self._before_update(place, closure)  # noqa: E731
+            after = lambda place=place: self._after_update(place)  # noqa: E731
+            self._undo.append(StepHooks(optimizer, before, after).remove)
+        if scaler is not None:
+            self._undo.append(wrap_method(scaler, "update", self._update_scale))
+
+    def end(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+        self._mode.shadows = None
+
+    def log(self, loss: float) -> None:
+        """The loss of the step under way, or of the one that has just ended."""
+        if self._found.records.lacks_loss():
+            self._found.records.log_late(loss)
+        else:
+            self._loss = loss
+
+    def _before_forward(self, *_: Any) -> None:
+        self._found.book.enabled = torch.is_grad_enabled()
+        self._parameters.refresh_if_moved()
+
+    def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
+        self._found.book.enabled = True
+        rounded = self._mode.weight_gradient(owned, gradient)
+        if self._mode.shadows is not None:
+            self._mode.shadows.compare("weight_gradient", owned.name, rounded, gradient)
+        return rounded
+
+    def _before_update(self, place: int, closure: bool) -> None:
+        self._places.begin_update()
+        self._mode.updates.begin()
+        if self._counts_updates():
+            self._weights[place].keep(closure)
+
+    def _counts_updates(self) -> bool:
+        """Whether the updates of the step are counted for the format that no weight is stored in."""
+        return self._rounds and not self._narrow_updates and self._found.book.seen is not None
+
+    def _after_update(self, place: int) -> None:
+        self._places.end_update()
+        self._parameters.forget_copies()
+        self._stepped = True
+        if self._counts_updates():
+            self._weights[place].count_updates(self._found.book.seen)
+        if self._trainee.scaler is None and place == len(self._trainee.optimizers) - 1:
+            self._end_step(1.0)
+
+    def _update_scale(self, update: Callable, *arguments: Any, **options: Any) -> Any:
+        scale = self._trainee.scale()
+        result = update(*arguments, **options)
+        if self._undo:
+            self._end_step(scale)
+        return result
+
+    def _begin_step(self) -> None:
+        found = self._found
+        found.book.begin_step(found.steps + 1, self._trainee.scale())
+        self._caster.begin_step()
+        self._mode.begin_step()
+        compares = self._rounds and found.steps + 1 in self._options.compare_steps
+        self._mode.shadows = (
+            Shadows(found.comparison, found.steps + 1, self._places, self._mode.marks) if compares else None
+        )
+        self._stepped = False
+
+    def _end_step(self, scale: float) -> None:
+        found, seen = self._found, self._found.book.seen
+        found.steps += 1
+        rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
+        record: dict[str, Any] = {
+            "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
+            "learning_rate": float(rates[0]),
+        }  # fmt: skip
+        self._loss = None
+        if seen is not None:
+            seen.finish()
+            found.totals.add(seen)
+        found.records.add(record, seen)
+        self._begin_step()
