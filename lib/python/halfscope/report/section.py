@@ -21,7 +21,6 @@ from halfscope.report.tables import (
     shared_settings,
 )
 from halfscope.results import Experiment
-from halfscope.results.arms import WATCHED
 
 
 class Section(NamedTuple):
@@ -91,7 +90,7 @@ def _paper(experiment: Experiment) -> str:
 
 def _repetition(experiment: Experiment) -> str:
     """Nothing of a training of PyTorch's, which no command of ours repeats."""
-    if [arm.name for arm in experiment.arms] == [WATCHED]:
+    if any("pytorch" in run.environment for runs in experiment.runs.values() for run in runs):
         return ""
     return f"<h3>How to repeat it</h3>\n<pre>{escape(_command(experiment))}</pre>"
 

@@ -1,8 +1,20 @@
 """Half precision in the training of a PyTorch model: watched, emulated, and with any loss scaler."""
 
-from halfscope.torch.emulation import Emulation, emulate
+from halfscope.torch.emulation import Ablation, Emulation, TrainingRun, ablate, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales
 from halfscope.torch.watch import Watch, watch
 
-__all__ = ["Emulation", "GradScaler", "ScaleProbe", "TensorError", "Watch", "emulate", "probe_scales", "watch"]
+__all__ = [
+    "Ablation",
+    "Emulation",
+    "GradScaler",
+    "ScaleProbe",
+    "TensorError",
+    "TrainingRun",
+    "Watch",
+    "ablate",
+    "emulate",
+    "probe_scales",
+    "watch",
+]

@@ -63,11 +63,11 @@ class Records:
             self._folder.finish_alone(steps, verdict)
         self._close_board()
 
-    def finish_run(self, steps: int, metric: float | None) -> None:
+    def finish_run(self, steps: int, metric: float | None, counts: dict) -> None:
         """Ends the records of one of an experiment's runs."""
         self._write_held()
         if self._folder:
-            self._folder.finish(steps, metric)
+            self._folder.finish(steps, metric, counts)
 
     def fail(self, reason: BaseException) -> None:
         self._write_held()

@@ -92,12 +92,12 @@ class RunFolder:
         text = " ".join(str(reason).split())
         write_whole(self._run / "status", f"FAILED: {type(reason).__name__}: {text}\n")
 
-    def finish(self, steps: int, metric: float | None) -> None:
-        """metric: of the finished training; the last loss where it has none."""
+    def finish(self, steps: int, metric: float | None, counts: dict | None = None) -> None:
+        """metric: of the finished training; the last loss where it has none. counts: further keys of the summary."""
         metric = self._last_loss if metric is None else metric
         diverged = metric is not None and not math.isfinite(metric)
         outcome = {"diverged": diverged, "diverged_step": steps if diverged else None, "metric": metric}
-        _write_json(self._run / "summary.json", {**self._identity, "steps": steps, **outcome})
+        _write_json(self._run / "summary.json", {**self._identity, "steps": steps, **outcome, **(counts or {})})
         write_whole(self._run / "status", "DONE\n")
 
     def finish_alone(self, steps: int, verdict: str) -> None:
@@ -128,6 +128,19 @@ def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None =
         "high": None if half is None else mean + half, "diverged": diverged, "values": values,
         "lost_updates": lost_updates,
     }  # fmt: skip
+
+
+def write_definition(folder: Path, words: ExperimentWords, arms: dict[str, str]) -> None:
+    """experiment.toml, by which `halfscope report` knows the experiment; arms: their summaries by name."""
+    quoted = json.dumps  # TOML's basic strings have JSON's escapes
+    lines = [
+        f"name = {quoted(folder.resolve().name)}", f"summary = {quoted(words.title)}", "", "[metric]", 'key = "metric"',
+        f"name = {quoted(words.metric)}", 'unit = ""', 'comparison = "difference"',
+        f"lower_is_better = {quoted(words.lower_is_better)}", "digits = 4",
+    ]  # fmt: skip
+    for arm, summary in arms.items():
+        lines += ["", f"[arm.{quoted(arm)}]", f"summary = {quoted(summary)}"]
+    write_whole(folder / "experiment.toml", "\n".join(lines) + "\n")
 
 
 def write_experiment(folder: Path, words: ExperimentWords, arms: list[dict]) -> None:

@@ -39,10 +39,14 @@ class CastTotals:
         self.max_abs = max(self.max_abs, counts.max_abs)
 
     @property
+    def nonzero(self) -> int:
+        """Elements that were finite and not zero."""
+        return self.elements - self.zeros - self.nonfinite
+
+    @property
     def flushed_fraction(self) -> float:
-        """Of the elements that were finite and not zero."""
-        nonzero = self.elements - self.zeros - self.nonfinite
-        return self.flushed / nonzero if nonzero else 0.0
+        """Of those."""
+        return self.flushed / self.nonzero if self.nonzero else 0.0
 
 
 class FirstOverflow(NamedTuple):

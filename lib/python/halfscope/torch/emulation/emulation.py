@@ -56,7 +56,7 @@ def emulate(
     TypeError for arguments of other types, compiled modules and DataParallel.
     """
     parsed = Policy(policy, accumulate, rules or {})
-    _check_model(model)
+    check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
     options = Options(seed, strict, every, frozenset(compare_steps))
@@ -105,6 +105,16 @@ class Emulation:
         """The share of the updates that were not zero and left a weight as it was, without an FP32 master copy."""
         book = self._found.book
         return book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
+
+    def counts(self) -> dict[str, Any]:
+        """Of the summary of a run: what was flushed of the gradients, updates lost, steps skipped."""
+        totals = [total for (role, _), total in self.casts().items() if role.endswith("gradient")]
+        gradients = {
+            name: sum(getattr(total, name) for total in totals) for name in ("flushed", "subnormal", "overflow")
+        }
+        gradients["nonzero"] = sum(total.nonzero for total in totals)
+        counts = {"gradients": gradients, "skipped": self._found.skipped, "final_scale": self._trainee.scale()}
+        return {**counts, "lost_updates": self.lost_updates}
 
     def log(self, loss: float | torch.Tensor) -> None:
         """Notes the loss of a step, without the loss scale, for the records of `ablate`."""
@@ -186,7 +196,8 @@ class Emulation:
             return bool(train())
 
 
-def _check_model(model: torch.nn.Module) -> None:
+def check_model(model: torch.nn.Module) -> None:
+    """Raises TypeError for what cannot be emulated."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"emulate: model={model!r}; give a module of PyTorch")
     for name, module in model.named_modules():

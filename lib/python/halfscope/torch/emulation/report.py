@@ -35,7 +35,7 @@ def _flushed(book: Book) -> str:
 
 
 def _share(totals: list[CastTotals]) -> float:
-    nonzero = sum(total.elements - total.zeros - total.nonfinite for total in totals)
+    nonzero = sum(total.nonzero for total in totals)
     return sum(total.flushed for total in totals) / nonzero if nonzero else 0.0
 
 

@@ -58,6 +58,7 @@ class Findings:
     comparison: Comparison = field(default_factory=Comparison)
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
+    skipped: int = 0
 
 
 class EmulatedTraining:
@@ -171,6 +172,7 @@ class EmulatedTraining:
     def _end_step(self, scale: float) -> None:
         found, seen = self._found, self._found.book.seen
         found.steps += 1
+        found.skipped += not self._stepped
         rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
         record: dict[str, Any] = {
             "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
