@@ -59,7 +59,7 @@ class RunFolder:
         # FP32 gradients are the model's own: what another format would make of them is a prediction.
         narrow = sorted(self._formats - {"fp32", "fp64"})
         written = {"activation_gradient": narrow[0] if narrow else "fp32"}
-        _write_json(self._run / "config.json", {**self._identity, **self._settings, **written})
+        _write_json(self._run / "config.json", {**self._identity, **written, **self._settings})
 
     def _for_format(self) -> str:
         format = self._settings.get("format")
@@ -96,7 +96,10 @@ class RunFolder:
         """metric: of the finished training; the last loss where it has none. counts: further keys of the summary."""
         metric = self._last_loss if metric is None else metric
         diverged = metric is not None and not math.isfinite(metric)
-        outcome = {"diverged": diverged, "diverged_step": steps if diverged else None, "metric": metric}
+        outcome = {
+            "diverged": diverged, "diverged_step": steps if diverged else None, "metric": metric,
+            "train_loss": self._last_loss,
+        }  # fmt: skip
         _write_json(self._run / "summary.json", {**self._identity, "steps": steps, **outcome, **(counts or {})})
         write_whole(self._run / "status", "DONE\n")
 
@@ -130,16 +133,16 @@ def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None =
     }  # fmt: skip
 
 
-def write_definition(folder: Path, words: ExperimentWords, arms: dict[str, str]) -> None:
-    """experiment.toml, by which `halfscope report` knows the experiment; arms: their summaries by name."""
+def write_definition(folder: Path, words: ExperimentWords, arms: dict[str, dict[str, str]]) -> None:
+    """experiment.toml, by which `halfscope report` knows the experiment; arms: summary and settings by name."""
     quoted = json.dumps  # TOML's basic strings have JSON's escapes
     lines = [
         f"name = {quoted(folder.resolve().name)}", f"summary = {quoted(words.title)}", "", "[metric]", 'key = "metric"',
         f"name = {quoted(words.metric)}", 'unit = ""', 'comparison = "difference"',
         f"lower_is_better = {quoted(words.lower_is_better)}", "digits = 4",
     ]  # fmt: skip
-    for arm, summary in arms.items():
-        lines += ["", f"[arm.{quoted(arm)}]", f"summary = {quoted(summary)}"]
+    for arm, settings in arms.items():
+        lines += ["", f"[arm.{quoted(arm)}]", *(f"{key} = {quoted(value)}" for key, value in settings.items())]
     write_whole(folder / "experiment.toml", "\n".join(lines) + "\n")
 
 

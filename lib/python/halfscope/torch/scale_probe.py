@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -43,11 +44,13 @@ def probe_scales(
     scales: Iterable[float] = SCALES,
     *,
     device_type: str | None = None,
+    policy: Any = None,
 ) -> list[ScaleProbe]:
     """Computes one step's weight gradients at each scale under FP16 autocast, and their errors beside FP32's.
 
     loss: computes the scalar loss of one batch with `model`, the same batch at each call, without autocast of its own.
-    device_type: of autocast; by default that of the first parameter. One forward and one backward pass for each scale,
+    device_type: of autocast; by default that of the first parameter.
+    policy: of `emulate`, whose formats take the place of autocast. One forward and one backward pass for each scale,
     and one in FP32. Gradients, buffers and the state of the random numbers of the CPU and of all GPUs are as before
     afterwards. Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not
     finite, and a model without parameters that need a gradient.
@@ -64,9 +67,13 @@ def probe_scales(
         probes = []
         for scale in scales:
             restore()
-            with torch.autocast(device_type, dtype=torch.float16):
-                value = _checked(loss())
-            probes.append(_compared(scale, reference, _gradients(value, weights, scale)))
+            if policy is None:
+                with torch.autocast(device_type, dtype=torch.float16):
+                    value = _checked(loss())
+                found = _gradients(value, weights, scale)
+            else:
+                found = _emulated_gradients(model, loss, scale, policy)
+            probes.append(_compared(scale, reference, found))
     return probes
 
 
@@ -86,6 +93,25 @@ def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale
     """Those of `scale` times the loss, unscaled, in float64."""
     found = torch.autograd.grad(loss.float() * scale, list(weights.values()), allow_unused=True)
     return {name: grad.detach().double() / scale for name, grad in zip(weights, found) if grad is not None}
+
+
+def _emulated_gradients(
+    model: torch.nn.Module, loss: Callable[[], torch.Tensor], scale: float, policy: Any
+) -> dict[str, torch.Tensor]:
+    """The same in the formats of a policy, as they arrive at the weights; the weights' own gradients stay."""
+    from halfscope.torch.emulation.emulation import emulation_without_optimizer
+
+    kept = {name: weight.grad for name, weight in model.named_parameters()}
+    for weight in model.parameters():
+        weight.grad = None
+    try:
+        with emulation_without_optimizer(model, policy):
+            (_checked(loss()).float() * scale).backward()
+        found = {name: weight.grad for name, weight in model.named_parameters()}
+    finally:
+        for name, weight in model.named_parameters():
+            weight.grad = kept[name]
+    return {name: grad.detach().double() / scale for name, grad in found.items() if grad is not None}
 
 
 def _compared(scale: float, reference: dict[str, torch.Tensor], probed: dict[str, torch.Tensor]) -> ScaleProbe:

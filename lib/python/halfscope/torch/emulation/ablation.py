@@ -105,7 +105,8 @@ def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], f
     model, optimizer = make()
     scaler = GradScaler(arm.scale)
     records = Records(Sinks(RunFolder(folder / "ablation", arm.name, seed), None))
-    settings = {"policy": arm.policy.name, "loss_scale": "none" if arm.scale == 1 else f"{arm.scale}", "every": every}
+    settings: dict[str, Any] = {"policy": arm.policy.name, "loss_scale": arm.loss_scale, "every": every}
+    settings["activation_gradient"] = arm.policy.base.activation_gradient
     format = arm.policy.histogram_format
     records.begin(settings if format == "fp16" else {**settings, "format": format})
     trainee = Trainee(model, optimizers_of(optimizer), scaler)
@@ -154,5 +155,5 @@ class Ablation:
         )
         lines = [arm_line(arm.name, list(arm.metrics), arm.mean_lost_updates) for arm in self.arms]
         write_experiment(target, words, lines)
-        write_definition(target, words, {arm.name: f"{arm.policy.name}, loss scale {arm.scale}" for arm in self.arms})
+        write_definition(target, words, {arm.name: arm.settings() for arm in self.arms})
         print(write_report(target))

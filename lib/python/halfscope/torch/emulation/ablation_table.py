@@ -41,6 +41,16 @@ class AblationArm:
             self.overflow = f"step {first.step}, {first.role.replace('_', ' ')} {first.tensor}"
 
     @property
+    def loss_scale(self) -> str:
+        """As `halfscope run` has the setting."""
+        return "none" if self.scale == 1 else str(self.scale)
+
+    def settings(self) -> dict[str, str]:
+        """Of the arm in experiment.toml: a policy that has a name, and the loss scale."""
+        settings = {"summary": f"{self.policy.name}, loss scale {self.scale}", "loss_scale": self.loss_scale}
+        return {**settings, "policy": self.policy.name} if self.policy.lists else settings
+
+    @property
     def diverged(self) -> int:
         """Seeds that ended in an infinite or NaN metric."""
         return sum(not math.isfinite(metric) for metric in self.metrics)

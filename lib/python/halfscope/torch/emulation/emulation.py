@@ -16,6 +16,7 @@ from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.shadows import Comparison
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
 from halfscope.torch.records import Records
+from halfscope.torch.scale_probe import SCALES, ScaleProbe, probe_scales
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.totals import ROLES, Totals
 
@@ -159,6 +160,18 @@ class Emulation:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
         return self._found.comparison.of_steps(steps)
 
+    def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] = SCALES) -> list[ScaleProbe]:
+        """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""
+        training = self._training
+        if training is not None:
+            training.end()
+        try:
+            return probe_scales(self._trainee.model, loss, scales, policy=self._policy)
+        finally:
+            if training is not None:
+                self._training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
+                self._training.begin()
+
     def bisect(self, accepts: Callable[[], bool], *, layers: Iterable[str] | None = None) -> Bisection:
         """The fewest layers that must stay in FP32 for `accepts` to return True.
 
@@ -194,6 +207,13 @@ class Emulation:
         options = Options(self._options.seed, self._options.strict, self._options.every)
         with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
             return bool(train())
+
+
+def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
+    """Of single passes; arguments and errors as `emulate` has them."""
+    check_model(model)
+    parsed = policy if isinstance(policy, Policy) else Policy(policy, None, {})
+    return Emulation(Trainee(model, []), parsed, Options())
 
 
 def check_model(model: torch.nn.Module) -> None:
