@@ -81,7 +81,10 @@ def flushed_shares(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
 def _lost_before(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
     """Whether few of the elements arrive that FP32 has at the same tensor and step."""
     present = []
-    for other in (arm, baseline(experiment) or arm):
+    reference = baseline(experiment)
+    if reference is None or counters(experiment, reference).empty:
+        reference = arm
+    for other in (arm, reference):
         frame = counters(experiment, other)
         frame = frame[frame["role"] == role]
         sums = frame.groupby(["tensor", "step"])[["nonzero", "elements"]].sum()

@@ -53,7 +53,7 @@ class Trainers:
 class Outputs:
     """Destinations of the counts."""
 
-    def __init__(self, out: Path | str | None, tensorboard: object, ranks: Any) -> None:
+    def __init__(self, out: Path | str | RunFolder | None, tensorboard: object, ranks: Any) -> None:
         self.out, self.tensorboard, self.ranks = out, tensorboard, ranks
 
     def open(self, first_rank: bool) -> Sinks:
@@ -61,4 +61,5 @@ class Outputs:
         if not first_rank:
             return Sinks(None, None)
         board = None if self.tensorboard is None else Board(self.tensorboard)
-        return Sinks(RunFolder(Path(self.out)) if self.out else None, board)
+        folder = self.out if isinstance(self.out, RunFolder) or not self.out else RunFolder(Path(self.out))
+        return Sinks(folder or None, board)

@@ -13,6 +13,7 @@ from halfscope.results.formats import label
 from halfscope.torch.arguments import Outputs, Plan, Trainers
 from halfscope.torch.ranks import Counted, ranks_of
 from halfscope.torch.records import Records
+from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.step_watcher import Book, StepWatcher
 from halfscope.torch.tensors import Choice
 from halfscope.torch.totals import ROLES, Totals
@@ -58,6 +59,11 @@ def watch(
     """
     plan = Plan(every, Choice(include, exclude), format, observe_roles)
     return Watch(model, plan, Trainers(optimizer, scaler), Outputs(out, tensorboard, ranks))
+
+
+def watch_into(model: torch.nn.Module, trainers: Trainers, every: int, folder: RunFolder) -> Watch:
+    """Watches all layers in this process, with the records in `folder`; arguments otherwise as `watch` has them."""
+    return Watch(model, Plan(every, Choice("*", ()), "fp16", ()), trainers, Outputs(folder, None, "alone"))
 
 
 class Watch:

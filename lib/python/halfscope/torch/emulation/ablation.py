@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from halfscope.report.page import write_report
+from halfscope.torch.arguments import Trainers
 from halfscope.torch.emulation.ablation_table import AblationArm, table_text, verdict_text
 from halfscope.torch.emulation.emulation import Emulation, check_model
 from halfscope.torch.emulation.policies import Policy
@@ -20,6 +21,7 @@ from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.records import Records, Sinks
 from halfscope.torch.run_folder import ExperimentWords, RunFolder, arm_line, write_definition, write_experiment
 from halfscope.torch.steps import optimizers_of
+from halfscope.torch.watch import Watch, watch_into
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,7 @@ class TrainingRun:
     optimizer: torch.optim.Optimizer
     scaler: GradScaler
     seed: int
-    emulation: Emulation = field(repr=False)
-
-    def log(self, loss: float | torch.Tensor) -> None:
-        """Notes the loss of a step, without the loss scale, for the curve of the report."""
-        self.emulation.log(loss)
+    log: Callable[[float | torch.Tensor], None] = field(repr=False)  # notes a step's loss, without the loss scale
 
 
 Make = Callable[[], "tuple[torch.nn.Module, torch.optim.Optimizer]"]
@@ -98,29 +96,48 @@ def _plan(policies: Iterable[Policy], scales: list[str | float]) -> list[Ablatio
     return arms
 
 
+class _ArmFolder(RunFolder):
+    """Of one run among others: the experiment's summary is `Ablation`'s."""
+
+    def finish_alone(self, steps: int, verdict: str) -> None:
+        del steps, verdict
+
+
 def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], folder: Path) -> float:
     """Trains an arm with a seed and enters the result."""
     arm, seed, every = about
     torch.manual_seed(seed)
     model, optimizer = make()
-    scaler = GradScaler(arm.scale)
-    records = Records(Sinks(RunFolder(folder / "ablation", arm.name, seed), None))
-    settings: dict[str, Any] = {"policy": arm.policy.name, "loss_scale": arm.loss_scale, "every": every}
-    settings["activation_gradient"] = arm.policy.base.activation_gradient
-    format = arm.policy.histogram_format
-    records.begin(settings if format == "fp16" else {**settings, "format": format})
-    trainee = Trainee(model, optimizers_of(optimizer), scaler)
     check_model(model)
-    emulation = Emulation(trainee, arm.policy, Options(seed, every=every), records)
+    trainee = Trainee(model, optimizers_of(optimizer), GradScaler(arm.scale))
+    run_folder = _ArmFolder(folder / "ablation", arm.name, seed)
+    records = Records(Sinks(run_folder, None))
+    observed: Emulation | Watch
+    if arm.policy.base.rounds:
+        records.begin(_settings(arm, every))
+        observed = Emulation(trainee, arm.policy, Options(seed, every=every), records)
+    else:  # what FP16 would flush of the FP32 arm's gradients is counted, as `halfscope run` does
+        observed = watch_into(trainee.model, Trainers(trainee.optimizers, None), every, run_folder)
+    run = TrainingRun(model, optimizer, trainee.scaler, seed, observed.log)
     try:
-        with emulation:
-            metric = float(train(TrainingRun(model, optimizer, scaler, seed, emulation)))
+        with observed:
+            metric = float(train(run))
     except BaseException as error:
         records.fail(error)
         raise
-    records.finish_run(emulation.steps, metric, emulation.counts())
-    arm.add(metric, emulation)
+    arm.add(metric, observed if isinstance(observed, Emulation) else None)
+    if isinstance(observed, Emulation):
+        records.finish_run(observed.steps, metric, observed.counts())
+    else:
+        run_folder.finish(observed.steps, metric)
     return metric
+
+
+def _settings(arm: AblationArm, every: int) -> dict[str, Any]:
+    settings: dict[str, Any] = {"policy": arm.policy.name, "loss_scale": arm.loss_scale, "every": every}
+    settings["activation_gradient"] = arm.policy.base.activation_gradient
+    format = arm.policy.histogram_format
+    return settings if format == "fp16" else {**settings, "format": format}
 
 
 class Ablation:

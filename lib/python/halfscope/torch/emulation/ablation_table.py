@@ -28,13 +28,16 @@ class AblationArm:
     flushed: float = 0.0  # share of the gradients that were not zero, first seed
     overflow: str = ""  # the first, of the first seed that has one
 
-    def add(self, metric: float, emulation: Emulation) -> None:
-        """Enters a training with the next seed."""
+    def add(self, metric: float, emulation: Emulation | None) -> None:
+        """Enters a training with the next seed; one in FP32 is not emulated."""
+        self.metrics.append(metric)
+        if emulation is None:
+            self.lost_updates.append(0.0)
+            return
         counts = emulation.counts()
         gradients = counts["gradients"]
-        if not self.metrics and gradients["nonzero"]:
+        if len(self.metrics) == 1 and gradients["nonzero"]:
             self.flushed = gradients["flushed"] / gradients["nonzero"]
-        self.metrics.append(metric)
         self.lost_updates.append(counts["lost_updates"])
         first = emulation.first_overflow
         if first is not None and not self.overflow:
