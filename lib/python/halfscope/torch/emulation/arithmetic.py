@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from halfscope.torch.emulation import products, sums
+from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
 from halfscope.torch.emulation.marks import Marks, covers_storage
@@ -34,10 +35,19 @@ class EmulatedArithmetic(TorchDispatchMode):
     name is known there. Tensors of 16 bits keep their type: see `HalfTensors`.
     """
 
-    def __init__(self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, strict: bool) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        places: Places,
+        caster: Caster,
+        parameters: Parameters,
+        options: tuple[bool, float],
+    ) -> None:
+        """options: whether unknown operations are refused, and the scale of the probabilities of tiled attention."""
         super().__init__()
         self._policy, self._places, self._caster = policy, places, caster
-        self._parameters, self._strict = parameters, strict
+        self._parameters = parameters
+        self._strict, self._attention_scale = options
         self.marks = Marks()
         self.half = HalfTensors(policy, caster)
         self.updates = Updates(caster, parameters)
@@ -254,11 +264,34 @@ class EmulatedArithmetic(TorchDispatchMode):
             options = {key: value for key, value in kwargs.items() if key != "out"}
             result = products.compute(line.name, model, args, options)
             return _write(result, func, args, kwargs)
+        if line.kind is Kind.ATTENTION:
+            attention = self._attention(place)
+            backward = place.region is Region.BACKWARD
+            return (attention.backward if backward else attention.forward)(*args, **kwargs)
         if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
             result = sums.compute(line.name, place.formats.reductions, args, kwargs)
             if result is not None:
                 return result
         return func(*args, **kwargs)
+
+    def _attention(self, place: Place) -> TiledAttention:
+        formats = place.formats
+
+        def rounding(quantizer: str, role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
+            def round(tensor: torch.Tensor, name: str) -> torch.Tensor:
+                if quantizer != FP32:
+                    tensor = tensor.contiguous()
+                    self._caster.round(tensor, quantizer, role, place.tensor(name))
+                return tensor
+
+            return round
+
+        return TiledAttention(
+            formats.products or "fp32_fused",
+            rounding(formats.activation, "activation"),
+            rounding(formats.activation_gradient, "activation_gradient"),
+            self._attention_scale,
+        )
 
     def _round_result(self, tensor: torch.Tensor, quantizer: str, name: str) -> None:
         if quantizer == FP32:

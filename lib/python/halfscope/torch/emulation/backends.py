@@ -8,12 +8,16 @@ from typing import Any
 import torch
 
 
-def decompose_fused_layers() -> list[Callable[[], None]]:
-    """Turns fused attention and oneDNN's and cuDNN's recurrent layers off; returns what undoes that."""
+def decompose_fused_layers(tiled_attention: bool) -> list[Callable[[], None]]:
+    """Turns fused attention and oneDNN's and cuDNN's recurrent layers off; returns what undoes that.
+
+    Where attention is to be tiled, the CPU's fused one stays, which the emulation computes as a whole.
+    """
     undo: list[Callable[[], None]] = []
     for kind in ("flash", "mem_efficient", "cudnn"):
-        undo += _switched(f"enable_{kind}_sdp", f"{kind}_sdp_enabled", torch.backends.cuda, False)
-    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, True)
+        wanted = tiled_attention and kind == "flash"
+        undo += _switched(f"enable_{kind}_sdp", f"{kind}_sdp_enabled", torch.backends.cuda, wanted)
+    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, not tiled_attention)
     mha = getattr(torch.backends, "mha", None)
     if mha is not None:
         undo += _switched("set_fastpath_enabled", "get_fastpath_enabled", mha, False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import FP32, Policy
@@ -33,6 +35,7 @@ def emulate(
     strict: bool = True,
     every: int = 10,
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
+    attention: str = "math",
 ) -> Emulation:
     """Trains `model` in the formats of `policy` inside of a `with` block, whatever the training loop is.
 
@@ -52,6 +55,8 @@ def emulate(
     strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.
     compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
+    attention: scaled_dot_product_attention as separate operations ("math"), or as tiled kernels compute it ("tiled"),
+        which round the probabilities before their second product: times a power of two with "tiled(S)". PyTorch 2.
 
     Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
@@ -60,7 +65,8 @@ def emulate(
     check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
-    options = Options(seed, strict, every, frozenset(compare_steps))
+    options = Options(seed, strict, every, frozenset(compare_steps), attention)
+    parse_attention(attention)
     return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
 
@@ -204,7 +210,7 @@ class Emulation:
         """Whether `train` returns True, from the beginning, with these modules in FP32."""
         assert self._before is not None
         self._before.restore(self._trainee)
-        options = Options(self._options.seed, self._options.strict, self._options.every)
+        options = replace(self._options, compare_steps=frozenset())
         with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
             return bool(train())
 

@@ -24,6 +24,7 @@ class Kind(Enum):
     REDUCTION = "sums of terms in the order of the policy's reductions, then one rounding"
     SOURCE = "makes numbers in FP32: the first operation that uses them rounds them"
     LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
+    ATTENTION = "both products in the policy's order, the probabilities rounded between them"
     REFUSED = "an error"
     UNKNOWN = "not in the table: an error in strict emulation, else one rounding"
 
@@ -128,6 +129,10 @@ _NORMALISATIONS = [
     Operation("_fused_rms_norm", Kind.ROUNDED, "layer_norm", (), (1,)),
     Operation("_fused_rms_norm_backward", Kind.ROUNDED, "layer_norm", (3,)),
 ]
+_ATTENTION = [
+    Operation("_scaled_dot_product_flash_attention_for_cpu", Kind.ATTENTION, "matmul", (), (1,)),
+    Operation("_scaled_dot_product_flash_attention_for_cpu_backward", Kind.ATTENTION, "matmul", (5,)),
+]
 # Under the names of `halfscope list operations`, as far as automatic mixed precision has them on a list of their own.
 _LISTED = {
     "relu": "relu", "threshold_backward": "relu", "gelu": "gelu", "gelu_backward": "gelu", "sigmoid": "sigmoid",
@@ -149,8 +154,6 @@ _REFUSED = {
     "_transformer_encoder_layer_fwd": "the fused encoder layer of inference; train, or call model.train()",
     "_native_multi_head_attention": "fused attention of inference; call model.train()",
     "mkldnn_rnn_layer": "oneDNN's recurrent layer, which computes all its steps in one operation",
-    "_scaled_dot_product_flash_attention_for_cpu": "the fused attention, which hides its two products",
-    "_scaled_dot_product_flash_attention_for_cpu_backward": "the fused attention, which hides its two products",
     "_cudnn_rnn": "cuDNN's recurrent layer; set torch.backends.cudnn.enabled = False",
     "quantize_per_tensor": "integers of a quantised model",
     "_sparse_mm": "a sparse product",
@@ -165,7 +168,7 @@ def _make_table() -> dict[str, Operation]:
     entries = [Operation(name, kind, _LISTED.get(name)) for kind, names in lines.items() for name in names.split()]
     entries += [Operation(name, Kind.PRODUCT, listed) for name, listed in _PRODUCTS.items()]
     entries += [Operation(name, Kind.LOSS, listed) for name, listed in _LOSSES.items()]
-    entries += _NORMALISATIONS
+    entries += [*_NORMALISATIONS, *_ATTENTION]
     entries += [Operation(name, Kind.REFUSED, reason=reason) for name, reason in _REFUSED.items()]
     table = {entry.name: entry for entry in entries}
     if len(table) != len(entries):

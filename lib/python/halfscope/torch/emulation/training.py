@@ -11,6 +11,7 @@ import torch
 from halfscope._core import set_thread_count
 from halfscope.torch.emulation import backends
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
+from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.parameters import Owned, Parameters
@@ -69,7 +70,8 @@ class EmulatedTraining:
         self._places = Places(trainee.model, policy)
         self._caster = Caster(findings.book, options.seed)
         self._parameters = Parameters(trainee.model, policy, self._caster)
-        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, options.strict)
+        _, scale = parse_attention(options.attention)
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale))
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         self._rounds = any(own.rounds for own in formats)
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
@@ -92,7 +94,7 @@ class EmulatedTraining:
     def _set_hooks(self) -> None:
         model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
         if self._rounds:
-            self._undo += backends.decompose_fused_layers()
+            self._undo += backends.decompose_fused_layers(parse_attention(self._options.attention)[0])
             self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
             self._places.begin()
             self._undo.append(self._places.end)

@@ -1,0 +1,93 @@
+"""Attention as tiled kernels compute it: the probabilities are rounded before their product with the values.
+
+Scores, exponentials and row sums are FP32. P = exp(score - largest of the row), times a scale, is rounded to the
+activations' format for the second product, and the result is divided by the unrounded row sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulation.products import product
+
+Round = Callable[[torch.Tensor, str], torch.Tensor]  # of a copy, under a name behind the module's
+
+
+@dataclass(frozen=True)
+class TiledAttention:
+    """model: of the products; scale: of P, a power of two, so that less of it underflows; both roundings copy."""
+
+    model: str
+    round_probabilities: Round
+    round_gradient: Round
+    scale: float = 1.0
+
+    def forward(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout_p: float = 0.0,
+        is_causal: bool = False, *, attn_mask: torch.Tensor | None = None, scale: float | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """(..., rows, value size), unrounded, and the logarithm of the row sums (..., rows)."""
+        if dropout_p:
+            raise ValueError("emulate: tiled attention has no dropout; give attention='math', or dropout_p=0")
+        scores = self._scores(query, key, is_causal, attn_mask, scale)
+        largest = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).min)
+        exponentials = (scores - largest).exp()
+        sums = exponentials.sum(-1, keepdim=True)
+        probabilities = self.round_probabilities(exponentials * self.scale, "probabilities")
+        output = product(probabilities, value, self.model) / (sums * self.scale)
+        return output, (largest + sums.log()).squeeze(-1)
+
+    def backward(
+        self, gradient: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+        output: torch.Tensor, logarithms: torch.Tensor, dropout_p: float, is_causal: bool, *,
+        attn_mask: torch.Tensor | None = None, scale: float | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Gradients of query, key and value, unrounded; P is computed anew and divided before it is rounded."""
+        del dropout_p
+        factor = _factor(query, scale)
+        scores = self._scores(query, key, is_causal, attn_mask, scale)
+        exact = (scores - logarithms.unsqueeze(-1)).exp()
+        probabilities = self.round_probabilities(exact * self.scale, "probabilities")
+        of_value = product(probabilities.transpose(-1, -2), gradient, self.model) / self.scale
+        of_probabilities = product(gradient, value.transpose(-1, -2), self.model)
+        of_scores = exact * (of_probabilities - (gradient * output).sum(-1, keepdim=True))
+        of_scores = self.round_gradient(of_scores, "scores")
+        of_query = product(of_scores, key, self.model) * factor
+        of_key = product(of_scores.transpose(-1, -2), query, self.model) * factor
+        return of_query, of_key, of_value
+
+    def _scores(
+        self, query: torch.Tensor, key: torch.Tensor, is_causal: bool, mask: torch.Tensor | None, scale: float | None
+    ) -> torch.Tensor:
+        scores = product(query, key.transpose(-1, -2), self.model) * _factor(query, scale)
+        if is_causal:
+            rows, columns = scores.shape[-2:]
+            allowed = torch.ones(rows, columns, dtype=torch.bool, device=scores.device).tril()
+            scores = scores.masked_fill(~allowed, -math.inf)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
+        return scores
+
+
+def _factor(query: torch.Tensor, scale: float | None) -> float:
+    return query.shape[-1] ** -0.5 if scale is None else scale
+
+
+def parse_attention(text: Any) -> tuple[bool, float]:
+    """Whether attention is tiled, and the scale of its probabilities: "math", "tiled", "tiled(256)"."""
+    if text == "math":
+        return False, 1.0
+    if isinstance(text, str) and text.startswith("tiled"):
+        inside = text[len("tiled") :] or "(1)"
+        try:
+            scale = float(inside[1:-1])
+        except ValueError:
+            scale = 0.0
+        if inside[0] + inside[-1] == "()" and scale > 0 and math.frexp(scale)[0] == 0.5:
+            return True, scale
+    raise ValueError(f"emulate: attention={text!r}; give 'math', 'tiled', or 'tiled(S)' with S a power of two")

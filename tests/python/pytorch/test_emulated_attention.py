@@ -1,0 +1,115 @@
+"""Attention under emulation: known answers of rounded probabilities, and both ways to compute it beside PyTorch's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import numpy as np
+
+from halfscope import matmul, round
+from halfscope.torch import emulate
+from halfscope.torch.emulation.attention import TiledAttention, parse_attention
+
+pytestmark = pytest.mark.torch
+
+needs_fused = pytest.mark.skipif(
+    not hasattr(torch.nn.functional, "scaled_dot_product_attention"), reason="PyTorch 1.13 has no fused attention"
+)
+
+
+def unrounded(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    del name
+    return tensor
+
+
+@pytest.mark.parametrize(("scale", "share"), [(1, 0.8574), (16, 0.0442), (256, 4e-6)])
+def test_flushed_share_of_the_probabilities_in_e4m3(scale: float, share: float) -> None:
+    """Normal scores below a largest one of 8: exp(s - 8) S is flushed up to 2^-10, a share Phi(8 - 10 ln 2 - ln S)."""
+    keys = 400_000
+    scores = torch.randn(1, keys, 1, generator=torch.Generator().manual_seed(0))
+    scores[0, 0] = 8
+    flushed = []
+
+    def count(probabilities: torch.Tensor, name: str) -> torch.Tensor:
+        del name
+        rounded = round(probabilities, "fp8_e4m3")
+        flushed.append(int(((rounded == 0) & (probabilities != 0)).sum()) / keys)
+        return rounded
+
+    attention = TiledAttention("fp32_fused", count, unrounded, scale)
+    attention.forward(torch.ones(1, 1, 1), scores, torch.ones(1, keys, 1), scale=1.0)
+    predicted = 0.5 * math.erfc(-(8 - 10 * math.log(2) - math.log(scale)) / math.sqrt(2))
+    assert predicted == pytest.approx(share, rel=0.1)
+    assert flushed[0] == pytest.approx(predicted, abs=5 * math.sqrt(predicted / keys))
+
+
+def mean_error(first: tuple[float, float], rest: float) -> float:
+    """In units of the last place of BF16: of P V, rounded, for P with the two elements `first` and six `rest`."""
+    values = -(1 + np.random.default_rng(0).random((8, 200_000)))
+    values = round(values.astype(np.float32), "bf16")
+    probabilities = round(np.array([[*first] + [rest] * 6], np.float32), "bf16")
+    exact = (probabilities.astype(np.float64) @ values.astype(np.float64))[0]
+    rounded = round(matmul(probabilities, values, accumulate="bf16_tensor_core(hopper)"), "bf16")[0]
+    unit = 2.0 ** (np.floor(np.log2(-exact)) - 7)
+    return float(((rounded - exact) / unit).mean())
+
+
+def test_two_keys_at_the_row_maximum_bias_the_output() -> None:
+    """With P exactly 1 every second sum is a tie, and a small rest of the same sign sends all ties one way."""
+    assert mean_error((1, 1), 2.0**-15) == pytest.approx(-0.234, abs=0.005)
+    assert mean_error((1, 1), 0) == pytest.approx(0, abs=0.002)
+    assert mean_error((0.83, 0.71), 2.0**-15) == pytest.approx(0, abs=0.002)
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, is_causal: bool) -> None:
+        super().__init__()
+        self.project = torch.nn.Linear(16, 48)
+        self.is_causal = is_causal
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.project(x).view(*x.shape[:2], 3, 2, 8).permute(2, 0, 3, 1, 4)
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
+        return mixed.transpose(1, 2).reshape(x.shape)
+
+
+def gradients(policy: str | None, is_causal: bool, **options: object) -> tuple[list[torch.Tensor], object]:
+    torch.manual_seed(0)
+    model = Attention(is_causal)
+    x = torch.randn(4, 6, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0)
+    if policy is None:
+        (model(x) ** 2).sum().backward()
+        return [parameter.grad for parameter in model.parameters()], None
+    with emulate(model, policy, optimizer=optimizer, **options) as emulated:
+        (model(x) ** 2).sum().backward()
+    return [parameter.grad for parameter in model.parameters()], emulated
+
+
+@needs_fused
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("attention", ["math", "tiled"])
+def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool) -> None:
+    exact, _ = gradients(None, is_causal)
+    # Formats of 23 bits round nothing here, but everything is computed by the emulation's own products.
+    emulated, _ = gradients("fp32", is_causal, attention=attention, accumulate="fp32_fused")
+    for ours, theirs in zip(emulated, exact):
+        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@needs_fused
+def test_tiled_attention_rounds_the_probabilities_and_math_the_scores_too() -> None:
+    _, tiled = gradients("fp16_mixed", False, attention="tiled")
+    _, separate = gradients("fp16_mixed", False)
+    assert ("activation", "probabilities") in {(role, name) for role, name in tiled.casts()}
+    assert not any("bmm" in name for _, name in tiled.casts())
+    assert any("bmm" in name for _, name in separate.casts())
+
+
+@pytest.mark.parametrize("text", ["flash", "tiled(3)", "tiled()", "tiled(-2)", "tiled(x", None])
+def test_unknown_attention_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"^emulate: attention=.*; give 'math', 'tiled', or 'tiled\(S\)'"):
+        parse_attention(text)
