@@ -125,8 +125,8 @@ def test_losses_are_the_simulators(export: Callable) -> None:
 
 
 TEXT_SETTINGS = (
-    "model=gru_lm", "dataset=kjv_text", "batch=16", "optimizer=adam", "learning_rate=3e-3", "schedule=cosine", "warmup_steps=20", "observe_every=1000", "loss_scale=128",
-    f"loss_weight={LOSS_WEIGHT}",
+    "model=gru_lm", "dataset=kjv_text", "batch=16", "optimizer=adam", "learning_rate=3e-3", "schedule=cosine",
+    "warmup_steps=20", "observe_every=1000", "loss_scale=128", f"loss_weight={LOSS_WEIGHT}",
     "observe_roles=activation,activation_gradient,weight_gradient,weight",
 )  # fmt: skip
 

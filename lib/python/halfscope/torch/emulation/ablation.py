@@ -85,7 +85,7 @@ def _plan(policies: Iterable[Policy], scales: list[str | float]) -> list[Ablatio
         for scale in scales if policy.base.rounds else [1.0]:
             GradScaler(scale)  # refuses what it does not know
             name = policy.name.replace("/", "_")
-            label = f"s{scale:g}" if isinstance(scale, (int, float)) else str(scale)
+            label = f"s{scale:.10g}" if isinstance(scale, (int, float)) else str(scale)
             arms.append(AblationArm(name if not policy.base.rounds else f"{name}_{label}", policy, scale))
     if not arms:
         raise ValueError("ablate: give a policy, or several, and a loss scale")

@@ -59,10 +59,10 @@ class Bisection:
         return dict.fromkeys(self.layers, "fp32")
 
     def __str__(self) -> str:
+        runs = f"({self.runs} run{'s' * (self.runs != 1)})"
         if not self.layers:
-            return f"No layer needs FP32 ({self.runs} runs)."
-        plural = "s" * (len(self.layers) != 1)
-        return f"Keep {len(self.layers)} layer{plural} in FP32: {', '.join(self.layers)} ({self.runs} runs)."
+            return f"No layer needs FP32 {runs}."
+        return f"Keep {len(self.layers)} layer{'s' * (len(self.layers) != 1)} in FP32: {', '.join(self.layers)} {runs}."
 
 
 def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bisection:

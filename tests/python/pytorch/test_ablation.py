@@ -1,0 +1,117 @@
+"""`ablate`: arms side by side, their verdict, and a folder that the other tools read."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from halfscope.results import read_experiment
+from halfscope.torch import Ablation, TrainingRun, ablate
+
+pytestmark = pytest.mark.torch
+
+PROGRAM = Path(__file__).resolve().parents[3] / "build/release/experiments/halfscope"
+
+
+def make() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    model = torch.nn.Sequential(torch.nn.Linear(12, 24), torch.nn.ReLU(), torch.nn.Linear(24, 3))
+    return model, torch.optim.Adam(model.parameters(), lr=1e-2)
+
+
+def train(run: TrainingRun) -> float:
+    """The loss is so small that FP16 flushes its gradients, unless it is scaled."""
+    inputs, labels = torch.randn(256, 12), torch.randint(3, (256,))
+    labels[:] = inputs[:, :3].argmax(1)
+    for step in range(12):
+        run.optimizer.zero_grad()
+        part = slice(16 * step, 16 * step + 16)
+        loss = torch.nn.functional.cross_entropy(run.model(inputs[part]), labels[part])
+        run.log(loss)
+        run.scaler.scale(loss * 2.0**-27).backward()
+        run.scaler.step(run.optimizer)
+        run.scaler.update()
+    with torch.no_grad():
+        return torch.nn.functional.cross_entropy(run.model(inputs), labels).item()
+
+
+@pytest.fixture(scope="module")
+def ablation() -> Ablation:
+    lines: list[str] = []
+    found = ablate(
+        make, train, ["fp32", "fp16_mixed", "fp16_pure"], loss_scale=[1, 2**20], seeds=3, metric="loss", every=4,
+        progress=lines.append,
+    )  # fmt: skip
+    assert len(lines) == 15
+    assert lines[0].startswith("fp32, seed 0: loss ")
+    return found
+
+
+def test_arms_are_policies_at_loss_scales(ablation: Ablation) -> None:
+    names = [arm.name for arm in ablation.arms]
+    assert names == [
+        "fp32", "fp16_mixed_s1", "fp16_mixed_s1048576", "fp16_pure_s1", "fp16_pure_s1048576",
+    ]  # fmt: skip
+    assert [len(arm.metrics) for arm in ablation.arms] == [3] * 5
+
+
+def test_a_verdict_says_which_arms_end_as_fp32_does(ablation: Ablation) -> None:
+    lines = ablation.verdict().splitlines()
+    assert lines[0].startswith("fp16_mixed_s1 ends worse than fp32, by ")
+    assert lines[1].startswith("fp16_mixed_s1048576 ends as fp32 does: loss ")
+    assert lines[3] == "fp16_pure_s1048576 diverges in 3 of 3 seeds."
+    table = str(ablation).splitlines()
+    assert table[0].split()[:3] == ["arm", "seeds", "loss"]
+    assert table[5].split()[2:5] == ["diverged", "in", "3"]
+
+
+def test_the_folder_is_that_of_a_run(ablation: Ablation, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    folder = tmp_path / "results" / "mine"
+    ablation.report(folder)
+    assert "ends as fp32 does" in capsys.readouterr().out
+    assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
+    experiment = read_experiment(folder)
+    assert [arm.name for arm in experiment.arms] == [arm.name for arm in ablation.arms]
+    assert experiment.arms[0].mean == pytest.approx(ablation.arms[0].mean)
+    run = experiment.runs["fp16_mixed_s1"][1]
+    assert (run.config["policy"], run.config["activation_gradient"], run.seed) == ("fp16_mixed", "fp16", 1)
+    assert len(run.steps) == 12
+    assert run.steps["loss"].notna().all()
+    tensors = run.counters("tensors")
+    assert set(tensors["step"]) == {1, 4, 8, 12}
+    assert tensors[tensors["role"] == "activation_gradient"]["flushed"].sum() > 0
+    with pytest.raises(ValueError, match="exists; give a new folder"):
+        ablation.report(folder)
+    if PROGRAM.exists():
+        table = subprocess.run([PROGRAM, "report", folder], check=True, capture_output=True, text=True).stdout
+        assert "fp16_pure_s1048576" in table
+        assert "3 of 3" in table
+
+
+def test_an_exception_of_the_training_is_raised(tmp_path: Path) -> None:
+    def broken(run: TrainingRun) -> float:
+        raise OSError("no data")
+
+    with pytest.raises(OSError, match="no data"):
+        ablate(make, broken, ["fp16_mixed"], seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": 0}, "ablate: seeds=0; give 1 or more"),
+        ({"loss_scale": ["dynamik"]}, "unknown loss scale 'dynamik'"),
+        ({"loss_scale": []}, "give a policy, or several, and a loss scale"),
+        ({"loss_scale": [8, 8]}, "the arm fp16_mixed_s8 is given twice"),
+        ({"accumulate": "fp16_kahan"}, "accumulate='fp16_kahan'"),
+    ],
+)
+def test_bad_requests_train_nothing(options: dict, message: str) -> None:
+    def train_nothing(run: TrainingRun) -> float:
+        raise AssertionError("trained")
+
+    with pytest.raises(ValueError) as refused:
+        ablate(make, train_nothing, ["fp16_mixed"], **options)
+    assert message in str(refused.value)
