@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).resolve().parents[3] / "build/release/experiments/halfs
 
 def make() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     model = torch.nn.Sequential(torch.nn.Linear(12, 24), torch.nn.ReLU(), torch.nn.Linear(24, 3))
-    return model, torch.optim.Adam(model.parameters(), lr=1e-2)
+    return model, torch.optim.Adam(model.parameters(), lr=1e-2, eps=1e-20)
 
 
 def train(run: TrainingRun) -> float:
@@ -30,7 +30,7 @@ def train(run: TrainingRun) -> float:
         part = slice(16 * step, 16 * step + 16)
         loss = torch.nn.functional.cross_entropy(run.model(inputs[part]), labels[part])
         run.log(loss)
-        run.scaler.scale(loss * 2.0**-27).backward()
+        run.scaler.scale(loss * 2.0**-24).backward()
         run.scaler.step(run.optimizer)
         run.scaler.update()
     with torch.no_grad():
