@@ -9,6 +9,7 @@ python -m recording.pages [--check] writes all parts anew, or names the stale pa
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -81,6 +82,24 @@ def listed(sources: Sources, kind: str) -> str:
     return printed(sources, "list", kind)
 
 
+def emulated_operations(sources: Sources) -> str:
+    """PyTorch's operations by what `halfscope.torch.emulate` makes of them."""
+    del sources
+    # By its path: the package that it is in needs PyTorch.
+    path = ROOT / "lib/python/halfscope/torch/emulation/operations.py"
+    spec = importlib.util.spec_from_file_location("emulated_operations", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    lines = ["| arithmetic | operations |", "|---|---|"]
+    for kind in module.Kind:
+        names = sorted(entry.name for entry in module.TABLE.values() if entry.kind is kind)
+        if names:
+            lines.append(f"| {kind.value} | {', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(lines)
+
+
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     "published": published,
@@ -88,6 +107,7 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "predictors": lambda sources, experiment: paragraph(sources, experiment, r"predictor +steps"),
     "advice": lambda sources, experiment: paragraph(sources, experiment, r"task +harmed"),
     "devices": lambda sources: device_section(sources.recorded),
+    "emulated-operations": emulated_operations,
     "headline": lambda sources: headline_table(sources.recorded),
 }
 PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}

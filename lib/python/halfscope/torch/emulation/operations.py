@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import torch
-
 
 class Kind(Enum):
     """Arithmetic of an operation under emulation."""
@@ -200,8 +198,3 @@ def writes_to(func: Any) -> tuple[str, ...]:
     return tuple(
         argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write
     )
-
-
-def is_floating(value: object) -> bool:
-    """Whether it is a tensor that emulation may round."""
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
