@@ -16,6 +16,7 @@
 #include <halfscope/stats/tensor_summary.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
+#include "experiments/cli/bench/bench_batch.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
 #include "experiments/cli/bench/bench_training.hpp"
 #include "lib/nn/elementary.hpp"
@@ -194,6 +195,13 @@ constexpr std::array cases{
               [] { return product_against_eigen("bf16_tensor_core(hopper)", 256); }},
     BenchCase{"gemm_two_threads", "256 x 256 x 256, fused, summed in order",
               [] { return product_on_two_threads(256); }},
+    BenchCase{"gemm_batch", "128 products of 64 x 64 x 64, fused, the right factors transposed",
+              [] { return bench_batch("fp32_fused"); }},
+    BenchCase{"gemm_batch_fp16_sequential", "the same, each product and sum rounded",
+              [] { return bench_batch("fp16_sequential"); }},
+    BenchCase{"gemm_batch_hopper", "the same, as an H100's tensor core",
+              [] { return bench_batch("tensor_core(hopper)"); }},
+    BenchCase{"gemm_batch_two_threads", "the same, fused", bench_batch_on_two_threads},
     BenchCase{"gemm_1024", "1024 x 1024 x 1024, fused, summed in order",
               [] { return product_against_eigen("fp32_fused", 1024); }},
     BenchCase{"gemm_fp32_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
