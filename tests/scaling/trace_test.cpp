@@ -114,5 +114,32 @@ TEST_CASE("what is wrong in a file is said with its line", "[trace]") {
   check_says(message_of<InvalidArgument>([&] { read_trace(folder / "missing", ignore); }), {"missing"});
 }
 
+TEST_CASE("a file is a trace or a log, by its first line", "[trace]") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& contents, std::vector<std::int64_t>& steps) {
+    return read_trace_or_log(folder.put("train", contents),
+                             [&](const TraceStep& step) { steps.push_back(step.step); });
+  };
+  const std::string log =
+      "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\nstep=1, skipped=1, lr=[0]\n";
+  std::vector<std::int64_t> steps;
+  CHECK_FALSE(read("\n " + good().dump() + "\n" + with("step", 9).dump(), steps));
+  CHECK(steps == std::vector<std::int64_t>{3, 9});
+  for (const char* before : {"", "\r\n", "{\"fp16\": {\"enabled\": true}}\n", "{'loss': 2.5}\n",
+                             "a \"scale\" of 1\n", "\xff\xfe\n"}) {
+    const auto found = read(before + log, steps);
+    REQUIRE(found);
+    CHECK(found->skipped == 1);
+  }
+  CHECK(steps.size() == 2);
+  const auto refusal = [&](const std::string& contents) {
+    return message_of<InvalidArgument>([&] { (void)read(contents, steps); });
+  };
+  for (const char* nothing : {"", "\n \n", "hello\n", "{}\n", "[1]\n"})
+    check_says(refusal(nothing), {"train: there is no step in it"});
+  check_says(refusal(good().dump() + "\n" + log), {"train: line 2", "JSON"});
+  check_says(refusal("{\"step\": 1"), {"train: line 1", "JSON"});
+}
+
 }  // namespace
 }  // namespace halfscope

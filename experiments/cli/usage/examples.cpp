@@ -30,6 +30,7 @@ constexpr std::array analyze{
 constexpr std::array replay{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
     "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
+    "halfscope replay train.log --scaler all"sv,
     "halfscope replay <(zcat metrics.jsonl.gz) --scaler all --json"sv};
 constexpr std::array memory{
     "halfscope memory resnet50 --images 224x224x3 --set width=1 --policy fp16_mixed --batch 32"sv,

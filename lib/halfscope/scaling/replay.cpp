@@ -136,7 +136,7 @@ TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& s
 }
 
 void TraceReplay::step(const TraceStep& step) {
-  if (all_ && steps_.empty() && !step.histogram) leave_out_histograms();
+  if (all_ && steps_.empty() && !step.histogram) restrict_to(GradientDetail::max_abs);
   fill_gap_before(step.step);
   steps_.push_back(step.step);
   if (!step.finite) ++not_finite_;
@@ -156,11 +156,19 @@ void TraceReplay::fill_gap_before(std::int64_t step) {
   }
 }
 
-void TraceReplay::leave_out_histograms() {
+void TraceReplay::restrict_to(GradientDetail detail) {
   std::erase_if(candidates_, [&](const ReplayCandidate& candidate) {
-    const bool leaves = candidate.scaler->needs() == GradientDetail::histogram;
-    if (leaves) left_out_.push_back(candidate.name);
-    return leaves;
+    const GradientDetail needs = candidate.scaler->needs();
+    if (needs <= detail) return false;
+    if (!all_) {
+      throw InvalidArgument(fmt::format(
+          "{} looks at the gradients' {}, which a log of skipped steps does not hold; leave it out, or "
+          "replay the "
+          "metrics.jsonl of a run",
+          candidate.name, needs == GradientDetail::histogram ? "histogram" : "largest magnitude"));
+    }
+    left_out_.push_back(candidate.name);
+    return true;
   });
 }
 

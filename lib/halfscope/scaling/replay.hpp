@@ -93,6 +93,9 @@ class TraceReplay {
   /// InvalidArgument for a gap of more than `longest_gap` steps.
   void step(const TraceStep& step);
 
+  /// Leaves out those of "all" that look at more than `detail`; throws InvalidArgument for others that do.
+  void restrict_to(GradientDetail detail);
+
   [[nodiscard]] const std::vector<ReplayCandidate>& candidates() const { return candidates_; }
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }  ///< names
   [[nodiscard]] const std::vector<std::int64_t>& steps() const { return steps_; }       ///< their numbers
@@ -100,7 +103,6 @@ class TraceReplay {
   [[nodiscard]] std::int64_t not_finite() const { return not_finite_; }
 
  private:
-  void leave_out_histograms();
   void fill_gap_before(std::int64_t step);
 
   bool all_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <halfscope/format/quantizer.hpp>
@@ -47,6 +48,46 @@ std::int64_t step_number(const Json& record) {
   return value.get<std::int64_t>();
 }
 
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+/// Whether a line is meant as a step, right or wrong.
+bool looks_like_step(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (!line.starts_with('{')) return false;
+  const auto has = [&](std::string_view key) { return line.find(key) != std::string_view::npos; };
+  return has("\"step\"") || has("\"gradients\"") || has("\"scale\"");
+}
+
+/// The steps of a file, handed over line by line.
+class TraceLines {
+ public:
+  TraceLines(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take)
+      : path_(path), take_(take) {}
+
+  void line(std::size_t number, std::string_view content) {
+    const std::string where = fmt::format("{}: line {}", printable(path_), number);
+    const Json record = parse_json(content, where);
+    try {
+      const TraceStep step = trace_step(record);
+      if (step.step <= last_) {
+        throw InvalidArgument(
+            fmt::format("step {} after step {}; a trace is one run, its steps ascend", step.step, last_));
+      }
+      last_ = step.step;
+      take_(step);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
+    }
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  const std::function<void(const TraceStep&)>& take_;
+  std::int64_t last_ = -1;
+};
+
 }  // namespace
 
 TraceStep trace_step(const Json& record) {
@@ -72,23 +113,29 @@ TraceStep trace_step(const Json& record) {
 }
 
 void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take) {
-  std::int64_t last = -1;
-  read_lines(path, [&](std::size_t line, std::string_view content) {
-    if (content.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const std::string where = fmt::format("{}: line {}", printable(path), line);
-    const Json record = parse_json(content, where);
-    try {
-      const TraceStep step = trace_step(record);
-      if (step.step <= last) {
-        throw InvalidArgument(
-            fmt::format("step {} after step {}; a trace is one run, its steps ascend", step.step, last));
-      }
-      last = step.step;
-      take(step);
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
-    }
+  TraceLines trace(path, take);
+  read_lines(path, [&](std::size_t number, std::string_view content) {
+    if (!is_blank(content)) trace.line(number, content);
   });
+}
+
+std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
+                                         const std::function<void(const TraceStep&)>& take) {
+  TraceLines trace(path, take);
+  SkipLogReader log;
+  std::optional<bool> is_trace;
+  read_lines(path, [&](std::size_t number, std::string_view content) {
+    if (is_blank(content)) return;
+    if (!is_trace) is_trace = looks_like_step(content);
+    if (*is_trace) return trace.line(number, content);
+    log.line(content);
+  });
+  if (is_trace.value_or(false)) return std::nullopt;
+  try {
+    return log.finish();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  }
 }
 
 }  // namespace halfscope

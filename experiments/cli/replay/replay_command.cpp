@@ -1,0 +1,109 @@
+// halfscope replay: what other loss scalers would have done over a recorded run.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+#include <halfscope/core/stderr_text.hpp>
+#include <halfscope/io/file.hpp>
+#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
+#include <halfscope/scaling/trace.hpp>
+
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/replay/log_report.hpp"
+#include "experiments/cli/replay/replay_rows.hpp"
+#include "experiments/runner/settings.hpp"
+#include "experiments/runner/text_table.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr std::string_view option_prefix = "--set ";
+
+struct ReplayOptions {
+  std::string trace;
+  std::vector<std::string> scalers;
+  std::vector<std::string> assignments;
+  bool json = false;
+};
+
+ScalerSettings settings_of(const std::vector<std::string>& assignments) {
+  ScalerSettings settings;
+  for (const auto& [option, value] : parse_assignments(assignments)) {
+    settings[option] =
+        parse_scaler_option(find_in_table("scaler option", option, scaler_option_table), value);
+  }
+  return settings;
+}
+
+void print(const TraceReplay& trace) {
+  Table table{replay_columns(), {}};
+  for (const ReplayCandidate& candidate : trace.candidates()) table.rows.push_back(replay_row(candidate));
+  std::cout << write_table(table, {.width = output_width()}) << "\n";
+  for (const ReplayCandidate& candidate : trace.candidates()) print_end_of_run(candidate);
+  print_note(fmt::format(
+      "{} steps. Gradients are taken to stay what they were but for their scale; a step overflows where "
+      "max|g| S reaches 65520.",
+      trace.steps().size()));
+  if (trace.not_finite() > 0) {
+    print_note(
+        fmt::format("{} of them were recorded with gradients that are not finite: they count as overflows at "
+                    "their own scale and "
+                    "above, below it as finite (recorded at a scale of 1 or less: at no scale).",
+                    trace.not_finite()));
+  }
+}
+
+void print_json(const TraceReplay& trace) {
+  Json list = Json::array();
+  for (const ReplayCandidate& candidate : trace.candidates()) list.push_back(replay_json(candidate));
+  std::cout << to_line(
+                   {{"steps", trace.steps().size()}, {"not_finite", trace.not_finite()}, {"scalers", list}})
+            << "\n";
+}
+
+void take_steps(const SkipLog& log, const std::string& path, SkipLogReplay& replay) {
+  try {
+    for (const LoggedStep& step : log.steps) replay.step(step);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  }
+}
+
+void replay(const ReplayOptions& options) {
+  const ScalerSettings settings = settings_of(options.assignments);
+  TraceReplay trace(options.scalers, settings, option_prefix);
+  const auto log = read_trace_or_log(options.trace, [&](const TraceStep& step) { trace.step(step); });
+  if (log) {
+    SkipLogReplay replay(options.scalers, settings, option_prefix);
+    take_steps(*log, options.trace, replay);
+    return options.json ? print_log_replay_json(*log, replay) : print_log_replay(*log, replay);
+  }
+  for (const std::string& name : trace.left_out())
+    print_stderr(fmt::format("leaving out {}: the trace has no histograms\n", name));
+  if (options.json) return print_json(trace);
+  print(trace);
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand("replay", "a recorded run under other loss scalers, side by side");
+  command->add_option("TRACE", options->trace, "metrics.jsonl of a run, or a log of DeepSpeed or Megatron-LM")
+      ->required();
+  command->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, or all")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--set", options->assignments,
+                   "OPTION=VALUE: change an option of the scalers that have it; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "as JSON on stdout");
+  command->callback([options] { replay(*options); });
+}
+
+}  // namespace halfscope

@@ -1,0 +1,143 @@
+// Finds what logs tell of loss scales among everything else that is printed.
+#include <halfscope/scaling/skip_log_lines.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <halfscope/scaling/scaler_options.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::string_view attempted = "Attempted loss scale:";
+
+std::string_view without_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+/// Takes a number off the front of `text`, after spaces.
+template <typename Number>
+std::optional<Number> take_number(std::string_view& text) {
+  const std::string_view rest = without_spaces(text);
+  Number number{};
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text = rest.substr(static_cast<std::size_t>(end - rest.data()));
+  return number;
+}
+
+/// Whether `text` begins with `word`, after spaces; it is taken off then.
+bool take_word(std::string_view& text, std::string_view word) {
+  const std::string_view rest = without_spaces(text);
+  if (!rest.starts_with(word)) return false;
+  text = rest.substr(word.size());
+  return true;
+}
+
+/// The number after a label.
+template <typename Number>
+std::optional<Number> number_after(std::string_view text, std::string_view label) {
+  const std::size_t at = text.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + label.size());
+  return take_number<Number>(text);
+}
+
+bool is_scale(const std::optional<double>& scale) {
+  return scale && *scale >= smallest_scale && *scale <= largest_scale;
+}
+
+bool is_count(const std::optional<std::int64_t>& count) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  return count && *count >= 0 && *count <= most;
+}
+
+/// The number after the last "Rank " of what stands before an overflow.
+std::optional<std::int64_t> rank_before(std::string_view text) {
+  constexpr std::string_view word = "Rank ";
+  const std::size_t at = text.rfind(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + word.size());
+  return take_number<std::int64_t>(text);
+}
+
+void find_overflows(std::string_view text, const SkipLogSink& sink) {
+  for (std::size_t at = text.find(attempted); at != std::string_view::npos; at = text.find(attempted)) {
+    const std::string_view before = text.substr(0, at);
+    text.remove_prefix(at + attempted.size());
+    if (before.find("Skipping step") == std::string_view::npos) continue;
+    const auto rank = rank_before(before);
+    const std::optional<double> scale = take_number<double>(text);
+    if (!is_scale(scale) || rank.value_or(0) != 0) continue;
+    OverflowLine line{.scale = *scale, .next = std::nullopt, .has_rank = rank.has_value()};
+    if (take_word(text, ", reducing to")) {
+      line.next = take_number<double>(text);
+      if (!is_scale(line.next)) continue;
+    }
+    sink.overflow(line);
+  }
+}
+
+void find_steps(std::string_view text, const SkipLogSink& sink) {
+  constexpr std::string_view label = "step=";
+  for (std::size_t at = text.find(label); at != std::string_view::npos; at = text.find(label)) {
+    text.remove_prefix(at + label.size());
+    const auto step = take_number<std::int64_t>(text);
+    if (!is_count(step) || !take_word(text, ", skipped=")) continue;
+    const auto skipped = take_number<std::int64_t>(text);
+    if (is_count(skipped) && *skipped <= *step) sink.step({*step, *skipped});
+  }
+}
+
+/// The fields of an iteration, from behind its number on.
+void read_iteration(std::int64_t iteration, std::string_view fields, const SkipLogSink& sink) {
+  const auto scale = number_after<double>(fields, "loss scale:");
+  const auto skipped = number_after<std::int64_t>(fields, "number of skipped iterations:");
+  constexpr std::int64_t most_skipped = 1'000'000;  // of the steps between two lines
+  if (!is_scale(scale) || !is_count(skipped) || *skipped > std::min(iteration, most_skipped)) return;
+  const auto norm = number_after<double>(fields, "grad norm:");
+  const bool known = norm && std::isfinite(*norm) && *norm >= 0;
+  sink.iteration({iteration, *scale, *skipped, known ? norm : std::nullopt});
+}
+
+/// "iteration 10/ 1000 |".
+struct IterationStart {
+  std::int64_t iteration;
+  std::size_t begin, end;  ///< of the text
+};
+
+std::optional<IterationStart> next_iteration(std::string_view text, std::size_t from) {
+  constexpr std::string_view label = "iteration ";
+  for (std::size_t at = text.find(label, from); at != std::string_view::npos; at = text.find(label, at + 1)) {
+    std::string_view rest = text.substr(at + label.size());
+    const auto number = take_number<std::int64_t>(rest);
+    if (is_count(number) && take_word(rest, "/") && take_number<std::int64_t>(rest) && take_word(rest, "|"))
+      return IterationStart{*number, at, text.size() - rest.size()};
+  }
+  return std::nullopt;
+}
+
+void find_iterations(std::string_view text, const SkipLogSink& sink) {
+  for (auto start = next_iteration(text, 0); start;) {
+    const auto next = next_iteration(text, start->end);
+    const std::size_t end = next ? next->begin : text.size();
+    read_iteration(start->iteration, text.substr(start->end, end - start->end), sink);
+    start = next;
+  }
+}
+
+}  // namespace
+
+void find_in_log_line(std::string_view line, const SkipLogSink& sink) {
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find('\r'), line.size());
+    const std::string_view text = line.substr(0, end);
+    find_overflows(text, sink);
+    find_steps(text, sink);
+    find_iterations(text, sink);
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+}
+
+}  // namespace halfscope

@@ -1,0 +1,45 @@
+// Lines of DeepSpeed's and Megatron-LM's logs that tell of loss scales.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+namespace halfscope {
+
+/// DeepSpeed skips a step: "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+/// "but hysteresis is 2. Reducing hysteresis to 1" in place of the latter, "[Rank 0] Overflow detected. ...".
+struct OverflowLine {
+  double scale = 1;            ///< at which the gradients overflowed
+  std::optional<double> next;  ///< none: the scale stays
+  bool has_rank = false;       ///< 0; other ranks' lines are passed over
+};
+
+/// DeepSpeed counts: "[Rank 0] step=510, skipped=8, lr=[...]".
+struct StepLine {
+  std::int64_t step = 0;     ///< of the optimizer, skipped ones included
+  std::int64_t skipped = 0;  ///< up to here
+};
+
+/// Megatron-LM and GPT-NeoX: "iteration 10/ 1000 | ... | loss scale: 8388608.0 | grad norm: 1.25 | number of
+/// skipped iterations: 10 | number of nan iterations: 0 |".
+struct IterationLine {
+  std::int64_t iteration = 0;
+  double scale = 1;                 ///< of the next iteration
+  std::int64_t skipped = 0;         ///< since the last such line
+  std::optional<double> grad_norm;  ///< of this iteration's unscaled gradients, where it is finite
+};
+
+/// What takes the parts of a log, in order.
+struct SkipLogSink {
+  std::function<void(const OverflowLine&)> overflow;
+  std::function<void(const StepLine&)> step;
+  std::function<void(const IterationLine&)> iteration;
+};
+
+/// Hands over what stands in a line, which progress bars and carriage returns may have joined from several.
+/// All else is passed over, and so is what was cut off.
+void find_in_log_line(std::string_view line, const SkipLogSink& sink);
+
+}  // namespace halfscope

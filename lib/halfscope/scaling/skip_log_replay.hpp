@@ -1,0 +1,42 @@
+// Replay of loss scalers over a log of skipped steps, with the least and the greatest gradients that it
+// allows.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/scaling/replay.hpp>
+#include <halfscope/scaling/skip_log.hpp>
+
+namespace halfscope {
+
+/// Scalers that look at no more than whether gradients are finite, going through a log twice.
+///
+/// A skipped step overflows at its scale S and above; below, it counts as finite. Of any other step the log
+/// tells that max|g| S was 65504, FP16's largest number, at most, and max|g| at most the gradients' norm
+/// where that is logged. Below these bounds nothing overflows; above them a step overflows with the greatest
+/// gradients and not with the least.
+class SkipLogReplay {
+ public:
+  /// Names and settings as TraceReplay takes them. Throws as that does, and InvalidArgument for a scaler that
+  /// looks at magnitudes, which "all" leaves out.
+  SkipLogReplay(const std::vector<std::string>& names, const ScalerSettings& settings,
+                std::string_view option_prefix = "");
+
+  /// Throws as TraceReplay::step does.
+  void step(const LoggedStep& step);
+
+  [[nodiscard]] const TraceReplay& least() const { return least_; }
+  [[nodiscard]] const TraceReplay& greatest() const { return greatest_; }
+  /// The first step at which gradients between the two decide what candidate `index` does. None: whatever
+  /// they were, it does the same.
+  [[nodiscard]] std::optional<std::int64_t> first_unsure(std::size_t index) const;
+
+ private:
+  TraceReplay least_, greatest_;
+};
+
+}  // namespace halfscope

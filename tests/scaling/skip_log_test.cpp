@@ -1,0 +1,247 @@
+// Logs of DeepSpeed and Megatron-LM read as steps, among other output, and what they do not tell.
+#include <halfscope/scaling/skip_log.hpp>
+#include <halfscope/scaling/skip_log_replay.hpp>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/message_of.hpp"
+
+namespace halfscope {
+namespace {
+
+SkipLog read(const std::vector<std::string>& lines) {
+  SkipLogReader reader;
+  for (const std::string& line : lines) reader.line(line);
+  return reader.finish();
+}
+
+std::string overflow(const std::string& scale, const std::string& rest) {
+  return "[2024-05-01 10:00:00,000] [INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 "
+         "Skipping "
+         "step. Attempted loss scale: " +
+         scale + rest;
+}
+
+std::string counted(int step, int skipped) {
+  return "[2024-05-01 10:00:01,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=" + std::to_string(step) +
+         ", skipped=" + std::to_string(skipped) + ", lr=[1e-05], mom=[(0.9, 0.999)]";
+}
+
+std::string iteration(int number, const std::string& scale, int skipped, const std::string& norm = "1.250") {
+  return " iteration " + std::to_string(number) +
+         "/  5000 | consumed samples: 8 | elapsed time per iteration (ms): " +
+         "12.5 | lm loss: 7.1E+00 | loss scale: " + scale + " | grad norm: " + norm +
+         " | number of skipped iterations:   " + std::to_string(skipped) +
+         " | number of nan iterations:   0 |";
+}
+
+/// "3 skipped at 64, 4 finite at 32": the steps of a log.
+std::string text_of(const SkipLog& log) {
+  std::string text;
+  for (const LoggedStep& step : log.steps) {
+    text += (text.empty() ? "" : ", ") + std::to_string(step.step) + (step.skipped ? " skipped" : " finite") +
+            " at " + std::to_string(static_cast<std::int64_t>(step.scale));
+  }
+  return text;
+}
+
+TEST_CASE("DeepSpeed's lines of several versions are skipped steps", "[skip_log]") {
+  const SkipLog log =
+      read({overflow("65536", ", but hysteresis is 2. Reducing hysteresis to 1"), counted(1, 1),
+            "[INFO] [stage2.py:1357:step] [deepscale] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+            "65536.0, "
+            "reducing to 32768.0",
+            counted(2, 2),
+            "[INFO] [logging.py:60:log_dist] [Rank 0] Overflow detected. Skipping step. Attempted loss "
+            "scale: 32768.0, "
+            "reducing to 16384.0",
+            counted(3, 3),
+            "[INFO] [unfused_optimizer.py:207:step] [deepspeed] fp16 dynamic loss scale overflow! Skipping "
+            "step. Attempted "
+            "loss scale: 16384.0, reducing to 8192.0",
+            counted(4, 4), counted(5, 4)});
+  CHECK(log.format == SkipLogFormat::deepspeed);
+  CHECK(text_of(log) ==
+        "1 skipped at 65536, 2 skipped at 65536, 3 skipped at 32768, 4 skipped at 16384, 5 finite at 8192");
+  CHECK(log.skipped == 4);
+  CHECK(log.unsure_steps + log.unsure_scales + log.missing == 0);
+}
+
+TEST_CASE("skips between two lines that count are the first steps after the earlier, and unsure",
+          "[skip_log]") {
+  const SkipLog log = read({overflow("8", ", reducing to 4"), counted(10, 1), counted(20, 1),
+                            overflow("4", ", reducing to 2"), overflow("2", ", reducing to 1"),
+                            counted(30, 3), overflow("1", ", reducing to 1")});
+  CHECK(text_of(log) ==
+        "1 skipped at 8, 2 finite at 4, 10 finite at 4, 11 finite at 4, 20 finite at 4, 21 skipped at 4, "
+        "22 skipped at 2, 23 finite at 1, 30 finite at 1, 31 skipped at 1");
+  CHECK(log.unsure_steps == 4);
+  CHECK(log.skipped == 4);
+}
+
+TEST_CASE("other output, other ranks, joined and cut lines are passed over", "[skip_log]") {
+  const std::string other_rank =
+      "[deepspeed] OVERFLOW! Rank 3 Skipping step. Attempted loss scale: 128, reducing to 64";
+  const std::string bar = " 14%|##  | 378/2724 [13:58:09<86:18:35, 132.44s/it]";
+  const SkipLog log = read({"",
+                            "loss scale: what is it?",
+                            "{'loss': 2.0491, 'epoch': 0.28}",
+                            other_rank,
+                            bar + "\r" + bar + overflow("64", ", reducing to 32") + "\r",
+                            other_rank,
+                            counted(1, 1) + "\r",
+                            "Reducing dynamic loss scale from 64 to 32",
+                            "Attempted loss scale: 7, reducing to 3",
+                            overflow("nan", ", reducing to 3"),
+                            overflow("-4", ", reducing to 2"),
+                            overflow("4", ", reducing to"),
+                            overflow("1e400", ", reducing to 2"),
+                            overflow("32", ", reducing to 16") + overflow("16", ", reducing to 8"),
+                            counted(3, 3),
+                            "step=4, skipped=",
+                            "step=9",
+                            "step=-4, skipped=1",
+                            "step=2, skipped=7",
+                            "step=99999999999999999999, skipped=0",
+                            "epoch=0/micro_step=6000/global_step=6000, RunningAvgSamplesPerSec=6493"});
+  CHECK(text_of(log) == "1 skipped at 64, 2 skipped at 32, 3 skipped at 16");
+}
+
+TEST_CASE("lines without a rank that every process prints are one overflow", "[skip_log]") {
+  const std::string line =
+      "[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: 64.0, reducing to "
+      "32.0";
+  const std::string floor =
+      "[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: 1, reducing to 1";
+  const std::string next =
+      "[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: 32.0, reducing to "
+      "16.0";
+  CHECK(text_of(read({line, line, line, next, next, next, counted(2, 2)})) ==
+        "1 skipped at 64, 2 skipped at 32");
+  CHECK(text_of(read({floor, floor, counted(2, 2)})) == "1 skipped at 1, 2 skipped at 1");
+}
+
+TEST_CASE("a log of DeepSpeed that begins or breaks off in a run is read from there", "[skip_log]") {
+  const SkipLog resumed = read({counted(5010, 6), overflow("8", ", reducing to 4"), counted(5020, 8)});
+  CHECK(text_of(resumed) ==
+        "5001 finite at 8, 5010 finite at 8, 5011 skipped at 8, 5012 finite at 4, 5020 finite at 4");
+  CHECK(resumed.missing == 1);
+  // The restart goes on from step 10; what the attempt before it printed later is replaced.
+  const SkipLog restarted =
+      read({overflow("64", ", reducing to 32"), counted(10, 1), overflow("32", ", reducing to 16"),
+            counted(20, 2), overflow("16", ", reducing to 8"), overflow("32", ", reducing to 16"),
+            counted(20, 2), counted(30, 2)});
+  CHECK(
+      text_of(restarted) ==
+      "1 skipped at 64, 2 finite at 32, 10 finite at 32, 11 skipped at 32, 12 finite at 16, 20 finite at 16, "
+      "21 finite at 16, 30 finite at 16");
+}
+
+TEST_CASE("each iteration of Megatron-LM is at the scale that the one before it left", "[skip_log]") {
+  const SkipLog log =
+      read({iteration(1, "64.0", 1, "nan"), iteration(2, "32.0", 1, "inf"), iteration(3, "32.0", 0),
+            iteration(4, "64.0", 0, "0.500"), iteration(5, "32.0", 1)});
+  CHECK(log.format == SkipLogFormat::megatron);
+  CHECK(text_of(log) == "1 skipped at 64, 2 skipped at 64, 3 finite at 32, 4 finite at 32, 5 skipped at 64");
+  CHECK(log.steps[2].grad_norm == 1.25);
+  CHECK(log.steps[3].grad_norm == 0.5);
+  CHECK(log.unsure_steps == 0);
+  CHECK(log.unsure_scales == 1);  // whether the first lowered the scale
+}
+
+TEST_CASE("several iterations a line have scales as the scale falls", "[skip_log]") {
+  // From 2^32, of which the first overflow is forgiven.
+  const SkipLog log =
+      read({iteration(10, "8388608.0", 10), iteration(20, "32768.0", 8), iteration(30, "32768.0", 0)});
+  CHECK(log.steps.front().scale == 4294967296.0);
+  CHECK(log.steps[9].scale == 16777216.0);
+  CHECK(log.steps[10].scale == 8388608.0);
+  CHECK(log.steps[17].scale == 65536.0);
+  CHECK(log.steps[18].step == 19);
+  CHECK_FALSE(log.steps[18].skipped);
+  CHECK(log.skipped == 18);
+  CHECK(log.unsure_steps == 8);
+  CHECK(log.unsure_scales == 10);
+}
+
+TEST_CASE("iterations that are printed twice, cut or joined, and restarts", "[skip_log]") {
+  const std::string whole = iteration(2, "32.0", 0);
+  const SkipLog log =
+      read({"[2024-05-01 10:00:00]" + iteration(1, "32.0", 0) + whole, whole,
+            whole.substr(0, whole.find("number of skipped")), iteration(3, "32.0", 0),
+            " validation loss at iteration 3 | lm loss value: 7.0 |", iteration(2, "16.0", 1), counted(2, 1),
+            iteration(3, "16.0", 0), iteration(4, "16.0", 0) + "\r", iteration(5, "nan", 0),
+            iteration(1, "16.0", 7), "iteration 6/ | loss scale: 2 |"});
+  CHECK(text_of(log) == "1 finite at 32, 2 skipped at 32, 3 finite at 16, 4 finite at 16");
+}
+
+TEST_CASE("a log that tells nothing, or too little, is refused with what is missing", "[skip_log]") {
+  const auto message = [](const std::vector<std::string>& lines) {
+    return message_of<InvalidArgument>([&] { (void)read(lines); });
+  };
+  check_says(message({}), {"there is no step in it"});
+  check_says(message({"hello", iteration(1, "0", 0)}),
+             {"there is no step in it", "DeepSpeed", "Megatron-LM"});
+  check_says(message({overflow("64", ", reducing to 32")}), {"none that counts steps", "steps_per_print"});
+  check_says(message({counted(10, 0), counted(20, 0)}), {"none of a skipped step"});
+  check_says(message({iteration(1'000'000, "1", 1'000'000), iteration(2'000'000, "1", 1)}),
+             {"more than 1000000 skipped steps"});
+}
+
+void take(SkipLogReplay& replay, const std::vector<LoggedStep>& steps) {
+  for (const LoggedStep& step : steps) replay.step(step);
+}
+
+std::vector<std::int64_t> overflows(const TraceReplay& replay, std::size_t index) {
+  return replay.candidates()[index].replay.overflows();
+}
+
+TEST_CASE("a log decides what a scaler does up to the scale that it was recorded at", "[skip_log]") {
+  const std::vector<LoggedStep> log{{1, 32, true}, {2, 16}, {3, 16}, {4, 16},
+                                    {5, 16, true}, {6, 8},  {7, 8},  {8, 8}};
+  SkipLogReplay dynamic({"dynamic"}, {{"initial_scale", 16}, {"growth_interval", 3}});
+  take(dynamic, log);
+  // It grows to 32 after step 3, beyond what the log tells of step 4.
+  CHECK(dynamic.first_unsure(0) == 4);
+  CHECK(overflows(dynamic.least(), 0) == std::vector<std::int64_t>{5});
+  CHECK(overflows(dynamic.greatest(), 0) == std::vector<std::int64_t>{4, 5});
+  SkipLogReplay constant({"8", "16", "32"}, {});
+  take(constant, log);
+  CHECK(constant.first_unsure(0) == std::nullopt);
+  CHECK(overflows(constant.least(), 0).empty());
+  CHECK(constant.first_unsure(1) == 6);
+  CHECK(overflows(constant.least(), 1) == std::vector<std::int64_t>{5});
+  CHECK(overflows(constant.greatest(), 1) == std::vector<std::int64_t>{5, 6, 7, 8});
+  CHECK(constant.first_unsure(2) == 2);
+  CHECK(overflows(constant.least(), 2) == std::vector<std::int64_t>{1, 5});
+}
+
+TEST_CASE("the gradients' norm bounds the largest of them", "[skip_log]") {
+  const double norm = 1.0;  // 65520 is reached between 2^15 and 2^16
+  SkipLogReplay replay({"32768", "65536"}, {});
+  take(replay, {{1, 2, false, norm}, {2, 2, false, norm}});
+  CHECK(replay.first_unsure(0) == std::nullopt);
+  CHECK(replay.first_unsure(1) == 1);
+}
+
+TEST_CASE("steps between those of a log are replayed as not skipped", "[skip_log]") {
+  SkipLogReplay replay({"dynamic"}, {{"initial_scale", 1}, {"growth_interval", 10}});
+  take(replay, {{1, 64}, {40, 64}, {41, 64}});
+  CHECK(replay.least().candidates()[0].replay.scales() == std::vector<double>{1, 8, 16});
+  CHECK(replay.first_unsure(0) == std::nullopt);
+}
+
+TEST_CASE("scalers that look at magnitudes are left out of all, and refused by name", "[skip_log]") {
+  CHECK(SkipLogReplay({"all"}, {}).least().left_out() ==
+        std::vector<std::string>{"openseq2seq_logmax", "popart", "headroom"});
+  const auto message = [](const char* name) {
+    return message_of<InvalidArgument>([&] { (void)SkipLogReplay({"dynamic", name}, {}); });
+  };
+  check_says(message("headroom"), {"headroom", "largest magnitude", "a log of skipped steps"});
+  check_says(message("popart"), {"popart", "histogram"});
+}
+
+}  // namespace
+}  // namespace halfscope
