@@ -62,6 +62,16 @@ std::vector<std::string> records_seeds() {
       "", "\n", line, line + line, line + line.substr(0, 20), "{\"step\":1e999}\n", "{\"a\":1,\"a\":2}\n"};
 }
 
+std::vector<std::string> skip_log_seeds() {
+  const std::string overflow = "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 64, ";
+  const std::string counted = "[Rank 0] step=10, skipped=2, lr=[0]\n";
+  const std::string iteration =
+      " iteration 10/ 40 | loss scale: 64.0 | grad norm: 1.250 | number of skipped iterations:   2 |\n";
+  return {overflow + "reducing to 32\n" + counted + "step=20, skipped=2,",
+          iteration + " 7%|# | 3/9\r" + iteration,
+          overflow + "but hysteresis is 2. Reducing hysteresis to 1\n" + iteration + counted};
+}
+
 std::vector<std::string> catalogue_seeds() {
   const std::vector<MessagePair> messages{utf8_header,
                                           {"<b>%d</b> %(name)s {0}", "l'\xC3\xA9t\xC3\xA9 100%."},
@@ -70,11 +80,9 @@ std::vector<std::string> catalogue_seeds() {
   return {mo_bytes({}), mo_bytes({utf8_header}), mo_bytes(messages), mo_bytes(messages, ByteOrder::big)};
 }
 
-const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_seeds},
-                                                                    {"npz", npz_seeds},
-                                                                    {"safetensors", safetensors_seeds},
-                                                                    {"records", records_seeds},
-                                                                    {"catalogue", catalogue_seeds}};
+const std::map<std::string, std::vector<std::string> (*)()> formats{
+    {"npy", npy_seeds},         {"npz", npz_seeds},           {"safetensors", safetensors_seeds},
+    {"records", records_seeds}, {"skip_log", skip_log_seeds}, {"catalogue", catalogue_seeds}};
 
 }  // namespace
 }  // namespace halfscope
@@ -82,7 +90,7 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_
 int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
-    std::fputs("usage: write_seeds npy|npz|safetensors|records|catalogue FOLDER\n", stderr);
+    std::fputs("usage: write_seeds npy|npz|safetensors|records|skip_log|catalogue FOLDER\n", stderr);
     return 2;
   }
   const std::filesystem::path folder = words[2];

@@ -88,27 +88,23 @@ void SkipLogReader::add(const IterationLine& line) {
 }
 
 SkipLog SkipLogReader::finish() const {
-  if (!iterations_.empty()) return megatron_log();
   const bool overflowed = !overflows_.empty() || std::ranges::any_of(counted_, [](const Counted& c) {
     return !c.overflows.empty();
   });
-  if (!overflowed && counted_.empty()) {
-    throw InvalidArgument(
-        "there is no step in it: neither JSON lines of a run nor a line of DeepSpeed's or Megatron-LM's that "
-        "tells "
-        "of skipped steps");
-  }
-  if (counted_.empty()) {
+  if (iterations_.empty() && overflowed && counted_.empty()) {
     throw InvalidArgument(
         "DeepSpeed's lines of skipped steps, but none that counts steps ('step=10, skipped=2'); set "
-        "steps_per_print, "
-        "best to 1");
+        "steps_per_print, best to 1");
   }
-  if (!overflowed) {
+  if (iterations_.empty() && !overflowed && !counted_.empty()) {
     throw InvalidArgument(
         "DeepSpeed's lines that count steps, but none of a skipped step: only those tell the loss scale");
   }
-  return deepspeed_log();
+  const SkipLog log = !iterations_.empty() ? megatron_log() : overflowed ? deepspeed_log() : SkipLog{};
+  if (!log.steps.empty()) return log;
+  throw InvalidArgument(
+      "there is no step in it: neither JSON lines of a run nor a line of DeepSpeed's or Megatron-LM's that "
+      "tells of skipped steps");
 }
 
 SkipLog SkipLogReader::deepspeed_log() const {
