@@ -70,13 +70,14 @@ def deepspeed_log(gradients, every):
     for step, largest in enumerate(gradients, 1):
         scales.append(rule.scale)
         overflows = largest * rule.scale >= LIMIT
-        lines.append(f" {step % 100}%|##   | {step}/{len(gradients)} [00:0{step % 9}<00:10, 2.4it/s]\r")
+        lines.append(f" {step % 100}%|##   | {step - 1}/{len(gradients)} [00:0{step % 9}<00:10, 2.4it/s]\r")
         line = rule.update(overflows)
         if overflows:
             skipped.append(step)
             lines[-1] += line + "\n" + line.replace("Rank 0", "Rank 1") + "\n"
         if step % every == 0:
             lines.append(f"\n[INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped={len(skipped)}, lr=[1e-05]\n")
+    lines.append(f"100%|#####| {len(gradients)}/{len(gradients)} [00:09<00:00, 2.4it/s]\n")
     return "".join(lines), skipped, scales
 
 
@@ -113,7 +114,8 @@ class ReplayOfLogs(WithFolder):
         for seed in range(3):
             gradients = largest_gradients(300, seed)
             for rule, (text, skipped, scales) in (
-                (DeepSpeed, deepspeed_log(gradients, 1)), (Megatron, megatron_log(gradients, 1))
+                (DeepSpeed, deepspeed_log(gradients, 1)), (DeepSpeed, deepspeed_log(gradients, 1000)),
+                (Megatron, megatron_log(gradients, 1)),
             ):
                 self.assertGreater(len(skipped), 10)
                 found = self.replay(self.log(text), rule.scaler, rule.options)
@@ -180,7 +182,8 @@ class ReplayOfLogs(WithFolder):
         text, _, _ = megatron_log(largest_gradients(30, 1), 1)
         deepspeed, _, _ = deepspeed_log(largest_gradients(30, 1), 100)
         for content, says in (("", ["no step"]), ("epoch 1, loss 2.5\n" * 9, ["no step", "DeepSpeed", "Megatron-LM"]),
-                              (text.replace("loss scale", "scale"), ["no step"]), (deepspeed, ["none that counts steps"]),
+                              (text.replace("loss scale", "scale"), ["no step"]), (deepspeed.replace("| ", "|"), ["none that counts steps"]),
+                              (deepspeed + deepspeed, ["the progress bar starts again"]),
                               ("step=10, skipped=0, lr=[0]\n", ["none of a skipped step"]), ("\0" * 1000, ["no step"])):
             with self.subTest(content[:40]):
                 self.refuse("replay", self.log(content), "--scaler", "all", says=["train.log", *says])

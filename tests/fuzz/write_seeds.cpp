@@ -68,8 +68,9 @@ std::vector<std::string> skip_log_seeds() {
   const std::string iteration =
       " iteration 10/ 40 | loss scale: 64.0 | grad norm: 1.250 | number of skipped iterations:   2 |\n";
   return {overflow + "reducing to 32\n" + counted + "step=20, skipped=2,",
-          iteration + " 7%|# | 3/9\r" + iteration,
-          overflow + "but hysteresis is 2. Reducing hysteresis to 1\n" + iteration + counted};
+          iteration + " 7%|# | 3/9 [0:01]\r" + iteration,
+          overflow + "but hysteresis is 2. Reducing hysteresis to 1\n" + iteration + counted,
+          "0%| | 0/9 [0:01] | 1/9 [0:02]" + overflow + "reducing to 32\n| 2/9 [0:03]"};
 }
 
 std::vector<std::string> catalogue_seeds() {

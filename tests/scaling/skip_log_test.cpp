@@ -84,7 +84,7 @@ TEST_CASE("skips between two lines that count are the first steps after the earl
 TEST_CASE("other output, other ranks, joined and cut lines are passed over", "[skip_log]") {
   const std::string other_rank =
       "[deepspeed] OVERFLOW! Rank 3 Skipping step. Attempted loss scale: 128, reducing to 64";
-  const std::string bar = " 14%|##  | 378/2724 [13:58:09<86:18:35, 132.44s/it]";
+  const std::string bar = " 14%|##  | 378/2724 [13:58:09<86:18:35, 132.44s/it]";  // counted lines win
   const SkipLog log = read({"",
                             "loss scale: what is it?",
                             "{'loss': 2.0491, 'epoch': 0.28}",
@@ -121,6 +121,34 @@ TEST_CASE("lines without a rank that every process prints are one overflow", "[s
   CHECK(text_of(read({line, line, line, next, next, next, counted(2, 2)})) ==
         "1 skipped at 64, 2 skipped at 32");
   CHECK(text_of(read({floor, floor, counted(2, 2)})) == "1 skipped at 1, 2 skipped at 1");
+}
+
+std::string bar(int done, int total) {
+  return " 14%|##   | " + std::to_string(done) + "/" + std::to_string(total) +
+         " [13:58:09<86:18:35, 132.44s/it]";
+}
+
+TEST_CASE("a progress bar counts steps where no line does", "[skip_log]") {
+  const SkipLog log =
+      read({bar(3, 3) + bar(0, 900) + "\r" + bar(1, 900) + overflow("64", ", reducing to 32"), bar(1, 3),
+            bar(2, 900) + "\r" + bar(3, 900) + "\r" + bar(3, 900), bar(2, 3),
+            overflow("32", ", reducing to 16"), bar(9, 900), overflow("16", ", reducing to 8")});
+  CHECK(text_of(log) ==
+        "1 finite at 64, 2 skipped at 64, 3 finite at 32, 4 skipped at 32, 5 finite at 16, 9 finite at 16, "
+        "10 skipped at 16");
+  CHECK(log.bar_total == 900);
+  CHECK(log.unsure_steps == 2);
+  CHECK(log.missing == 0);
+  const std::string unranked =
+      "[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: 64.0, reducing to "
+      "32.0";
+  CHECK(text_of(read({unranked, unranked, bar(1, 9), unranked, bar(2, 9)})) ==
+        "1 skipped at 64, 2 skipped at 64");
+  CHECK(read({bar(1, 900), overflow("8", ", reducing to 4"), counted(1, 1)}).bar_total == 0);
+  check_says(message_of<InvalidArgument>([] {
+               (void)read({bar(1, 9), overflow("8", ", reducing to 4"), bar(2, 9), bar(1, 9), bar(2, 9)});
+             }),
+             {"the progress bar starts again"});
 }
 
 TEST_CASE("a log of DeepSpeed that begins or breaks off in a run is read from there", "[skip_log]") {
@@ -184,7 +212,8 @@ TEST_CASE("a log that tells nothing, or too little, is refused with what is miss
   check_says(message({}), {"there is no step in it"});
   check_says(message({"hello", iteration(1, "0", 0)}),
              {"there is no step in it", "DeepSpeed", "Megatron-LM"});
-  check_says(message({overflow("64", ", reducing to 32")}), {"none that counts steps", "steps_per_print"});
+  check_says(message({overflow("64", ", reducing to 32")}),
+             {"none that counts steps", "no progress bar", "steps_per_print"});
   check_says(message({counted(10, 0), counted(20, 0)}), {"none of a skipped step"});
   check_says(message({overflow("64", ", reducing to 32"), counted(0, 0)}), {"there is no step in it"});
   check_says(message({iteration(1'000'000, "1", 1'000'000), iteration(2'000'000, "1", 1)}),

@@ -58,6 +58,10 @@ void note_left_out(const SkipLogReplay& replay) {
 }
 
 void print_what_is_unsure(const SkipLog& log) {
+  if (log.bar_total > 0) {
+    print_note(
+        fmt::format("No line counts steps: they are those of the progress bar up to {}.", log.bar_total));
+  }
   if (log.unsure_steps > 0) {
     print_note(
         fmt::format("{} of the skipped steps lie somewhere between two lines of the log that count steps: "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
@@ -57,22 +58,74 @@ std::vector<double> falling_scales(double before, double after, std::int64_t cou
   return scales;
 }
 
+bool has_overflows(const CountedSteps& counted) {
+  return !counted.overflows.empty();
+}
+
+/// The steps that lines count, and the overflows after the last of them.
+SkipLog deepspeed_log(const std::vector<CountedSteps>& counted, const std::vector<OverflowLine>& rest) {
+  SkipLog log;
+  const auto first = std::ranges::find_if(counted, has_overflows);
+  double scale = (first != counted.end() ? first->overflows : rest).front().scale;
+  const auto& [first_line, first_overflows] = counted.front();
+  const std::int64_t begin = counted.size() > 1 ? first_begins(first_line.step, counted[1].line.step) : 0;
+  StepLine before{begin, begin == 0 ? 0 : first_line.skipped - std::ssize(first_overflows)};
+  const auto take = [&](const Window& window, std::span<const OverflowLine> overflows) {
+    std::vector<double> scales;
+    for (const OverflowLine& overflow : overflows) {
+      scales.push_back(overflow.scale);
+      scale = overflow.next.value_or(overflow.scale);
+    }
+    add_window(window, scales, {.scale = scale}, log);
+  };
+  for (const auto& [line, overflows] : counted) {
+    const std::int64_t skipped = line.skipped - before.skipped, found = std::ssize(overflows);
+    // Those too many were printed by an attempt that broke off.
+    const std::int64_t extra = skipped >= 0 ? std::max<std::int64_t>(0, found - skipped) : 0;
+    take({before.step, line.step}, std::span(overflows).subspan(static_cast<std::size_t>(extra)));
+    log.missing += std::max<std::int64_t>(0, skipped - found);
+    before = line;
+  }
+  if (!rest.empty()) {
+    take({before.step, before.step + std::ssize(rest)}, rest);
+    log.unsure_steps += std::ssize(rest);
+  }
+  return log;
+}
+
+SkipLog log_of_progress(const ProgressLog& progress) {
+  std::vector<OverflowLine> rest;
+  const std::int64_t total = progress.longest_bar();
+  const std::vector<CountedSteps> counted = progress.steps_of(total, rest);
+  if (counted.empty()) {
+    throw InvalidArgument(
+        "DeepSpeed's lines of skipped steps, but none that counts steps ('step=10, skipped=2'), and no "
+        "progress "
+        "bar; set steps_per_print, best to 1");
+  }
+  SkipLog log = deepspeed_log(counted, rest);
+  log.bar_total = total;
+  return log;
+}
+
 }  // namespace
 
 void SkipLogReader::line(std::string_view text) {
   const SkipLogSink sink{[&](const OverflowLine& found) { add(found); },
                          [&](const StepLine& found) { add(found); },
-                         [&](const IterationLine& found) { add(found); }};
+                         [&](const IterationLine& found) { add(found); },
+                         [&](const ProgressBar& found) { progress_.add(found); }};
   find_in_log_line(text, sink);
 }
 
 void SkipLogReader::add(const OverflowLine& line) {
   // Without ranks each process prints the line: an overflow that lowered the scale does not meet it again.
-  if (!line.has_rank && line.next && *line.next < line.scale && !overflows_.empty() &&
-      overflows_.back().scale == line.scale && overflows_.back().next == line.next) {
+  if (!line.has_rank && progress_.ends_with_overflow() && line.next && *line.next < line.scale &&
+      !overflows_.empty() && overflows_.back().scale == line.scale && overflows_.back().next == line.next) {
     return;
   }
   overflows_.push_back(line);
+  progress_.add(line);
 }
 
 void SkipLogReader::add(const StepLine& line) {
@@ -88,56 +141,19 @@ void SkipLogReader::add(const IterationLine& line) {
 }
 
 SkipLog SkipLogReader::finish() const {
-  const bool overflowed = !overflows_.empty() || std::ranges::any_of(counted_, [](const Counted& c) {
-    return !c.overflows.empty();
-  });
-  if (iterations_.empty() && overflowed && counted_.empty()) {
-    throw InvalidArgument(
-        "DeepSpeed's lines of skipped steps, but none that counts steps ('step=10, skipped=2'); set "
-        "steps_per_print, best to 1");
-  }
+  const bool overflowed = !overflows_.empty() || std::ranges::any_of(counted_, has_overflows);
   if (iterations_.empty() && !overflowed && !counted_.empty()) {
     throw InvalidArgument(
         "DeepSpeed's lines that count steps, but none of a skipped step: only those tell the loss scale");
   }
-  const SkipLog log = !iterations_.empty() ? megatron_log() : overflowed ? deepspeed_log() : SkipLog{};
+  const SkipLog log = !iterations_.empty()             ? megatron_log()
+                      : overflowed && counted_.empty() ? log_of_progress(progress_)
+                      : overflowed                     ? deepspeed_log(counted_, overflows_)
+                                                       : SkipLog{};
   if (!log.steps.empty()) return log;
   throw InvalidArgument(
       "there is no step in it: neither JSON lines of a run nor a line of DeepSpeed's or Megatron-LM's that "
       "tells of skipped steps");
-}
-
-SkipLog SkipLogReader::deepspeed_log() const {
-  SkipLog log;
-  log.format = SkipLogFormat::deepspeed;
-  const auto first = std::ranges::find_if(counted_, [](const Counted& c) { return !c.overflows.empty(); });
-  double scale = (first != counted_.end() ? first->overflows : overflows_).front().scale;
-  const std::int64_t begin =
-      counted_.size() > 1 ? first_begins(counted_[0].line.step, counted_[1].line.step) : 0;
-  StepLine before{
-      begin,
-      begin == 0 ? 0 : counted_[0].line.skipped - static_cast<std::int64_t>(counted_[0].overflows.size())};
-  const auto take = [&](const Window& window, const std::vector<OverflowLine>& overflows) {
-    std::vector<double> scales;
-    for (const OverflowLine& overflow : overflows) {
-      scales.push_back(overflow.scale);
-      scale = overflow.next.value_or(overflow.scale);
-    }
-    add_window(window, scales, {.scale = scale}, log);
-  };
-  for (const auto& [line, overflows] : counted_) {
-    const std::int64_t skipped = line.skipped - before.skipped, found = std::ssize(overflows);
-    // Those too many were printed by an attempt that broke off.
-    const std::int64_t extra = skipped >= 0 ? std::max<std::int64_t>(0, found - skipped) : 0;
-    take({before.step, line.step}, {overflows.begin() + extra, overflows.end()});
-    log.missing += std::max<std::int64_t>(0, skipped - found);
-    before = line;
-  }
-  if (!overflows_.empty()) {
-    take({before.step, before.step + std::ssize(overflows_)}, overflows_);
-    log.unsure_steps += std::ssize(overflows_);
-  }
-  return log;
 }
 
 SkipLog SkipLogReader::megatron_log() const {

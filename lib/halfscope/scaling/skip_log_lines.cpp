@@ -62,9 +62,23 @@ std::optional<std::int64_t> rank_before(std::string_view text) {
   return take_number<std::int64_t>(text);
 }
 
+void find_progress(std::string_view text, const SkipLogSink& sink) {
+  for (std::size_t at = text.find("| "); at != std::string_view::npos; at = text.find("| ")) {
+    text.remove_prefix(at + 2);
+    std::string_view rest = text;
+    const auto done = take_number<std::int64_t>(rest);
+    if (!is_count(done) || !rest.starts_with('/')) continue;
+    rest.remove_prefix(1);
+    const auto total = take_number<std::int64_t>(rest);
+    if (is_count(total) && *done <= *total && take_word(rest, "[")) sink.progress({*done, *total});
+  }
+}
+
+/// Overflows and bars, in the order in which they stand: a process that prints both joins them in one line.
 void find_overflows(std::string_view text, const SkipLogSink& sink) {
   for (std::size_t at = text.find(attempted); at != std::string_view::npos; at = text.find(attempted)) {
     const std::string_view before = text.substr(0, at);
+    find_progress(before, sink);
     text.remove_prefix(at + attempted.size());
     if (before.find("Skipping step") == std::string_view::npos) continue;
     const auto rank = rank_before(before);
@@ -77,6 +91,7 @@ void find_overflows(std::string_view text, const SkipLogSink& sink) {
     }
     sink.overflow(line);
   }
+  find_progress(text, sink);
 }
 
 void find_steps(std::string_view text, const SkipLogSink& sink) {

@@ -31,11 +31,17 @@ struct IterationLine {
   std::optional<double> grad_norm;  ///< of this iteration's unscaled gradients, where it is finite
 };
 
+/// A progress bar, as tqdm draws it: "14%|##   | 378/2724 [13:58:09<86:18:35, 132.44s/it]".
+struct ProgressBar {
+  std::int64_t done = 0, total = 0;
+};
+
 /// What takes the parts of a log, in order.
 struct SkipLogSink {
   std::function<void(const OverflowLine&)> overflow;
   std::function<void(const StepLine&)> step;
   std::function<void(const IterationLine&)> iteration;
+  std::function<void(const ProgressBar&)> progress;
 };
 
 /// Hands over what stands in a line, which progress bars and carriage returns may have joined from several.
