@@ -14,7 +14,7 @@ INTERVAL = 20  # good steps before a scale grows
 
 
 class DeepSpeed:
-    """Its rule: hysteresis 2 that growth refills, growth where the good steps before this one are a multiple of INTERVAL."""
+    """Its rule: hysteresis 2 that growth refills, growth where the good steps before are a multiple of INTERVAL."""
 
     scaler, options = "deepspeed", ["initial_scale=65536", f"growth_interval={INTERVAL}"]
 
@@ -32,8 +32,10 @@ class DeepSpeed:
                 rest = f", but hysteresis is {self.hysteresis}. Reducing hysteresis to {self.hysteresis - 1}"
                 self.hysteresis -= 1
             self.last_overflow = self.step
-            line = ("[INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. "
-                    f"Attempted loss scale: {before}{rest}")
+            line = (
+                "[INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. "
+                f"Attempted loss scale: {before}{rest}"
+            )
         elif (good := self.step - self.last_overflow - 1) > 0 and good % INTERVAL == 0:
             self.scale, self.hysteresis = 2 * self.scale, 2
         self.step += 1
@@ -76,7 +78,9 @@ def deepspeed_log(gradients, every):
             skipped.append(step)
             lines[-1] += line + "\n" + line.replace("Rank 0", "Rank 1") + "\n"
         if step % every == 0:
-            lines.append(f"\n[INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped={len(skipped)}, lr=[1e-05]\n")
+            lines.append(
+                f"\n[INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped={len(skipped)}, lr=[1e-05]\n"
+            )
     lines.append(f"100%|#####| {len(gradients)}/{len(gradients)} [00:09<00:00, 2.4it/s]\n")
     return "".join(lines), skipped, scales
 
@@ -92,9 +96,11 @@ def megatron_log(gradients, every, norms=False):
             skipped.append(step)
         if step % every == 0:
             norm = f" grad norm: {1.25 * largest:.3f} |" if norms and not overflows else ""
-            lines.append(f" iteration {step:8d}/{len(gradients):8d} | consumed samples: {8 * step} | elapsed time per "
-                         f"iteration (ms): 12.3 | lm loss: 7.1E+00 | loss scale: {rule.scale:.1f} |{norm} number of "
-                         f"skipped iterations: {since:3d} | number of nan iterations:   0 |\n")
+            lines.append(
+                f" iteration {step:8d}/{len(gradients):8d} | consumed samples: {8 * step} | elapsed time per "
+                f"iteration (ms): 12.3 | lm loss: 7.1E+00 | loss scale: {rule.scale:.1f} |{norm} number of "
+                f"skipped iterations: {since:3d} | number of nan iterations:   0 |\n"
+            )
             lines.append("time (ms) | forward-compute: 193.77\n")
             since = 0
     return "".join(lines), skipped, scales
@@ -114,13 +120,15 @@ class ReplayOfLogs(WithFolder):
         for seed in range(3):
             gradients = largest_gradients(300, seed)
             for rule, (text, skipped, scales) in (
-                (DeepSpeed, deepspeed_log(gradients, 1)), (DeepSpeed, deepspeed_log(gradients, 1000)),
+                (DeepSpeed, deepspeed_log(gradients, 1)),
+                (DeepSpeed, deepspeed_log(gradients, 1000)),
                 (Megatron, megatron_log(gradients, 1)),
             ):
                 self.assertGreater(len(skipped), 10)
                 found = self.replay(self.log(text), rule.scaler, rule.options)
-                self.assertEqual((found["log"], found["steps"], found["not_finite"]),
-                                 (rule.__name__.lower(), 300, len(skipped)))
+                self.assertEqual(
+                    (found["log"], found["steps"], found["not_finite"]), (rule.__name__.lower(), 300, len(skipped))
+                )
                 self.assertEqual((found["unsure_steps"], found["missing"]), (0, 0))
                 self.assertEqual(found["step_numbers"], list(range(1, 301)))
                 run = found["scalers"][0]
@@ -128,7 +136,7 @@ class ReplayOfLogs(WithFolder):
                 self.assertEqual([2**scale for scale in run["scale_log2"]], scales)
 
     def test_the_gradients_lie_between_the_least_and_the_greatest(self):
-        """Of a constant scale c a step overflows where max|g| c does: no fewer than in `least`, no more than in `greatest`."""
+        """At a constant scale c the steps with max|g| c beyond FP16 lie between those of `least` and of `greatest`."""
         gradients = largest_gradients(300, 7)
         unsure = {}
         for norms in (False, True):
@@ -138,7 +146,9 @@ class ReplayOfLogs(WithFolder):
             for scale in (1024, 2048, 4096, 8192, 16384):
                 truth = {step for step, largest in enumerate(gradients, 1) if largest * scale >= LIMIT}
                 runs = self.replay(log, str(scale))["scalers"]
-                self.assertEqual([run["gradients"] for run in runs], ["any"] if len(runs) == 1 else ["least", "greatest"])
+                self.assertEqual(
+                    [run["gradients"] for run in runs], ["any"] if len(runs) == 1 else ["least", "greatest"]
+                )
                 least, greatest = set(runs[0]["overflow_steps"]), set(runs[-1]["overflow_steps"])
                 self.assertLessEqual(least, truth)
                 self.assertLessEqual(truth - set(skipped), greatest)
@@ -165,8 +175,13 @@ class ReplayOfLogs(WithFolder):
             self.assertIn(f"leaving out {name}: a log of skipped steps does not hold", done.stderr)
             self.assertNotIn(name, done.stdout)
         words = " ".join(done.stdout.split())
-        for part in ("gradients", "unsure from", "A log of DeepSpeed: 40 steps, 7 of them skipped", "7 of the skipped steps lie",
-                     "'least' takes its gradients as zero"):
+        for part in (
+            "gradients",
+            "unsure from",
+            "A log of DeepSpeed: 40 steps, 7 of them skipped",
+            "7 of the skipped steps lie",
+            "'least' takes its gradients as zero",
+        ):
             self.assertIn(part, words)
         for columns in (64, 100):
             shown = OnTerminal([PROGRAM, "replay", log, "--scaler", "dynamic,1024"], columns)
@@ -181,16 +196,21 @@ class ReplayOfLogs(WithFolder):
     def test_a_log_that_is_none(self):
         text, _, _ = megatron_log(largest_gradients(30, 1), 1)
         deepspeed, _, _ = deepspeed_log(largest_gradients(30, 1), 100)
-        for content, says in (("", ["no step"]), ("epoch 1, loss 2.5\n" * 9, ["no step", "DeepSpeed", "Megatron-LM"]),
-                              (text.replace("loss scale", "scale"), ["no step"]), (deepspeed.replace("| ", "|"), ["none that counts steps"]),
-                              (deepspeed + deepspeed, ["the progress bar starts again"]),
-                              ("step=10, skipped=0, lr=[0]\n", ["none of a skipped step"]), ("\0" * 1000, ["no step"])):
+        for content, says in (
+            ("", ["no step"]),
+            ("epoch 1, loss 2.5\n" * 9, ["no step", "DeepSpeed", "Megatron-LM"]),
+            (text.replace("loss scale", "scale"), ["no step"]),
+            (deepspeed.replace("| ", "|"), ["none that counts steps"]),
+            (deepspeed + deepspeed, ["the progress bar starts again"]),
+            ("step=10, skipped=0, lr=[0]\n", ["none of a skipped step"]),
+            ("\0" * 1000, ["no step"]),
+        ):
             with self.subTest(content[:40]):
                 self.refuse("replay", self.log(content), "--scaler", "all", says=["train.log", *says])
         log = self.log(text)
         self.refuse("replay", log, "--scaler", "dynamic,headroom", says=["headroom", "largest magnitude"])
         self.refuse("replay", log, "--scaler", "layerwise", says=["layerwise", "inside the backward pass"])
-        far = " iteration 9000000000000000/ 1 | loss scale: 1.0 | number of skipped iterations: 0 | number of nan iterations: 0 |\n"
+        far = " iteration 9000000000000000/ 1 | loss scale: 1.0 | number of skipped iterations: 0 |\n"
         self.refuse("replay", self.log(text + far), "--scaler", "dynamic", says=["train.log", "at most 1000000 apart"])
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope import _core
 from dlpack import bfloat16
+from halfscope import _core
 
 gather_matmul = _core.gather_matmul
 MODELS = ["fp32_fused", "fp16_sequential", "fp16_fused", "fp16_chunked(3)", "tensor_core(hopper)", "fp16_pairwise"]
