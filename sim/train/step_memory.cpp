@@ -21,6 +21,15 @@ PrecisionPolicy for_counting(PrecisionPolicy policy) {
   return policy;
 }
 
+/// A detector's boxes follow its weights, and what it keeps of an example follows the boxes.
+void zero_weights(const Model& model) {
+  const auto zero = [](ParameterStore& store) {
+    for (Parameter& parameter : store.parameters) parameter.master = Array::zeros(parameter.master.shape());
+  };
+  zero(*model.store);
+  for (const Objective& objective : model.further) zero(*objective.store);
+}
+
 NetworkElements network_of(const RunSettings& settings, const Dataset& dataset) {
   ModelSpec spec = model_spec(settings, dataset);
   spec.initial = InitialWeights::unset;
@@ -28,9 +37,11 @@ NetworkElements network_of(const RunSettings& settings, const Dataset& dataset) 
   const auto make_batch = [&](std::int64_t count) {
     return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
+  const Model model = settings.model->make(spec);
+  zero_weights(model);
   const TrainConfig& config = settings.config;
   return count_elements(
-      settings.model->make(spec), make_batch,
+      model, make_batch,
       {config.batch / config.micro_batches, for_counting(settings.policy), config.checkpoint_segments});
 }
 
