@@ -68,9 +68,11 @@ ExitStatus run_command(CLI::App& app, std::vector<std::string> words) {
   return done;
 }
 
-/// Ends as a program without a handler does: a shell's $? is 128 and the signal's number.
-[[noreturn]] void end_by_signal(const StoppedBySignal& stop) {
+/// Ends as a program without a handler does: a shell's $? is 128 and the signal's number. After SIGTERM, by
+/// which schedulers end a job that is to go on later, it ends with a status of its own.
+ExitStatus end_by_signal(const StoppedBySignal& stop) {
   for (const std::string& line : stop.lines) print_error(line);
+  if (stop.signal == SIGTERM) return failed_run;
   std::signal(stop.signal, SIG_DFL);
   static_cast<void>(std::raise(stop.signal));
   std::_Exit(failed_run);  // the signal is blocked
@@ -103,7 +105,7 @@ int run(int count, const char* const* given) {
     flush_output();
     return status;
   } catch (const StoppedBySignal& stop) {
-    end_by_signal(stop);
+    return end_by_signal(stop);
   } catch (const CLI::Error& error) {
     return end_with(wrong_request, usage_error(app, error));
   } catch (const InvalidArgument& error) {

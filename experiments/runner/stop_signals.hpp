@@ -27,7 +27,8 @@ class StopSignals {
 /// "SIGTERM", of one of these.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// Thrown once all that a signal asked to end has ended; the program says `lines` and ends by the signal.
+/// Thrown once all that a signal asked to end has ended; the program says `lines` and ends by the signal, or
+/// with status 3 after SIGTERM.
 struct StoppedBySignal {
   int signal = 0;
   std::vector<std::string> lines{};

@@ -31,12 +31,13 @@ void start_trainer(Trainer& trainer, const TrainConfig& config, const Safetensor
 /// One run in progress.
 class Run {
  public:
-  Run(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder)
+  Run(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder, const FolderLock& lock)
       : settings_(settings),
         config_(settings.config),
         data_summary_(dataset.summary()),
         memory_(step_memory(settings, dataset).items),
         folder_(folder),
+        lock_(lock),
         trainer_(settings, dataset),
         records_(folder.path()) {}
 
@@ -118,6 +119,7 @@ class Run {
   }
 
   void save() {
+    lock_.renew();
     if (is_at_end() && !evaluation_.samples.empty()) folder_.save_samples(evaluation_.samples);
     folder_.save(records_, trainer_.checkpoint());
     saved_step_ = trainer_.steps_done();
@@ -134,6 +136,7 @@ class Run {
   std::string data_summary_;
   std::vector<MemoryItem> memory_;  ///< of a step, counted
   const RunFolder& folder_;
+  const FolderLock& lock_;
   Trainer trainer_;
   RecordLog records_;
   RunSummary told_;  ///< by all records, earlier ones included
@@ -149,12 +152,20 @@ struct StepFunctions {
   const StopFunction& should_stop;
 };
 
-RunEnd train_in(const RunFolder& folder, const RunSettings& settings, const Dataset& dataset,
+/// A run's folder, which nobody else writes to.
+struct HeldFolder {
+  const RunFolder& folder;
+  const FolderLock& lock;
+};
+
+RunEnd train_in(const HeldFolder& held, const RunSettings& settings, const Dataset& dataset,
                 const StepFunctions& functions) {
+  const RunFolder& folder = held.folder;
   const RunSettings taught = with_teacher(settings, &folder);
-  Run run(taught, dataset, folder);
+  Run run(taught, dataset, folder, held.lock);
   run.begin();
   if (run.train(functions.after_step, functions.should_stop) == RunEnd::stopped) return RunEnd::stopped;
+  held.lock.renew();
   folder.finish(run.summary());
   return RunEnd::done;
 }
@@ -183,11 +194,13 @@ void check_training(const RunSettings& settings, const Dataset& dataset) {
 RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const RunFolder& folder,
                     const StepFunction& after_step, const StopFunction& should_stop) {
   const FolderLock lock(folder.path(),
-                        "is training this run; wait for it and add --resume, or give another --out");
+                        {"is training this run; wait for it and add --resume, or give another --out"});
   if (folder.exists()) folder.check_same(settings);
   if (folder.is_done()) return RunEnd::done;
   try {
-    return train_in(folder, settings, dataset, {after_step, should_stop});
+    return train_in({folder, lock}, settings, dataset, {after_step, should_stop});
+  } catch (const LockLost&) {
+    throw;  // the folder, its status too, is somebody else's
   } catch (const std::bad_alloc& error) {
     const std::string reason = memory_advice(settings, error);
     folder.fail(reason);

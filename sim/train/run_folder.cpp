@@ -156,7 +156,7 @@ void RunFolder::finish(const Json& summary) const {
 }
 
 void RunFolder::stop(std::int64_t steps_done) const {
-  write_file(path_ / status_file, fmt::format("STOPPED after step {}\n", steps_done));
+  write_file(path_ / status_file, fmt::format("STOPPED after step {}: terminated, resumable\n", steps_done));
 }
 
 void RunFolder::fail(const std::string& reason) const noexcept {

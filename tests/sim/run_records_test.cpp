@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <halfscope/io/detail/posix_file.hpp>
+#include <halfscope/io/folder_lock.hpp>
 
 #include "tests/sim/small_runs.hpp"
 #include "tests/support/catch.hpp"
@@ -97,7 +98,7 @@ TEST_CASE("a stopped run has a checkpoint of its last step, and ends as an unbro
     std::int64_t step = 0;
     const auto count = [&](const StepRecord& record) { step = record.step; };
     CHECK(run.train(count, [&] { return step == stop; }) == RunEnd::stopped);
-    CHECK(run.status() == fmt::format("STOPPED after step {}\n", stop));
+    CHECK(run.status() == fmt::format("STOPPED after step {}: terminated, resumable\n", stop));
     CHECK(read_safetensors(run / checkpoint_file).metadata.at("step") == std::to_string(stop));
     CHECK_FALSE(fs::exists(run / "summary.json"));
     CHECK(run.train() == RunEnd::done);
@@ -225,10 +226,24 @@ TEST_CASE("a folder whose run is being trained is refused to others, and free af
   check_says(message, {run.folder.path().string(), fmt::format("process {} on ", ::getpid()), "--resume"});
   CHECK(records_of(run.folder) == records_of(whole.folder));
   CHECK(run.status() == "DONE\n");
-  CHECK_FALSE(fs::exists(run / "lock"));
-  write_file(run / "lock", "process 1 on a host that was switched off\n");
+  CHECK_FALSE(fs::exists(run / "run.lock"));
+  write_file(run / "lock", "process 1 on a host, as an earlier version left it\n");
   fs::remove(run / "summary.json");
   CHECK(run.train() == RunEnd::done);
+}
+
+TEST_CASE("a run whose lock was taken over writes nothing more", "[run]") {
+  const SmallRun run;
+  const std::string message = message_of<LockLost>([&] {
+    run.train([&](const StepRecord& record) {
+      if (record.step == 9) fs::rename(run / "run.lock", run / "taken");
+    });
+  });
+  check_says(message, {run.folder.path().string(), "taken over", "--resume"});
+  CHECK(run.status() == "RUNNING\n");
+  const Records records = records_of(run.folder);
+  CHECK(records.at("metrics").find("\"step\":7,") != std::string::npos);
+  CHECK(records.at("metrics").find("\"step\":8,") == std::string::npos);
 }
 
 }  // namespace

@@ -1,94 +1,168 @@
-// flock, which also holds between threads: each opens the file for itself.
+// The lock's folder is renamed into its place with the holder's file in it, so that it never is without one.
 #include <halfscope/io/folder_lock.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
-#include <string>
+#include <chrono>
+#include <cstdio>
+#include <optional>
 
-#include <halfscope/core/error.hpp>
-#include <halfscope/core/stderr_text.hpp>
+#include <halfscope/io/detail/heartbeat.hpp>
+#include <halfscope/io/detail/lock_holder.hpp>
 #include <halfscope/io/detail/posix_file.hpp>
 #include <halfscope/io/file.hpp>
 
 namespace halfscope {
 namespace {
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
+namespace fs = std::filesystem;
+
+constexpr const char* lock_name = "run.lock";
+constexpr std::string_view prepared_prefix = ".run.lock-";
+
+/// What stands in a lock's folder.
+struct FoundLock {
+  fs::path file;
+  std::int64_t beat = 0;               ///< seconds since 1970
+  std::optional<LockHolder> holder{};  ///< empty while the file changes hands
+};
+
+/// Sets the heartbeat of a holder's file; false where there is none of the name.
+bool beat(const fs::path& file, std::int64_t now) noexcept {
+  const timespec time{.tv_sec = now, .tv_nsec = 0};
+  const timespec both[] = {time, time};
+  return ::utimensat(AT_FDCWD, file.c_str(), both, 0) == 0;
 }
 
-/// "process 4711 on node3", as the holder wrote it; in other words where it has not yet.
-std::string holder_of(const Descriptor& file) {
-  std::array<char, 400> text{};
-  const ssize_t count = ::pread(file.number(), text.data(), text.size(), 0);
-  const std::string line(text.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
-  const std::string holder = line.substr(0, line.find('\n'));
-  return holder.empty() ? "another process" : printable(holder);
-}
-
-void note_missing_locks(const std::filesystem::path& path) {
-  static std::atomic<bool> noted = false;
-  if (noted.exchange(true)) return;
-  print_stderr(fmt::format("note: {}: its file system has no locks; let one process at a time write there\n",
-                           printable(path.parent_path())));
-}
-
-/// Whether `path` still leads to the open file: its last holder removed it, or another's took its place.
-bool leads_to(const std::filesystem::path& path, const Descriptor& file) {
-  struct stat named {
-  }, open{};
-  return ::stat(path.c_str(), &named) == 0 && ::fstat(file.number(), &open) == 0 &&
-         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
-}
-
-/// The file, locked.
-Descriptor take_lock(const std::filesystem::path& path, std::string_view conflict) {
-  constexpr int most_tries = 100;  // a file system may number its files anew each time
-  for (int i = 1;; ++i) {
-    Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (file.number() < 0)
-      throw RuntimeFailure(fmt::format("cannot write {}: {}", printable(path), reason(errno)));
-    while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EINTR) continue;
-      if (errno == EWOULDBLOCK) {
-        throw RuntimeFailure(
-            fmt::format("{}: {} {}", printable(path.parent_path()), holder_of(file), conflict));
-      }
-      note_missing_locks(path);
-      return file;
+std::optional<FoundLock> find_lock(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    struct stat status {};
+    if (::stat(entry.path().c_str(), &status) != 0) continue;  // it has just changed hands
+    FoundLock found{.file = entry.path(), .beat = status.st_mtime};
+    try {
+      found.holder = parse_holder(read_file(found.file));
+    } catch (const std::exception&) {
+      return found;
     }
-    if (leads_to(path, file) || i == most_tries) return file;
+    if (found.holder && found.holder->token != found.file.filename()) found.holder.reset();
+    return found;
+  }
+  return std::nullopt;
+}
+
+/// Writes over what is there, unless another has renamed it.
+bool overwrite(const fs::path& path, std::string_view text) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  return file.number() >= 0 && write_all(file, text) == 0;
+}
+
+/// A folder beside the lock's, with the holder's file in it; removed again unless it was renamed.
+class PreparedLock {
+ public:
+  PreparedLock(const fs::path& folder, const LockHolder& holder, std::int64_t now)
+      : path_(folder / fmt::format("{}{}", prepared_prefix, holder.token)) {
+    create_folder(path_);
+    write_file(path_ / holder.token, to_text(holder));
+    beat(path_ / holder.token, now);
+  }
+  PreparedLock(const PreparedLock&) = delete;
+  PreparedLock& operator=(const PreparedLock&) = delete;
+  ~PreparedLock() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  /// Whether it could take the lock's place, which is free or an empty folder.
+  [[nodiscard]] bool become(const fs::path& lock) const {
+    ::rmdir(lock.c_str());  // empty: its holder was killed while it gave the lock back
+    if (::rename(path_.c_str(), lock.c_str()) == 0) return true;
+    const int error = errno;
+    // NFS may report the second of two requests, where the first was answered and the answer lost.
+    if (fs::exists(lock / path_.filename().string().substr(prepared_prefix.size()))) return true;
+    errno = error;
+    return false;
+  }
+
+ private:
+  fs::path path_;
+};
+
+/// Left by processes that were killed between two calls, long ago.
+void remove_prepared(const fs::path& folder, std::int64_t now) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    struct stat status {};
+    if (entry.path().filename().string().starts_with(prepared_prefix) &&
+        ::stat(entry.path().c_str(), &status) == 0 && now - status.st_mtime > lock_expires_after)
+      fs::remove_all(entry.path(), ignored);
   }
 }
 
-/// For the message of whoever finds the folder locked; a full disk is no reason not to train.
-void sign(const Descriptor& file) {
-  if (::ftruncate(file.number(), 0) != 0) return;
-  static_cast<void>(write_all(file, fmt::format("process {} on {}\n", ::getpid(), host_name())));
+/// Beats first, so that nobody finds the file expired under its next name; of several renames one succeeds.
+bool take_over(const FoundLock& found, const LockHolder& ours, std::int64_t now) {
+  const fs::path own = found.file.parent_path() / ours.token;
+  if (!beat(found.file, now) || ::rename(found.file.c_str(), own.c_str()) != 0) return false;
+  return overwrite(own, to_text(ours)) && beat(own, now);
+}
+
+[[noreturn]] void refuse_lock(const fs::path& folder, const FoundLock& found, const LockTerms& terms) {
+  const std::string holder = found.holder ? describe(*found.holder) : "another process";
+  throw RuntimeFailure(fmt::format("{}: {}, last heard of {} s ago, {}", printable(folder), holder,
+                                   std::max<std::int64_t>(0, terms.clock() - found.beat), terms.conflict));
+}
+
+/// The holder's file, once the lock is ours.
+fs::path take_lock(const fs::path& folder, const LockTerms& terms) {
+  const fs::path lock = folder / lock_name;
+  const LockHolder ours = this_holder();
+  const PreparedLock prepared(folder, ours, terms.clock());
+  constexpr int most_tries = 100;
+  for (int i = 1;; ++i) {
+    if (prepared.become(lock)) return lock / ours.token;
+    const int error = errno;
+    const std::optional<FoundLock> found = find_lock(lock);
+    if (!found && i < most_tries) continue;  // its holder has just given it back
+    if (!found) throw RuntimeFailure(fmt::format("cannot make {}: {}", printable(lock), reason(error)));
+    const bool is_free =
+        terms.clock() - found->beat > lock_expires_after || (found->holder && is_gone(*found->holder, ours));
+    if (!is_free || !take_over(*found, ours, terms.clock())) refuse_lock(folder, *found, terms);
+    return lock / ours.token;
+  }
 }
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view conflict)
-    : path_(folder / "lock"), file_(-1) {
-  create_folder(folder);
-  Descriptor file = take_lock(path_, conflict);
-  sign(file);
-  file_ = file.release();
+std::int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
-/// Removed while it is locked: whoever has opened this file looks whether it still has its name.
+FolderLock::FolderLock(const fs::path& folder, LockTerms terms)
+    : folder_(folder / lock_name), clock_(std::move(terms.clock)) {
+  create_folder(folder);
+  own_ = take_lock(folder, {terms.conflict, clock_});
+  remove_prepared(folder, clock_());
+  heartbeat_ = std::make_unique<Heartbeat>(std::chrono::seconds(lock_expires_after / 10),
+                                           [this] { beat(own_, clock_()); });
+}
+
 FolderLock::~FolderLock() {
-  ::unlink(path_.c_str());
-  ::close(file_);
+  heartbeat_.reset();
+  if (::unlink(own_.c_str()) == 0) ::rmdir(folder_.c_str());
+}
+
+void FolderLock::renew() const {
+  if (beat(own_, clock_()) || errno != ENOENT) return;
+  throw LockLost(
+      fmt::format("{}: its lock was removed, or taken over since nothing was heard of this process for {} s; "
+                  "add --resume to go on once nobody else does",
+                  printable(folder_.parent_path()), lock_expires_after));
 }
 
 }  // namespace halfscope
