@@ -60,7 +60,7 @@ std::vector<Results> results_in(const fs::path& folder) {
 struct ReportOptions {
   std::vector<std::string> folders, arms;
   std::string format = "table", sort_by;
-  bool json = false;
+  bool json = false, reproducible = false;
 };
 
 /// "table" is the text of the terminal.
@@ -77,6 +77,14 @@ void choose_arms(const Experiment& experiment, const std::vector<std::string>& n
                 [&](const ArmSummary& arm) { return std::ranges::find(names, arm.arm) == names.end(); });
 }
 
+/// Empties the columns that differ between two runs of the same settings.
+void leave_out_machine(ExperimentSummary& summary) {
+  for (ArmSummary& arm : summary.arms) {
+    arm.seconds_per_step.reset();
+    arm.peak_device_bytes.reset();
+  }
+}
+
 /// Results with their summary.
 struct Reported {
   Results results;
@@ -91,7 +99,11 @@ struct Readings {
 Reported read_one(Results results, const ReportOptions& options) {
   ExperimentSummary summary = summarise(results.experiment, results.folder);
   choose_arms(results.experiment, options.arms, summary);
-  if (summary.arms.empty()) throw InvalidArgument(printable(results.folder) + ": no run in it is done");
+  if (summary.arms.empty()) {
+    const std::string missing = summary.unfinished.empty() ? "" : "; missing: " + missing_runs(summary);
+    throw InvalidArgument(printable(results.folder) + ": no run in it is done" + missing);
+  }
+  if (options.reproducible) leave_out_machine(summary);
   return {std::move(results), std::move(summary)};
 }
 
@@ -211,6 +223,9 @@ void add_report_command(CLI::App& app) {
   command->add_option("--arms", options->arms, "A,B: only these arms")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_flag(
+      "--reproducible", options->reproducible,
+      "without times and device memory: the same bytes from any machine and number of processes");
   command->add_flag("--json", options->json, "one JSON object per experiment, a line each, on stdout");
   command->callback([options] { report(*options); });
 }

@@ -12,6 +12,7 @@
 #include "experiments/runner/runner.hpp"
 #include "experiments/runner/seeds.hpp"
 #include "experiments/runner/settings.hpp"
+#include "experiments/runner/shard.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
@@ -93,6 +94,9 @@ void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& op
                                           options->size = size;
                                         })
       ->group("");  // not in --help
+  command.add_option_function<std::string>(
+      "--shard", [options](const std::string& shard) { options->request.shard = parse_shard(shard); },
+      "I/N: every N-th run of the list, from the I-th on; for one process of several");
   CLI::Option* list = command.add_flag_callback(
       "--list-runs", [options] { options->action = Action::list; }, "print the runs and train none");
   command.add_flag("--json", options->json, "with --list-runs: as JSON")->needs(list);
@@ -110,7 +114,7 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str()
       ->check([](const std::string& path) { return path.empty() ? "give a folder" : ""; });
   command->add_flag("--resume", request.resume,
-                    "keep finished runs, continue the others from their checkpoints");
+                    "continue runs that are not done from their checkpoints; finished ones are kept anyway");
   command
       ->add_option("--set", options->assignments,
                    "KEY=VALUE: change a setting, see 'halfscope list settings'; repeatable")

@@ -123,8 +123,9 @@ inline constexpr std::array<std::string_view, 3> enum_names<RunSize>{"small", "f
 struct UnfinishedRun {
   std::string arm;
   std::int64_t seed = 0;
-  std::string status;  ///< RUNNING, or FAILED and the reason
+  std::string status;  ///< RUNNING, STOPPED, FAILED and the reason, or not_begun_status
 };
+inline constexpr const char* not_begun_status = "not begun";
 
 /// Whether a setting changes what is trained, or only what is counted on the way.
 enum class Effect : std::uint8_t { training, counts };

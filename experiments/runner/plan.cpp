@@ -10,8 +10,10 @@
 #include <halfscope/io/file.hpp>
 
 #include "experiments/runner/arm_config.hpp"
+#include "experiments/runner/run_records.hpp"
 #include "experiments/runner/seeds.hpp"
 #include "experiments/runner/settings_file.hpp"
+#include "experiments/runner/shard.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/train/build.hpp"
 #include "sim/train/run.hpp"
@@ -106,12 +108,12 @@ RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t s
 
 void check_folder(const PlannedRun& run, const RunRequest& request) {
   if (!run.folder.exists()) return;
-  if (!request.resume) {
-    throw InvalidArgument(
-        fmt::format("{} holds a run already; add --resume to keep or continue it, or give another --out",
-                    printable(run.folder.path())));
-  }
   run.folder.check_same(run.settings);
+  if (request.resume || run.folder.is_done()) return;
+  throw InvalidArgument(fmt::format(
+      "{} holds a run already that is not done ({}); add --resume to continue it, or give another "
+      "--out",
+      printable(run.folder.path()), run_status(run.folder.path())));
 }
 
 /// Throws, with the arm's name, where its training cannot be right.
@@ -194,7 +196,7 @@ std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequ
 }
 
 std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request) {
-  std::vector<PlannedRun> runs = settled_runs(experiment, request);
+  std::vector<PlannedRun> runs = runs_of_shard(settled_runs(experiment, request), request.shard);
   for (const PlannedRun& run : runs) check_folder(run, request);
   open_datasets(runs);
   return runs;

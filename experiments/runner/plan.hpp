@@ -12,6 +12,13 @@
 
 namespace halfscope {
 
+/// One of `count` shares of the runs, numbered from 1.
+struct Shard {
+  std::int64_t index = 1, count = 1;
+
+  [[nodiscard]] bool is_whole() const { return count == 1; }
+};
+
 /// The options of `halfscope run`.
 struct RunRequest {
   std::vector<std::string> arms{};        ///< empty: all
@@ -23,6 +30,7 @@ struct RunRequest {
   RunSize size = RunSize::small;
   int jobs = 1;     ///< runs at a time
   int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
+  Shard shard{};    ///< of the runs in the order of `settled_runs`
   bool quick = false;
   bool resume = false;
   /// The experiment with arms of earlier requests, which its experiment.toml keeps and its table shows; empty
@@ -44,9 +52,9 @@ struct PlannedRun {
 /// names and values that cannot be right. Nothing is written, and no folder is looked at.
 [[nodiscard]] std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request);
 
-/// The same with open data sets. Throws InvalidArgument
-/// where a run cannot be right: its names or values, what does not fit its data set, results that are there
-/// already while `resume` is not set. Nothing is written.
+/// The request's share of them with open data sets; runs that are done have none. Throws InvalidArgument
+/// where a run cannot be right: its names or values, what does not fit its data set, results of other
+/// settings, results that are not done while `resume` is not set. Nothing is written.
 [[nodiscard]] std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request);
 
 }  // namespace halfscope

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/policy/policy.hpp>
@@ -128,6 +129,26 @@ std::string prediction_table(const Experiment& experiment, const ExperimentSumma
                      write_table(table, {TableFormat::text, width}), paragraph("", note, width));
 }
 
+/// "2 running, 5 not begun", by the first word of the status.
+std::string counts_by_status(const std::vector<UnfinishedRun>& runs) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> words{
+      {{"RUNNING", "running"},
+       {"STOPPED", "stopped"},
+       {"FAILED", "failed"},
+       {not_begun_status, "not begun"},
+       {"", "of unknown status"}}};
+  std::array<std::int64_t, words.size()> counts{};
+  for (const UnfinishedRun& run : runs) {
+    const auto found =
+        std::ranges::find_if(words, [&](const auto& word) { return run.status.starts_with(word.first); });
+    ++counts[static_cast<std::size_t>(found - words.begin())];
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (counts[i] > 0) parts.push_back(fmt::format("{} {}", counts[i], words[i].second));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 /// Settings that are not the experiment's own, arms whose seeds differ, and runs without a result.
 std::string settings_lines(const ExperimentSummary& summary, std::size_t width) {
   std::string text;
@@ -140,8 +161,11 @@ std::string settings_lines(const ExperimentSummary& summary, std::size_t width) 
       text +=
           fmt::format("  {}: no mean, since its seeds differ in {}\n", arm.arm, fmt::join(arm.mixed, ", "));
   }
-  for (const UnfinishedRun& run : summary.unfinished)
-    text += paragraph("no result: ", fmt::format("{} seed {}: {}", run.arm, run.seed, run.status), width);
+  if (!summary.unfinished.empty()) text += paragraph("missing: ", missing_runs(summary), width);
+  for (const UnfinishedRun& run : summary.unfinished) {
+    if (run.status != not_begun_status)
+      text += paragraph("no result: ", fmt::format("{} seed {}: {}", run.arm, run.seed, run.status), width);
+  }
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -184,6 +208,13 @@ std::string arm_lines(const Experiment& experiment, const ExperimentSummary& sum
 }
 
 }  // namespace
+
+std::string missing_runs(const ExperimentSummary& summary) {
+  std::int64_t finished = 0;
+  for (const ArmSummary& arm : summary.arms) finished += std::ssize(arm.values);
+  const std::int64_t missing = std::ssize(summary.unfinished);
+  return fmt::format("{} of {} runs: {}", missing, finished + missing, counts_by_status(summary.unfinished));
+}
 
 std::string to_table(const Experiment& experiment, const ExperimentSummary& summary, const TextStyle& style) {
   const std::string sums =

@@ -13,6 +13,9 @@ struct TextStyle {
   std::string sort_by{};          ///< key of a column of the arms; empty: the experiment's order
 };
 
+/// "7 of 12 runs: 2 running, 5 not begun".
+[[nodiscard]] std::string missing_runs(const ExperimentSummary& summary);
+
 /// The table that `report` prints: a line per arm, predicted and counted underflow, then paper and verdict.
 [[nodiscard]] std::string to_table(const Experiment& experiment, const ExperimentSummary& summary,
                                    const TextStyle& style = {});

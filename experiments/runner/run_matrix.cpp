@@ -9,6 +9,7 @@
 
 #include <halfscope/io/file.hpp>
 
+#include "experiments/runner/shard.hpp"
 #include "experiments/runner/text_table.hpp"
 
 namespace halfscope {
@@ -33,7 +34,7 @@ std::string config_hash(const PlannedRun& run) {
 
 Json run_matrix(const Experiment& experiment, const RunRequest& request) {
   Json runs = Json::array();
-  for (const PlannedRun& run : settled_runs(experiment, request)) {
+  for (const PlannedRun& run : share_of(settled_runs(experiment, request), request.shard)) {
     const RunIdentity& identity = run.folder.identity();
     runs.push_back({{"experiment", identity.experiment},
                     {"arm", identity.arm},

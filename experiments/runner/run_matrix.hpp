@@ -1,4 +1,4 @@
-// The runs that a request asks for, as a list.
+// The runs that a request asks for, or its share of them, as a list.
 #pragma once
 
 #include <string>

@@ -100,14 +100,13 @@ std::optional<std::int64_t> seed_of(const std::string& folder) {
   }
 }
 
-/// Its first line: RUNNING, or FAILED and why.
-std::string status_of(const fs::path& run) {
+}  // namespace
+
+std::string run_status(const fs::path& run) {
   if (!fs::exists(run / "status")) return "no status";
   const std::string text = read_file(run / "status");
   return text.substr(0, text.find('\n'));
 }
-
-}  // namespace
 
 std::vector<std::pair<std::int64_t, fs::path>> run_folders(const fs::path& arm) {
   std::vector<std::pair<std::int64_t, fs::path>> folders;
@@ -125,7 +124,7 @@ ArmRuns read_runs(const fs::path& folder, const std::string& arm) {
   for (const auto& [seed, run] : run_folders(folder / arm)) {
     const fs::path path = run / "summary.json";
     if (!fs::exists(path)) {
-      runs.unfinished.push_back({arm, seed, status_of(run)});
+      runs.unfinished.push_back({arm, seed, run_status(run)});
       continue;
     }
     Json summary = read_summary(path);

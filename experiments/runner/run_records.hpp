@@ -28,6 +28,9 @@ struct ArmRuns {
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> run_folders(
     const std::filesystem::path& arm);
 
+/// The first line of a run's status: DONE, RUNNING, STOPPED or FAILED and why; "no status" without one.
+[[nodiscard]] std::string run_status(const std::filesystem::path& run);
+
 /// The runs in `folder`/<arm>. Throws InvalidArgument, with
 /// the file, for a record that is malformed or of another format, arm or seed.
 [[nodiscard]] ArmRuns read_runs(const std::filesystem::path& folder, const std::string& arm);

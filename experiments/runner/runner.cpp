@@ -14,8 +14,10 @@
 
 #include "experiments/runner/experiment_file.hpp"
 #include "experiments/runner/run_queue.hpp"
+#include "experiments/runner/run_records.hpp"
 #include "experiments/runner/summarise.hpp"
 #include "experiments/runner/summary_json.hpp"
+#include "experiments/runner/sweep.hpp"
 #include "sim/train/lint.hpp"
 
 namespace halfscope {
@@ -58,6 +60,28 @@ int threads_of(const RunRequest& request, int jobs) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs);
 }
 
+/// The runs that have a result.
+std::vector<std::filesystem::path> finished_runs(const Experiment& experiment,
+                                                 const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> finished;
+  for (const Arm& arm : experiment.arms) {
+    for (auto& [seed, run] : run_folders(folder / arm.name))
+      if (std::filesystem::exists(run / "summary.json")) finished.push_back(std::move(run));
+  }
+  return finished;
+}
+
+/// Writes summary.json of the runs that are done, if any is. Another process may have finished runs
+/// meanwhile, and have written before this one: whoever writes last looks once more.
+ExperimentSummary write_summary(const Experiment& experiment, const std::filesystem::path& folder) {
+  while (true) {
+    const auto finished = finished_runs(experiment, folder);
+    ExperimentSummary summary = summarise(experiment, folder);
+    if (!summary.arms.empty()) write_file(folder / "summary.json", to_text(to_json(experiment, summary)));
+    if (finished_runs(experiment, folder) == finished) return summary;
+  }
+}
+
 }  // namespace
 
 ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request) {
@@ -66,6 +90,7 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   create_folder(folder);
   const Experiment& shown = request.shown ? *request.shown : experiment;
   if (request.shown) write_file(folder / definition_file, to_toml(shown));
+  if (!request.shard.is_whole()) add_to_sweep(folder, settled_runs(experiment, request));
   if (request.size == RunSize::smoke)
     print_stderr(fmt::format("note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n"));
   print_notes(runs);
@@ -73,9 +98,7 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   set_thread_count(threads_of(request, jobs));
   ExperimentOutcome outcome{.summary = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
   try {
-    outcome.summary = summarise(shown, folder);
-    if (!outcome.summary.arms.empty())
-      write_file(folder / "summary.json", to_text(to_json(shown, outcome.summary)));
+    outcome.summary = write_summary(shown, folder);
   } catch (const std::exception& error) {
     if (outcome.failures.empty()) throw;
     outcome.failures.emplace_back(error.what());  // beside the runs that failed

@@ -16,8 +16,8 @@ struct ExperimentOutcome {
 
 /// Trains every arm and seed of `experiment`, prints progress on stderr, writes
 /// DIR/<experiment>/summary.json if any run is done. A run that fails does not stop the others. Throws
-/// InvalidArgument before anything is written where the request is wrong, or where results are there already
-/// and `resume` is not set.
+/// InvalidArgument before anything is written where the request is wrong, where a run there has other
+/// settings, or is not done and `resume` is not set.
 [[nodiscard]] ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request);
 
 }  // namespace halfscope

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <halfscope/stats/confidence.hpp>
 
 #include "experiments/runner/prediction.hpp"
 #include "experiments/runner/run_records.hpp"
 #include "experiments/runner/setting_differences.hpp"
+#include "experiments/runner/sweep.hpp"
 
 namespace halfscope {
 namespace {
@@ -129,16 +131,32 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
   return arm;
 }
 
+/// The seeds of an arm that its sweep has and no folder.
+std::vector<UnfinishedRun> not_begun(const std::string& arm, const std::set<std::int64_t>& seeds,
+                                     const ArmRuns& found) {
+  std::set<std::int64_t> left = seeds;
+  for (const FinishedRun& run : found.finished) left.erase(run.seed);
+  for (const UnfinishedRun& run : found.unfinished) left.erase(run.seed);
+  std::vector<UnfinishedRun> runs;
+  for (const std::int64_t seed : left) runs.push_back({arm, seed, not_begun_status});
+  return runs;
+}
+
 }  // namespace
 
 ExperimentSummary summarise(const Experiment& experiment, const std::filesystem::path& folder) {
   ExperimentSummary summary{.metric = experiment.metric, .arms = {}};
   std::vector<ArmRuns> runs;
+  SweepRuns sweep = read_sweep(folder);
+  const auto add_unfinished = [&](const std::vector<UnfinishedRun>& more) {
+    summary.unfinished.insert(summary.unfinished.end(), more.begin(), more.end());
+  };
   for (const Arm& arm : experiment.arms) {
     runs.push_back(read_runs(folder, arm.name));
     const auto& [finished, unfinished] = runs.back();
     if (!finished.empty()) summary.arms.push_back(summarise_arm(arm.name, finished, experiment.metric.key));
-    summary.unfinished.insert(summary.unfinished.end(), unfinished.begin(), unfinished.end());
+    add_unfinished(unfinished);
+    add_unfinished(not_begun(arm.name, sweep[arm.name], runs.back()));
   }
   summary.settings = compare_settings(experiment, runs);
   if (!experiment.predicts_from.empty()) summary.predictions = predict_underflow(experiment, folder);

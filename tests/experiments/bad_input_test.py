@@ -206,7 +206,10 @@ class BadInput(WithFolder):
         words = self.words("out", "--arms", "fp32", "--seeds", "1")
         self.run_ok(*words)
         before = self.records("out")
-        self.refuse(*words, says=["holds a run already", "--resume", "--out"])
+        status = self.folder / "out/master-copy/fp32/seed0/status"
+        status.write_text("RUNNING\n")
+        self.refuse(*words, says=["holds a run already", "RUNNING", "--resume", "--out"])
+        status.write_text("DONE\n")
         self.refuse(*words, "--resume", "--set", "learning_rate=0.5", says=["learning_rate", "0.5"])
         self.run_ok(*words, "--resume")
         self.assertEqual(self.records("out"), before)

@@ -94,16 +94,18 @@ TEST_CASE("a size changes settings, and a request's own settings win", "[runner]
   CHECK(place.config("fp32")["batch"] == 8);
 }
 
-TEST_CASE("results that are there are kept unless they are to be resumed", "[runner]") {
+TEST_CASE("results that are done are kept, others only where they are to be resumed", "[runner]") {
   const Place place;
   train(tiny(), place.request({"fp32"}));
   const std::string before = read_file(place.run("fp32") / "summary.json");
-  check_says(message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), place.request()); }),
-             {"fp32", "seed0", "--resume"});
-  CHECK_FALSE(fs::exists(place.run("fp16_mixed")));
-  RunRequest again = place.request();
-  again.resume = true;
-  train(tiny(), again);
+  for (const char* status : {"RUNNING", "FAILED: no memory", "STOPPED after step 2: terminated, resumable"}) {
+    write_file(place.run("fp32") / "status", fmt::format("{}\n", status));
+    check_says(message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), place.request()); }),
+               {"fp32", "seed0", status, "--resume"});
+    CHECK_FALSE(fs::exists(place.run("fp16_mixed")));
+  }
+  write_file(place.run("fp32") / "status", "DONE\n");
+  train(tiny(), place.request());
   CHECK(read_file(place.run("fp32") / "summary.json") == before);  // its times too
   CHECK(place.status("fp16_mixed") == "DONE\n");
   CHECK(read_json(place.out / "tiny/summary.json")["arms"].size() == 2);

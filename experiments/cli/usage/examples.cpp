@@ -15,7 +15,8 @@ constexpr std::array run{"halfscope run master-copy --quick"sv,
                          "halfscope run scale-sweep --arms fp32,s8 --seeds 3 --jobs 2"sv,
                          "halfscope run mine.toml --jobs 2"sv,
                          "halfscope run master-copy --set learning_rate=0.01 --out my-results"sv,
-                         "halfscope run master-copy --out my-results --resume"sv};
+                         "halfscope run master-copy --out my-results --resume"sv,
+                         "halfscope run scale-sweep --shard 2/3 --resume"sv};
 constexpr std::array report{"halfscope report results"sv,
                             "halfscope report my-results/master-copy --format csv --sort mean"sv};
 constexpr std::array compare{"halfscope compare results other-results"sv,
@@ -48,7 +49,7 @@ constexpr std::array generate{
 
 constexpr std::array usages{
     CommandUsage{"list", list, usual_statuses},
-    CommandUsage{"run", run, "0 done; 2 the request is wrong; 3 a run failed"},
+    CommandUsage{"run", run, "0 done; 2 the request is wrong; 3 a run failed, or SIGTERM stopped it"},
     CommandUsage{"report", report, usual_statuses},
     CommandUsage{"compare", compare,
                  "0 the same; 1 runs differ; 2 the request is wrong; 3 the output cannot be written"},
