@@ -18,6 +18,7 @@ clang_packages=(clang libclang-rt-dev)
 ptx_packages=(libzstd-dev)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
+slurm_packages=(slurmctld slurmd slurm-client munge)
 
 venv="$root/.venv"
 python="$venv/bin/python"

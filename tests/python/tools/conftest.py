@@ -16,11 +16,13 @@ def tree(tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def tested(tree: Tree) -> Tree:
-    """A tree with one Python test, of which ctest and nvcc are stand-ins too."""
+    """A tree with a Python test of each kind, of which ctest and nvcc are stand-ins too."""
     (tree.folder / "tests/python").mkdir(parents=True)
     tests = "import pytest\ndef test_one(): pass\n@pytest.mark.slow\ndef test_two(): pass\n"
     tests += "@pytest.mark.browser\ndef test_three(): pass\n"
     (tree.folder / "tests/python/test_one.py").write_text(tests)
+    (tree.folder / "tests/slurm").mkdir()
+    (tree.folder / "tests/slurm/test_sweep.py").write_text("import pytest\n@pytest.mark.slurm\ndef test_sweep(): pass\n")
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     tree.command("nvcc", "")
     return tree

@@ -8,7 +8,7 @@ import pytest
 
 from copied_tree import Tree, without
 
-TOOLS = ("reproduce", "test", "figures", "notebooks", "bench")
+TOOLS = ("reproduce", "test", "figures", "notebooks", "bench", "loopback-slurm")
 
 
 @pytest.mark.parametrize("tool", TOOLS)

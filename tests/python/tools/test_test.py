@@ -52,7 +52,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
         assert f"ctest --preset {test}" in log
     assert log.count("ctest --preset ptx -j 2 -L gpu") == 2  # in two other schedules
     assert not any("-L long_" in line for line in log)
-    assert result.stdout.splitlines()[-1] == "16 passed, 0 failed"
+    assert result.stdout.splitlines()[-1] == "17 passed, 0 failed"
 
 
 def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> None:
@@ -61,6 +61,13 @@ def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> Non
     assert result.returncode == 0, result.stdout + result.stderr
     assert "== no nvcc: the CUDA kernels are not compiled" in result.stdout
     assert not any("--preset cuda" in line or "--preset portable" in line for line in tested.log())
+
+
+@pytest.mark.parametrize("options", [(), ("--slurm",), ("--all",)])
+def test_a_sweep_runs_under_slurm_where_it_is_asked_for(tested: Tree, options: tuple[str, ...]) -> None:
+    result = tested.run("test", *options)
+    assert result.returncode == 0, result.stdout
+    assert (re.search(r"^== test_slurm: passed in \d+ s$", result.stdout, re.M) is not None) == bool(options)
 
 
 @pytest.mark.parametrize("option", [(), ("--exhaustive",), ("--slow",)])
