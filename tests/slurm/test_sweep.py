@@ -91,7 +91,8 @@ def requeue(sweep: Sweep, task: str) -> None:
 
 def end_of_time(sweep: Sweep, task: str) -> None:
     """As Slurm does two minutes before the time limit: a signal to the script alone, which then has itself requeued."""
-    job = dict(line.split() for line in sweep.ask("squeue", "--array", "--noheader", "--format=%i %A").splitlines())[task]
+    lines = sweep.ask("squeue", "--array", "--noheader", "--format=%i %A").splitlines()
+    job = dict(line.split() for line in lines)[task]
     # The script is the first process of its step.
     script = next(line.split()[0] for line in sweep.ask("scontrol", "listpids", job).splitlines() if " batch " in line)
     os.kill(int(script), signal.SIGUSR1)

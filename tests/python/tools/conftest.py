@@ -22,7 +22,8 @@ def tested(tree: Tree) -> Tree:
     tests += "@pytest.mark.browser\ndef test_three(): pass\n"
     (tree.folder / "tests/python/test_one.py").write_text(tests)
     (tree.folder / "tests/slurm").mkdir()
-    (tree.folder / "tests/slurm/test_sweep.py").write_text("import pytest\n@pytest.mark.slurm\ndef test_sweep(): pass\n")
+    sweep = "import pytest\n@pytest.mark.slurm\ndef test_sweep(): pass\n"
+    (tree.folder / "tests/slurm/test_sweep.py").write_text(sweep)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     tree.command("nvcc", "")
     return tree

@@ -20,7 +20,9 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.program = self.script("bin/halfscope", 'echo "$@" >>asked; [ ! -e refused ] || { cat refused >&2; exit 2; }; echo "$(<runs.json)"')
+        self.out = "my results"
+        refuses = "[ ! -e refused ] || { cat refused >&2; exit 2; }"
+        self.program = self.script("bin/halfscope", f'echo "$@" >>asked; {refuses}; echo "$(<runs.json)"')
         self.script("bin/sbatch", 'cp "$1" submitted; echo "Submitted batch job 17"')
         self.list_runs(STATES)
 
@@ -32,8 +34,9 @@ class Desk:
         return path
 
     def list_runs(self, states: list[str]) -> None:
+        folder = f"{self.out}/sweep/a/seed"
         runs = [
-            {"experiment": "sweep", "arm": "a", "seed": seed, "folder": f"my results/sweep/a/seed{seed}", "state": state}
+            {"experiment": "sweep", "arm": "a", "seed": seed, "folder": f"{folder}{seed}", "state": state}
             for seed, state in enumerate(states)
         ]
         (self.folder / "runs.json").write_text(json.dumps({"runs": runs}))
@@ -41,7 +44,8 @@ class Desk:
     def slurm(self, *words: str, sbatch: bool = True) -> subprocess.CompletedProcess[str]:
         path = f"{self.folder / 'bin'}:/usr/bin:/bin" if sbatch else "/nowhere"
         command = [sys.executable, str(ROOT / "tools/slurm"), *words, "--program", str(self.program)]
-        return subprocess.run(command, cwd=self.folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+        environment = {**os.environ, "PATH": path}
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -54,10 +58,11 @@ def lines(text: str) -> list[str]:
 
 
 def test_the_script_has_the_runs_that_are_left(desk: Desk) -> None:
-    shown = desk.slurm("sweep", "--set", "name=a b", "--dry-run", "--array-limit", "4", "--cpus", "3", "--sbatch=--time=1:00:00")
+    options = ("--dry-run", "--array-limit", "4", "--cpus", "3", "--sbatch=--time=1:00:00")
+    shown = desk.slurm("sweep", "--set", "name=a b", *options)
     assert shown.returncode == 0, shown.stderr
     assert lines(shown.stdout) == [
-        "#SBATCH --job-name=halfscope-sweep",
+        '#SBATCH --job-name="halfscope-sweep"',
         "#SBATCH --array=2-4,6%4",
         "#SBATCH --cpus-per-task=3",
         "#SBATCH --requeue",
@@ -160,6 +165,18 @@ def test_requests_that_are_none(desk: Desk, words: tuple[str, ...], says: str) -
     assert (refused.returncode, refused.stdout) == (2, "")
     assert says in refused.stderr and refused.stderr.startswith("slurm: ")
     assert not (desk.folder / "submitted").exists()
+
+
+def test_paths_that_sbatch_reads_otherwise(desk: Desk) -> None:
+    desk.out = "50% %a"
+    desk.list_runs(["new"])
+    assert f'--output="{desk.folder}/50%% %%a/slurm/sweep-%A_%a.log"' in desk.slurm("sweep", "--dry-run").stdout
+    for out in ('a"b', "a\nb"):
+        desk.out = out
+        desk.list_runs(["new"])
+        refused = desk.slurm("sweep")
+        assert refused.returncode == 2 and "sbatch reads no path with a quote" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
 
 
 def test_what_the_program_refuses(desk: Desk) -> None:
