@@ -14,7 +14,7 @@ from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
 from halfscope.torch.emulation.marks import Marks, covers_storage
-from halfscope.torch.emulation.operations import Kind, Operation, autocast_list, operation_of, writes_to
+from halfscope.torch.emulation.operations import Kind, Operation, autocast_list, is_composed, operation_of, writes_to
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
@@ -67,12 +67,17 @@ class EmulatedArithmetic(TorchDispatchMode):
         line = self._lines.get(func)
         if line is None:
             line = self._lines[func] = self._line_of(func)
+        if line.kind is Kind.COMPOSED:
+            with self:
+                return func.decompose(*args, **kwargs)
         if self.shadows is not None:
             return self.shadows.around(self._run, func, line, args, kwargs)
         return self._run(func, line, args, kwargs)
 
     def _line_of(self, func: Any) -> Operation:
         found = operation_of(func)
+        if (found is None or found.kind not in _NATIVE) and is_composed(func):
+            return Operation(str(func), Kind.COMPOSED)
         namespace = getattr(func, "namespace", "aten")
         if found is None and namespace in ("aten", "torchvision"):
             name = func.overloadpacket.__name__

@@ -101,7 +101,7 @@ def backward(
 
 def channel_sums(gradient: torch.Tensor) -> torch.Tensor:
     """(channels): sums over batch and positions, in FP32 chunks of 256 terms."""
-    rows = gradient.movedim(1, -1).reshape(-1, gradient.shape[1])
+    rows = gradient.movedim(1, -1).flatten(0, -2)
     sums: torch.Tensor = _core.sum(rows.contiguous().cpu(), 0, accumulate="fp32_chunked(256)")
     return sums.to(gradient.device)
 
@@ -133,7 +133,7 @@ def _multiply(
         for group, matrix in enumerate(matrices)
     ]
     result: Any = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-    return _to_images(result.reshape(*corners.shape, -1), like)
+    return _to_images(result.reshape(*corners.shape, result.shape[-1]), like)
 
 
 def _spread_product(
@@ -177,7 +177,7 @@ def _weight_gradient(
     rows = gradient.detach().cpu().movedim(1, -1)
     parts = []
     for group, own in enumerate(rows.split(shape[0] // groups, dim=-1)):
-        right = own.reshape(-1, own.shape[-1]).contiguous()
+        right = own.flatten(0, -2).contiguous()
         sums: Any = _core.gather_matmul(
             padded, elements + np.int32(group * channels), used, right, accumulate=model
         )  # (taps and channels, out)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from halfscope.torch.emulation import products, sums
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.half_rules import rule_of
+from halfscope.torch.emulation.operations import Kind, Operation, writes_to
 from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import REDUCTIONS, Policy
 
@@ -39,46 +41,56 @@ class HalfTensors:
             try:
                 return func(*args, **kwargs)  # no arithmetic; some PyTorch lacks the loop for a type
             except RuntimeError as error:
-                if "not implemented for" not in str(error):
+                if "not implemented for" not in str(error) and "Unsupported input type" not in str(error):
                     raise
-        kind = _result_type(args, kwargs)
-        target = kwargs.get("out")
-        if target is None and str(func.overloadpacket.__name__).endswith("_"):
-            target = args[0]
-        wide = tuple(_widened(value) for value in args)
-        options = {key: _widened(value) for key, value in kwargs.items() if key != "out"}
-        result = self._compute(func, line, (wide, options), (kind, place))
-        return self._rounded(result, line, kind, target, place)
-
-    def _compute(self, func: Any, line: Operation, given: tuple[tuple, dict], about: tuple) -> Any:
-        (args, kwargs), (kind, place) = given, about
         if line.kind is Kind.PRODUCT:
+            _check_one_type(line, args)
+        target = kwargs.get("out", args[0] if str(func.overloadpacket.__name__).endswith("_") else None)
+        operands = Operands(_written_tensors(func, line, args, kwargs))
+        wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
+        kinds = _result_types(line, args, kwargs)
+        own = self._own(line, wide, (kinds[0] if target is None else target.dtype, place))
+        if own is None:
+            own = func(*wide[0], **wide[1])
+        elif target is not None:
+            own = operands.widened(target).resize_(own.shape).copy_(own)
+        result = self._rounded(own, (line, kinds), operands, place)
+        operands.write_back()
+        return result
+
+    def _own(self, line: Operation, given: tuple[tuple, dict], about: tuple) -> Any:
+        """The result where the operation is not PyTorch's in FP32; None where it is."""
+        (args, kwargs), (kind, place) = given, about
+        options = {key: value for key, value in kwargs.items() if key != "out"}
+        if line.kind is Kind.PRODUCT:
+            args = tuple(value for value in args if not isinstance(value, torch.dtype))  # of the result
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
-            if model is not None:
-                return products.compute(line.name, model, args, kwargs)
+            return None if model is None else products.compute(line.name, model, args, options)
         if line.kind is Kind.REDUCTION:
-            result = sums.compute(line.name, REDUCTIONS, args, kwargs)
-            if result is not None:
-                return result
-        return func(*args, **kwargs)
+            return sums.compute(line.name, REDUCTIONS, args, options)
+        rule = rule_of(line.name) if kind in HALF else None
+        return None if rule is None else rule(kind, *args, **options)
 
     def _rounded(
-        self, result: Any, line: Operation, kind: torch.dtype, target: torch.Tensor | None, place: Place | None
+        self, result: Any, typed: tuple[Operation, list[torch.dtype]], operands: Operands, place: Place | None
     ) -> Any:
+        line, kinds = typed
         if isinstance(result, (tuple, list)):
             parts = [
-                part if position in line.statistics else self._rounded(part, line, kind, None, place)
+                part if position in line.statistics
+                else self._rounded(part, (line, kinds[min(position, len(kinds) - 1) :]), operands, place)
                 for position, part in enumerate(result)
-            ]
+            ]  # fmt: skip
             return type(result)(parts) if type(result) in (tuple, list) else tuple(parts)
-        if not isinstance(result, torch.Tensor) or result.dtype is not torch.float32:
+        if not isinstance(result, torch.Tensor):
             return result
-        if target is not None:
-            kind = target.dtype
-        if kind in HALF:
+        original = operands.original(result)
+        kind = kinds[0] if original is None else original.dtype
+        if kind in HALF and result.dtype is torch.float32:
             self._count(result, HALF[kind], line, place)
-        narrowed = result if kind is torch.float32 else result.to(kind)
-        return narrowed if target is None else target.copy_(narrowed)
+        if original is not None:
+            return original
+        return result.to(kind) if result.dtype is torch.float32 else result
 
     def _count(self, exact: torch.Tensor, quantizer: str, line: Operation, place: Place | None) -> None:
         region = None if place is None else place.region
@@ -87,25 +99,61 @@ class HalfTensors:
         self._caster.count(exact, quantizer, role, line.name if place is None else place.tensor(line.name))
 
 
-def _widened(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype in HALF else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_widened, value)) if type(value) in (list, tuple) else value
-    return torch.float32 if value in HALF else value
+class Operands:
+    """Arguments widened to FP32; a tensor that the operation writes to has one FP32 copy, which is written back."""
+
+    def __init__(self, written: Iterable[torch.Tensor]) -> None:
+        self._copies = [(tensor, tensor.float() if tensor.dtype in HALF else tensor) for tensor in written]
+
+    def widened(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            for original, copy in self._copies:
+                if value is original:
+                    return copy
+            return value.float() if value.dtype in HALF else value
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.widened, value)) if type(value) in (list, tuple) else value
+        return torch.float32 if isinstance(value, torch.dtype) and value in HALF else value
+
+    def original(self, result: torch.Tensor) -> torch.Tensor | None:
+        """The argument that a result is, where the operation has written to one."""
+        return next((original for original, copy in self._copies if copy is result), None)
+
+    def write_back(self) -> None:
+        for original, copy in self._copies:
+            if original is not copy:
+                if original.shape != copy.shape:
+                    original.resize_(copy.shape)
+                original.copy_(copy)
 
 
-def _result_type(args: tuple, kwargs: dict[str, Any]) -> torch.dtype:
-    """As PyTorch promotes: an explicit dtype, else the widest of the tensors, those without axes counting less."""
-    explicit = kwargs.get("dtype")
-    if isinstance(explicit, torch.dtype):
-        return explicit
+def _result_types(line: Operation, args: tuple, kwargs: dict[str, Any]) -> list[torch.dtype]:
+    """Of each result; the last holds for all further ones."""
+    if not line.typed:
+        return [_promoted(args, kwargs)]
+    leading = next(value for value in args if isinstance(value, torch.Tensor))
+    tensors = [args[position] if position < len(args) else None for position in line.typed]
+    return [leading.dtype if tensor is None else tensor.dtype for tensor in tensors]
+
+
+def _promoted(args: tuple, kwargs: dict[str, Any]) -> torch.dtype:
+    """As PyTorch promotes: an explicit type, else the widest of the tensors, those without axes counting less."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, torch.dtype):
+            return value
     tensors = [value for value in _tensors((*args, *kwargs.values())) if value.is_floating_point()]
     leading = [tensor for tensor in tensors if tensor.dim()] or tensors
     kind = leading[0].dtype
     for tensor in leading[1:]:
         kind = torch.promote_types(kind, tensor.dtype)
     return kind
+
+
+def _check_one_type(line: Operation, args: tuple) -> None:
+    """As PyTorch does; widened operands would not show it."""
+    kinds = sorted({str(tensor.dtype) for tensor in _tensors(args)})
+    if len(kinds) > 1:
+        raise RuntimeError(f"emulate: {line.name} of {' and '.join(kinds)}; the operands of a product have one type")
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
@@ -116,3 +164,12 @@ def _tensors(values: Any) -> list[torch.Tensor]:
         elif isinstance(value, (list, tuple)):
             found += _tensors(value)
     return found
+
+
+def _written_tensors(func: Any, operation: Operation, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The arguments that an operator writes to: results where it works in place or has `out`, and running averages."""
+    names = writes_to(func)
+    places = [place for place, argument in enumerate(func._schema.arguments) if argument.name in names]
+    found = [args[place] for place in (*places, *operation.updated) if place < len(args)]
+    found += [kwargs[name] for name in names if name in kwargs]
+    return [value for value in found if isinstance(value, torch.Tensor)]

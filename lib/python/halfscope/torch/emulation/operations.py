@@ -24,6 +24,7 @@ class Kind(Enum):
     LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
     ATTENTION = "both products in the policy's order, the probabilities rounded between them"
     REFUSED = "an error"
+    COMPOSED = "of other operations of the table; seen whole in inference mode alone"
     UNKNOWN = "not in the table: an error in strict emulation, else one rounding"
 
 
@@ -36,6 +37,8 @@ class Operation:
     listed: str | None = None  # under which name `halfscope list operations` has it
     kept: tuple[int, ...] = ()  # positions of arguments that stay FP32: statistics
     statistics: tuple[int, ...] = ()  # positions of results that stay FP32
+    typed: tuple[int, ...] = ()  # position, for each result, of the argument whose type it has; else the widest
+    updated: tuple[int, ...] = ()  # positions of arguments that it writes to without saying so in its schema
     reason: str = ""  # of a refusal
 
 
@@ -45,27 +48,27 @@ _VIEWS = """
     view_as_complex movedim swapaxes numpy_T lift lift_fresh resolve_conj resolve_neg conj real imag values indices
 """
 _EXACT = """
-    clone copy contiguous cat stack index index_select gather take masked_select masked_scatter
+    clone copy cat stack index index_select gather take masked_select masked_scatter
     zero relu threshold threshold_backward hardtanh hardtanh_backward neg abs sgn sign
     maximum minimum max min amax amin aminmax topk sort argsort argmax argmin kthvalue median flip roll repeat
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d tril triu
-    embedding select_backward slice_backward diagonal_backward eq ne lt le gt ge isnan isinf isfinite logical_and
+    embedding select_backward slice_backward diagonal_backward eq ne lt le gt ge isnan isinf logical_and
     logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not any all equal nonzero round floor ceil trunc
-    upsample_nearest1d upsample_nearest2d pixel_shuffle pixel_unshuffle channel_shuffle _to_copy to
+    upsample_nearest1d upsample_nearest2d pixel_shuffle pixel_unshuffle channel_shuffle _to_copy
     max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d block_diag scatter select_scatter
-    slice_scatter as_strided_scatter copysign relu6 im2col masked_scatter_backward searchsorted bucketize
-    value_selecting_reduction_backward isin is_nonzero unique unique_dim _unique2 unique_consecutive
+    slice_scatter as_strided_scatter copysign im2col masked_scatter_backward searchsorted bucketize
+    isin unique_dim _unique2 unique_consecutive
 """
 _ROUNDED = """
     add sub rsub mul div reciprocal sqrt rsqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan tanh
-    sigmoid erf erfc erfinv gelu silu mish elu celu selu leaky_relu softplus log_sigmoid_forward hardswish hardsigmoid
-    prelu _prelu_kernel glu square addcmul addcdiv lerp fmod remainder atan atan2 asin acos sinh cosh asinh acosh
+    sigmoid erf erfc erfinv gelu silu mish elu celu leaky_relu softplus log_sigmoid_forward hardswish hardsigmoid
+    prelu _prelu_kernel glu addcmul addcdiv lerp fmod remainder atan atan2 asin acos sinh cosh asinh acosh
     atanh hypot logaddexp logaddexp2 xlogy nan_to_num frac floor_divide
     tanh_backward sigmoid_backward gelu_backward silu_backward mish_backward elu_backward leaky_relu_backward
     softplus_backward log_sigmoid_backward hardswish_backward hardsigmoid_backward prelu_backward
     _prelu_kernel_backward glu_backward logit logit_backward softshrink softshrink_backward hardshrink
     _softmax _safe_softmax _softmax_backward_data _masked_softmax native_dropout native_dropout_backward
-    avg_pool1d avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d
+    avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d
     _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
     max_pool2d_with_indices_backward max_pool3d_with_indices_backward adaptive_max_pool2d_backward
     upsample_bilinear2d upsample_bilinear2d_backward upsample_bicubic2d upsample_bicubic2d_backward upsample_linear1d
@@ -74,8 +77,8 @@ _ROUNDED = """
     reflection_pad2d_backward replication_pad1d_backward replication_pad2d_backward unfold_backward col2im
     cumsum cumprod prod logcumsumexp logsumexp var std var_mean std_mean norm linalg_vector_norm _cdist_forward
     _cdist_backward dist index_add index_put _index_put_impl _unsafe_index _unsafe_index_put scatter_add scatter_reduce
-    embedding_dense_backward _embedding_bag _embedding_bag_dense_backward _weight_norm_interface
-    _weight_norm_interface_backward roll_backward _thnn_fused_lstm_cell linalg_cross
+    embedding_dense_backward _embedding_bag _embedding_bag_dense_backward _thnn_fused_lstm_cell
+    linalg_cross
     where masked_fill fill index_fill clamp clamp_min clamp_max constant_pad_nd
     roi_align _roi_align_backward roi_pool _roi_pool_backward polar angle trace
 """
@@ -102,30 +105,31 @@ _UNTOUCHED = """
 _LOSSES = {
     "_log_softmax": "cross_entropy", "_log_softmax_backward_data": "cross_entropy", "nll_loss_forward": "cross_entropy",
     "nll_loss_backward": "cross_entropy", "nll_loss2d_forward": "cross_entropy", "nll_loss2d_backward": "cross_entropy",
-    "mse_loss": None, "mse_loss_backward": None, "l1_loss": None, "smooth_l1_loss": "smooth_l1_loss",
+    "mse_loss": None, "mse_loss_backward": None, "smooth_l1_loss": "smooth_l1_loss",
     "smooth_l1_loss_backward": "smooth_l1_loss", "huber_loss": "smooth_l1_loss",
     "huber_loss_backward": "smooth_l1_loss", "binary_cross_entropy": "binary_cross_entropy",
     "binary_cross_entropy_backward": "binary_cross_entropy",
-    "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits", "kl_div": "kl_div",
+    "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits",
     "_ctc_loss": "ctc_loss", "_ctc_loss_backward": "ctc_loss", "soft_margin_loss": None,
     "soft_margin_loss_backward": None, "multi_margin_loss": None, "multi_margin_loss_backward": None,
-    "multilabel_margin_loss_forward": None, "multilabel_margin_loss_backward": None, "hinge_embedding_loss": None,
-    "cosine_embedding_loss": "cosine_embedding_loss",
+    "multilabel_margin_loss_forward": None, "multilabel_margin_loss_backward": None,
 }  # fmt: skip
 # Positions of the statistics that normalisations take and return, which GPUs keep in FP32.
 _NORMALISATIONS = [
-    Operation("native_batch_norm", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
-    Operation("_native_batch_norm_legit", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
-    Operation("_native_batch_norm_legit_no_training", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2)),
-    Operation("_batch_norm_with_update", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2, 3)),
-    Operation("native_batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6)),
-    Operation("batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6)),
-    Operation("native_layer_norm", Kind.ROUNDED, "layer_norm", (), (1, 2)),
-    Operation("native_layer_norm_backward", Kind.ROUNDED, "layer_norm", (3, 4)),
-    Operation("native_group_norm", Kind.ROUNDED, "layer_norm", (), (1, 2)),
-    Operation("native_group_norm_backward", Kind.ROUNDED, "layer_norm", (2, 3)),
-    Operation("_fused_rms_norm", Kind.ROUNDED, "layer_norm", (), (1,)),
-    Operation("_fused_rms_norm_backward", Kind.ROUNDED, "layer_norm", (3,)),
+    Operation("native_batch_norm", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2), (0,), (3, 4)),
+    Operation("_native_batch_norm_legit", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2), (0,)),
+    Operation("_native_batch_norm_legit_no_training", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2), (0,)),
+    Operation("_batch_norm_with_update", Kind.ROUNDED, "batch_norm", (3, 4), (1, 2, 3), (0,)),
+    Operation("native_batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6), (), (1, 2, 2)),
+    Operation("batch_norm_backward", Kind.ROUNDED, "batch_norm", (3, 4, 5, 6), (), (1, 2, 2)),
+    Operation("native_layer_norm", Kind.ROUNDED, "layer_norm", (), (1, 2), (0,)),
+    Operation("native_layer_norm_backward", Kind.ROUNDED, "layer_norm", (3, 4), (), (1, 5, 6)),
+    Operation("native_group_norm", Kind.ROUNDED, "layer_norm", (), (1, 2), (0,)),
+    Operation("native_group_norm_backward", Kind.ROUNDED, "layer_norm", (2, 3), (), (1, 4, 4)),
+    Operation("_fused_rms_norm", Kind.ROUNDED, "layer_norm", (), (1,), (0,)),
+    Operation("_fused_rms_norm_backward", Kind.ROUNDED, "layer_norm", (3,), (), (1, 4)),
+    Operation("_weight_norm_interface", Kind.ROUNDED, None, (), (1,), (0,)),
+    Operation("_weight_norm_interface_backward", Kind.ROUNDED, None, (3,), (), (1, 2)),
 ]
 _ATTENTION = [
     Operation("_scaled_dot_product_flash_attention_for_cpu", Kind.ATTENTION, "matmul", (), (1,)),
@@ -182,6 +186,17 @@ def operation_of(func: Any) -> Operation | None:
     """The line of an operator; None of one that the table does not have."""
     name = func.overloadpacket.__name__ if hasattr(func, "overloadpacket") else str(func)
     return TABLE.get(name) or TABLE.get(name[:-1] if name.endswith("_") else name)
+
+
+def is_composed(func: Any) -> bool:
+    """Whether PyTorch has no kernel of its own for it, so that autograd sees the operations that it is composed of."""
+    if not (hasattr(func, "name") and hasattr(func, "decompose")):
+        return False
+    import torch  # here, so that the table can be read without PyTorch
+
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    own = any(has(func.name(), key) for key in ("CPU", "CUDA", "CompositeExplicitAutograd"))
+    return not own and bool(has(func.name(), "CompositeImplicitAutograd"))
 
 
 def autocast_list(operation: Operation, policy: Any) -> str:
