@@ -16,10 +16,10 @@ from halfscope.torch.emulation.policies import Policy
 
 def arithmetic() -> EmulatedArithmetic:
     """Of policy fp32, so that only tensors of 16 bits are emulated, uncounted."""
-    model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1)
+    model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1, "fp16")
     book.enabled = False
     caster = Caster(book, 0)
-    return EmulatedArithmetic(policy, Places(model, policy), caster, Parameters(model, policy, caster), True)
+    return EmulatedArithmetic(policy, Places(model, policy), caster, Parameters(model, policy, caster), (True, 1.0))
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
