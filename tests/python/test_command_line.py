@@ -14,6 +14,7 @@ from command import analyzed, command
 from dlpack import bfloat16
 from recording.source_tree import PROGRAM
 
+LOGS = Path(__file__).parents[1] / "experiments" / "logs"
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 
@@ -109,6 +110,29 @@ def test_replay(scalers: str | list[str], options: dict, tmp_path: Path) -> None
     theirs = json.loads(command("replay", path, "--scaler", names, *words))
     for source in (path, str(path), trace()):
         assert_same(halfscope.replay(source, scalers, **options).to_dict(), theirs)
+
+
+@pytest.mark.parametrize("name", ["deepspeed", "megatron"])
+def test_replay_of_a_log(name: str) -> None:
+    path = LOGS / f"{name}.log"
+    theirs = json.loads(command("replay", path, "--scaler", "all", "--set", "growth_interval=20"))
+    with pytest.warns(UserWarning, match="leaving out .*: a log does not hold the gradients' magnitudes"):
+        ours = halfscope.replay(path, "all", growth_interval=20)
+    assert_same(ours.to_dict(), theirs)
+    assert ours.log is not None and ours.log.format == name
+    assert list(ours.to_pandas()["gradients"]) == [run["gradients"] for run in theirs["scalers"]]
+    assert list(ours.scale_log2.index) == theirs["step_numbers"]
+    assert len(ours.scale_log2.columns) == len(ours.runs)
+    assert ours.plot().axes
+
+
+def test_a_log_that_tells_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("epoch 1\n")
+    with pytest.raises(ValueError, match="train.log: there is no step in it"):
+        halfscope.replay(path, "dynamic")
+    with pytest.raises(ValueError, match="^headroom looks at the gradients' largest magnitude"):
+        halfscope.replay(LOGS / "megatron.log", ["dynamic", "headroom"])
 
 
 def test_the_scalers_and_their_options() -> None:

@@ -15,31 +15,13 @@
 namespace halfscope {
 namespace {
 
-/// One scaler with some gradients that the log allows.
-struct LogOutcome {
-  const ReplayCandidate* candidate;
-  std::string_view gradients;  ///< any, least or greatest
-  std::optional<std::int64_t> first_unsure;
-};
-
-std::vector<LogOutcome> outcomes_of(const SkipLogReplay& replay) {
-  std::vector<LogOutcome> outcomes;
-  const auto &least = replay.least().candidates(), &greatest = replay.greatest().candidates();
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    const auto unsure = replay.first_unsure(i);
-    outcomes.push_back({&least[i], unsure ? "least" : "any", unsure});
-    if (unsure) outcomes.push_back({&greatest[i], "greatest", unsure});
-  }
-  return outcomes;
-}
-
-Table table_of(const std::vector<LogOutcome>& outcomes) {
+Table table_of(const std::vector<SkipLogOutcome>& outcomes) {
   Table table{replay_columns(), {}};
   std::erase_if(table.columns, [](const Column& column) { return column.key == "flushed"; });
   table.columns.insert(table.columns.begin() + 1, {"gradients", "gradients"});
   table.columns.push_back({"first_unsure", "unsure from", 1});
   constexpr std::ptrdiff_t flushed = 3;
-  for (const LogOutcome& outcome : outcomes) {
+  for (const SkipLogOutcome& outcome : outcomes) {
     std::vector<Cell> row = replay_row(*outcome.candidate);
     row.erase(row.begin() + flushed);
     row.insert(row.begin() + 1, std::string(outcome.gradients));
@@ -79,23 +61,19 @@ void print_what_is_unsure(const SkipLog& log) {
         "{} more skipped steps are counted in the log, but have no line: they are left out.", log.missing));
 }
 
-std::int64_t step_count(const SkipLog& log) {
-  return log.steps.back().step - log.steps.front().step + 1;
-}
-
 }  // namespace
 
 void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   note_left_out(replay);
-  std::cout << write_table(table_of(outcomes_of(replay)), {.width = output_width()}) << "\n";
-  for (const LogOutcome& outcome : outcomes_of(replay)) print_end_of_run(*outcome.candidate);
+  std::cout << write_table(table_of(replay.outcomes()), {.width = output_width()}) << "\n";
+  for (const SkipLogOutcome& outcome : replay.outcomes()) print_end_of_run(*outcome.candidate);
   print_note(fmt::format(
       "A log of {}: {} steps, {} of them skipped. A skipped step is taken to overflow at its loss scale S "
       "and above, "
       "and to be finite below. Of any other step the log tells that max|g| is at most 65504/S{}: 'least' "
       "takes its "
       "gradients as zero, 'greatest' as that bound, and with 'any' of them the outcome is the same.",
-      log.format == SkipLogFormat::deepspeed ? "DeepSpeed" : "Megatron-LM", step_count(log), log.skipped,
+      log.format == SkipLogFormat::deepspeed ? "DeepSpeed" : "Megatron-LM", log.step_count(), log.skipped,
       log.format == SkipLogFormat::deepspeed ? ""
                                              : ", and at most the gradients' norm where that is logged"));
   print_what_is_unsure(log);
@@ -104,18 +82,19 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
 void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
   note_left_out(replay);
   Json list = Json::array();
-  for (const LogOutcome& outcome : outcomes_of(replay)) {
+  for (const SkipLogOutcome& outcome : replay.outcomes()) {
     Json row = replay_json(*outcome.candidate);
     row["gradients"] = outcome.gradients;
     row["first_unsure"] = outcome.first_unsure ? Json(*outcome.first_unsure) : Json();
     list.push_back(std::move(row));
   }
   std::cout << to_line({{"log", name_of(log.format)},
-                        {"steps", step_count(log)},
+                        {"steps", log.step_count()},
                         {"not_finite", log.skipped},
                         {"unsure_steps", log.unsure_steps},
                         {"unsure_scales", log.unsure_scales},
                         {"missing", log.missing},
+                        {"bar_total", log.bar_total},
                         {"step_numbers", replay.least().steps()},
                         {"scalers", std::move(list)}})
             << "\n";

@@ -37,6 +37,9 @@ struct SkipLog {
   std::int64_t missing = 0;
   /// Where a progress bar counts DeepSpeed's steps, since no line does: its total. Else 0.
   std::int64_t bar_total = 0;
+
+  /// From the first step to the last, those between that have no line included.
+  [[nodiscard]] std::int64_t step_count() const { return steps.back().step - steps.front().step + 1; }
 };
 
 /// DeepSpeed's steps up to a line that counts them.

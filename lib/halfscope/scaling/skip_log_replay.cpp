@@ -37,4 +37,14 @@ std::optional<std::int64_t> SkipLogReplay::first_unsure(std::size_t index) const
   return other == many.end() ? *one : std::min(*one, *other);
 }
 
+std::vector<SkipLogOutcome> SkipLogReplay::outcomes() const {
+  std::vector<SkipLogOutcome> outcomes;
+  for (std::size_t i = 0; i < least_.candidates().size(); ++i) {
+    const auto unsure = first_unsure(i);
+    outcomes.push_back({&least_.candidates()[i], unsure ? "least" : "any", unsure});
+    if (unsure) outcomes.push_back({&greatest_.candidates()[i], "greatest", unsure});
+  }
+  return outcomes;
+}
+
 }  // namespace halfscope

@@ -13,6 +13,13 @@
 
 namespace halfscope {
 
+/// One scaler over a log, with some gradients that the log allows.
+struct SkipLogOutcome {
+  const ReplayCandidate* candidate = nullptr;
+  std::string_view gradients;                ///< "any", "least" or "greatest"
+  std::optional<std::int64_t> first_unsure;  ///< none with any
+};
+
 /// Scalers that look at no more than whether gradients are finite, going through a log twice.
 ///
 /// A skipped step overflows at its scale S and above; below, it counts as finite. Of any other step the log
@@ -34,6 +41,9 @@ class SkipLogReplay {
   /// The first step at which gradients between the two decide what candidate `index` does. None: whatever
   /// they were, it does the same.
   [[nodiscard]] std::optional<std::int64_t> first_unsure(std::size_t index) const;
+  /// One for each scaler that does the same with any gradients, two for others: with the least and the
+  /// greatest. They point into this object.
+  [[nodiscard]] std::vector<SkipLogOutcome> outcomes() const;
 
  private:
   TraceReplay least_, greatest_;

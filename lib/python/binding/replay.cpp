@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include <halfscope/scaling/skip_log_replay.hpp>
 #include <halfscope/scaling/trace.hpp>
 
 #include "binding/bindings.hpp"
@@ -34,16 +35,22 @@ constexpr const char* trace_step_documentation =
 Raises ValueError for any other.)doc";
 
 constexpr const char* read_trace_documentation =
-    R"doc(Calls `take` with the steps of a file of JSON lines, in order.
+    R"doc(Calls `take` with the steps of a file of JSON lines, in order; a log of DeepSpeed or Megatron-LM is returned.
 
-Raises ValueError with the file and the line where one is not like that.)doc";
+Raises ValueError with the file, and of JSON lines with the line, for any other.)doc";
+
+constexpr const char* log_replay_documentation =
+    R"doc(Several scalers going through a log, with the least and the greatest gradients that it allows.
+
+names, options: as TraceReplay has them. Raises ValueError as that does, and for a scaler that looks at magnitudes;
+"all" leaves it out.)doc";
 
 TraceStep step_of(nb::handle record) {
   return trace_step(json_of(record));
 }
 
-void read_steps(const std::string& path, const nb::callable& take) {
-  read_trace(path, [&](const TraceStep& step) { take(step); });
+std::optional<SkipLog> read_steps(const std::string& path, const nb::callable& take) {
+  return read_trace_or_log(path, [&](const TraceStep& step) { take(step); });
 }
 
 nb::dict run_of(const ReplayCandidate& candidate) {
@@ -68,15 +75,65 @@ nb::list runs_of(const TraceReplay& replay) {
   return runs;
 }
 
+nb::list outcomes_of(const SkipLogReplay& replay) {
+  nb::list runs;
+  for (const SkipLogOutcome& outcome : replay.outcomes()) {
+    nb::dict run = run_of(*outcome.candidate);
+    run["gradients"] = std::string(outcome.gradients);
+    run["first_unsure"] = outcome.first_unsure;
+    runs.append(run);
+  }
+  return runs;
+}
+
+void bind_logs(nb::module_& module) {
+  nb::class_<SkipLog>(module, "SkipLog", "Log of skipped steps.")
+      .def_prop_ro(
+          "format", [](const SkipLog& log) { return std::string(name_of(log.format)); },
+          "deepspeed or megatron.")
+      .def_prop_ro("step_count", &SkipLog::step_count, "From the first step to the last.")
+      .def_ro("skipped", &SkipLog::skipped, "Steps.")
+      .def_ro("unsure_steps", &SkipLog::unsure_steps,
+              "Skipped steps of which lines leave open which ones they were.")
+      .def_ro("unsure_scales", &SkipLog::unsure_scales, "Skipped steps whose scale was inferred.")
+      .def_ro("missing", &SkipLog::missing, "Skipped steps without a line.")
+      .def_ro("bar_total", &SkipLog::bar_total, "Total of the progress bar that counts steps; 0: lines do.");
+  nb::class_<SkipLogReplay>(module, "SkipLogReplay", log_replay_documentation)
+      .def(
+          "__init__",
+          [](SkipLogReplay* self, const std::vector<std::string>& names, const nb::dict& options) {
+            new (self) SkipLogReplay(names, settings_of(options), "replay: ");
+          },
+          nb::arg("names"), nb::arg("options"),
+          nb::sig("def __init__(self, names: Sequence[str], options: Mapping[str, float]) -> None"))
+      .def(
+          "take",
+          [](SkipLogReplay& self, const SkipLog& log) {
+            for (const LoggedStep& step : log.steps) self.step(step);
+          },
+          nb::arg("log"),
+          "Takes the scalers through a log. Raises ValueError for gaps of more than a million steps.")
+      .def("runs", outcomes_of, nb::sig("def runs(self) -> list[dict[str, typing.Any]]"),
+           "Fields of halfscope.replays.ScalerRun but final_scale_log2, per outcome.")
+      .def_prop_ro(
+          "steps", [](const SkipLogReplay& self) { return self.least().steps(); }, "Numbers of the steps.")
+      .def_prop_ro(
+          "left_out", [](const SkipLogReplay& self) { return self.least().left_out(); },
+          "Scalers of \"all\" that look at magnitudes.");
+}
+
 }  // namespace
 
 void bind_replay(nb::module_& module) {
+  bind_logs(module);
   nb::class_<TraceStep>(module, "TraceStep", "Record of a step's weight gradients.");
   module.def("trace_step", step_of, nb::arg("record").none(),
              nb::sig("def trace_step(record: object) -> TraceStep"), trace_step_documentation);
-  module.def("read_trace", read_steps, nb::arg("path"), nb::arg("take"),
-             nb::sig("def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None]) -> None"),
-             read_trace_documentation);
+  module.def(
+      "read_trace", read_steps, nb::arg("path"), nb::arg("take"),
+      nb::sig(
+          "def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None]) -> SkipLog | None"),
+      read_trace_documentation);
   nb::class_<TraceReplay>(module, "TraceReplay", replay_documentation)
       .def(
           "__init__",

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from halfscope import _core
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+LOG_COLUMNS = ("gradients", "first_unsure")
 COLUMNS = ("skipped", "overflowed", "flushed", "final_scale_log2", "first_at_final_scale", "stopped")
 
 
@@ -32,6 +33,24 @@ class ScalerRun:
     stopped: str | None  # why the scaler would have ended the run
     overflow_steps: tuple[int, ...]
     scale_log2: tuple[float, ...]  # of each step, until it stopped
+    gradients: str | None = None  # of a log: "any", or the "least" or "greatest" that it allows
+    first_unsure: int | None = None  # of a log: the first step at which the gradients in between decide
+
+    @property
+    def label(self) -> str:
+        return f"{self.scaler}, {self.gradients}" if self.gradients in ("least", "greatest") else self.scaler
+
+
+@dataclass(frozen=True)
+class LogNotes:
+    """What a log of DeepSpeed or Megatron-LM leaves open."""
+
+    format: str  # deepspeed or megatron
+    step_count: int  # from the first to the last
+    unsure_steps: int  # skipped steps of which lines leave open which ones they were: taken as the first possible ones
+    unsure_scales: int  # skipped steps whose scale is inferred from the lines around them
+    missing: int  # skipped steps that have no line: left out
+    bar_total: int  # of the progress bar that counts steps; 0 where lines do
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,18 +64,20 @@ class Replay:
     steps: tuple[int, ...]
     not_finite: int  # steps that were recorded so
     runs: tuple[ScalerRun, ...]
+    log: LogNotes | None = None  # where they are replayed over a log
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per scaler: the fields of ScalerRun that are one number each. Raises ImportError without pandas."""
-        rows = [[run.scaler, *(getattr(run, name) for name in COLUMNS)] for run in self.runs]
-        found = frame(rows, columns=["scaler", *COLUMNS]).set_index("scaler")
+        """A row per run: the fields of ScalerRun that are one number each. Raises ImportError without pandas."""
+        names = COLUMNS if self.log is None else (*COLUMNS, *LOG_COLUMNS)
+        rows = [[run.scaler, *(getattr(run, name) for name in names)] for run in self.runs]
+        found = frame(rows, columns=["scaler", *names]).set_index("scaler")
         return found.astype({"flushed": float, "stopped": object})
 
     @property
     def scale_log2(self) -> pd.DataFrame:
-        """log2 of the scale: a row per step, a column per scaler; NaN after a scaler would have ended the run."""
+        """log2 of the scale: a row per step, a column per run; NaN after a scaler would have ended the run."""
         rows = len(self.steps)
-        columns = {run.scaler: [*run.scale_log2, *[math.nan] * (rows - len(run.scale_log2))] for run in self.runs}
+        columns = {run.label: [*run.scale_log2, *[math.nan] * (rows - len(run.scale_log2))] for run in self.runs}
         return frame(columns, index=self.steps).rename_axis("step")
 
     def to_dict(self) -> dict:
@@ -67,6 +88,13 @@ class Replay:
             }
             for run in self.runs
         ]  # fmt: skip
+        if self.log is not None:
+            notes = vars(self.log).copy()
+            head = {"log": notes.pop("format"), "steps": notes.pop("step_count"), "not_finite": self.not_finite}
+            return {**head, **notes, "step_numbers": list(self.steps), "scalers": scalers}
+        for run in scalers:
+            for name in LOG_COLUMNS:
+                del run[name]
         return {"steps": len(self.steps), "not_finite": self.not_finite, "scalers": scalers}
 
     def plot(self) -> Figure:
@@ -87,33 +115,51 @@ def replay(
     trace: the path of a run's metrics.jsonl, or of any file with a line {"step": 1, "scale": 65536, "gradients":
         {"finite": true, "max_abs": 12.5}} per step; or the dictionaries themselves. max_abs is of all weight gradients,
         with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram of FP16.
+        Or the path of a log of DeepSpeed or Megatron-LM, which holds scales and skipped steps, but no gradients: of a
+        scaler that it does not decide there are two runs, with the least and the greatest gradients that it allows.
     scalers: names as LossScaler takes them, numbers for constant scales, or "all", which leaves out those that look at
-        histograms where the trace has none (with a warning).
+        histograms where the trace has none, and at magnitudes where it is a log (with a warning).
     options: set in the scalers that have them.
 
     Raises ValueError for an unknown scaler, an option that none of them has, a value out of range, a trace without
     steps, and with file and line for one that is not as above.
     """
     given = [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
-    replayed = _core.TraceReplay([str(name) for name in given], options)
-    _read_trace(trace, replayed.step)
+    names = [str(name) for name in given]
+    replayed = _core.TraceReplay(names, options)
+    log = _read_trace(trace, replayed.step)
+    if log is not None:
+        return _replay_log(log, _core.SkipLogReplay(names, options))
     if not replayed.steps:
         raise ValueError("replay: there is no step in the trace")
     for name in replayed.left_out:
         warnings.warn(f"replay: leaving out {name}: the trace has no histograms", stacklevel=2)
-    runs = [ScalerRun(**run, final_scale_log2=run["scale_log2"][-1]) for run in replayed.runs()]
-    return Replay(tuple(replayed.steps), replayed.not_finite, tuple(runs))
+    return Replay(tuple(replayed.steps), replayed.not_finite, _runs(replayed))
 
 
-def _read_trace(trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]) -> None:
+def _replay_log(log: _core.SkipLog, replayed: _core.SkipLogReplay) -> Replay:
+    replayed.take(log)
+    for name in replayed.left_out:
+        warnings.warn(f"replay: leaving out {name}: a log does not hold the gradients' magnitudes", stacklevel=3)
+    notes = LogNotes(**{field.name: getattr(log, field.name) for field in fields(LogNotes)})
+    return Replay(tuple(replayed.steps), log.skipped, _runs(replayed), notes)
+
+
+def _runs(replayed: _core.TraceReplay | _core.SkipLogReplay) -> tuple[ScalerRun, ...]:
+    return tuple(ScalerRun(**run, final_scale_log2=run["scale_log2"][-1]) for run in replayed.runs())
+
+
+def _read_trace(
+    trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]
+) -> _core.SkipLog | None:
     if isinstance(trace, dict):
         raise TypeError("replay: give a path, or a list of a dictionary per step, not one dictionary")
     if isinstance(trace, (str, os.PathLike)):
-        _core.read_trace(os.fspath(trace), take)
-        return
+        return _core.read_trace(os.fspath(trace), take)
     for number, record in enumerate(trace, start=1):
         try:
             step = _core.trace_step(record)
         except ValueError as error:
             raise ValueError(f"record {number}: {error}") from None
         take(step)
+    return None

@@ -53,8 +53,8 @@ def moving_scales(experiment: Experiment) -> Figure | None:
 
 def _course_of_scaler(replay: Replay, run: ScalerRun) -> Course:
     steps = np.array(replay.steps[: len(run.scale_log2)])
-    label = run.scaler if run.stopped is None else f"{run.scaler}\n(ends the run)"
-    return Course(run.scaler, label, steps, np.array(run.scale_log2), np.isin(steps, run.overflow_steps))
+    label = run.label if run.stopped is None else f"{run.label}\n(ends the run)"
+    return Course(run.label, label, steps, np.array(run.scale_log2), np.isin(steps, run.overflow_steps))
 
 
 def _course_of_arm(arm: str, run: Run) -> Course:
