@@ -24,7 +24,11 @@ RUN_ON = {
     "master_copy": ("experiment", 6),
     "reductions_and_tensor_cores": ("reduction", 4),
 }
-WITH_TORCH = {"your_own_model": 5}
+# Figures, what is printed somewhere, and the value of the last cell.
+WITH_TORCH = {
+    "your_own_ablation": (2, ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep 2 layers in FP32: "], ""),
+    "your_own_model": (5, ["Over 200 watched steps: without loss scaling FP16 flushes", "Loss scale: "], "fits all"),
+}
 USERS_OWN = "model"  # the tag of cells that stand for what the reader brings: a model and its training loop
 SECONDS = 120
 
@@ -101,10 +105,11 @@ def test_runs_from_a_clean_kernel(
 def test_runs_with_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     outputs = execute(ROOT / "notebooks" / f"{name}.ipynb", monkeypatch)
-    assert figures_in(outputs) == WITH_TORCH[name]
+    figures, sentences, last = WITH_TORCH[name]
+    assert figures_in(outputs) == figures
     said = "".join(output.text for output in outputs if output.get("name") == "stdout")
-    assert "Over 200 watched steps: without loss scaling FP16 flushes" in said and "Loss scale: " in said
-    assert "fits all" in outputs[-1]["data"]["text/plain"]
+    assert [sentence for sentence in sentences if sentence not in said] == []
+    assert last in outputs[-1]["data"]["text/plain"]
 
 
 @pytest.fixture(scope="session")
