@@ -129,6 +129,20 @@ need_torch_venv() {
   install_package --config-settings=build-dir=build/torch-package
 }
 
+# A third environment, with the package index's PyTorch 2 beside Debian's 1.13.
+torch2_python="$root/build/torch2/bin/python"
+need_torch2_venv() {
+  local stamp="$root/build/torch2/requirements.stamp" python="$torch2_python" wanted
+  need_python
+  wanted="$(python3 --version; cat tools/requirements.txt tools/torch-requirements.txt | sha256sum)"
+  if [[ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]]; then
+    python3 -m venv --clear "$root/build/torch2"
+    pip_install -r tools/requirements.txt -r tools/torch-requirements.txt
+    echo "$wanted" >"$stamp"
+  fi
+  install_package --config-settings=build-dir=build/torch2-package
+}
+
 # The builds that follow use ccache where it is installed: the library in the Python package and in the program, and the
 # sources that the presets, and copies of this tree below it, compile alike, are compiled once.
 use_cache() {
