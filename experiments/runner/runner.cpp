@@ -89,8 +89,8 @@ ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest&
   const auto folder = request.out / experiment.name;
   create_folder(folder);
   const Experiment& shown = request.shown ? *request.shown : experiment;
-  if (request.shown) write_file(folder / definition_file, to_toml(shown));
   if (!request.shard.is_whole()) add_to_sweep(folder, settled_runs(experiment, request));
+  if (request.shown) write_file(folder / definition_file, to_toml(shown));
   if (request.size == RunSize::smoke)
     print_stderr(fmt::format("note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n"));
   print_notes(runs);

@@ -111,6 +111,28 @@ TEST_CASE("results that are done are kept, others only where they are to be resu
   CHECK(read_json(place.out / "tiny/summary.json")["arms"].size() == 2);
 }
 
+/// Where `finish_another` finds a finished run.
+fs::path watched_arm;
+
+/// As another process does between the moments when this one reads the runs and writes their summary.
+std::vector<AccumulationRow> finish_another() {
+  if (fs::exists(watched_arm / "seed1")) return {};
+  Json summary = read_json(watched_arm / "seed0/summary.json");
+  summary["seed"] = 1;
+  fs::create_directories(watched_arm / "seed1");
+  write_file(watched_arm / "seed1/summary.json", to_text(summary));
+  return {};
+}
+
+TEST_CASE("whoever writes the summary last has seen every run that is done", "[runner]") {
+  const Place place;
+  watched_arm = place.out / "tiny/fp32";
+  Experiment shared = tiny();
+  shared.accumulation = finish_another;
+  train(shared, place.request({"fp32"}));
+  CHECK(read_json(place.out / "tiny/summary.json")["arms"][0]["seeds"] == 2);
+}
+
 TEST_CASE("a run that was stopped is continued from its checkpoint", "[runner]") {
   const Place place;
   train(tiny(), place.request({"fp32"}));
