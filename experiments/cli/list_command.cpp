@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/arithmetic/all_reduce.hpp>
+#include <halfscope/arithmetic/gradient_division.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/policy/policy.hpp>
@@ -134,6 +136,8 @@ constexpr std::array listings{
     Listing{"formats", [] { return entries(format_catalogue); }},
     Listing{"roundings", roundings},
     Listing{"accumulators", accumulators},
+    Listing{"all-reduces", [] { return entries(all_reduce_orders); }},
+    Listing{"divisions", [] { return entries(division_rules); }},
     Listing{"scalers", scalers},
     Listing{"models", [] { return entries(model_table); }},
     Listing{"datasets", dataset_entries},

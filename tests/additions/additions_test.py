@@ -54,6 +54,17 @@ ADDITIONS = {
         listed="scalers",
         tests=("halfscope_tests", "a scaler restored half-way goes on as one that never stopped"),
     ),
+    "all-reduce order": Addition(
+        header="lib/halfscope/arithmetic/all_reduce.hpp",
+        name="sample_order",
+        file="lib/halfscope/arithmetic/all_reduce/sample_order.cpp",
+        declaration="[[nodiscard]] AddPlan plan_sample_order(const AllReduceBuffer& buffer);",
+        declared_before="/// Which numbers partial sums are.",
+        line='AllReduceOrder{"sample_order", "a sample", plan_sample_order},',
+        table="inline constexpr std::array all_reduce_orders{",
+        listed="all-reduces",
+        tests=("halfscope_tests", "trees are NCCL's, and sequences have every rank once"),
+    ),
     "tracker": Addition(
         header="lib/halfscope/stats/trackers.hpp",
         name="sample_tracker",

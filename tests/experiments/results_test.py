@@ -166,7 +166,7 @@ class Results(WithFolder):
 
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))
-        for kind in ("experiments", "formats", "roundings", "accumulators", "scalers", "models", "datasets", "trackers", "settings"):
+        for kind in ("experiments", "formats", "roundings", "accumulators", "all-reduces", "divisions", "scalers", "models", "datasets", "trackers", "settings"):
             self.assertTrue(lists[kind], kind)
         self.assertEqual(list(json.loads(self.run_ok("list", "formats", "--json"))), ["formats"])
         self.assertIn("master-copy", self.run_ok("list"))

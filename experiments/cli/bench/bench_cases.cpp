@@ -16,6 +16,7 @@
 #include <halfscope/stats/tensor_summary.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
+#include "experiments/cli/bench/bench_all_reduce.hpp"
 #include "experiments/cli/bench/bench_batch.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
 #include "experiments/cli/bench/bench_training.hpp"
@@ -218,6 +219,16 @@ constexpr std::array cases{
               [] { return product_against_eigen("tensor_core(hopper)", 1024); }},
     BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, fused, summed in order",
               [] { return product_on_two_threads(1024); }},
+    BenchCase{"all_reduce_ring", "64 ranks of 2^18 gradients in FP16, adds counted, NCCL's ring",
+              [] { return bench_all_reduce("nccl_ring", 64, 1 << 18); }},
+    BenchCase{"all_reduce_tree", "the same in NCCL's tree",
+              [] { return bench_all_reduce("nccl_tree", 64, 1 << 18); }},
+    BenchCase{"all_reduce_bf16", "the same ring in BF16",
+              [] { return bench_all_reduce("nccl_ring/bf16", 64, 1 << 18); }},
+    BenchCase{"all_reduce_fp32", "FP16 addends, FP32 partial sums",
+              [] { return bench_all_reduce("fp32", 64, 1 << 18); }},
+    BenchCase{"all_reduce_ring_4096", "4096 ranks of 100,000 gradients in FP16, NCCL's ring",
+              [] { return bench_all_reduce("nccl_ring", 4096, 100000); }},
     BenchCase{"training_step", "cnn_bn, batch 64, policy fp16_mixed", bench_training_step},
     BenchCase{"training_step_gru", "gru_lm, batch 64, policy fp16_mixed", bench_training_step_of_words},
     BenchCase{"track_weight_gradients", "the same step, every weight gradient counted",

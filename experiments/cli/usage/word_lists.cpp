@@ -61,8 +61,8 @@ std::vector<WordList> word_lists() {
           {"calc OPERATION", strings(table_names(calc_operations()))},
           {"generate KIND", {"bash", "zsh", "man"}},
           {"list KIND",
-           {"experiments", "policies", "operations", "formats", "roundings", "accumulators", "scalers",
-            "models", "datasets", "optimizers", "trackers", "settings"}}};
+           {"experiments", "policies", "operations", "formats", "roundings", "accumulators", "all-reduces",
+            "divisions", "scalers", "models", "datasets", "optimizers", "trackers", "settings"}}};
 }
 
 std::vector<std::string> words_of(const std::string& command, const CLI::Option& option) {
