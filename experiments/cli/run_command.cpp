@@ -24,6 +24,7 @@ struct RunOptions {
   RunRequest request;
   std::vector<std::string> assignments, own_arms;
   std::string experiment, device, data, seed_list, size = "small";
+  std::string ranks, all_reduce, predivide;
   Action action = Action::train;
   bool json = false;
 };
@@ -32,6 +33,9 @@ Settings settings_of(const RunOptions& options) {
   Settings settings;
   if (!options.device.empty()) settings.emplace_back("device", options.device);
   if (!options.data.empty()) settings.emplace_back("data", options.data);
+  if (!options.ranks.empty()) settings.emplace_back("ranks", options.ranks);
+  if (!options.all_reduce.empty()) settings.emplace_back("all_reduce", options.all_reduce);
+  if (!options.predivide.empty()) settings.emplace_back("predivide", options.predivide);
   return with(std::move(settings), parse_assignments(options.assignments));
 }
 
@@ -102,6 +106,16 @@ void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& op
   command.add_flag("--json", options->json, "with --list-runs: as JSON")->needs(list);
 }
 
+void add_data_parallelism(CLI::App& command, const std::shared_ptr<RunOptions>& options) {
+  command.add_option("--ranks", options->ranks,
+                     "N: data-parallel training on N ranks, each with its part of every batch");
+  command.add_option(
+      "--all-reduce", options->all_reduce,
+      "ORDER[/WIRE] in which the ranks' gradients are added, see 'halfscope list all-reduces'");
+  command.add_option("--predivide", options->predivide,
+                     "a rule of 'halfscope list divisions', or the factor of the division before the sum");
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -121,6 +135,7 @@ void add_run_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
   command->add_option("--data", options->data, "the data set's folder");
+  add_data_parallelism(*command, options);
   command->add_option("--jobs", request.jobs, "runs at a time, 1 by default; results do not depend on it")
       ->check(CLI::Range(1, 1024));
   command

@@ -34,7 +34,10 @@ TrainConfig arm_config(const Experiment& experiment, const Arm& arm, RunSize siz
     throw InvalidArgument(fmt::format("arm {}: {}", arm.name, error.what()));
   }
   // A tiny batch has as many parts as examples.
-  if (size == RunSize::smoke) config.micro_batches = std::min(config.micro_batches, config.batch);
+  if (size == RunSize::smoke) {
+    config.ranks = std::min(config.ranks, config.batch);
+    config.micro_batches = std::min(config.micro_batches, config.batch / config.ranks);
+  }
   return config;
 }
 

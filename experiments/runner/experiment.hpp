@@ -21,6 +21,15 @@ struct Arm {
   Settings full_settings{};  ///< what differs at full size, over the experiment's
 };
 
+/// What all-reduces of an arm's seeds lost together, as shares.
+struct AllReduceLosses {
+  std::int64_t ranks = 1;
+  double stagnated = 0;        ///< of the adds
+  double flushed = 0;          ///< of the addends, on their way to the wire
+  double overflowed = 0;       ///< of the means, from finite addends
+  double stagnated_steps = 0;  ///< of the steps: with stagnated adds, and nothing infinite by the reduction
+};
+
 /// An arm's results over its seeds. `mean`, `low` and `high` (a 95 % interval, from two seeds on) are over
 /// the seeds that did not diverge, and are empty where none did.
 struct ArmSummary {
@@ -41,6 +50,7 @@ struct ArmSummary {
   std::optional<double> seconds_per_step{};      ///< median
   std::optional<double> peak_device_bytes{};     ///< the most of any seed; empty where none says
   std::optional<double> peak_step_bytes{};       ///< counted, the most of any seed; empty where none says
+  std::optional<AllReduceLosses> all_reduce{};   ///< empty of one rank
   std::vector<std::string> overflows{};  ///< in words, a line per step, of the first seed that had any
   /// Settings in which its seeds differ; such seeds have no mean.
   std::vector<std::string> mixed{};

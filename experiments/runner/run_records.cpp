@@ -32,6 +32,10 @@ bool is_text_list(const Json& value) {
   return value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
 }
 
+bool is_object(const Json& value) {
+  return value.is_object();
+}
+
 bool is_number_or_null(const Json& value) {
   return value.is_number() || value.is_null();
 }
@@ -43,9 +47,9 @@ constexpr std::array run_members{
     Member{"metric", Presence::required, "a number or null", is_number_or_null},
     Member{"train_loss", Presence::required, "a number or null", is_number_or_null},
     Member{"overflows", Presence::optional, "a list of texts", is_text_list},
-    Member{"memory", Presence::optional, "an object", [](const Json& value) { return value.is_object(); }},
-    Member{"gradients", Presence::optional, "an object",
-           [](const Json& value) { return value.is_object(); }}};
+    Member{"memory", Presence::optional, "an object", is_object},
+    Member{"gradients", Presence::optional, "an object", is_object},
+    Member{"all_reduce", Presence::optional, "an object", is_object}};
 
 constexpr std::array gradient_members{Member{"nonzero", Presence::required, "a whole number", is_integer},
                                       Member{"flushed", Presence::required, "a whole number", is_integer},
@@ -54,6 +58,17 @@ constexpr std::array gradient_members{Member{"nonzero", Presence::required, "a w
 
 constexpr std::array memory_members{
     Member{"peak_step_bytes", Presence::required, "a whole number", is_integer}};
+
+constexpr std::array all_reduce_members{
+    Member{"elements", Presence::required, "a whole number", is_integer},
+    Member{"adds", Presence::required, "a whole number", is_integer},
+    Member{"stagnated", Presence::required, "a whole number", is_integer},
+    Member{"addends_flushed", Presence::required, "a whole number", is_integer},
+    Member{"addends_overflowed", Presence::required, "a whole number", is_integer},
+    Member{"means_flushed", Presence::required, "a whole number", is_integer},
+    Member{"means_overflowed", Presence::required, "a whole number", is_integer},
+    Member{"steps", Presence::required, "a whole number", is_integer},
+    Member{"stagnated_steps", Presence::required, "a whole number", is_integer}};
 
 constexpr std::array diverged_members{
     Member{"diverged_step", Presence::required, "a whole number", is_integer}};
@@ -78,6 +93,7 @@ Json read_summary(const fs::path& path) {
   if (summary["diverged"].get<bool>()) check_members(summary, diverged_members, path);
   if (summary.contains("memory")) check_members(summary["memory"], memory_members, path);
   if (summary.contains("gradients")) check_members(summary["gradients"], gradient_members, path);
+  if (summary.contains("all_reduce")) check_members(summary["all_reduce"], all_reduce_members, path);
   return summary;
 }
 

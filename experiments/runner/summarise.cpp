@@ -15,6 +15,7 @@
 #include "experiments/runner/run_records.hpp"
 #include "experiments/runner/setting_differences.hpp"
 #include "experiments/runner/sweep.hpp"
+#include "sim/train/rank_gradients.hpp"
 
 namespace halfscope {
 namespace {
@@ -80,6 +81,27 @@ std::optional<double> peak_step_bytes(const std::vector<FinishedRun>& runs) {
   return most;
 }
 
+/// Empty where no run has several ranks.
+std::optional<AllReduceLosses> all_reduce_losses(const std::vector<FinishedRun>& runs) {
+  AllReduceCounters all;
+  double steps = 0, stagnated_steps = 0;
+  for (const auto& [seed, run, config] : runs) {
+    if (!run.contains("all_reduce")) continue;
+    all.merge(all_reduce_counters(run["all_reduce"]));
+    steps += run["all_reduce"].at("steps").get<double>();
+    stagnated_steps += run["all_reduce"].at("stagnated_steps").get<double>();
+  }
+  if (all.adds == 0) return std::nullopt;
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  return AllReduceLosses{.ranks = 1 + all.adds / all.elements,
+                         .stagnated = share(all.stagnated, all.adds),
+                         .flushed = share(all.addends_flushed, all.adds + all.elements),
+                         .overflowed = share(all.means_overflowed, all.elements),
+                         .stagnated_steps = stagnated_steps / steps};
+}
+
 ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>& runs,
                          const std::string& metric) {
   ArmSummary arm{.arm = name,
@@ -110,6 +132,7 @@ ArmSummary summarise_arm(const std::string& name, const std::vector<FinishedRun>
     const auto step = run.at("diverged_step").get<std::int64_t>();
     arm.diverged_step = std::min(arm.diverged_step.value_or(step), step);
   }
+  arm.all_reduce = all_reduce_losses(runs);
   arm.overflows = overflows(runs);
   arm.mixed = keys_that_differ(runs);
   if (arm.mixed.empty()) arm.mean = optional_mean(metrics);

@@ -39,6 +39,13 @@ Json arm_json(const ArmSummary& arm) {
             {"peak_device_bytes", json_or_null(arm.peak_device_bytes)}};
   if (arm.accuracy) json["accuracy"] = *arm.accuracy;
   if (arm.peak_step_bytes) json["peak_step_bytes"] = *arm.peak_step_bytes;
+  if (arm.all_reduce) {
+    json["all_reduce"] = {{"ranks", arm.all_reduce->ranks},
+                          {"stagnated", arm.all_reduce->stagnated},
+                          {"flushed", arm.all_reduce->flushed},
+                          {"overflowed", arm.all_reduce->overflowed},
+                          {"stagnated_steps", arm.all_reduce->stagnated_steps}};
+  }
   if (arm.further_skipped) json["further_skipped"] = *arm.further_skipped;
   return json;
 }

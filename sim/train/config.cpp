@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <halfscope/arithmetic/all_reduce.hpp>
+
 #include "sim/train/field_checks.hpp"
 #include "sim/train/renamed.hpp"
 
@@ -102,6 +104,13 @@ void visit_fields(Config& c, Visit&& visit) {
         "parts of a batch, one after the other, whose gradients are added before the step's one update");
   visit("gradient_accumulator", c.gradient_accumulator, check_role,
         "FORMAT[/ROUNDING][/OVERFLOW] of that sum");
+  visit("ranks", c.ranks, FieldRange{1, most_ranks, "1 to 65536"},
+        "of data-parallel training: parts of a batch with gradients of their own, which an all-reduce "
+        "averages");
+  visit("all_reduce", c.all_reduce, check_all_reduce,
+        "ORDER[/WIRE]: the order of 'list all-reduces', and fp16 (the default), bf16 or fp32 on the wire");
+  visit("predivide", c.predivide, check_predivide,
+        "a rule of 'list divisions', or a factor f: gradients times 1/f before their sum, f/ranks after it");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
   visit("learning_rate", c.learning_rate, nonnegative, "at the start");
   visit("schedule", c.schedule, check_schedule,
@@ -161,23 +170,11 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 17> later_fields{"width",
-                                                        "label_smoothing",
-                                                        "residual_gamma",
-                                                        "weight_decay",
-                                                        "layers",
-                                                        "heads",
-                                                        "start_from",
-                                                        "teacher",
-                                                        "micro_batches",
-                                                        "gradient_accumulator",
-                                                        "clip_gradients",
-                                                        "allow",
-                                                        "deny",
-                                                        "infer",
-                                                        "cast_cache",
-                                                        "loss_scalers",
-                                                        "checkpoint_segments"};
+constexpr std::array<std::string_view, 20> later_fields{
+    "width", "label_smoothing", "residual_gamma", "weight_decay",   "layers",
+    "heads", "start_from",      "teacher",        "micro_batches",  "gradient_accumulator",
+    "ranks", "all_reduce",      "predivide",      "clip_gradients", "allow",
+    "deny",  "infer",           "cast_cache",     "loss_scalers",   "checkpoint_segments"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

@@ -54,6 +54,9 @@ struct TrainConfig {
   std::int64_t batch = 64;
   std::int64_t micro_batches = 1;             ///< of equal size that a step's batch is computed in
   std::string gradient_accumulator = "fp32";  ///< format of their gradients' sum
+  std::int64_t ranks = 1;                     ///< of data-parallel training, each with its part of a batch
+  std::string all_reduce = "nccl_ring/fp32";  ///< of the ranks' gradients: as autocast under DDP has it
+  std::string predivide = "ddp";              ///< a rule, or the factor before the sum
   std::string optimizer = "adam";
   double learning_rate = 1e-3;
   std::string schedule = "cosine";

@@ -1,6 +1,8 @@
 // Texts looked up in their tables, or parsed.
 #include "sim/train/field_checks.hpp"
 
+#include <halfscope/arithmetic/all_reduce.hpp>
+#include <halfscope/arithmetic/gradient_division.hpp>
 #include <halfscope/device/array.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 
@@ -94,6 +96,14 @@ void check_operations(const std::string& text) {
 
 void check_cast_cache(const std::string& text) {
   (void)parse_enum<CastCache>("cast_cache", text);
+}
+
+void check_all_reduce(const std::string& text) {
+  (void)parse_all_reduce(text);
+}
+
+void check_predivide(const std::string& text) {
+  (void)parse_gradient_division(text);
 }
 
 void check_reduce(const std::string& text) {

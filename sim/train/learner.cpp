@@ -8,6 +8,7 @@
 #include <halfscope/kernel/cast/convert.hpp>
 
 #include "lib/nn/elementwise.hpp"
+#include "sim/kept_buffers.hpp"
 #include "sim/optim/clip.hpp"
 #include "sim/train/gradient_sum.hpp"
 
@@ -39,43 +40,71 @@ bool is_finite(std::uint32_t magnitude) {
 
 }  // namespace
 
-Learner::Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store)
+Learner::Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store,
+                 std::vector<ParameterStore*> all)
     : settings_(&settings),
       loss_(std::move(loss)),
       store_(&store),
-      optimizer_(make_optimizer(settings, store)) {
-  if (wants_graph(settings.device)) graph_ = std::make_unique<StepGraph>();
+      optimizer_(make_optimizer(settings, store)),
+      all_stores_(std::move(all)) {
+  const bool one_rank = settings.config.ranks == 1;
+  if (one_rank && wants_graph(settings.device)) graph_ = std::make_unique<StepGraph>();
+  if (!one_rank) ranks_ = std::make_unique<RankGradients>(settings, store);
 }
 
-Array Learner::run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const {
-  const auto count = static_cast<double>(batches.size());
+Array Learner::run_micro_batches(Caster& caster, double factor, const Part& part) const {
+  const std::size_t batches = part.batches.size();
+  const auto count = static_cast<double>(batches);
   Array loss = Array::zeros({});
   GradientSum sum(settings_->gradient_accumulator);
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    if (batches.size() > 1) caster.begin_micro_batch(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < batches; ++i) {
+    if (batches > 1 || ranks_) caster.begin_micro_batch(part.first + static_cast<std::int32_t>(i));
     Tape tape(caster, Phase::training, settings_->config.checkpoint_segments);
-    const TensorRef own = loss_.of(tape, batches[i]);
+    const TensorRef own = loss_.of(tape, part.batches[i]);
     fill_gradients(tape, own, factor / count, *store_);
-    if (batches.size() == 1) return tape.value(own).clone();
+    if (batches == 1) return tape.value(own).clone();
     sum.add(*store_);
     add(tape.value(own).view(), loss.values());
   }
-  caster.end_micro_batches();
   sum.finish(*store_);
   scale(loss.view(), static_cast<float>(1 / count), loss.values());
   return loss;
 }
 
-StepScalars Learner::run_passes(Caster& caster, const StepContext& context, const Passes& passes) {
+Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
+                                       const std::vector<Batch>& batches) const {
+  if (!ranks_) {
+    StepLoss step{run_micro_batches(caster, factor, {batches})};
+    caster.end_micro_batches();
+    return step;
+  }
+  const auto ranks = static_cast<std::size_t>(settings_->config.ranks), each = batches.size() / ranks;
+  double sum = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    // Of the running statistics, those of rank 0 are everybody's, as DDP broadcasts them.
+    const KeptBuffers kept(rank == 0 ? std::vector<ParameterStore*>{} : all_stores_);
+    const Part part{std::span(batches).subspan(rank * each, each), static_cast<std::int32_t>(rank * each)};
+    sum += double{run_micro_batches(caster, factor, part).item()};
+    ranks_->put(static_cast<std::int64_t>(rank), *store_);
+  }
+  caster.end_micro_batches();
+  Array mean({}, Device::cpu);
+  mean[0] = static_cast<float>(sum / static_cast<double>(ranks));
+  return {mean.to(active_device()), ranks_->finish(*store_)};
+}
+
+Learner::PassResults Learner::run_passes(Caster& caster, const StepContext& context, const Passes& passes) {
   QueuedScalars queued;
+  PassResults results;
   const auto queue = [&] {
     caster.begin_step(context);
-    const Array loss =
-        run_micro_batches(caster, passes.scale * settings_->config.loss_weight, passes.batches);
-    queued = queue_scalars(caster.events().readback(), loss, *store_, passes.measure);
+    const StepLoss step = run_batches(caster, passes.scale * settings_->config.loss_weight, passes.batches);
+    results.all_reduce = step.all_reduce;
+    queued = queue_scalars(caster.events().readback(), step.loss, *store_, passes.measure);
   };
   graph_ ? graph_->run(queue) : queue();
-  return collect_scalars(caster.events(), queued);
+  results.scalars = collect_scalars(caster.events(), queued);
+  return results;
 }
 
 bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double loss_scale, double rate) {

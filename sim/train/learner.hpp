@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "sim/models/model.hpp"
 #include "sim/train/build.hpp"
+#include "sim/train/rank_gradients.hpp"
 #include "sim/train/step_scalars.hpp"
 
 namespace halfscope {
@@ -29,8 +31,10 @@ struct NamedLoss {
 
 class Learner {
  public:
-  /// `settings` and `store`, whose weights are on the run's device, outlive it.
-  Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store);
+  /// `settings`, `store`, whose weights are on the run's device, and `all`, the stores of the model's losses,
+  /// outlive it.
+  Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& store,
+          std::vector<ParameterStore*> all);
 
   [[nodiscard]] const NamedLoss& loss() const { return loss_; }
   [[nodiscard]] ParameterStore& store() const { return *store_; }
@@ -38,18 +42,29 @@ class Learner {
   /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
   [[nodiscard]] const StepGraph* graph() const { return graph_.get(); }
 
-  /// The step's micro-batches, and what is measured of the gradients that they leave.
+  /// The step's batches, and what is measured of the gradients that they leave.
   struct Passes {
     const std::vector<Batch>& batches;
     double scale = 1;  ///< of the loss, besides its weight
     GradientMeasure measure{};
   };
-  /// Runs forward and backward of all micro-batches under `caster`, one after the other: the parameters
-  /// receive the sum of the gradients of their losses times `factor` / their number. Returns the mean of the
-  /// losses.
-  Array run_micro_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const;
-  /// The same of the step that `context` begins, as a CUDA graph where that is asked for.
-  StepScalars run_passes(Caster& caster, const StepContext& context, const Passes& passes);
+  /// The loss of a step's batches, and what became of their gradients on the way to the ranks' mean.
+  struct StepLoss {
+    Array loss;
+    std::optional<AllReduceCounters> all_reduce{};
+  };
+  /// Runs forward and backward of the batches under `caster`, one after the other: those of rank 0, of rank 1
+  /// and so on, as many micro-batches each as the settings say. The parameters receive the gradients of their
+  /// losses times `factor`: of a rank the sum over its micro-batches divided by their number, of all ranks
+  /// the mean that the all-reduce makes. Returns the mean of the losses.
+  StepLoss run_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const;
+  /// The same of the step that `context` begins, as a CUDA graph where that is asked for and there is one
+  /// rank.
+  struct PassResults {
+    StepScalars scalars;
+    std::optional<AllReduceCounters> all_reduce{};
+  };
+  PassResults run_passes(Caster& caster, const StepContext& context, const Passes& passes);
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `scalars`. Returns
   /// whether the weights are finite after it.
   bool update_weights(Caster& caster, const StepScalars& scalars, double scale, double rate);
@@ -58,12 +73,21 @@ class Learner {
   [[nodiscard]] bool weights_finite() const;
 
  private:
+  /// Consecutive micro-batches of one rank; `first` is the number of the first in the step.
+  struct Part {
+    std::span<const Batch> batches;
+    std::int32_t first = 0;
+  };
+  Array run_micro_batches(Caster& caster, double factor, const Part& part) const;
+
   const RunSettings* settings_;
   NamedLoss loss_;
   ParameterStore* store_;
   std::unique_ptr<Optimizer> optimizer_;
   GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
   std::unique_ptr<StepGraph> graph_{};
+  std::vector<ParameterStore*> all_stores_;
+  std::unique_ptr<RankGradients> ranks_{};  ///< null of one rank
 };
 
 }  // namespace halfscope

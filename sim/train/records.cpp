@@ -71,6 +71,7 @@ Json to_json(const ObjectiveRecord& record) {
             {"scale", record.scale},
             {"skipped", record.skipped}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
+  if (record.all_reduce) json["all_reduce"] = to_json(*record.all_reduce);
   return json;
 }
 
@@ -92,6 +93,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
             {"skipped", record.skipped},
             {"learning_rate", record.learning_rate}};
   if (record.gradients) json["gradients"] = to_json(*record.gradients);
+  if (record.all_reduce) json["all_reduce"] = to_json(*record.all_reduce);
   if (!record.further.empty()) json["further_losses"] = list_of(record.further);
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
   if (evaluation != nullptr && evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;

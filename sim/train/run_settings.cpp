@@ -91,11 +91,26 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   config.reduce = to_string(policy.reductions);
 }
 
+/// Most parts of a batch that casts tell apart.
+constexpr std::int64_t most_batch_parts = 131071;
+
 /// Throws unless the batch has as many parts of equal size.
-void check_micro_batches(const TrainConfig& config) {
-  if (config.batch % config.micro_batches == 0) return;
-  throw InvalidArgument(fmt::format("micro_batches = {} does not divide batch = {}; give a divisor of it",
-                                    config.micro_batches, config.batch));
+void check_parts(const TrainConfig& config) {
+  const std::int64_t parts = config.ranks * config.micro_batches;
+  if (parts > most_batch_parts) {
+    throw InvalidArgument(
+        fmt::format("ranks = {} with micro_batches = {} are {} parts of a batch; give {} at most",
+                    config.ranks, config.micro_batches, parts, most_batch_parts));
+  }
+  if (config.batch % parts == 0) return;
+  if (config.ranks == 1) {
+    throw InvalidArgument(fmt::format("micro_batches = {} does not divide batch = {}; give a divisor of it",
+                                      config.micro_batches, config.batch));
+  }
+  throw InvalidArgument(fmt::format(
+      "ranks = {}{} do not divide batch = {}; give a multiple of {} as batch", config.ranks,
+      config.micro_batches == 1 ? "" : fmt::format(" with micro_batches = {}", config.micro_batches),
+      config.batch, parts));
 }
 
 /// The model's own where none is given.
@@ -121,9 +136,13 @@ RunSettings parsed(const TrainConfig& config) {
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);
   settings.config.width = resolve_width(*settings.model, config.width);
-  check_micro_batches(config);
+  check_parts(config);
   settings.gradient_accumulator = parse_quantizer(config.gradient_accumulator);
   settings.config.gradient_accumulator = to_string(settings.gradient_accumulator);
+  settings.all_reduce = parse_all_reduce(config.all_reduce);
+  settings.config.all_reduce = to_string(settings.all_reduce);
+  settings.predivide = parse_gradient_division(config.predivide);
+  settings.config.predivide = to_string(settings.predivide);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
   settings.clipped_gradients = parse_enum<ClippedGradients>("gradients", config.clip_gradients);
   settings.loss_scalers = parse_enum<LossScalers>("loss scalers", config.loss_scalers);

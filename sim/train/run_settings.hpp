@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <halfscope/arithmetic/all_reduce.hpp>
+#include <halfscope/arithmetic/gradient_division.hpp>
 #include <halfscope/device/device.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
@@ -28,6 +30,8 @@ struct RunSettings {
   ClippedGradients clipped_gradients{};
   LossScalers loss_scalers{};
   Quantizer gradient_accumulator{};
+  AllReduceModel all_reduce{};
+  GradientDivision predivide{};
   GradientDetail recorded_gradients{};
   const ModelEntry* model = nullptr;
   const OptimizerEntry* optimizer = nullptr;

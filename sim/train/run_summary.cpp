@@ -9,6 +9,7 @@
 #include <halfscope/stats/site.hpp>
 
 #include "sim/train/overflow_record.hpp"
+#include "sim/train/rank_gradients.hpp"
 
 namespace halfscope {
 namespace {
@@ -51,8 +52,12 @@ void RunSummary::LossHistory::write_scales(Json& summary) const {
 void RunSummary::add(const Json& record) {
   const auto step = record.at("step").get<std::int64_t>();
   first_.add(step, record);
+  all_reduces_.add(record);
   if (const auto further = record.find("further_losses"); further != record.end()) {
-    for (const Json& loss : *further) further_[loss.at("name").get<std::string>()].add(step, loss);
+    for (const Json& loss : *further) {
+      further_[loss.at("name").get<std::string>()].add(step, loss);
+      all_reduces_.add(loss);
+    }
   }
   if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
     overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
@@ -78,11 +83,28 @@ void RunSummary::write_to(Json& summary) const {
                           {"overflow", gradients_.overflow}};
   first_.write_scales(summary);
   summary["overflows"] = overflows_;
+  if (all_reduces_.steps > 0) summary["all_reduce"] = all_reduces_.summary();
   for (const auto& [name, history] : further_) {
     Json& loss = summary["further_losses"][name];
     loss["train_loss"] = history.train_loss();
     history.write_scales(loss);
   }
+}
+
+void RunSummary::AllReduces::add(const Json& record) {
+  const auto own = record.find("all_reduce");
+  if (own == record.end()) return;
+  const AllReduceCounters here = all_reduce_counters(*own);
+  counters.merge(here);
+  ++steps;
+  if (here.stagnated > 0 && here.means_overflowed == 0 && here.addends_overflowed == 0) ++stagnated_steps;
+}
+
+Json RunSummary::AllReduces::summary() const {
+  Json json = to_json(counters);
+  json["steps"] = steps;
+  json["stagnated_steps"] = stagnated_steps;
+  return json;
 }
 
 void RunSummary::Gradients::add(const Json& tensor) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/kernel/reduce/all_reduce.hpp>
 
 namespace halfscope {
 
@@ -44,11 +45,21 @@ class RunSummary {
     void add(const Json& tensor);
   };
 
+  /// Over all steps and losses of several ranks.
+  struct AllReduces {
+    AllReduceCounters counters{};
+    std::int64_t steps = 0;
+    std::int64_t stagnated_steps = 0;  ///< with an add that stagnated, and gradients that all are finite
+    void add(const Json& record);
+    [[nodiscard]] Json summary() const;
+  };
+
   LossHistory first_{};
   std::map<std::string, LossHistory> further_{};  ///< by the losses' names
   Gradients gradients_{};
   std::vector<std::string> overflows_{};  ///< in words, a line per step
   std::int64_t nonzero_ = 0, lost_ = 0;
+  AllReduces all_reduces_{};
 };
 
 }  // namespace halfscope

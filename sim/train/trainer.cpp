@@ -84,6 +84,7 @@ void add_to(StepRecord& record, ObjectiveRecord own, bool first) {
   record.scale = own.scale;
   record.skipped = own.skipped;
   record.gradients = std::move(own.gradients);
+  record.all_reduce = own.all_reduce;
 }
 
 }  // namespace
@@ -106,9 +107,9 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
       settings_,
       NamedLoss{"", [forward = model_.forward](Tape& tape,
                                                const Batch& batch) { return forward(tape, batch).loss; }},
-      *model_.store);
+      *model_.store, stores());
   for (const Objective& objective : model_.further)
-    learners_.emplace_back(settings_, NamedLoss{objective.name, objective.loss}, *objective.store);
+    learners_.emplace_back(settings_, NamedLoss{objective.name, objective.loss}, *objective.store, stores());
   for (ParameterStore* store : stores()) {
     for (Parameter& parameter : store->parameters)
       caster_.cast(parameter.master, parameter.name, Role::master_weight);
@@ -131,7 +132,7 @@ StepRecord Trainer::step() {
   StepRecord record{.step = steps_done_ + 1};
   record.learning_rate = learning_rate(settings_, steps_done_);
   if (is_due(settings_.config.observe_every, record.step)) record.observations.emplace();
-  const std::vector<Batch> batches = read_micro_batches();
+  const std::vector<Batch> batches = read_batches();
   for (std::size_t i = 0; i < learners_.size() && !record.diverged; ++i) learn(i, batches, record);
   update_scalers(record);
   ++steps_done_;
@@ -159,8 +160,9 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
     // Before the run's own passes, which leave their gradients in place of the probes'.
     add_probes(record.probes, probe_scales(*settings_.probes, seed_of(settings_), context, again));
   }
-  const StepScalars scalars =
+  const auto [scalars, all_reduce] =
       learner.run_passes(caster_, context, {batches, own.scale, measure_of(settings_, own)});
+  own.all_reduce = all_reduce;
   note(scalars, detail_, own);
   if (is_due(settings_.config.fp32_reference_every, record.step)) {
     std::vector<Fp32Comparison> compared =
@@ -192,9 +194,10 @@ void Trainer::update_scalers(const StepRecord& record) {
     static_cast<void>(scalers_[i + 1]->update(as_seen(*record.further[i].gradients)));
 }
 
-std::vector<Batch> Trainer::read_micro_batches() {
+std::vector<Batch> Trainer::read_batches() {
   const std::span<const std::int64_t> indices = sampler_.indices(steps_done_);
-  const std::size_t size = indices.size() / static_cast<std::size_t>(settings_.config.micro_batches);
+  const std::int64_t parts = settings_.config.ranks * settings_.config.micro_batches;
+  const std::size_t size = indices.size() / static_cast<std::size_t>(parts);
   std::vector<Batch> batches;
   for (std::size_t first = 0; first < indices.size(); first += size)
     batches.push_back(read_batch(Split::train, indices.subspan(first, size)));
@@ -204,7 +207,7 @@ std::vector<Batch> Trainer::read_micro_batches() {
 void Trainer::repeat(const Learner& learner, Caster& caster, double loss_scale,
                      const std::vector<Batch>& batches) {
   const KeptBuffers running_statistics(stores());
-  static_cast<void>(learner.run_micro_batches(caster, loss_scale * settings_.config.loss_weight, batches));
+  static_cast<void>(learner.run_batches(caster, loss_scale * settings_.config.loss_weight, batches));
   caster.events().collect();
 }
 

@@ -27,6 +27,7 @@ struct ObjectiveRecord {
   double scale = 1;
   bool skipped = false;
   std::optional<GradientRecord> gradients{};
+  std::optional<AllReduceCounters> all_reduce{};  ///< of several ranks
 };
 
 /// Record of a step: the model's first loss, and any further ones. `observations` is there on every
@@ -39,7 +40,8 @@ struct StepRecord {
   double learning_rate = 0;
   bool skipped = false;
   std::optional<GradientRecord> gradients{};
-  bool diverged = false;  ///< an infinity or a NaN has reached the master weights
+  std::optional<AllReduceCounters> all_reduce{};  ///< of several ranks
+  bool diverged = false;                          ///< an infinity or a NaN has reached the master weights
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
   std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
@@ -84,8 +86,8 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
-  /// The batch of the next step, in as many parts as the settings say.
-  [[nodiscard]] std::vector<Batch> read_micro_batches();
+  /// The batch of the next step, in as many parts as the settings say: micro-batches of rank 0, of rank 1...
+  [[nodiscard]] std::vector<Batch> read_batches();
   /// A step of one loss, which it adds to `record`.
   void learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record);
   /// What the scalers learn of a step.

@@ -206,5 +206,20 @@ TEST_CASE("accumulation has a table per kind of terms: models by lengths", "[pre
   CHECK(json[3]["stagnated"] == 0.25);
 }
 
+TEST_CASE("a report says what all-reduces lost, and that no scaler sees it", "[present]") {
+  ExperimentSummary with_ranks = summary();
+  CHECK(to_table(experiment(), with_ranks).find("all-reduces") == std::string::npos);
+  CHECK_FALSE(to_json(experiment(), with_ranks)["arms"][1].contains("all_reduce"));
+  with_ranks.arms[1].all_reduce = {.ranks = 512, .stagnated = 0.1234, .flushed = 0, .stagnated_steps = 0};
+  std::string text = to_table(experiment(), with_ranks);
+  CHECK(text.find("fp16_mixed: 512 ranks; adds that stagnated 12 %, addends flushed 0 %") !=
+        std::string::npos);
+  CHECK(text.find("no loss scaler sees") == std::string::npos);
+  with_ranks.arms[1].all_reduce->stagnated_steps = 0.5;
+  text = to_table(experiment(), with_ranks);
+  CHECK(text.find("no loss scaler sees") != std::string::npos);
+  CHECK(to_json(experiment(), with_ranks)["arms"][1]["all_reduce"]["ranks"] == 512);
+}
+
 }  // namespace
 }  // namespace halfscope

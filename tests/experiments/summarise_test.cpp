@@ -164,5 +164,27 @@ TEST_CASE("a summary that is none is refused with its file", "[summarise]") {
              {"summary.json", "lacks the key 'train_loss'"});
 }
 
+TEST_CASE("losses of all-reduces are shares of all seeds together", "[summarise]") {
+  const TemporaryFolder folder;
+  Json counters{
+      {"elements", 100},         {"adds", 300},        {"stagnated", 30},       {"addends_flushed", 4},
+      {"addends_overflowed", 0}, {"means_flushed", 0}, {"means_overflowed", 1}, {"steps", 5},
+      {"stagnated_steps", 2}};
+  put_run(folder, "one", 0, {{"all_reduce", counters}});
+  counters["stagnated"] = 0;
+  put_run(folder, "one", 1, {{"all_reduce", counters}});
+  const std::optional<AllReduceLosses> losses = only_arm(folder).all_reduce;
+  REQUIRE(losses);
+  CHECK(losses->ranks == 4);
+  CHECK(losses->stagnated == Approx(30.0 / 600));
+  CHECK(losses->flushed == Approx(8.0 / 800));
+  CHECK(losses->overflowed == Approx(2.0 / 200));
+  CHECK(losses->stagnated_steps == Approx(4.0 / 10));
+  counters.erase("adds");
+  put_run(folder, "one", 1, {{"all_reduce", counters}});
+  check_says(message_of<InvalidArgument>([&] { (void)summarise(two_arms(), folder.path()); }),
+             {"seed1", "lacks the key 'adds'"});
+}
+
 }  // namespace
 }  // namespace halfscope

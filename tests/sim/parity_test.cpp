@@ -65,6 +65,15 @@ TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[p
   }
 }
 
+TEST_CASE("ranks train alike on the CPU and on the device", "[parity][cuda]") {
+  TrainConfig config = watched({.policy = "fp16_mixed"});
+  config.ranks = 3;
+  config.micro_batches = 2;
+  config.all_reduce = "nccl_ring";
+  const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
+  check_parity(config, SmallDataset{});
+}
+
 TEST_CASE("steps launched as graphs train alike", "[parity][cuda]") {
   const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
   TrainConfig config = watched({.policy = "fp16_mixed"});
