@@ -100,6 +100,12 @@ namespace halfscope {
 /// master copy.
 [[nodiscard]] Experiment make_dcgan_experiment();
 
+/// Means of gradients over ranks, by order and division, and a classifier on 64 ranks.
+[[nodiscard]] Experiment make_all_reduce();
+
+/// A classifier and a language model on 1 to 512 virtual ranks, reduced in FP16 and in FP32.
+[[nodiscard]] Experiment make_data_parallel();
+
 /// In the order of the paper's sections: the master copy, loss scaling, reductions.
 inline const std::vector<Experiment>& experiment_table() {
   static const std::vector<Experiment> table = [] {
@@ -131,6 +137,8 @@ inline const std::vector<Experiment>& experiment_table() {
         make_softmax_reduction(),          // 3.3
         make_ctc_precision(),              // 3.3, with the paper's speech models
         make_accumulation_error(),         // 3.3
+        make_all_reduce(),                 // 3.3: sums over ranks
+        make_data_parallel(),              // 3.3: the same in training
     };
     int place = 0;
     for (Experiment& experiment : experiments) experiment.place = ++place;

@@ -78,6 +78,17 @@ struct AccumulationRow {
   double stagnated = 0;                    ///< share of the adds (of a tensor core: of its steps)
 };
 
+/// FP16 means of gradients over ranks in one order and division, against the exact means.
+struct AllReduceRow {
+  std::string gradients{};  ///< in words
+  std::string order, division;
+  std::int64_t ranks = 0;
+  std::optional<double> relative_error{};  ///< root mean square over the finite means; empty without any
+  double stagnated = 0;                    ///< share of the adds
+  double flushed = 0;                      ///< share of the addends
+  double overflowed = 0;                   ///< share of the means
+};
+
 /// CTC whose path likelihoods are in FP16, beside FP32, on four utterances of one length.
 struct CtcPrecisionRow {
   std::int64_t frames = 0, labels = 0;
@@ -209,6 +220,8 @@ struct Experiment {
   std::vector<AccumulationRow> (*accumulation)() = nullptr;
   /// Another, of a loss; null where there is none.
   std::vector<CtcPrecisionRow> (*ctc_precision)() = nullptr;
+  /// Another, of means over ranks; null where there is none.
+  std::vector<AllReduceRow> (*all_reduces)() = nullptr;
   /// Compares arms of a built-in experiment in words; null: no verdict.
   std::string (*verdict)(const ExperimentSummary& summary) = nullptr;
   std::vector<std::string> verdict_arms{};  ///< arms that `verdict` is about; empty: all

@@ -121,6 +121,7 @@ bool is_same(const Experiment& experiment, const Experiment& builtin) {
 void take_verdict(Experiment& experiment, const Experiment& base) {
   experiment.accumulation = base.accumulation;
   experiment.ctc_precision = base.ctc_precision;
+  experiment.all_reduces = base.all_reduces;
   std::vector<std::string> alike;
   for (const Arm& arm : experiment.arms) {
     if (trains_alike(experiment, base, arm)) alike.push_back(arm.name);

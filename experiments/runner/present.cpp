@@ -10,6 +10,7 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/policy/policy.hpp>
 
+#include "experiments/runner/all_reduce_present.hpp"
 #include "experiments/runner/arm_table.hpp"
 #include "experiments/runner/harm_present.hpp"
 #include "experiments/runner/published_rows.hpp"
@@ -191,33 +192,6 @@ std::string overflow_lines(const ExperimentSummary& summary) {
   return text.empty() ? "" : "\n  overflows\n" + text;
 }
 
-/// "0.3 %", a small share with as many digits as it needs.
-std::string percent(double share) {
-  return share == 0 ? "0 %" : fmt::format("{:.2g} %", 100 * share);
-}
-
-/// A line per arm with several ranks: what its all-reduces lost.
-std::string all_reduce_lines(const ExperimentSummary& summary, std::size_t width) {
-  std::string text;
-  bool silent = false;
-  for (const ArmSummary& arm : summary.arms) {
-    if (!arm.all_reduce) continue;
-    const AllReduceLosses& losses = *arm.all_reduce;
-    silent = silent || losses.stagnated_steps > 0;
-    text += fmt::format("  {}: {} ranks; adds that stagnated {}, addends flushed {}, means overflowed {}\n",
-                        arm.arm, losses.ranks, percent(losses.stagnated), percent(losses.flushed),
-                        percent(losses.overflowed));
-  }
-  if (text.empty()) return "";
-  if (silent) {
-    text += paragraph("",
-                      "Adds that stagnate lose a rank's gradient, or part of the sum, and leave a finite "
-                      "number: no loss scaler sees them.",
-                      width);
-  }
-  return "\n  all-reduces\n" + text;
-}
-
 /// A line per row of the paper's table.
 std::string published_lines(const Experiment& experiment, const ExperimentSummary& summary,
                             std::size_t width) {
@@ -247,14 +221,16 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
   const std::string sums =
       experiment.accumulation == nullptr ? "" : accumulation_tables(experiment.accumulation());
   const std::string paths = experiment.ctc_precision == nullptr ? "" : ctc_table(experiment.ctc_precision());
-  return fmt::format("{}\n\n{}{}{}{}{}{}{}{}{}{}",
+  const std::string means =
+      experiment.all_reduces == nullptr ? "" : all_reduce_tables(experiment.all_reduces());
+  return fmt::format("{}\n\n{}{}{}{}{}{}{}{}{}{}{}",
                      wrapped(fmt::format("{}: {}", escaped(experiment.name), escaped(experiment.summary)),
                              style.width, "  "),
                      arm_lines(experiment, summary, style), published_lines(experiment, summary, style.width),
                      settings_lines(summary, style.width), overflow_lines(summary),
                      all_reduce_lines(summary, style.width),
                      prediction_table(experiment, summary, style.width), harm_tables(summary.harm), sums,
-                     paths, closing_lines(experiment, summary, style.width));
+                     paths, means, closing_lines(experiment, summary, style.width));
 }
 
 }  // namespace halfscope

@@ -68,6 +68,17 @@ Json ctc_json(const CtcPrecisionRow& row) {
           {"cosine", row.cosine}};
 }
 
+Json all_reduce_json(const AllReduceRow& row) {
+  return {{"gradients", row.gradients},
+          {"order", row.order},
+          {"division", row.division},
+          {"ranks", row.ranks},
+          {"relative_error", json_or_null(row.relative_error)},
+          {"stagnated", row.stagnated},
+          {"flushed", row.flushed},
+          {"overflowed", row.overflowed}};
+}
+
 Json differences_json(const std::vector<SettingDifference>& differences) {
   Json list = Json::array();
   for (const SettingDifference& difference : differences) {
@@ -133,6 +144,10 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
   }
   if (experiment.ctc_precision != nullptr) {
     for (const CtcPrecisionRow& row : experiment.ctc_precision()) json["ctc"].push_back(ctc_json(row));
+  }
+  if (experiment.all_reduces != nullptr) {
+    for (const AllReduceRow& row : experiment.all_reduces())
+      json["all_reduces"].push_back(all_reduce_json(row));
   }
   if (!experiment.published.empty()) json["published"] = published_json(experiment, summary);
   if (!experiment.harm_tasks.empty()) json["harm"] = to_json(summary.harm);

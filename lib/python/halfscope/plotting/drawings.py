@@ -45,6 +45,9 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     yield "metric_curves", f"{experiment.metric_label} of every arm over steps", plotting.metric_curves(experiment)
     if few:
         yield "moving_scales", "Loss scales that move while training, over steps", plotting.moving_scales(experiment)
+    yield "mean_errors", "Errors of means over ranks, and stagnated adds", plotting.mean_errors(experiment)
+    words = "Training loss over steps on the most ranks, by all-reduce"
+    yield "losses_on_ranks", words, plotting.losses_on_ranks(experiment)
     words = "What FP16 loses to FP32, and flushes, by the weight of the loss"
     yield "loss_weight_curve", words, plotting.loss_weight_curve(experiment)
     if compares_scales(experiment):

@@ -1,0 +1,136 @@
+// Data-parallel training on 1 to 512 virtual ranks, with gradients reduced in FP16 and in FP32.
+#include "experiments/ablations/experiments.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "experiments/ablations/language_model.hpp"
+#include "experiments/ablations/sgd_classifier.hpp"
+#include "experiments/runner/settings.hpp"
+#include "experiments/runner/verdict_text.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr const char* paper_statement =
+    "No such experiment: the paper trains on several GPUs and does not say in which format gradients were "
+    "reduced.";
+
+struct ParallelTask {
+  std::string_view name, summary;
+  Settings (*settings)();
+};
+
+/// A batch of 512, so that each of 512 ranks has an example.
+constexpr std::array parallel_tasks{
+    ParallelTask{"classifier", "classifier",
+                 [] {
+                   return with(sgd_classifier_settings(), {{"batch", "512"}, {"steps", "100"}});
+                 }},
+    ParallelTask{"words", "GRU language model",
+                 [] {
+                   return with(language_model_settings(), {{"batch", "512"},
+                                                           {"steps", "100"},
+                                                           {"vocabulary", "1000"},
+                                                           {"sequence_length", "16"},
+                                                           {"embedding_size", "32"}});
+                 }},
+};
+
+struct Reduction {
+  std::string_view name, summary, all_reduce;
+};
+constexpr Reduction in_fp32{"fp32", "reduced in FP32", "nccl_ring/fp32"};
+constexpr Reduction ring{"ring", "reduced in FP16, NCCL's ring", "nccl_ring"};
+constexpr Reduction tree{"tree", "reduced in FP16, NCCL's tree", "nccl_tree"};
+
+std::string arm_name(const ParallelTask& task, std::int64_t ranks, const Reduction& reduction) {
+  return fmt::format("{}_{}_{}", task.name, ranks, reduction.name);
+}
+
+Arm arm_of(const ParallelTask& task, std::int64_t ranks, const Reduction& reduction) {
+  return {arm_name(task, ranks, reduction),
+          fmt::format("{} on {} ranks, {}", task.summary, ranks, reduction.summary),
+          with(task.settings(),
+               {{"ranks", std::to_string(ranks)}, {"all_reduce", std::string(reduction.all_reduce)}})};
+}
+
+constexpr std::array<std::int64_t, 3> several_ranks{8, 64, 512};
+
+std::vector<Arm> arms() {
+  std::vector<Arm> all;
+  for (const ParallelTask& task : parallel_tasks) {
+    all.push_back(arm_of(task, 1, in_fp32));
+    all.back().name = fmt::format("{}_1", task.name);
+    all.back().summary = fmt::format("{} on one rank", task.summary);
+    for (const std::int64_t ranks : several_ranks) {
+      for (const Reduction& reduction : {in_fp32, ring, tree}) {
+        if (reduction.name == tree.name && ranks != 512) continue;
+        all.push_back(arm_of(task, ranks, reduction));
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> quick_arms() {
+  std::vector<std::string> names;
+  for (const Arm& arm : arms()) {
+    if (arm.name.find("_512_") == std::string::npos) names.push_back(arm.name);
+  }
+  return names;
+}
+
+/// Of the training loss on as many ranks, what separates harm from the noise between roundings.
+constexpr double close = 0.05;
+
+std::vector<Expectation> expectations() {
+  std::vector<Expectation> all;
+  for (const ParallelTask& task : parallel_tasks) {
+    for (const std::int64_t ranks : several_ranks)
+      all.push_back({arm_name(task, ranks, ring), arm_name(task, ranks, in_fp32), Expected::as_good, close});
+  }
+  return all;
+}
+
+std::string verdict(const ExperimentSummary& summary) {
+  std::string text;
+  for (const ParallelTask& task : parallel_tasks) {
+    for (const std::int64_t ranks : several_ranks) {
+      for (const Reduction& reduction : {ring, tree}) {
+        const std::string arm = arm_name(task, ranks, reduction);
+        if (summary.find(arm) == nullptr) continue;
+        text += (text.empty() ? "" : "; ") + against_baseline(summary, arm, arm_name(task, ranks, in_fp32));
+      }
+    }
+  }
+  if (text.empty()) return "No all-reduce in FP16 was run.";
+  return text +
+         ". Batch norm of the classifier normalises each rank's part by itself, so that its results are to "
+         "be compared on as many ranks.";
+}
+
+}  // namespace
+
+Experiment make_data_parallel() {
+  return {
+      .name = "data-parallel",
+      .summary = "a classifier and a language model on 1 to 512 virtual ranks, reduced in FP16 and in FP32",
+      .paper = paper_statement,
+      .claim = {"An all-reduce of FP16 gradients trains as one in FP32 on up to 512 ranks.", expectations()},
+      .metric = {.key = "train_loss",
+                 .name = "train loss",
+                 .unit = "",
+                 .comparison = Comparison::ratio,
+                 .lower_is_better = true,
+                 .digits = 4},
+      .settings = {{"policy", "fp16_mixed"}, {"loss_scale", "1024"}, {"observe_every", "25"}},
+      .varied = {"ranks", "all_reduce"},
+      .arms = arms(),
+      .quick_arms = quick_arms(),
+      .quick_set = QuickSet::left_out,
+      .verdict = verdict};
+}
+
+}  // namespace halfscope

@@ -1,0 +1,100 @@
+"""All-reduces: errors of means over ranks, and the training loss of many ranks by the order of their sums."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from halfscope.plotting.style import COLOURS, DASHES, headline, legend_beside, new_figure, tidy
+from halfscope.results import Experiment, Run
+
+AFTER = "deepspeed"  # the division that flushes nothing
+
+
+def mean_errors(experiment: Experiment) -> Figure | None:
+    """Error of the means and stagnated adds against the number of ranks, a line per order.
+
+    Of the first kind of gradients in the experiment's table, divided after the sum. None without such a table.
+    """
+    rows = pd.DataFrame(experiment.summary.get("all_reduces") or ())
+    if rows.empty:
+        return None
+    gradients = rows["gradients"].iloc[0]
+    rows = rows[(rows["gradients"] == gradients) & (rows["division"] == AFTER)]
+    figure = new_figure(width=9.6, height=3.8)
+    left, right = figure.subplots(1, 2)
+    for place, (order, line) in enumerate(rows.groupby("order", sort=False)):
+        look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)], "marker": "o"}
+        left.plot(line["ranks"], line["relative_error"].astype(float), label=order, markersize=4, **look)
+        right.plot(line["ranks"], line["stagnated"], markersize=4, **look)
+    left.set(yscale="log", ylabel="relative error of the mean")
+    right.set_ylabel("adds that stagnate")
+    right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ticks = sorted(set(rows["ranks"]))
+    for axes, title in ((left, "Error"), (right, "Stagnation")):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [f"{ranks:,}" for ranks in ticks])
+        axes.set_xlabel("ranks")
+        tidy(axes, title)
+    headline(figure, f"FP16 means over ranks: {gradients}", "Divided by the number of ranks after the sum.")
+    legend_beside(figure)
+    return figure
+
+
+def losses_on_ranks(experiment: Experiment) -> Figure | None:
+    """Training loss over steps on the most ranks that the arms have, a panel per model and a line per all-reduce.
+
+    Means over seeds, over the pale curves of the seeds. None unless a model has two all-reduces on several ranks.
+    """
+    panels = _on_most_ranks(experiment)
+    if not panels:
+        return None
+    figure = new_figure(width=4.8 * max(len(panels), 1.5), height=3.6)
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    for axes, ((model, ranks), lines) in zip(row, panels.items()):
+        for name, runs in lines.items():
+            place = names.index(name)
+            look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+            curves = [run.steps["loss"] for run in runs]
+            for curve in curves:
+                axes.plot(curve, color=look["color"], alpha=0.2, linewidth=0.5)
+            mean = pd.concat(curves, axis=1).mean(axis=1)
+            axes.plot(mean, linewidth=1.6, label=name if axes is row[0] or len(panels) == 1 else None, **look)
+        axes.set(xlabel="step", ylabel="loss")
+        axes.set_ylim(0, 1.05 * _top(lines))
+        tidy(axes, f"{model}, {ranks:,} ranks")
+    legend_beside(figure)
+    return figure
+
+
+def _top(lines: dict[str, list[Run]]) -> float:
+    """The largest finite loss."""
+    losses = np.concatenate([run.steps["loss"].to_numpy(dtype=float) for runs in lines.values() for run in runs])
+    return float(np.nanmax(losses, initial=0, where=np.isfinite(losses))) or 1
+
+
+def _on_most_ranks(experiment: Experiment) -> dict[tuple[str, int], dict[str, list[Run]]]:
+    """Runs by model with its largest number of ranks, and by all-reduce."""
+    settings = [
+        (
+            runs[0].config.get("model", ""),
+            runs[0].config.get("ranks", 1),
+            runs[0].config.get("all_reduce", "nccl_ring/fp32"),
+            runs,
+        )
+        for runs in experiment.runs.values()
+        if runs
+    ]
+    panels = {}
+    for model, arms in groupby(sorted(settings, key=lambda entry: entry[0]), key=lambda entry: entry[0]):
+        arms = list(arms)
+        most = max(ranks for _, ranks, _, _ in arms)
+        lines = {name: runs for _, ranks, name, runs in arms if ranks == most}
+        if most > 1 and len(lines) > 1:
+            panels[model, most] = lines
+    return panels

@@ -1,0 +1,53 @@
+// The table of means over ranks, against errors that NumPy's float16 makes of such gradients.
+#include "experiments/ablations/all_reduce_table.hpp"
+
+#include <algorithm>
+
+#include "tests/support/catch.hpp"
+
+namespace halfscope {
+namespace {
+
+const AllReduceRow& row_of(const std::vector<AllReduceRow>& rows, std::string_view gradients,
+                           const std::string& order, const std::string& division, std::int64_t ranks) {
+  const auto found = std::ranges::find_if(rows, [&](const AllReduceRow& row) {
+    return row.gradients.starts_with(gradients) && row.order == order && row.division == division &&
+           row.ranks == ranks;
+  });
+  REQUIRE(found != rows.end());
+  return *found;
+}
+
+TEST_CASE("rings err as NumPy's, and trees and FP32 sums stay exact", "[all_reduce]") {
+  const std::vector<AllReduceRow> rows = all_reduce_table();
+  struct Known {
+    std::int64_t ranks;
+    double ring, butterfly, fp32;
+  };
+  for (const Known& known : {Known{8, 3.9e-4, 3.1e-4, 2.0e-4}, Known{64, 9.7e-4, 2.9e-4, 1.8e-4},
+                             Known{512, 2.7e-3, 2.8e-4, 1.8e-4}, Known{4096, 4.9e-2, 2.9e-4, 1.8e-4}}) {
+    INFO(known.ranks);
+    const auto error = [&](const char* order) {
+      return row_of(rows, "gradients of one", order, "deepspeed", known.ranks).relative_error.value();
+    };
+    CHECK(error("nccl_ring") == Approx(known.ring).epsilon(0.1));
+    CHECK(error("butterfly") == Approx(known.butterfly).epsilon(0.1));
+    CHECK(error("fp32") == Approx(known.fp32).epsilon(0.1));
+  }
+  CHECK(row_of(rows, "gradients of one", "nccl_ring", "deepspeed", 4096).stagnated > 0.3);
+  CHECK(row_of(rows, "gradients of one", "fp32", "deepspeed", 4096).stagnated < 1e-4);
+}
+
+TEST_CASE("a division decides which end of the range is lost", "[all_reduce]") {
+  const std::vector<AllReduceRow> rows = all_reduce_table();
+  const AllReduceRow& after = row_of(rows, "large", "nccl_tree", "deepspeed", 4096);
+  CHECK((after.overflowed == 1 && !after.relative_error && after.flushed == 0));
+  const AllReduceRow& before = row_of(rows, "large", "nccl_tree", "ddp", 4096);
+  CHECK((before.overflowed == 0 && before.relative_error.value() < 1e-3));
+  CHECK(row_of(rows, "small", "fp32", "ddp", 512).flushed > 0.95);  // the others are zeros
+  CHECK(row_of(rows, "small", "fp32", "deepspeed", 512).flushed == 0);
+  CHECK(row_of(rows, "small", "fp32", "ddp", 512).relative_error.value() == 1);
+}
+
+}  // namespace
+}  // namespace halfscope
