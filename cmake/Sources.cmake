@@ -5,6 +5,8 @@
 #   *_gpu.cu           what a GPU alone can do: only in a build with CUDA
 #   *_cuda.cpp         host code that calls CUDA's runtime: only in a build with CUDA
 #   *_simulated.cpp    its counterpart: only in a build without CUDA
+#   *_mpi.cpp          host code that calls MPI: only in a build with MPI
+#   *_alone.cpp        its counterpart: only in a build without MPI
 #   *.cpp              everything else
 
 # The instruction sets, and the options of each; `halfscope bench` compiles its peer for the same.
@@ -33,6 +35,11 @@ function(halfscope_collect variable pattern)
     list(FILTER files EXCLUDE REGEX "_simulated\\.cpp$")
   else()
     list(FILTER files EXCLUDE REGEX "_(cuda\\.cpp|gpu\\.cu)$")
+  endif()
+  if(HALFSCOPE_WITH_MPI)
+    list(FILTER files EXCLUDE REGEX "_alone\\.cpp$")
+  else()
+    list(FILTER files EXCLUDE REGEX "_mpi\\.cpp$")
   endif()
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()

@@ -16,6 +16,7 @@ translation_packages=(binutils-common coreutils dpkg gettext git gnupg-l10n iso-
 data_packages=("${image_packages[@]}" "${text_packages[@]}" "${speech_packages[@]}" "${translation_packages[@]}")
 clang_packages=(clang libclang-rt-dev)
 ptx_packages=(libzstd-dev)
+mpi_packages=(libopenmpi-dev openmpi-bin)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
 slurm_packages=(slurmctld slurmd slurm-client munge)

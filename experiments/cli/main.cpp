@@ -20,6 +20,8 @@
 #include "experiments/cli/usage/help.hpp"
 #include "experiments/cli/usage/version.hpp"
 #include "experiments/runner/stop_signals.hpp"
+#include "sim/train/processes.hpp"
+#include "sim/train/worker.hpp"
 
 namespace halfscope {
 namespace {
@@ -72,14 +74,14 @@ ExitStatus run_command(CLI::App& app, std::vector<std::string> words) {
 /// which schedulers end a job that is to go on later, it ends with a status of its own.
 ExitStatus end_by_signal(const StoppedBySignal& stop) {
   for (const std::string& line : stop.lines) print_error(line);
+  Workers::end_program();
   if (stop.signal == SIGTERM) return failed_run;
   std::signal(stop.signal, SIG_DFL);
   static_cast<void>(std::raise(stop.signal));
   std::_Exit(failed_run);  // the signal is blocked
 }
 
-int run(int count, const char* const* given) {
-  keep_freed_memory();
+int run_program(int count, const char* const* given) {
   CLI::App app{"halfscope shows what half precision does to training.", "halfscope"};
   format_help(app);
   app.set_version_flag("--version", version_line());
@@ -116,6 +118,32 @@ int run(int count, const char* const* given) {
     return end_with(failed_run, "out of memory");
   } catch (const std::exception& error) {
     return end_with(failed_run, error.what());
+  }
+}
+
+/// Signals reach all processes of an mpirun. The first ends its step and saves it; the others go on until it
+/// tells them to end.
+int follow() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
+  try {
+    work_for_first_process();
+    return done;
+  } catch (const std::exception& error) {
+    print_error(fmt::format("process {} of {}: {}", process_index() + 1, process_count(), error.what()));
+    abort_processes(failed_run);
+  }
+}
+
+int run(int count, const char* const* given) {
+  keep_freed_memory();
+  try {
+    const ProcessGroup group;
+    if (process_index() > 0) return follow();
+    const int status = run_program(count, given);
+    Workers::end_program();
+    return status;
+  } catch (const std::exception& error) {
+    return end_with(wrong_request, error.what());
   }
 }
 

@@ -19,6 +19,7 @@
 #include "experiments/runner/summary_json.hpp"
 #include "experiments/runner/sweep.hpp"
 #include "sim/train/lint.hpp"
+#include "sim/train/processes.hpp"
 
 namespace halfscope {
 namespace {
@@ -57,7 +58,14 @@ int jobs_of(const RunRequest& request, const std::vector<PlannedRun>& runs) {
 
 int threads_of(const RunRequest& request, int jobs) {
   if (request.threads > 0) return request.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs / local_process_count());
+}
+
+/// The processes of an mpirun train one run together.
+void check_jobs(const RunRequest& request) {
+  if (request.jobs == 1 || process_count() == 1) return;
+  throw InvalidArgument(fmt::format("--jobs {} and {} processes of mpirun; leave one of them out",
+                                    request.jobs, process_count()));
 }
 
 /// The runs that have a result.
@@ -85,6 +93,7 @@ ExperimentSummary write_summary(const Experiment& experiment, const std::filesys
 }  // namespace
 
 ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request) {
+  check_jobs(request);
   const std::vector<PlannedRun> runs = plan_runs(experiment, request);
   const auto folder = request.out / experiment.name;
   create_folder(folder);

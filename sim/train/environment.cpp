@@ -11,6 +11,8 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/device/device.hpp>
 
+#include "sim/train/processes.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -41,15 +43,17 @@ Json environment() {
   const auto of_device = [&](std::string DeviceDescription::*field) {
     return device ? Json((*device).*field) : Json();
   };
-  return {{"version", HALFSCOPE_VERSION},
-          {"git_revision", HALFSCOPE_GIT_REVISION},
-          {"compiler", compiler()},
-          {"cpu", processor_name()},
-          {"instruction_set", std::string(name_of(active_isa()))},
-          {"gpu", of_device(&DeviceDescription::name)},
-          {"driver", of_device(&DeviceDescription::driver)},
-          {"cuda_runtime", of_device(&DeviceDescription::runtime)},
-          {"threads", thread_count()}};
+  Json json{{"version", HALFSCOPE_VERSION},
+            {"git_revision", HALFSCOPE_GIT_REVISION},
+            {"compiler", compiler()},
+            {"cpu", processor_name()},
+            {"instruction_set", std::string(name_of(active_isa()))},
+            {"gpu", of_device(&DeviceDescription::name)},
+            {"driver", of_device(&DeviceDescription::driver)},
+            {"cuda_runtime", of_device(&DeviceDescription::runtime)},
+            {"threads", thread_count()}};
+  if (process_count() > 1) json["processes"] = process_count();
+  return json;
 }
 
 }  // namespace halfscope

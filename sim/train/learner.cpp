@@ -2,6 +2,7 @@
 #include "sim/train/learner.hpp"
 
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include <halfscope/format/bits.hpp>
@@ -11,6 +12,7 @@
 #include "sim/kept_buffers.hpp"
 #include "sim/optim/clip.hpp"
 #include "sim/train/gradient_sum.hpp"
+#include "sim/train/observation_exchange.hpp"
 
 namespace halfscope {
 namespace {
@@ -32,6 +34,14 @@ void fill_gradients(Tape& tape, TensorRef loss, double factor, ParameterStore& s
   for (Parameter& parameter : store.parameters) {
     if (parameter.gradient.empty()) parameter.gradient = Array::zeros(parameter.master.shape());
   }
+}
+
+/// On the active device.
+Array mean_loss(const std::vector<float>& losses) {
+  Array mean({}, Device::cpu);
+  mean[0] = static_cast<float>(std::accumulate(losses.begin(), losses.end(), 0.0) /
+                               static_cast<double>(losses.size()));
+  return mean.to(active_device());
 }
 
 bool is_finite(std::uint32_t magnitude) {
@@ -78,19 +88,22 @@ Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
     caster.end_micro_batches();
     return step;
   }
-  const auto ranks = static_cast<std::size_t>(settings_->config.ranks), each = batches.size() / ranks;
-  double sum = 0;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  const ProcessShare own = own_ranks(*settings_);
+  const auto micro_batches = settings_->config.micro_batches;
+  std::vector<float> losses(static_cast<std::size_t>(settings_->config.ranks));
+  for (std::int64_t i = 0; i < own.count; ++i) {
+    const std::int64_t rank = own.first + i;
     // Of the running statistics, those of rank 0 are everybody's, as DDP broadcasts them.
     const KeptBuffers kept(rank == 0 ? std::vector<ParameterStore*>{} : all_stores_);
-    const Part part{std::span(batches).subspan(rank * each, each), static_cast<std::int32_t>(rank * each)};
-    sum += double{run_micro_batches(caster, factor, part).item()};
-    ranks_->put(static_cast<std::int64_t>(rank), *store_);
+    const Part part{std::span(batches).subspan(static_cast<std::size_t>(i * micro_batches),
+                                               static_cast<std::size_t>(micro_batches)),
+                    static_cast<std::int32_t>(rank * micro_batches)};
+    losses[static_cast<std::size_t>(rank)] = run_micro_batches(caster, factor, part).item();
+    ranks_->put(i, *store_);
   }
   caster.end_micro_batches();
-  Array mean({}, Device::cpu);
-  mean[0] = static_cast<float>(sum / static_cast<double>(ranks));
-  return {mean.to(active_device()), ranks_->finish(*store_)};
+  gather_shares(losses);
+  return {mean_loss(losses), ranks_->finish(*store_)};
 }
 
 Learner::PassResults Learner::run_passes(Caster& caster, const StepContext& context, const Passes& passes) {
@@ -104,6 +117,8 @@ Learner::PassResults Learner::run_passes(Caster& caster, const StepContext& cont
   };
   graph_ ? graph_->run(queue) : queue();
   results.scalars = collect_scalars(caster.events(), queued);
+  if (context.observations != nullptr) gather_observations(*context.observations);
+  if (context.weight_gradients != nullptr) sum_histograms(*context.weight_gradients);
   return results;
 }
 

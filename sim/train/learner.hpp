@@ -53,10 +53,11 @@ class Learner {
     Array loss;
     std::optional<AllReduceCounters> all_reduce{};
   };
-  /// Runs forward and backward of the batches under `caster`, one after the other: those of rank 0, of rank 1
-  /// and so on, as many micro-batches each as the settings say. The parameters receive the gradients of their
-  /// losses times `factor`: of a rank the sum over its micro-batches divided by their number, of all ranks
-  /// the mean that the all-reduce makes. Returns the mean of the losses.
+  /// Runs forward and backward of the batches under `caster`, one after the other: those of this process's
+  /// first rank, of its second and so on, as many micro-batches each as the settings say. The parameters
+  /// receive the gradients of their losses times `factor`: of a rank the sum over its micro-batches divided
+  /// by their number, of all ranks of all processes the mean that the all-reduce makes. Returns the mean of
+  /// the losses.
   StepLoss run_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const;
   /// The same of the step that `context` begins, as a CUDA graph where that is asked for and there is one
   /// rank.

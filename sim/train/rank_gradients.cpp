@@ -1,10 +1,13 @@
 // Flattens the gradients of a store, and gives their means back.
 #include "sim/train/rank_gradients.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include <halfscope/kernel/cast/convert.hpp>
 
@@ -23,24 +26,47 @@ constexpr std::array counter_names{CounterName{"elements", &AllReduceCounters::e
                                    CounterName{"means_flushed", &AllReduceCounters::means_flushed},
                                    CounterName{"means_overflowed", &AllReduceCounters::means_overflowed}};
 
+AllReduceCounters in_all_processes(AllReduceCounters counters) {
+  std::vector<std::int64_t> values;
+  for (const CounterName& name : counter_names) values.push_back(counters.*name.member);
+  sum_over_processes(values);
+  for (std::size_t i = 0; i < values.size(); ++i) counters.*counter_names[i].member = values[i];
+  return counters;
+}
+
 }  // namespace
 
 RankGradients::RankGradients(const RunSettings& settings, const ParameterStore& store)
-    : all_reduce_(settings.all_reduce, settings.predivide,
-                  {.ranks = settings.config.ranks, .elements = parameter_elements(store)}),
-      buffer_(static_cast<std::size_t>(parameter_elements(store))) {}
+    : model_(settings.all_reduce),
+      steps_(division_steps(settings.predivide, settings.config.ranks, model_.wire_format())),
+      plan_(make_plan(model_, {.ranks = settings.config.ranks, .elements = parameter_elements(store)})),
+      ranks_(settings.config.ranks),
+      buffer_(static_cast<std::size_t>(parameter_elements(store))),
+      row_(buffer_.size() * bytes_per_element(model_.wire)) {}
 
-void RankGradients::put(std::int64_t rank, const ParameterStore& store) {
+void RankGradients::put(std::int64_t own, const ParameterStore& store) {
   auto next = buffer_.begin();
   for (const Parameter& parameter : store.parameters) {
     const Array gradient = to_host_floats(parameter.gradient);
     next = std::ranges::copy(gradient.values(), next).out;
   }
-  all_reduce_.put(rank, buffer_);
+  counters_.merge(write_addends(buffer_, model_.wire, steps_.before, row_));
+  const ProcessShare share = share_of(std::ssize(buffer_), process_index());
+  if (!addends_) addends_.emplace(model_.wire, ranks_, share.count, share.first);
+  const std::vector<std::byte> received = exchange_shares(row_, bytes_per_element(model_.wire));
+  const std::size_t bytes = received.size() / static_cast<std::size_t>(process_count());
+  for (int process = 0; process < process_count(); ++process) {
+    const auto from = std::span(received).subspan(static_cast<std::size_t>(process) * bytes, bytes);
+    addends_->put(share_of(ranks_, process).first + own, from);
+  }
 }
 
 AllReduceCounters RankGradients::finish(ParameterStore& store) {
-  const AllReduceCounters counters = all_reduce_.finish(buffer_);
+  const ProcessShare share = share_of(std::ssize(buffer_), process_index());
+  const std::span<float> own = std::span(buffer_).subspan(static_cast<std::size_t>(share.first),
+                                                          static_cast<std::size_t>(share.count));
+  counters_.merge(mean_of_ranks(*addends_, plan_, model_, steps_.after, own));
+  gather_shares(buffer_);
   const Device device = active_device();
   auto next = buffer_.cbegin();
   for (Parameter& parameter : store.parameters) {
@@ -49,7 +75,25 @@ AllReduceCounters RankGradients::finish(ParameterStore& store) {
     next += std::ssize(mean);
     parameter.gradient = mean.to(device);
   }
-  return counters;
+  return in_all_processes(std::exchange(counters_, {}));
+}
+
+ProcessShare own_ranks(const RunSettings& settings) {
+  return share_of(settings.config.ranks, process_index());
+}
+
+void check_processes(const RunSettings& settings) {
+  const TrainConfig& config = settings.config;
+  const int processes = process_count();
+  if (processes == 1) return;
+  const auto refuse = [&](const std::string& what, const std::string& remedy) {
+    throw InvalidArgument(fmt::format("{} processes of mpirun and {}; {}", processes, what, remedy));
+  };
+  if (config.ranks % processes != 0)
+    refuse(fmt::format("ranks = {}", config.ranks), fmt::format("give a multiple of {} as ranks", processes));
+  if (config.fp32_reference_every > 0) refuse("fp32_reference_every", "compare with FP32 in one process");
+  if (settings.probes) refuse("probe_scales", "probe in one process");
+  if (!config.teacher.empty()) refuse("a teacher", "learn from one in one process");
 }
 
 std::int64_t parameter_elements(const ParameterStore& store) {

@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <chrono>
 
+#include <halfscope/core/stderr_text.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/folder_lock.hpp>
 
 #include "sim/train/lint.hpp"
+#include "sim/train/processes.hpp"
+#include "sim/train/rank_gradients.hpp"
 #include "sim/train/run_summary.hpp"
 #include "sim/train/start_weights.hpp"
 #include "sim/train/step_memory.hpp"
+#include "sim/train/worker.hpp"
 
 namespace halfscope {
 namespace {
@@ -57,9 +61,11 @@ class Run {
 
   RunEnd train(const StepFunction& after_step, const StopFunction& should_stop) {
     const std::int64_t first = trainer_.steps_done();
+    const Workers workers(settings_, trainer_);
     while (trainer_.steps_done() < config_.steps && !diverged_) {
       const auto begin = Clock::now();
       reset_peak_device_bytes();
+      workers.step();
       const StepRecord record = trainer_.step();
       if (settings_.device == Device::cuda) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
       seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
@@ -181,6 +187,7 @@ std::string memory_advice(const RunSettings& settings, const std::bad_alloc& err
 
 void check_training(const RunSettings& settings, const Dataset& dataset) {
   const TrainConfig& config = settings.config;
+  check_processes(settings);
   try {
     Trainer trainer(with_teacher(settings), dataset);
     const WeightsSetting start = start_of(config);
@@ -204,6 +211,10 @@ RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const R
   } catch (const std::bad_alloc& error) {
     const std::string reason = memory_advice(settings, error);
     folder.fail(reason);
+    if (process_count() > 1) {  // the others are in the middle of a step
+      print_stderr(fmt::format("halfscope: {}\n", reason));
+      abort_processes(3);
+    }
     throw RuntimeFailure(reason);
   } catch (const std::exception& error) {
     folder.fail(error.what());

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "sim/kept_buffers.hpp"
+#include "sim/train/observation_exchange.hpp"
+#include "sim/train/processes.hpp"
 
 namespace halfscope {
 namespace {
@@ -198,9 +200,10 @@ std::vector<Batch> Trainer::read_batches() {
   const std::span<const std::int64_t> indices = sampler_.indices(steps_done_);
   const std::int64_t parts = settings_.config.ranks * settings_.config.micro_batches;
   const std::size_t size = indices.size() / static_cast<std::size_t>(parts);
+  const ProcessShare own = share_of(parts, process_index());
   std::vector<Batch> batches;
-  for (std::size_t first = 0; first < indices.size(); first += size)
-    batches.push_back(read_batch(Split::train, indices.subspan(first, size)));
+  for (std::int64_t part = own.first; part < own.first + own.count; ++part)
+    batches.push_back(read_batch(Split::train, indices.subspan(static_cast<std::size_t>(part) * size, size)));
   return batches;
 }
 
@@ -221,6 +224,7 @@ StepObservations Trainer::look_at_step(const Learner& learner, const StepContext
                      .layerwise = context.layerwise,
                      .execution = context.execution});
   repeat(learner, caster, context.loss_scale, batches);
+  gather_observations(seen);
   return seen;
 }
 

@@ -86,7 +86,8 @@ class Trainer {
   void restore(const SafetensorsFile& checkpoint);
 
  private:
-  /// The batch of the next step, in as many parts as the settings say: micro-batches of rank 0, of rank 1...
+  /// This process's share of the batch of the next step, in as many parts as the settings say: micro-batches
+  /// of its first rank, of its second...
   [[nodiscard]] std::vector<Batch> read_batches();
   /// A step of one loss, which it adds to `record`.
   void learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record);

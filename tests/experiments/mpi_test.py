@@ -1,0 +1,109 @@
+"""Training in several processes of an mpirun: the bytes of one, after a kill too, and refusals in one line.
+
+    mpi_test.py MPIRUN PROGRAM
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+from program import PROGRAM, WithFolder
+
+MPIRUN = sys.argv.pop()
+# As root OpenMPI wants to be told so, and so it does of more processes than cores.
+ENVIRONMENT = os.environ | {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
+# The loss scale overflows at first, so that the steps have a first overflow too.
+SETTINGS = {"batch": 16, "observe_every": 2, "checkpoint_every": 2, "observe_roles": "all", "loss_scale": "dynamic"}
+
+
+class Mpi(WithFolder):
+    def words(self, out, *more, steps=8, threads=1):
+        chosen = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+        arms = ("--arms", "fp16_mixed", "--seeds", "1", "--ranks", "8", "--all-reduce", "nccl_ring")
+        return super().words(str(out), *arms, *chosen, *more, steps=steps, threads=threads)
+
+    def command(self, processes, *words):
+        return [MPIRUN, "-n", str(processes), PROGRAM, *map(str, words)]
+
+    def call(self, processes, *words):
+        return subprocess.run(self.command(processes, *words), capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
+
+    def run_folder(self, out):
+        return self.folder / str(out) / "master-copy/fp16_mixed/seed0"
+
+    def records_of(self, out):
+        names = ("metrics.jsonl", "histograms.jsonl", "checkpoint/state.safetensors")
+        return {name: (self.run_folder(out) / name).read_bytes() for name in names}
+
+    def test_any_number_of_processes_and_threads_gives_the_bytes_of_one(self):
+        self.run_ok(*self.words("alone"))
+        alone = self.records_of("alone")
+        self.assertIn(b"first_overflow", alone["metrics.jsonl"])
+        self.assertIn(b'"all_reduce"', alone["metrics.jsonl"])
+        for processes, threads in ((1, 1), (2, 2), (4, 1), (8, 1)):
+            with self.subTest(processes=processes):
+                done = self.call(processes, *self.words(processes, threads=threads))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.count("test accuracy"), 1)  # one table
+                self.assertEqual(self.records_of(processes), alone)
+                environment = json.loads((self.run_folder(processes) / "environment.json").read_text())
+                self.assertEqual(environment.get("processes", 1), processes)
+
+    def test_a_killed_process_ends_all_and_resume_goes_on_with_the_same_bytes(self):
+        steps = 100
+        self.run_ok(*self.words("whole", steps=steps))
+        process = subprocess.Popen(self.command(2, *self.words("killed", steps=steps)), env=ENVIRONMENT,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        saved = self.run_folder("killed") / "checkpoint/state.safetensors"
+        while process.poll() is None and not saved.exists():
+            time.sleep(0.001)
+        self.assertIsNone(process.poll(), "the run ended before it could be killed")
+        os.kill(self.second_of(process.pid), signal.SIGKILL)
+        self.assertNotEqual(process.wait(timeout=60), 0)
+        self.assertEqual((self.run_folder("killed") / "status").read_text(), "RUNNING\n")
+        resumed = self.call(2, *self.words("killed", "--resume", steps=steps))
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertEqual(self.records_of("killed"), self.records_of("whole"))
+
+    def second_of(self, launcher):
+        """The process that mpirun has started as number 1."""
+        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+        for child in children:
+            variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+            if b"OMPI_COMM_WORLD_RANK=1" in variables:
+                return int(child)
+        self.fail(f"mpirun has no process of number 1 among {children}")
+
+    def test_what_processes_cannot_do_is_refused_in_one_line(self):
+        for processes, words, says in (
+            (3, (), "3 processes of mpirun and ranks = 8; give a multiple of 3 as ranks"),
+            (2, ("--jobs", "2"), "--jobs 2 and 2 processes of mpirun"),
+            (2, ("--set", "fp32_reference_every=2"), "fp32_reference_every"),
+            (2, ("--set", "all_reduce=ring"), "mpi_ring"),
+        ):
+            with self.subTest(says):
+                done = self.call(processes, *self.words("refused", *words))
+                self.assertNotEqual(done.returncode, 0)
+                ours = [line for line in done.stderr.splitlines() if line.startswith("halfscope: ")]
+                self.assertEqual(len(ours), 1, done.stderr)
+                self.assertIn(says, ours[0])
+                self.assertFalse((self.folder / "refused").exists())
+
+    def test_other_commands_run_once(self):
+        done = self.call(2, "list", "divisions")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("PyTorch DDP: times 1/N"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
