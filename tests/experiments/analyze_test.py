@@ -258,5 +258,47 @@ class Analyze(WithFolder):
         self.refuse("analyze", path, says=["gradient.bin", "--dtype"])
 
 
+
+class Averaging(WithFolder):
+    def analyze(self, *words):
+        path = self.folder / "g.safetensors"
+        path.write_bytes(safetensors({"a": [2.0**-20, 0.25], "b": [2.0**-12, 3e-3], "zeros": [0.0]}))
+        result = halfscope("analyze", path, *words, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def windows(self, *words):
+        return {tensor["name"]: tensor["window_log2"] for tensor in self.analyze(*words)["tensors"]}
+
+    def test_ranks_take_their_binades_at_the_end_that_the_division_chooses(self):
+        alone, zeros = self.windows(), self.windows()["zeros"]
+        for division, below, above in (("ddp", 6, 0), ("deepspeed", 0, 6), ("fsdp", 3, 3), ("16", 4, 2)):
+            with self.subTest(division):
+                moved = self.windows("--ranks", 64, "--predivide", division)
+                for name in ("a", "b"):
+                    self.assertEqual(moved[name], [alone[name][0] + below, alone[name][1] - above])
+                self.assertEqual(moved["zeros"], zeros)
+        self.assertEqual(self.windows("--ranks", 64), self.windows("--ranks", 64, "--predivide", "ddp"))
+        self.assertEqual(self.windows("--ranks", 1), alone)
+
+    def test_the_advice_is_for_what_is_averaged(self):
+        alone, averaged = self.analyze(), self.analyze("--ranks", 512, "--predivide", 1)
+        self.assertNotIn("ranks", alone)
+        self.assertEqual((averaged["ranks"], averaged["predivide"]), (512, 1))
+        self.assertEqual(averaged["joint_window_log2"][1], alone["joint_window_log2"][1] - 9)
+        self.assertEqual(averaged["recommended_scale_log2"], alone["recommended_scale_log2"] - 9)
+        path = self.folder / "g.safetensors"
+        text = halfscope("analyze", path, "--ranks", 64, "--predivide", 8).stdout
+        self.assertIn("averaging over 64 ranks", " ".join(text.split()))
+
+    def test_ranks_and_divisions_that_are_wrong(self):
+        path = self.folder / "g.safetensors"
+        path.write_bytes(safetensors({"a": [1.0]}))
+        for words, says in ((("--predivide", "8"), "--ranks"), (("--ranks", "0"), "65536"),
+                            (("--ranks", "8", "--predivide", "fsp"), "did you mean 'fsdp'"),
+                            (("--ranks", "8", "--html", self.folder / "page.html"), "--html")):
+            self.refuse("analyze", path, *words, says=[says])
+        self.assertFalse((self.folder / "page.html").exists())
+
 if __name__ == "__main__":
     unittest.main()

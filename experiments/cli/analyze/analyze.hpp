@@ -11,6 +11,7 @@
 #include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
+#include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
 #include "experiments/cli/analyze/tensor_groups.hpp"
@@ -34,7 +35,8 @@ struct AnalyzeRequest {
   TensorGroups groups;
   FloatFormat format;
   AdvisorOptions advisor;
-  std::string page;  ///< a path to write the explorer to; empty: none
+  std::optional<Averaging> averaging{};  ///< over ranks, which takes its part of the windows
+  std::string page;                      ///< a path to write the explorer to; empty: none
 };
 
 /// A tensor, or several that were added up.
@@ -60,7 +62,8 @@ struct UpdateReport {
 struct Analysis {
   FloatFormat format{};
   AdvisorOptions advisor{};
-  std::size_t files = 0;  ///< that were given, with those in folders
+  std::optional<Averaging> averaging{};  ///< that the windows are after
+  std::size_t files = 0;                 ///< that were given, with those in folders
   std::vector<AnalyzedTensor> tensors{};
   std::vector<SkippedReport> skipped{};
   std::vector<UpdateReport> updates{};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include <halfscope/arithmetic/all_reduce.hpp>
 #include <halfscope/core/escape.hpp>
 #include <halfscope/core/parallel.hpp>
 
@@ -23,7 +24,8 @@ namespace {
 struct Options {
   AnalyzeRequest request;
   std::string format = "fp16", tolerance = "20%", table = "text", sort;
-  std::optional<std::string> dtype;
+  std::optional<std::string> dtype, predivide;
+  std::optional<std::int64_t> ranks;
   std::optional<std::size_t> top;
   std::vector<std::string> fail_on, only, groups;
   int threads = 0;
@@ -48,12 +50,25 @@ void check_files(const AnalyzeRequest& request) {
     throw InvalidArgument("--against compares tensors with a reference; give the FILE that has them");
 }
 
+/// Empty without ranks.
+std::optional<Averaging> averaging_of(const Options& options) {
+  if (!options.ranks) {
+    if (options.predivide)
+      throw InvalidArgument("--predivide divides gradients of ranks; give --ranks N too");
+    return std::nullopt;
+  }
+  if (!options.request.page.empty())
+    throw InvalidArgument("--html draws tensors of one rank; leave out --ranks, or --html");
+  return averaging_of(parse_gradient_division(options.predivide.value_or("ddp")), *options.ranks);
+}
+
 AnalyzeRequest request_of(const Options& options) {
   AnalyzeRequest request = options.request;
   request.format = parse_format(options.format);
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
   if (options.dtype) request.selection.raw_type = parse_enum<DType>("dtype", *options.dtype);
   for (const std::string& pattern : options.groups) request.groups.patterns.emplace_back(pattern);
+  request.averaging = averaging_of(options);
   check_files(request);
   return request;
 }
@@ -141,7 +156,11 @@ void count_updates(const AnalyzeRequest& request, Analysis& analysis) {
 
 void advise_on(Analysis& analysis) {
   std::vector<TensorFit> fits;
-  for (const AnalyzedTensor& tensor : analysis.tensors) fits.push_back(tensor.report.fit);
+  for (AnalyzedTensor& tensor : analysis.tensors) {
+    TensorFit& fit = tensor.report.fit;
+    if (analysis.averaging) fit = averaged(std::move(fit), *analysis.averaging);
+    fits.push_back(fit);
+  }
   analysis.advice = advise(fits, analysis.format, analysis.advisor);
 }
 
@@ -151,7 +170,7 @@ void run(const Options& options) {
   set_thread_count(options.threads > 0 ? options.threads
                                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   allow_many_files();
-  Analysis analysis{.format = request.format, .advisor = request.advisor};
+  Analysis analysis{.format = request.format, .advisor = request.advisor, .averaging = request.averaging};
   static_cast<void>(view_of(analysis, view_options(options, request, analysis)));  // before hours of reading
   if (!request.files.empty()) analyze_files(request, analysis);
   if (!request.weights.empty()) count_updates(request, analysis);
@@ -207,6 +226,16 @@ void add_judging(CLI::App& command, Options& options) {
       ->allow_extra_args(false);
 }
 
+void add_averaging(CLI::App& command, Options& options) {
+  command
+      .add_option("--ranks", options.ranks,
+                  "N: windows after the gradients of N ranks are added in this format, if all are equal")
+      ->check(CLI::Range(std::int64_t{1}, most_ranks));
+  command.add_option("--predivide", options.predivide,
+                     "with --ranks: a factor before the sum, or a rule of 'halfscope list divisions'; ddp by "
+                     "default");
+}
+
 void add_view(CLI::App& command, Options& options) {
   command
       .add_option(
@@ -240,6 +269,7 @@ void add_analyze_command(CLI::App& app) {
       "analyze", "gradients, activations or weights of your own: what a cast does to them, which scale fits");
   add_inputs(*command, *options);
   add_judging(*command, *options);
+  add_averaging(*command, *options);
   add_view(*command, *options);
   command->add_option("--threads", options->threads, "threads; results do not depend on them")
       ->check(CLI::Range(1, 1024));

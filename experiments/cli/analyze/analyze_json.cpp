@@ -84,6 +84,10 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["skipped"] = list_of(analysis.skipped, skipped_json);
   json["files"] = analysis.files;
   json["analysed"] = view.all;
+  if (analysis.averaging) {
+    json["ranks"] = analysis.averaging->ranks;
+    json["predivide"] = analysis.averaging->predivide;
+  }
 }
 
 }  // namespace

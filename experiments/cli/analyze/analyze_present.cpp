@@ -124,10 +124,22 @@ std::string beyond_line(const Analysis& analysis) {
       count);
 }
 
+/// What the windows are after; empty of one rank.
+std::string averaging_line(const Analysis& analysis) {
+  if (!analysis.averaging) return "";
+  const auto& [ranks, predivide] = *analysis.averaging;
+  return fmt::format(
+      "Windows are those after averaging over {} ranks in {}, divided by {:g} before the sum and by {:g} "
+      "after "
+      "it, where all ranks have equal gradients.",
+      ranks, to_string(analysis.format), predivide, static_cast<double>(ranks) / predivide);
+}
+
 std::string advice_text(const Analysis& analysis, std::size_t width) {
   std::string text = fmt::format("window of all: {}\n{}\n", window_words(analysis.advice.joint),
                                  wrapped(analysis.advice.verdict, width));
-  if (const std::string line = beyond_line(analysis); !line.empty()) text += wrapped(line, width) + "\n";
+  for (const std::string& line : {averaging_line(analysis), beyond_line(analysis)})
+    if (!line.empty()) text += wrapped(line, width) + "\n";
   return text;
 }
 
