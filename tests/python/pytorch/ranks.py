@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from halfscope.torch import watch
+from halfscope.torch import Emulation, emulate, watch
 from halfscope.torch.totals import ROLES
 
 SAMPLES, STEPS, EVERY = 12, 4, 2
@@ -119,11 +119,37 @@ def refused(model: torch.nn.Module, **options: object) -> None:
         print(error, flush=True)
 
 
+def emulated(rank: int, model: torch.nn.Module, steps: int) -> Emulation:
+    """`steps` backward passes on the rank's half of each batch, without an update."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulation:
+        for step in range(steps):
+            optimizer.zero_grad()
+            (model(batch(step)[6 * rank : 6 * rank + 6] / 3) ** 2).mean().backward()
+            optimizer.step()
+    return emulation
+
+
+def emulated_ranks(rank: int) -> None:
+    """The synchronised gradients, beside the mean of the ranks' own, each rounded to FP16 as they are sent."""
+    together = torch.nn.parallel.DistributedDataParallel(network())
+    emulation = emulated(rank, together, 1)
+    alone = network()
+    emulated(rank, alone, 1)
+    for summed, own in zip(together.parameters(), alone.parameters()):
+        sent = (own.grad / 2).half().float()
+        dist.all_reduce(sent)
+        assert torch.equal(summed.grad, sent.half().float())
+    print(emulation.verdict(), flush=True)
+    dist.barrier()
+
+
 SINGLE = {
     "one watches": alone_watching,
     "other models": other_models,
     "other formats": other_formats,
     "owned states": owned_states,
+    "emulated": emulated_ranks,
 }
 
 

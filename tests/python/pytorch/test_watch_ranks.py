@@ -113,3 +113,11 @@ def test_a_state_is_counted_by_the_rank_that_has_it(tmp_path: Path) -> None:
 def test_ranks_that_watch_something_else_are_told(case: str, tmp_path: Path) -> None:
     says = "watch: the ranks watch other layers, or for other formats or roles; give ranks='alone'\n"
     assert run(case, tmp_path) == [says] * 2
+
+
+@pytest.mark.skipif(int(torch.__version__.split(".")[0]) < 2, reason="PyTorch 1.13 hides its all-reduce")
+def test_emulated_ranks_send_and_sum_in_the_format_of_the_weight_gradients(tmp_path: Path) -> None:
+    says = "The gradients of 2 ranks were sent in FP16, and their sum was rounded once.\n"
+    assert all(
+        text.startswith("1 step under fp16_mixed: ") and text.endswith(says) for text in run("emulated", tmp_path)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from halfscope.torch.emulation import products, sums
+from halfscope.torch.emulation import backends, products, sums
 from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
@@ -19,6 +19,7 @@ from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.updates import Updates
+from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
 
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
@@ -52,6 +53,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.half = HalfTensors(policy, caster)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
+        self.wire: Wire | None = None  # of a model that several ranks train
         self._lines: dict[Any, Operation] = {}
         self._written: dict[Any, tuple[str, ...]] = {}
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
@@ -86,6 +88,8 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         if line.kind in _NATIVE or not _has_floats(args, kwargs):
+            if self.wire is not None and line.name.startswith(ALL_REDUCE):
+                self.wire.send(args[0])
             result = func(*args, **kwargs)
             if line.kind is Kind.SOURCE and self._written_by(func):
                 self._forget(result)
@@ -269,6 +273,9 @@ class EmulatedArithmetic(TorchDispatchMode):
             options = {key: value for key, value in kwargs.items() if key != "out"}
             result = products.compute(line.name, model, args, options)
             return _write(result, func, args, kwargs)
+        if line.kind is Kind.PRODUCT:
+            with backends.own_products():
+                return func(*args, **kwargs)
         if line.kind is Kind.ATTENTION:
             attention = self._attention(place)
             backward = place.region is Region.BACKWARD

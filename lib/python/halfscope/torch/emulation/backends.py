@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -27,6 +28,17 @@ def decompose_fused_layers(tiled_attention: bool) -> list[Callable[[], None]]:
         change(False)
         undo.append(lambda change=change, was=was: change(was))  # type: ignore[misc]
     return undo
+
+
+@contextmanager
+def own_products() -> Iterator[None]:
+    """PyTorch's fast products and convolutions for a while, where oneDNN is switched off."""
+    was = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(True)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was)
 
 
 def _switched(setter: str, getter: str, owner: Any, wanted: bool) -> list[Callable[[], None]]:

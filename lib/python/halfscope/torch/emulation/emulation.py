@@ -130,7 +130,8 @@ class Emulation:
 
     def verdict(self) -> str:
         """The text that `report` prints."""
-        return report_text(self._policy, self._found.book, self._found.steps)
+        text = report_text(self._policy, self._found.book, self._found.steps)
+        return f"{text} {self._found.wire}" if self._found.wire else text
 
     def report(self) -> None:
         """Prints in words what was rounded: casts by role, the first overflow, lost updates."""
@@ -226,6 +227,11 @@ def check_model(model: torch.nn.Module) -> None:
     """Raises TypeError for what cannot be emulated."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"emulate: model={model!r}; give a module of PyTorch")
+    for name, parameter in model.named_parameters():
+        if hasattr(parameter, "to_local"):
+            raise TypeError(
+                f"emulate: parameter '{name}' is sharded (DTensor), which is not followed; emulate one rank"
+            )
     for name, module in model.named_modules():
         label = f"'{name}'" if name else "the model"
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:

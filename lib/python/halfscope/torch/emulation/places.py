@@ -53,7 +53,7 @@ class Places:
         self._places: dict[tuple[str, Region], Place] = {}
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # of the nodes that have been given a place
-        self.entered: set[str] = set()  # modules
+        self.after_backward: Callable[[], None] | None = None
 
     def now(self) -> Place | None:
         if self._stack:
@@ -99,7 +99,6 @@ class Places:
     def _before_forward(self, name: str, *_: Any) -> None:
         if not name:
             self._stack.clear()  # an exception may have left some
-        self.entered.add(name)
         self._stack.append(self._place(name, Region.FORWARD))
 
     def _after_forward(self, _module: torch.nn.Module, _inputs: object, output: object) -> None:
@@ -138,6 +137,8 @@ class Places:
             finally:
                 self._backward_depth -= 1
                 self._node, self._stack = outer, stack
+                if not self._backward_depth and self.after_backward is not None:
+                    self.after_backward()
 
         return around
 

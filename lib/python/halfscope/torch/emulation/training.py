@@ -18,6 +18,7 @@ from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Places
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.shadows import Comparison, Shadows
+from halfscope.torch.emulation.wire import Wire, is_data_parallel
 from halfscope.torch.records import Records, Sinks
 from halfscope.torch.steps import StepHooks
 from halfscope.torch.totals import Totals
@@ -60,6 +61,7 @@ class Findings:
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
     skipped: int = 0
+    wire: str = ""  # in words, where several ranks train
 
 
 class EmulatedTraining:
@@ -98,6 +100,7 @@ class EmulatedTraining:
             self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
             self._places.begin()
             self._undo.append(self._places.end)
+            self._set_wire(model)
             for owned in self._parameters.all():
                 if owned.tensor.requires_grad:
                     self._undo.append(owned.tensor.register_hook(WeakHook(self._weight_gradient, owned)).remove)
@@ -109,6 +112,16 @@ class EmulatedTraining:
             self._undo.append(StepHooks(optimizer, before, after).remove)
         if scaler is not None:
             self._undo.append(wrap_method(scaler, "update", self._update_scale))
+
+    def _set_wire(self, model: torch.nn.Module) -> None:
+        if not is_data_parallel(model):
+            return
+        quantizer = self._policy.base.weight_gradient
+        if quantizer != FP32 and not hasattr(torch.ops.c10d, "allreduce_"):
+            raise RuntimeError("emulate: DistributedDataParallel with rounded weight gradients needs PyTorch 2")
+        wire = self._mode.wire = Wire(model, quantizer, self._caster)
+        self._places.after_backward = wire.receive
+        self._found.wire = wire.words()
 
     def end(self) -> None:
         for undo in reversed(self._undo):
