@@ -15,10 +15,9 @@ class WeakHook:
     def __init__(self, method: Callable, *arguments: Any) -> None:
         self._method, self._arguments = WeakMethod(method), arguments
 
-    def __call__(self, *given: Any) -> None:
+    def __call__(self, *given: Any) -> Any:
         method = self._method()
-        if method is not None:
-            method(*self._arguments, *given)
+        return None if method is None else method(*self._arguments, *given)
 
     def __reduce__(self) -> tuple:
         return _no_hook, ()

@@ -174,7 +174,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         name = place.tensor(line.name)
         for position, tensor in enumerate(_results(result)):
             if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32 and position not in line.statistics:
-                self._round_result(tensor, quantizer, name)
+                self._round_result(tensor, quantizer, (name, args[1:] if written else args))
         return result
 
     def _move(self, func: Any, line: Operation, args: tuple, kwargs: dict, quantizer: str) -> Any:
@@ -250,7 +250,7 @@ class EmulatedArithmetic(TorchDispatchMode):
             copy = torch.empty_like(tensor, memory_format=torch.preserve_format).copy_(tensor)
             if not covers_storage(copy):
                 copy = tensor.contiguous().clone()
-            self._caster.round(copy, quantizer, role, name)
+            self._caster.round(copy, quantizer, role, name, (tensor,))
             self.marks.set(copy, quantizer, role == "activation_gradient")
             if torch.is_grad_enabled() or self._places.in_backward:  # of an evaluation nothing is kept
                 self._copies[key] = copy
@@ -305,15 +305,16 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._attention_scale,
         )
 
-    def _round_result(self, tensor: torch.Tensor, quantizer: str, name: str) -> None:
+    def _round_result(self, tensor: torch.Tensor, quantizer: str, about: tuple[str, tuple]) -> None:
         if quantizer == FP32:
             return
+        name, operands = about
         if covers_storage(tensor):
-            self._caster.round(tensor, quantizer, "activation", name)
+            self._caster.round(tensor, quantizer, "activation", name, operands)
             self.marks.set(tensor, quantizer, is_gradient=False)
             return
         rounded = tensor.contiguous().clone()  # a part of a storage: of an operation in place on a view
-        self._caster.round(rounded, quantizer, "activation", name)
+        self._caster.round(rounded, quantizer, "activation", name, operands)
         tensor.copy_(rounded)
 
     def _mark(self, result: Any, quantizer: str) -> None:

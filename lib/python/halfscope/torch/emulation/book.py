@@ -17,6 +17,7 @@ class Counted(NamedTuple):
     counts: Any  # _core.CastCounts
     histogram: Histogram | None  # of the exact numbers, on watched steps
     scale: float
+    is_inherited: bool = False  # its infinities are those of the operands, such as an attention mask's
 
 
 @dataclass
@@ -70,8 +71,13 @@ class Book:
         self.nonzero_updates = self.lost_updates = 0
         self.scale = 1.0  # the loss scale of the step under way
         self.enabled = True
+        self.is_recomputing: Callable[[], bool] = lambda: False  # what is counted already
         self.seen: Observations | None = None
         self._formats: dict[str, str] = {}
+
+    def seeks_overflow(self, counted: Counted | None) -> bool:
+        """Whether the first number that is not finite may be among these; an overflow of the cast itself is."""
+        return self.first_overflow is None and counted is not None and counted.counts.nonfinite > 0
 
     def begin_step(self, step: int, scale: float) -> None:
         self.step, self.scale = step, scale
@@ -83,7 +89,7 @@ class Book:
 
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
-        if not self.enabled:
+        if not self.enabled or self.is_recomputing():
             round("none")
             return None
         histogram = None
@@ -105,7 +111,8 @@ class Book:
             total = self.totals[key] = CastTotals(quantizer)
         counts = counted.counts
         total.add(counts)
-        if self.first_overflow is None and counts.overflow + counts.nonfinite:
+        nonfinite = 0 if counted.is_inherited else counts.nonfinite
+        if self.first_overflow is None and counts.overflow + nonfinite:
             self.first_overflow = FirstOverflow(
                 self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
+from zlib import crc32
 
 import torch
 
@@ -14,30 +15,34 @@ _NO_NAME = ""
 
 
 class Caster:
-    """Rounds tensors; the random numbers of stochastic rounding are a function of seed, step, tensor, role and call."""
+    """Rounds tensors; the random numbers of stochastic rounding are a function of seed, step, tensor, role and call.
+
+    Numbers that are rounded once more in a step, as activation checkpointing does, belong to the call that they had.
+    """
 
     def __init__(self, book: Book, seed: int) -> None:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
-        self._calls: dict[tuple[str, str], int] = defaultdict(int)  # in this step, by role and tensor
+        self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
         self._identities: dict[str, bool] = {}
 
     def begin_step(self) -> None:
         self._calls.clear()
 
-    def round(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> None:
-        """Rounds in place a float32 tensor that lies without gaps."""
+    def round(self, tensor: torch.Tensor, quantizer: str, role: str, name: str, operands: Any = ()) -> None:
+        """Rounds in place a float32 tensor that lies without gaps; `operands` are what it was computed from."""
         counts = self.round_unnamed(tensor, quantizer, role, name)
+        if self._book.seeks_overflow(counts) and _has_infinity(operands) and not tensor.isnan().any():
+            counts = counts._replace(is_inherited=True)
         self._book.add(role, name, quantizer, counts)
 
     def round_unnamed(self, tensor: torch.Tensor, quantizer: str, role: str, name: str = _NO_NAME) -> Any:
         """The same, whose counts the caller gives to the book when the tensor's name is known."""
-        call = self._calls[role, name]
-        self._calls[role, name] += 1
         cast = self._casts.get((quantizer, role))
         if cast is None:
             cast = self._casts[quantizer, role] = _core.Cast(quantizer, role)
         host = tensor if tensor.is_cpu else tensor.cpu()
+        call = self._call_of(host, role, name) if "stochastic" in quantizer else 0
         counts = self._book.count(
             host.data_ptr(), host.numel(), quantizer,
             lambda detail: cast.round(
@@ -47,6 +52,12 @@ class Caster:
         if host is not tensor:
             tensor.copy_(host)
         return counts
+
+    def _call_of(self, host: torch.Tensor, role: str, name: str) -> int:
+        """How many casts of the tensor came before that of these numbers."""
+        calls = self._calls[role, name]
+        flat = host.detach().as_strided((host.numel(),), (1,), host.storage_offset())
+        return calls.setdefault(crc32(flat.numpy()), len(calls))
 
     def owe(self, role: str, name: str, quantizer: str, counts: Any) -> None:
         """Enters counts of `round_unnamed`."""
@@ -61,3 +72,11 @@ class Caster:
         if self._book.enabled:
             copy = exact.detach().cpu().contiguous().clone()
             self.round(copy, quantizer, role, name)
+
+
+def _has_infinity(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point() and bool(value.isinf().any())
+    if isinstance(value, (tuple, list)):
+        return any(map(_has_infinity, value))
+    return isinstance(value, float) and abs(value) == float("inf")

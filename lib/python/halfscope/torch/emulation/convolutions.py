@@ -15,6 +15,8 @@ import torch
 
 from halfscope import _core
 
+_FEW = 4  # groups that are multiplied one by one
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -126,6 +128,13 @@ def _multiply(
 ) -> torch.Tensor:
     """Patches of padded images (batch, ..., channels) times a matrix (taps and channels, out) of each group."""
     channels = padded.shape[-1] // len(matrices)
+    if len(matrices) > _FEW:
+        positions = geometry.unpadded().outputs(tuple(padded.shape[1:-1]))
+        each: Any = _core.matmul(
+            _patches(padded, geometry, positions, channels), torch.stack(matrices), accumulate=model
+        )  # (groups, rows, out of a group)
+        rows_first = each.transpose(0, 1).reshape(padded.shape[0], *positions, each.shape[0] * each.shape[2])
+        return _to_images(rows_first, like)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
     rows = corners.reshape(-1)
     parts = [
@@ -134,6 +143,16 @@ def _multiply(
     ]
     result: Any = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     return _to_images(result.reshape(*corners.shape, result.shape[-1]), like)
+
+
+def _patches(padded: torch.Tensor, geometry: Geometry, positions: tuple[int, ...], channels: int) -> torch.Tensor:
+    """(groups, batch and positions, taps and channels of a group), of padded images: one product for many groups."""
+    groups, strides = padded.shape[-1] // channels, padded.stride()
+    sizes = (groups, padded.shape[0], *positions, *geometry.kernel, channels)
+    steps = [stride * step for stride, step in zip(strides[1:-1], geometry.stride)]
+    spans = [stride * step for stride, step in zip(strides[1:-1], geometry.dilation)]
+    view = padded.as_strided(sizes, (channels, strides[0], *steps, *spans, 1))
+    return view.flatten(1 + 1 + len(positions)).flatten(1, -2)
 
 
 def _spread_product(
@@ -170,13 +189,19 @@ def _weight_gradient(
 ) -> torch.Tensor:
     """(out, channels of a group, ...): one sum over all positions."""
     padded = _padded(images, geometry.padding)
-    channels = shape[1]
+    channels, groups_out = shape[1], shape[0] // groups
+    if groups > _FEW:
+        patches = _patches(padded, geometry, tuple(gradient.shape[2:]), channels).transpose(1, 2)
+        moved = gradient.detach().cpu().movedim(1, -1).reshape(-1, groups, groups_out).transpose(0, 1)
+        each: Any = _core.matmul(patches, moved.contiguous(), accumulate=model)  # (groups, taps and channels, out)
+        taps = each.reshape(groups, *geometry.kernel, channels, groups_out).movedim((-1, -2), (1, 2))
+        return taps.reshape(shape).contiguous().to(gradient.device)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
     # A transposed convolution may have fewer positions than there is room for.
     used = corners[(slice(None), *(slice(0, size) for size in gradient.shape[2:]))].reshape(-1)
     rows = gradient.detach().cpu().movedim(1, -1)
     parts = []
-    for group, own in enumerate(rows.split(shape[0] // groups, dim=-1)):
+    for group, own in enumerate(rows.split(groups_out, dim=-1)):
         right = own.flatten(0, -2).contiguous()
         sums: Any = _core.gather_matmul(
             padded, elements + np.int32(group * channels), used, right, accumulate=model

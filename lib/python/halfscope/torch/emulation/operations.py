@@ -57,7 +57,7 @@ _EXACT = """
     upsample_nearest1d upsample_nearest2d pixel_shuffle pixel_unshuffle channel_shuffle _to_copy
     max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d block_diag scatter select_scatter
     slice_scatter as_strided_scatter copysign im2col masked_scatter_backward searchsorted bucketize
-    isin unique_dim _unique2 unique_consecutive
+    isin _pack_padded_sequence _pack_padded_sequence_backward unique_dim _unique2 unique_consecutive
 """
 _ROUNDED = """
     add sub rsub mul div reciprocal sqrt rsqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan tanh

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 import torch
@@ -12,6 +13,11 @@ import torch
 from halfscope.torch.emulation.policies import Formats, Policy
 from halfscope.torch.tensors import floating
 from halfscope.torch.weak_hooks import WeakHook
+
+# Activation checkpointing leaves a module by an exception; PyTorch 1.13 has neither that nor the option.
+_IS_PYTORCH_2 = "always_call" in signature(torch.nn.Module.register_forward_hook).parameters
+_ALWAYS = {"always_call": True} if _IS_PYTORCH_2 else {}
+_WITH_KEYWORDS = {"with_kwargs": True} if _IS_PYTORCH_2 else {}
 
 
 class Region(Enum):
@@ -46,9 +52,11 @@ class Places:
     def __init__(self, model: torch.nn.Module, policy: Policy) -> None:
         self._model, self._policy = model, policy
         self._names = {module: name for name, module in model.named_modules()}
+        self._modules = {name: module for module, name in self._names.items()}
         self._stack: list[Place] = []
         self._node: Place | None = None
         self._backward_depth = 0
+        self._creates_graph = False  # the backward pass under way is to be differentiated
         self._update: Place | None = None
         self._places: dict[tuple[str, Region], Place] = {}
         self._undo: list[Callable[[], None]] = []
@@ -58,21 +66,31 @@ class Places:
     def now(self) -> Place | None:
         if self._stack:
             return self._stack[-1]
-        return self._node if self._backward_depth else self._update
+        if not self._backward_depth:
+            return self._update
+        if self._node is not None and self.is_recomputing():
+            return self._place(self._node.module, Region.FORWARD)
+        return self._node
+
+    def is_recomputing(self) -> bool:
+        """Whether a forward pass runs inside of a backward pass, as activation checkpointing has it."""
+        return self._backward_depth > 0 and (bool(self._stack) or (torch.is_grad_enabled() and not self._creates_graph))
 
     def modules(self) -> list[tuple[str, torch.nn.Module]]:
         """By name."""
-        return [(name, module) for module, name in self._names.items()]
+        return list(self._modules.items())
 
     @property
     def in_backward(self) -> bool:
-        return self._backward_depth > 0 and not self._stack
+        return self._backward_depth > 0 and not self.is_recomputing()
 
     def begin(self) -> None:
         """Sets the hooks."""
         for module in self._names:
-            before = module.register_forward_pre_hook(WeakHook(self._before_forward, self._names[module]))
-            after = module.register_forward_hook(WeakHook(self._after_forward))
+            before = module.register_forward_pre_hook(
+                WeakHook(self._before_forward, self._names[module]), **_WITH_KEYWORDS
+            )
+            after = module.register_forward_hook(WeakHook(self._after_forward), **_ALWAYS)
             self._undo += [before.remove, after.remove]
         for name in ("backward", "grad"):
             self._undo.append(_replace(torch.autograd, name, self._around_backward(getattr(torch.autograd, name))))
@@ -91,14 +109,16 @@ class Places:
     def _place(self, module: str, region: Region) -> Place:
         found = self._places.get((module, region))
         if found is None:
-            owner = dict(self._model.named_modules()).get(module, self._model)
+            owner = self._modules.get(module, self._model)
             is_leaf = not any(owner.children())
             found = self._places[module, region] = Place(module, is_leaf, region, self._policy.at(module))
         return found
 
-    def _before_forward(self, name: str, *_: Any) -> None:
+    def _before_forward(self, name: str, _module: torch.nn.Module, *inputs: Any) -> None:
         if not name:
             self._stack.clear()  # an exception may have left some
+        # What was computed between two modules belongs to the one around them.
+        self._give_place(floating(inputs), self._stack[-1].module if self._stack else None)
         self._stack.append(self._place(name, Region.FORWARD))
 
     def _after_forward(self, _module: torch.nn.Module, _inputs: object, output: object) -> None:
@@ -129,14 +149,17 @@ class Places:
     def _around_backward(self, original: Callable) -> Callable:
         def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
             roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-            self._give_place(roots, None)
-            outer, stack, self._node, self._stack = self._node, self._stack, None, []
+            outer = self._node if self._backward_depth else None  # of a backward pass inside of another
+            self._give_place(roots, None if outer is None else outer.module)
+            before = self._node, self._stack, self._creates_graph
+            creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)
+            self._node, self._stack, self._creates_graph = None, [], bool(creates_graph)
             self._backward_depth += 1
             try:
                 return original(tensors, *arguments, **options)
             finally:
                 self._backward_depth -= 1
-                self._node, self._stack = outer, stack
+                self._node, self._stack, self._creates_graph = before
                 if not self._backward_depth and self.after_backward is not None:
                     self.after_backward()
 

@@ -70,6 +70,7 @@ class EmulatedTraining:
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
         self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
         self._places = Places(trainee.model, policy)
+        findings.book.is_recomputing = self._places.is_recomputing
         self._caster = Caster(findings.book, options.seed)
         self._parameters = Parameters(trainee.model, policy, self._caster)
         _, scale = parse_attention(options.attention)
