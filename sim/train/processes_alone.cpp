@@ -1,8 +1,8 @@
 // One process, in a build without MPI.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include <halfscope/core/error.hpp>
 
@@ -24,8 +24,8 @@ int number_in(std::initializer_list<const char*> variables) {
 ProcessGroup::ProcessGroup() {
   const int count = number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   if (count <= 1) return;
-  // The others leave the message to the first.
-  if (number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) > 0) std::_Exit(2);
+  // The others leave the message and the status to the first: mpirun kills all after a status that is not 0.
+  if (number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) > 0) std::_Exit(0);
   throw InvalidArgument(
       fmt::format("mpirun has started {} processes, but this program was built without MPI; install "
                   "libopenmpi-dev and build it again, or leave mpirun out",
