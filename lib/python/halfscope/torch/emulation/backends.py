@@ -41,6 +41,36 @@ def own_products() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(was)
 
 
+def decompose_in_autocast(tiled_attention: bool) -> list[Callable[[], None]]:
+    """Does the same inside of every torch.autocast block, and only there; returns what undoes that."""
+    autocast = torch.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    inside: list[list[Callable[[], None]]] = []
+
+    def entered(self: Any) -> Any:
+        inside.append(decompose_fused_layers(tiled_attention))
+        return enter(self)
+
+    def left(self: Any, *error: Any) -> Any:
+        try:
+            return leave(self, *error)
+        finally:
+            _undo_last(inside)
+
+    def restore() -> None:
+        autocast.__enter__, autocast.__exit__ = enter, leave  # type: ignore[method-assign]
+        while inside:
+            _undo_last(inside)
+
+    autocast.__enter__, autocast.__exit__ = entered, left  # type: ignore[method-assign]
+    return [restore]
+
+
+def _undo_last(several: list[list[Callable[[], None]]]) -> None:
+    for undo in reversed(several.pop() if several else []):
+        undo()
+
+
 def _switched(setter: str, getter: str, owner: Any, wanted: bool) -> list[Callable[[], None]]:
     change, ask = getattr(owner, setter, None), getattr(owner, getter, None)
     if change is None or ask is None:

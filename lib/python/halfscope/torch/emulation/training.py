@@ -14,6 +14,7 @@ from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book
 from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Places
 from halfscope.torch.emulation.policies import FP32, Policy
@@ -67,6 +68,8 @@ class Findings:
 class EmulatedTraining:
     """Between `begin` and `end` every step of a training is emulated."""
 
+    _under_way: EmulatedTraining | None = None
+
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
         self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
         self._places = Places(trainee.model, policy)
@@ -84,20 +87,25 @@ class EmulatedTraining:
         self._stepped = False
 
     def begin(self) -> None:
+        if EmulatedTraining._under_way is not None:
+            raise RuntimeError("emulate: inside of another emulation's block; leave that first")
         set_thread_count(torch.get_num_threads())
         try:
             self._set_hooks()
             self._mode.__enter__()
             self._undo.append(lambda: self._mode.__exit__(None, None, None))
+            self._begin_step()
         except BaseException:
             self.end()
             raise
-        self._begin_step()
+        EmulatedTraining._under_way = self
 
     def _set_hooks(self) -> None:
         model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
+        halves = any(parameter.dtype in HALF for parameter in model.parameters())
+        decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
+        self._undo += decompose(parse_attention(self._options.attention)[0])
         if self._rounds:
-            self._undo += backends.decompose_fused_layers(parse_attention(self._options.attention)[0])
             self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
             self._places.begin()
             self._undo.append(self._places.end)
@@ -129,6 +137,7 @@ class EmulatedTraining:
             undo()
         self._undo = []
         self._mode.shadows = None
+        EmulatedTraining._under_way = None
 
     def log(self, loss: float) -> None:
         """The loss of the step under way, or of the one that has just ended."""
