@@ -176,8 +176,9 @@ def test_after_an_exception_too(policy: str, where: str) -> None:
         one_step(model, optimizer, scaler)
     assert state_of(model, optimizer, scaler) == before
     model.fails = ""
-    with emulate(model, policy, optimizer=optimizer, scaler=GradScaler("dynamic")) as emulated:
-        one_step(model, optimizer, emulated._scaler)
+    fresh = GradScaler("dynamic")
+    with emulate(model, policy, optimizer=optimizer, scaler=fresh) as emulated:
+        one_step(model, optimizer, fresh)
     assert emulated.steps == 1
 
 
@@ -187,7 +188,7 @@ def test_after_an_exception_in_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     emulation = emulate(model, "fp16_pure", optimizer=optimizer, scaler=scaler)
     with monkeypatch.context() as patched:
         patched.setattr(optimizer, "register_step_pre_hook", _refuses, raising=False)
-        patched.setattr("halfscope.torch.emulation.emulation.StepHooks", _refuses)
+        patched.setattr("halfscope.torch.emulation.training.StepHooks", _refuses)
         with pytest.raises(KeyError, match="no hooks"):
             emulation.__enter__()
     assert state_of(model, optimizer, scaler) == before
