@@ -103,7 +103,7 @@ class Recurrent(nn.Module):
 
 
 def recurrent(kind: type[nn.Module], lengths: list[int] | None = None) -> Training:
-    model, steps, labels = Recurrent(kind, lengths), torch.randn(6, 3, 8), torch.randint(5, (18,))
+    model, steps, labels = Recurrent(kind, lengths), torch.randn(4, 3, 8), torch.randint(5, (12,))
     return model, lambda: nn.functional.cross_entropy(model(steps).flatten(0, 1), labels)
 
 
@@ -173,8 +173,8 @@ def unet() -> Training:
 
 
 OF_PYTORCH: dict[str, Callable[[], Training]] = {
-    "lstm": lambda: recurrent(nn.LSTM), "packed lstm": lambda: recurrent(nn.LSTM, [6, 2, 4]),
-    "gru": lambda: recurrent(nn.GRU), "packed gru": lambda: recurrent(nn.GRU, [6, 2, 4]),
+    "lstm": lambda: recurrent(nn.LSTM), "packed lstm": lambda: recurrent(nn.LSTM, [4, 2, 3]),
+    "gru": lambda: recurrent(nn.GRU), "packed gru": lambda: recurrent(nn.GRU, [4, 2, 3]),
     "encoder": encoder, "unet": unet,
 }  # fmt: skip
 OF_OTHERS: dict[str, Callable[[], Training]] = {

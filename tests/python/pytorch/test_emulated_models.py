@@ -91,7 +91,7 @@ HALF_INPUTS = {
     "bert": lambda model: model(input_ids=torch.randint(100, (2, 16))).logits,
     "resnet50": lambda model: model(torch.randn(2, 3, 32, 32).half()),
     "encoder": lambda model: model(torch.randn(2, 6, 16).half()),
-    "lstm": lambda model: model(torch.randn(6, 3, 8).half()),
+    "lstm": lambda model: model(torch.randn(4, 3, 8).half()),
 }
 
 

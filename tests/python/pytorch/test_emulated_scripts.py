@@ -282,3 +282,19 @@ def test_a_gradient_that_is_a_view_is_rounded() -> None:
     model = Sum()
     emulated_steps(model, {"weight_gradient": "bf16"}, lambda: model(torch.tensor(0.3001)), 1)
     assert torch.equal(model.weight.grad, torch.full((4, 4), 0.3001).bfloat16().float())
+
+
+@pytest.mark.parametrize("switch", ["foreach", "fused"])
+def test_a_fused_optimizer_of_16_bit_weights_steps_one_by_one(switch: str) -> None:
+    """Each of its operations is rounded once, and the setting is back afterwards."""
+    model, x = nn.Linear(6, 5).bfloat16(), torch.randn(4, 6).bfloat16()
+    if switch == "fused" and not IS_PYTORCH_2:
+        pytest.skip("PyTorch 1.13 has fused optimizers for GPUs alone")
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2, **{switch: True})
+    before = model.weight.detach().clone()
+    with emulate(model, "fp32", optimizer=optimizer) as emulated:
+        model(x).float().square().mean().backward()
+        optimizer.step()
+    assert ("optimizer_state", "addcdiv_") in emulated.casts() or ("optimizer_state", "addcdiv") in emulated.casts()
+    assert optimizer.param_groups[0][switch] is True
+    assert not torch.equal(model.weight, before)

@@ -58,11 +58,11 @@ def decompose_in_autocast(tiled_attention: bool) -> list[Callable[[], None]]:
             _undo_last(inside)
 
     def restore() -> None:
-        autocast.__enter__, autocast.__exit__ = enter, leave  # type: ignore[method-assign]
+        autocast.__enter__, autocast.__exit__ = enter, leave
         while inside:
             _undo_last(inside)
 
-    autocast.__enter__, autocast.__exit__ = entered, left  # type: ignore[method-assign]
+    autocast.__enter__, autocast.__exit__ = entered, left
     return [restore]
 
 

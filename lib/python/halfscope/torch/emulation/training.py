@@ -113,7 +113,7 @@ class EmulatedTraining:
             for owned in self._parameters.all():
                 if owned.tensor.requires_grad:
                     self._undo.append(owned.tensor.register_hook(WeakHook(self._weight_gradient, owned)).remove)
-        if self._narrow_updates:
+        if halves or self._narrow_updates:
             self._undo += backends.step_one_by_one(optimizers)
         for place, optimizer in enumerate(optimizers):
             before = lambda closure, place=place: self._before_update(place, closure)  # noqa: E731
