@@ -87,6 +87,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         return found or Operation(str(func), Kind.UNTOUCHED)
 
     def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        if line.kind is Kind.SOURCE and has_half(args, kwargs):
+            return self.half.run(func, line, (args, kwargs), None)
         if line.kind in _NATIVE or not _has_floats(args, kwargs):
             if self.wire is not None and line.name.startswith(ALL_REDUCE):
                 self.wire.send(args[0])

@@ -37,7 +37,7 @@ class HalfTensors:
 
     def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
         args, kwargs = given
-        if line.kind is Kind.EXACT:
+        if line.kind in (Kind.EXACT, Kind.SOURCE):
             try:
                 return func(*args, **kwargs)  # no arithmetic; some PyTorch lacks the loop for a type
             except RuntimeError as error:
@@ -86,7 +86,7 @@ class HalfTensors:
             return result
         original = operands.original(result)
         kind = kinds[0] if original is None else original.dtype
-        if kind in HALF and result.dtype is torch.float32:
+        if kind in HALF and result.dtype is torch.float32 and line.kind is not Kind.SOURCE:
             self._count(result, HALF[kind], line, place)
         if original is not None:
             return original
