@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from halfscope.torch.emulation import backends, products, sums
-from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.computation import Computation
 from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
 from halfscope.torch.emulation.marks import Marks, covers_storage
+from halfscope.torch.emulation.operands import Operands
 from halfscope.torch.emulation.operations import Kind, Operation, autocast_list, is_composed, operation_of, writes_to
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.trees import floats, has_floats, map_floats, results
 from halfscope.torch.emulation.updates import Updates
 from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
 
@@ -48,8 +48,10 @@ class EmulatedArithmetic(TorchDispatchMode):
         super().__init__()
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters = parameters
-        self._strict, self._attention_scale = options
+        self._strict, attention_scale = options
         self.marks = Marks()
+        self._operands = Operands(policy, places, caster, parameters, self.marks)
+        self._computation = Computation(caster, attention_scale)
         self.half = HalfTensors(policy, caster)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
@@ -57,12 +59,10 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._lines: dict[Any, Operation] = {}
         self._written: dict[Any, tuple[str, ...]] = {}
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
-        self._copies: dict[tuple, torch.Tensor] = {}  # casts of tensors that stay as they are, in this step
-        self._sources: list[torch.Tensor] = []
 
     def begin_step(self) -> None:
         self.marks.purge()
-        self._copies, self._sources = {}, []
+        self._operands.begin_step()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -89,7 +89,7 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         if line.kind is Kind.SOURCE and has_half(args, kwargs):
             return self.half.run(func, line, (args, kwargs), None)
-        if line.kind in _NATIVE or not _has_floats(args, kwargs):
+        if line.kind in _NATIVE or not has_floats(args, kwargs):
             if self.wire is not None and line.name.startswith(ALL_REDUCE):
                 self.wire.send(args[0])
             result = func(*args, **kwargs)
@@ -137,11 +137,11 @@ class EmulatedArithmetic(TorchDispatchMode):
         return result
 
     def _forget(self, result: Any) -> None:
-        for tensor in _floats(result):
+        for tensor in floats(result):
             self.marks.forget(tensor)
 
     def _mark_gradients(self, result: Any, quantizer: str | None = None) -> None:
-        for tensor in _floats(result):
+        for tensor in floats(result):
             self.marks.set(tensor, quantizer, is_gradient=True)
 
     def _inside(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
@@ -157,7 +157,7 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _has_wide(self, args: tuple, place: Place) -> bool:
         """Whether an operand is FP32, but for parameters: the widest decides under automatic mixed precision."""
         wanted = (place.formats.activation, place.formats.activation_gradient)
-        operands = [tensor for tensor in _floats(args) if self._parameters.owner(tensor) is None and tensor.dim()]
+        operands = [tensor for tensor in floats(args) if self._parameters.owner(tensor) is None and tensor.dim()]
         marks = [self.marks.get(tensor) for tensor in operands]
         if not operands:
             return self._policy.fp32_parameters
@@ -170,11 +170,13 @@ class EmulatedArithmetic(TorchDispatchMode):
             return func(*args, **kwargs)
         if line.kind is Kind.EXACT:
             return self._move(func, line, args, kwargs, quantizer)
-        cast = self._operands(line, place, args, bool(written))
-        options = {key: self._operand(value, line, place) if key != "out" else value for key, value in kwargs.items()}
-        result = self._compute(func, line, place, cast, options)
+        cast = self._operands.of(line, place, args, bool(written))
+        options = {
+            key: self._operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
+        }
+        result = self._computation.run(func, line, place, cast, options)
         name = place.tensor(line.name)
-        for position, tensor in enumerate(_results(result)):
+        for position, tensor in enumerate(results(result)):
             if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32 and position not in line.statistics:
                 self._round_result(tensor, quantizer, (name, args[1:] if written else args))
         return result
@@ -182,130 +184,20 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _move(self, func: Any, line: Operation, args: tuple, kwargs: dict, quantizer: str) -> Any:
         """An exact operation: what it makes of numbers of a format has that format."""
         written = bool(self._written_by(func))
-        args = (args[0], *_map(args[1:], self._weights_of(line))) if written else _map(args, self._weights_of(line))
+        args = (
+            (args[0], *map_floats(args[1:], self._operands.weights_of(line)))
+            if written
+            else map_floats(args, self._operands.weights_of(line))
+        )
         sources = args[1:] if written and line.name == "copy" else args
-        marks = [self.marks.get(tensor) for tensor in _floats((sources, kwargs)) if tensor.dim()]
+        marks = [self.marks.get(tensor) for tensor in floats((sources, kwargs)) if tensor.dim()]
         result = func(*args, **kwargs)
         if marks and all(mark is not None and mark.quantizer == quantizer for mark in marks):
-            if not written or all(map(covers_storage, _floats(result))):
+            if not written or all(map(covers_storage, floats(result))):
                 self._mark(result, quantizer)
         elif written:
             self._forget(result)
         return result
-
-    def _weights_of(self, line: Operation) -> Callable[[torch.Tensor], torch.Tensor]:
-        def weight(tensor: torch.Tensor) -> torch.Tensor:
-            owned = self._parameters.owner(tensor)
-            return self._weight(owned, tensor, line) if owned is not None and owned.is_parameter else tensor
-
-        return weight
-
-    def _operands(self, line: Operation, place: Place, args: tuple, in_place: bool) -> tuple:
-        """Arguments in their formats; statistics and what an operation writes to are themselves."""
-        cast = []
-        for position, value in enumerate(args):
-            if position in line.kept or (in_place and position == 0):
-                cast.append(value)
-            else:
-                cast.append(self._operand(value, line, place))
-        return tuple(cast)
-
-    def _operand(self, value: Any, line: Operation, place: Place) -> Any:
-        if isinstance(value, torch.Tensor):
-            return self._cast(value, line, place) if value.dtype is torch.float32 else value
-        if isinstance(value, (list, tuple)) and any(isinstance(part, torch.Tensor) for part in value):
-            return type(value)(self._operand(part, line, place) for part in value)
-        return value
-
-    def _cast(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
-        owned = self._parameters.owner(tensor)
-        if owned is not None and owned.is_parameter:
-            return self._weight(owned, tensor, line)
-        mark = self.marks.get(tensor)
-        is_gradient = mark is not None and mark.is_gradient and place.region is Region.BACKWARD
-        wanted = place.formats.activation_gradient if is_gradient else place.formats.activation
-        if wanted == FP32 or (mark is not None and mark.quantizer == wanted) or (tensor.dim() == 0 and not is_gradient):
-            return tensor
-        role = "activation_gradient" if is_gradient else "activation"
-        name = place.tensor(line.name) + ("" if is_gradient else ".input")
-        if mark is not None and is_gradient:
-            self._settle(mark, wanted, name)
-            if mark.quantizer is None and covers_storage(tensor):
-                self._caster.round(tensor, wanted, role, name)
-                mark.quantizer = wanted
-                return tensor
-        return self._copy(tensor, wanted, role, name)
-
-    def _settle(self, mark: Any, quantizer: str, name: str) -> None:
-        """Enters the casts of a gradient's parts, now that its tensor is known."""
-        for counted in mark.owed:
-            self._caster.owe("activation_gradient", name, quantizer, counted)
-        mark.owed = []
-
-    def _copy(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> torch.Tensor:
-        """A rounded copy, one for all operations of the step: the tensor itself is somebody else's."""
-        key = (
-            tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), _version_of(tensor), quantizer, role
-        )  # fmt: skip
-        copy = self._copies.get(key)
-        if copy is None:
-            copy = torch.empty_like(tensor, memory_format=torch.preserve_format).copy_(tensor)
-            if not covers_storage(copy):
-                copy = tensor.contiguous().clone()
-            self._caster.round(copy, quantizer, role, name, (tensor,))
-            self.marks.set(copy, quantizer, role == "activation_gradient")
-            if torch.is_grad_enabled() or self._places.in_backward:  # of an evaluation nothing is kept
-                self._copies[key] = copy
-                self._sources.append(tensor)  # so that no other tensor gets its address
-        return copy
-
-    def _weight(self, owned: Owned, tensor: torch.Tensor, line: Operation) -> torch.Tensor:
-        quantizer = owned.formats.weight
-        if quantizer == FP32 or tensor.dtype is not torch.float32:
-            return tensor
-        if owned.in_batch_norm and self._policy.keeps_batch_norm:
-            return tensor
-        if self._policy.fp32_parameters and autocast_list(line, self._policy) != "allow":
-            return tensor
-        return self._parameters.rounded(owned, tensor, quantizer)
-
-    def _compute(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        model = place.formats.products
-        if line.kind is Kind.PRODUCT and model is not None:
-            options = {key: value for key, value in kwargs.items() if key != "out"}
-            result = products.compute(line.name, model, args, options)
-            return _write(result, func, args, kwargs)
-        if line.kind is Kind.PRODUCT:
-            with backends.own_products():
-                return func(*args, **kwargs)
-        if line.kind is Kind.ATTENTION:
-            attention = self._attention(place)
-            backward = place.region is Region.BACKWARD
-            return (attention.backward if backward else attention.forward)(*args, **kwargs)
-        if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
-            result = sums.compute(line.name, place.formats.reductions, args, kwargs)
-            if result is not None:
-                return result
-        return func(*args, **kwargs)
-
-    def _attention(self, place: Place) -> TiledAttention:
-        formats = place.formats
-
-        def rounding(quantizer: str, role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
-            def round(tensor: torch.Tensor, name: str) -> torch.Tensor:
-                if quantizer != FP32:
-                    tensor = tensor.contiguous()
-                    self._caster.round(tensor, quantizer, role, place.tensor(name))
-                return tensor
-
-            return round
-
-        return TiledAttention(
-            formats.products or "fp32_fused",
-            rounding(formats.activation, "activation"),
-            rounding(formats.activation_gradient, "activation_gradient"),
-            self._attention_scale,
-        )
 
     def _round_result(self, tensor: torch.Tensor, quantizer: str, about: tuple[str, tuple]) -> None:
         if quantizer == FP32:
@@ -320,15 +212,17 @@ class EmulatedArithmetic(TorchDispatchMode):
         tensor.copy_(rounded)
 
     def _mark(self, result: Any, quantizer: str) -> None:
-        for tensor in _floats(result):
+        for tensor in floats(result):
             self.marks.set(tensor, quantizer, is_gradient=False)
 
     def _backward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         written = self._written_by(func)
-        cast = self._operands(line, place, args, bool(written))
-        options = {key: self._operand(value, line, place) if key != "out" else value for key, value in kwargs.items()}
+        cast = self._operands.of(line, place, args, bool(written))
+        options = {
+            key: self._operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
+        }
         if line.kind is not Kind.EXACT:
-            result = self._compute(func, line, place, cast, options)
+            result = self._computation.run(func, line, place, cast, options)
             self._mark_gradients(result)
             return result
         result = func(*cast, **options)
@@ -347,7 +241,7 @@ class EmulatedArithmetic(TorchDispatchMode):
                 owed = [*owed, self._caster.round_unnamed(first, quantizer, "activation_gradient")]
                 mark.quantizer, mark.owed = quantizer, []
         result = func(*args, **kwargs)
-        for tensor in _floats(result):
+        for tensor in floats(result):
             self.marks.set(tensor, None, is_gradient=True).owed = owed
         return result
 
@@ -367,53 +261,3 @@ class EmulatedArithmetic(TorchDispatchMode):
         if found is None:
             found = self._written[func] = writes_to(func) if hasattr(func, "_schema") else ()
         return found
-
-
-def _version_of(tensor: torch.Tensor) -> int:
-    try:
-        return int(tensor._version)
-    except RuntimeError:  # of a tensor made in inference mode
-        return 0
-
-
-def _write(result: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """A product's result where the operator puts it: an argument that it writes to, or a new tensor."""
-    target = kwargs.get("out")
-    if target is None and str(func.overloadpacket.__name__).endswith("_"):
-        target = args[0]
-    return result if target is None else target.copy_(result)
-
-
-def _results(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, (tuple, list)) else [result]
-
-
-def _floats(value: Any) -> Iterator[torch.Tensor]:
-    """The float32 tensors in arguments or results."""
-    if isinstance(value, torch.Tensor):
-        if value.dtype is torch.float32:
-            yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _floats(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _floats(part)
-
-
-def _has_floats(args: tuple, kwargs: dict) -> bool:
-    return any(_any_float(value) for value in args) or any(_any_float(value) for value in kwargs.values())
-
-
-def _any_float(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.is_floating_point()
-    return isinstance(value, (list, tuple)) and any(_any_float(part) for part in value)
-
-
-def _map(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(args, torch.Tensor):
-        return change(args) if args.dtype is torch.float32 else args
-    if isinstance(args, (tuple, list)):
-        return type(args)(_map(part, change) for part in args)
-    return args

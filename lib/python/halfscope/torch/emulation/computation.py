@@ -1,0 +1,69 @@
+"""Results of emulated operations in FP32, before they are rounded: sums in the orders of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulation import backends, products, sums
+from halfscope.torch.emulation.attention import TiledAttention
+from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.places import Place, Region
+from halfscope.torch.emulation.policies import FP32
+
+
+class Computation:
+    """Computes an operation by its line of the table; attention_scale: of tiled attention's probabilities."""
+
+    def __init__(self, caster: Caster, attention_scale: float) -> None:
+        self._caster, self._attention_scale = caster, attention_scale
+
+    def run(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        """Result of operands that are in their formats already."""
+        model = place.formats.products
+        if line.kind is Kind.PRODUCT and model is not None:
+            options = {key: value for key, value in kwargs.items() if key != "out"}
+            result = products.compute(line.name, model, args, options)
+            return _write(result, func, args, kwargs)
+        if line.kind is Kind.PRODUCT:
+            with backends.own_products():
+                return func(*args, **kwargs)
+        if line.kind is Kind.ATTENTION:
+            attention = self._attention(place)
+            backward = place.region is Region.BACKWARD
+            return (attention.backward if backward else attention.forward)(*args, **kwargs)
+        if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
+            result = sums.compute(line.name, place.formats.reductions, args, kwargs)
+            if result is not None:
+                return result
+        return func(*args, **kwargs)
+
+    def _attention(self, place: Place) -> TiledAttention:
+        formats = place.formats
+
+        def rounding(quantizer: str, role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
+            def round(tensor: torch.Tensor, name: str) -> torch.Tensor:
+                if quantizer != FP32:
+                    tensor = tensor.contiguous()
+                    self._caster.round(tensor, quantizer, role, place.tensor(name))
+                return tensor
+
+            return round
+
+        return TiledAttention(
+            formats.products or "fp32_fused",
+            rounding(formats.activation, "activation"),
+            rounding(formats.activation_gradient, "activation_gradient"),
+            self._attention_scale,
+        )
+
+
+def _write(result: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """A product's result where the operator puts it: an argument that it writes to, or a new tensor."""
+    target = kwargs.get("out")
+    if target is None and str(func.overloadpacket.__name__).endswith("_"):
+        target = args[0]
+    return result if target is None else target.copy_(result)

@@ -1,0 +1,46 @@
+"""Tensors inside of an operator's arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+
+def results(result: Any) -> list[Any]:
+    """An operator's results in their order."""
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def floats(value: Any) -> Iterator[torch.Tensor]:
+    """The float32 tensors in arguments or results."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype is torch.float32:
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from floats(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from floats(part)
+
+
+def has_floats(args: tuple, kwargs: dict) -> bool:
+    """Whether an argument is a tensor of floating-point numbers."""
+    return any(_any_float(value) for value in args) or any(_any_float(value) for value in kwargs.values())
+
+
+def _any_float(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point()
+    return isinstance(value, (list, tuple)) and any(_any_float(part) for part in value)
+
+
+def map_floats(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same arguments, with each float32 tensor changed."""
+    if isinstance(args, torch.Tensor):
+        return change(args) if args.dtype is torch.float32 else args
+    if isinstance(args, (tuple, list)):
+        return type(args)(map_floats(part, change) for part in args)
+    return args
