@@ -75,6 +75,10 @@ def _movements() -> dict[str, Calls]:
         ),
         "_index_put_impl": case(lambda k: (near(k, 64, 8), [whole(64, 40)], near(k, 40, 8, seed=1), True)),
         "_unsafe_index_put": case(lambda k: (near(k, 64, 8), [torch.arange(9)], near(k, 9, 8, seed=1), True)),
+        "_pack_padded_sequence": case(lambda k: (wide(k, 7, 3, 5), torch.tensor([7, 5, 2]), False)),
+        "_pack_padded_sequence_backward": case(
+            lambda k: (wide(k, 14, 5), [7, 3, 5], torch.tensor([3, 3, 2, 2, 2, 1, 1]), False)
+        ),
         "im2col": case(lambda k: (wide(k, 2, 3, 9, 8), [3, 2], [1, 1], [1, 0], [2, 1])),
         "pixel_shuffle": case(lambda k: (wide(k, 2, 8, 3, 4), 2)),
         "pixel_unshuffle": case(lambda k: (wide(k, 2, 3, 4, 6), 2)),
