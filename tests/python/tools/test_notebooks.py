@@ -26,7 +26,11 @@ RUN_ON = {
 }
 # Figures, what is printed somewhere, and the value of the last cell.
 WITH_TORCH = {
-    "your_own_ablation": (2, ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep 2 layers in FP32: "], ""),
+    "your_own_ablation": (
+        2,
+        ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep 2 layers in FP32: "],
+        "",
+    ),
     "your_own_model": (5, ["Over 200 watched steps: without loss scaling FP16 flushes", "Loss scale: "], "fits all"),
 }
 USERS_OWN = "model"  # the tag of cells that stand for what the reader brings: a model and its training loop

@@ -91,8 +91,8 @@ def _on_most_ranks(experiment: Experiment) -> dict[tuple[str, int], dict[str, li
         if runs
     ]
     panels = {}
-    for model, arms in groupby(sorted(settings, key=lambda entry: entry[0]), key=lambda entry: entry[0]):
-        arms = list(arms)
+    for model, group in groupby(sorted(settings, key=lambda entry: entry[0]), key=lambda entry: entry[0]):
+        arms = list(group)
         most = max(ranks for _, ranks, _, _ in arms)
         lines = {name: runs for _, ranks, name, runs in arms if ranks == most}
         if most > 1 and len(lines) > 1:

@@ -61,5 +61,6 @@ class Outputs:
         if not first_rank:
             return Sinks(None, None)
         board = None if self.tensorboard is None else Board(self.tensorboard)
-        folder = self.out if isinstance(self.out, RunFolder) or not self.out else RunFolder(Path(self.out))
-        return Sinks(folder or None, board)
+        if isinstance(self.out, RunFolder):
+            return Sinks(self.out, board)
+        return Sinks(RunFolder(Path(self.out)) if self.out else None, board)

@@ -7,7 +7,7 @@ import math
 import platform
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -29,7 +29,7 @@ class RunFolder:
     def __init__(self, experiment: Path, arm: str = ARM, seed: int = 0) -> None:
         self._experiment = experiment
         self._run = experiment / arm / f"seed{seed}"
-        self._identity = {
+        self._identity: dict[str, Any] = {
             "format_version": FORMAT_VERSION,
             "experiment": experiment.resolve().name,
             "arm": arm,
@@ -124,13 +124,20 @@ def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None =
     values = [_finite(metric) for metric in metrics]
     finite = [value for value in values if value is not None]
     mean = sum(finite) / len(finite) if len(finite) == len(values) and finite else None
-    half = confidence_95(finite) if mean is not None and len(finite) > 1 else None
+    low, high = _interval(mean, finite)
     diverged = sum(metric is not None and not math.isfinite(metric) for metric in metrics)
     return {
-        "arm": arm, "seeds": len(metrics), "mean": mean, "low": None if half is None else mean - half,
-        "high": None if half is None else mean + half, "diverged": diverged, "values": values,
+        "arm": arm, "seeds": len(metrics), "mean": mean, "low": low, "high": high, "diverged": diverged, "values": values,
         "lost_updates": lost_updates,
     }  # fmt: skip
+
+
+def _interval(mean: float | None, values: list[float]) -> tuple[float | None, float | None]:
+    """The 95 % interval of a mean over several values."""
+    if mean is None or len(values) < 2:
+        return None, None
+    half = confidence_95(values)
+    return mean - half, mean + half
 
 
 def write_definition(folder: Path, words: ExperimentWords, arms: dict[str, dict[str, str]]) -> None:

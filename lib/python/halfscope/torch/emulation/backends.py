@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -85,10 +86,7 @@ def step_one_by_one(optimizers: Iterable[Any]) -> list[Callable[[], None]]:
     undo: list[Callable[[], None]] = []
     for optimizer in optimizers:
         for options in (*optimizer.param_groups, optimizer.defaults):
-            for switch in ("foreach", "fused"):
-                if switch in options and options[switch] is not False:
-                    undo.append(
-                        lambda options=options, switch=switch, was=options[switch]: options.update({switch: was})
-                    )  # type: ignore[misc]
-                    options[switch] = False
+            changed = {key: options[key] for key in ("foreach", "fused") if options.get(key, False) is not False}
+            undo.append(partial(options.update, changed))
+            options.update(dict.fromkeys(changed, False))
     return undo

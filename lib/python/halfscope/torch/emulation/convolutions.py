@@ -83,7 +83,7 @@ def backward(
     if output_mask[0] and transposed:
         of_images = _patch_product(model, gradient, weight, geometry, groups)
         # Rows that the output's padding added have no position in the images.
-        of_images = of_images[(slice(None), slice(None), *(slice(0, size) for size in images.shape[2:]))].contiguous()
+        of_images = of_images[_window(2, [slice(0, size) for size in images.shape[2:]])].contiguous()
     elif output_mask[0]:
         missing = [
             size - (count - 1) * step + 2 * pad - spread * (kernel - 1) - 1
@@ -170,7 +170,7 @@ def _spread_product(
     padded = torch.zeros((gradient.shape[0], *wide, gradient.shape[1]))
     window = [slice(max(first, 0), max(first, 0) + span, step)
               for first, span, step in zip(before, spans, geometry.stride)]  # fmt: skip
-    padded[(slice(None), *window)] = gradient.detach().cpu().movedim(1, -1)
+    padded[_window(1, window)] = gradient.detach().cpu().movedim(1, -1)
     for axis, (first, more) in enumerate(zip(before, missing)):  # a padding wider than the kernel cuts the edges off
         low, high = max(-first, 0), max(-first - more, 0)
         if low or high:
@@ -198,7 +198,7 @@ def _weight_gradient(
         return taps.reshape(shape).contiguous().to(gradient.device)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
     # A transposed convolution may have fewer positions than there is room for.
-    used = corners[(slice(None), *(slice(0, size) for size in gradient.shape[2:]))].reshape(-1)
+    used = corners[_window(1, [slice(0, size) for size in gradient.shape[2:]])].reshape(-1)
     rows = gradient.detach().cpu().movedim(1, -1)
     parts = []
     for group, own in enumerate(rows.split(groups_out, dim=-1)):
@@ -218,8 +218,13 @@ def _padded(images: torch.Tensor, padding: tuple[int, ...]) -> torch.Tensor:
         return last.contiguous()
     shape = [size + 2 * pad for size, pad in zip(images.shape[2:], padding)]
     padded = torch.zeros((images.shape[0], *shape, images.shape[1]))
-    padded[(slice(None), *(slice(pad, pad + size) for size, pad in zip(images.shape[2:], padding)))] = last
+    padded[_window(1, [slice(pad, pad + size) for size, pad in zip(images.shape[2:], padding)])] = last
     return padded
+
+
+def _window(axes: int, slices: list[slice]) -> tuple[slice, ...]:
+    """An index that takes all of the first axes and `slices` of the next."""
+    return (slice(None),) * axes + tuple(slices)
 
 
 def _to_images(rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

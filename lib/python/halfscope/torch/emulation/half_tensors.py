@@ -15,6 +15,10 @@ from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import REDUCTIONS, Policy
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+_ROLES = {
+    Region.FORWARD: "activation", Region.BACKWARD: "activation_gradient", Region.FAN_IN: "activation_gradient",
+    Region.UPDATE: "optimizer_state",
+}  # fmt: skip
 _PRODUCTS = {torch.float16: "tensor_core(hopper)", torch.bfloat16: "bf16_tensor_core(hopper)"}
 
 
@@ -93,9 +97,7 @@ class HalfTensors:
         return result.to(kind) if result.dtype is torch.float32 else result
 
     def _count(self, exact: torch.Tensor, quantizer: str, line: Operation, place: Place | None) -> None:
-        region = None if place is None else place.region
-        role = {Region.BACKWARD: "activation_gradient", Region.FAN_IN: "activation_gradient",
-                Region.UPDATE: "optimizer_state"}.get(region, "activation")  # fmt: skip
+        role = "activation" if place is None else _ROLES[place.region]
         self._caster.count(exact, quantizer, role, line.name if place is None else place.tensor(line.name))
 
 

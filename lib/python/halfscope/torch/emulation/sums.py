@@ -27,7 +27,8 @@ def compute(operation: str, model: str, args: tuple, kwargs: dict[str, Any]) -> 
     rest = [axis for axis in range(tensor.dim()) if axis not in summed]
     shape = [tensor.shape[axis] for axis in rest]
     rows = tensor.detach().permute(*summed, *rest).reshape(terms, -1).contiguous().cpu()
-    total: torch.Tensor = _core.sum(rows, 0, accumulate=model).reshape(shape).to(tensor.device)
+    sums: Any = _core.sum(rows, 0, accumulate=model)
+    total: torch.Tensor = sums.reshape(shape).to(tensor.device)
     if keeps:
         total = total.reshape([1 if axis in summed else tensor.shape[axis] for axis in range(tensor.dim())])
     return total / terms if operation == "mean" else total

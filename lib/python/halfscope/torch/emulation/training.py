@@ -171,8 +171,9 @@ class EmulatedTraining:
         self._places.end_update()
         self._parameters.forget_copies()
         self._stepped = True
-        if self._counts_updates():
-            self._weights[place].count_updates(self._found.book.seen)
+        seen = self._found.book.seen
+        if seen is not None and self._counts_updates():
+            self._weights[place].count_updates(seen)
         if self._trainee.scaler is None and place == len(self._trainee.optimizers) - 1:
             self._end_step(1.0)
 
