@@ -14,7 +14,7 @@ namespace halfscope {
 /// once.
 struct StridedMatrices {
   const float* data = nullptr;
-  std::span<const std::int64_t> start;
+  std::span<const std::int64_t> start{};
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t row_stride = 0;
