@@ -68,16 +68,30 @@ class Mpi(WithFolder):
         while process.poll() is None and not saved.exists():
             time.sleep(0.001)
         self.assertIsNone(process.poll(), "the run ended before it could be killed")
+        started = self.started_by(process.pid)
         os.kill(self.second_of(process.pid), signal.SIGKILL)
         self.assertNotEqual(process.wait(timeout=60), 0)
+        while any(map(self.is_running, started)):  # mpirun does not wait for the others' end
+            time.sleep(0.001)
         self.assertEqual((self.run_folder("killed") / "status").read_text(), "RUNNING\n")
         resumed = self.call(2, *self.words("killed", "--resume", steps=steps))
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertEqual(self.records_of("killed"), self.records_of("whole"))
 
+    @staticmethod
+    def started_by(launcher):
+        return Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+
+    @staticmethod
+    def is_running(process):
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except FileNotFoundError:
+            return False
+
     def second_of(self, launcher):
         """The process that mpirun has started as number 1."""
-        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+        children = self.started_by(launcher)
         for child in children:
             variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
             if b"OMPI_COMM_WORLD_RANK=1" in variables:

@@ -140,6 +140,21 @@ TEST_CASE("the lock of a process that is gone is free at once, on its machine", 
   CHECK(is_gone(reused, ours));
 }
 
+TEST_CASE("a process that has ended is gone before its parent asks", "[folder_lock]") {
+  const LockHolder ours = this_holder();
+  if (ours.machine.empty()) return;
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) ::_exit(0);
+  siginfo_t information{};  // waits for the end, and leaves the process to be asked for
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &information, WEXITED | WNOWAIT) == 0);
+  LockHolder holder = ours;
+  holder.process = child;
+  holder.started = 0;
+  CHECK(is_gone(holder, ours));
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+}
+
 TEST_CASE("a job of Slurm that was requeued takes its own lock over", "[folder_lock]") {
   LockHolder before = elsewhere(), now = this_holder();
   before.job = now.job = "17";

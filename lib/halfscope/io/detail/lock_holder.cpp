@@ -42,15 +42,21 @@ std::string machine_id() {
   return boot.empty() || numbering.empty() ? "" : boot + " " + numbering;
 }
 
-/// Field 22 of /proc/PID/stat, counted behind the name, which may hold anything; 0 where nothing says so.
-std::int64_t start_of(std::int64_t process) {
+/// Field `number`, from 3 on, of /proc/PID/stat, counted behind the name, which may hold anything; empty
+/// where nothing says so.
+std::string stat_field(std::int64_t process, int number) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", process).c_str());
   const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return 0;
+  if (name_end == std::string::npos) return {};
   std::istringstream fields(line.substr(name_end + 1));
   std::string field;
-  for (int number = 3; number <= 22; ++number) fields >> field;
-  return std::strtoll(field.c_str(), nullptr, 10);
+  for (int i = 3; i <= number; ++i) fields >> field;
+  return field;
+}
+
+/// Field 22: clock ticks since the machine started; 0 where nothing says so.
+std::int64_t start_of(std::int64_t process) {
+  return std::strtoll(stat_field(process, 22).c_str(), nullptr, 10);
 }
 
 std::string variable(const char* name) {
@@ -65,6 +71,8 @@ std::string new_token() {
 
 bool has_ended(const LockHolder& holder) {
   if (::kill(static_cast<pid_t>(holder.process), 0) != 0) return errno == ESRCH;
+  const std::string state = stat_field(holder.process, 3);
+  if (state == "Z" || state == "X") return true;  // killed, and nobody has asked for its end yet
   const std::int64_t started = start_of(holder.process);
   return holder.started != 0 && started != 0 && holder.started != started;
 }
