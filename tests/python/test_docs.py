@@ -52,7 +52,18 @@ def write_inputs(folder: Path) -> None:
     np.savez(folder / "weights.npz", **weights)
     np.savez(folder / "updates.npz", **gradients)
     (folder / "operands.txt").write_text("1 3\n")
+    (folder / "train.log").write_text("".join(map(megatron_line, range(1, 41))))
     (folder / "my_book.txt").write_text("in the beginning was the word and the word was good\n" * 2000)
+
+
+def megatron_line(step: int) -> str:
+    """Of a log in which the third step is skipped."""
+    scale = 65536.0 if step <= 3 else 32768.0
+    return (
+        f" iteration {step:8}/ 40 | consumed samples: {step * 8} | learning rate: 1.000E-04 | lm loss: 1.0E+01 | "
+        f"loss scale: {scale:.1f} | grad norm: 1.000 | number of skipped iterations: {int(step == 3)} | "
+        "number of nan iterations: 0 |\n"
+    )
 
 
 @pytest.fixture
