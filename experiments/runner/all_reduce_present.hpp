@@ -1,4 +1,4 @@
-// What all-reduces lost, as text: of an experiment's arms, and a table of means over ranks.
+// Losses of all-reduces as text: of an experiment's arms, and a table of means over ranks.
 #pragma once
 
 #include <string>

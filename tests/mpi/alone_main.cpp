@@ -1,4 +1,4 @@
-// What a program without MPI says where mpirun has started several of it.
+// Refusal of a program without MPI that mpirun has started several times.
 #include <cstdio>
 #include <exception>
 

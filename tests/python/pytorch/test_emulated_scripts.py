@@ -1,4 +1,4 @@
-"""What training scripts do under emulation: checkpointing, accumulation, shared modules, Functions of their own."""
+"""Training scripts under emulation: checkpointing, accumulation, shared modules, Functions of their own."""
 
 from __future__ import annotations
 
