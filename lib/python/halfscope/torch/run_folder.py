@@ -127,8 +127,8 @@ def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None =
     low, high = _interval(mean, finite)
     diverged = sum(metric is not None and not math.isfinite(metric) for metric in metrics)
     return {
-        "arm": arm, "seeds": len(metrics), "mean": mean, "low": low, "high": high, "diverged": diverged, "values": values,
-        "lost_updates": lost_updates,
+        "arm": arm, "seeds": len(metrics), "mean": mean, "low": low, "high": high, "diverged": diverged,
+        "values": values, "lost_updates": lost_updates,
     }  # fmt: skip
 
 

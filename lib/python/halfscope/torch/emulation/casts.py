@@ -24,7 +24,6 @@ class Caster:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
-        self._identities: dict[str, bool] = {}
 
     def begin_step(self) -> None:
         self._calls.clear()

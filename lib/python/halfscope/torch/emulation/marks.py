@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-_storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage  # the latter in PyTorch 1.13
+from halfscope.torch.tensors import lies_without_gaps
+
+# The untyped storage of a tensor; PyTorch 1.13 has the latter alone.
+storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
 
 
 @dataclass
@@ -23,23 +26,13 @@ class Mark:
 
 def storage_key(tensor: torch.Tensor) -> int:
     """The storage's identity; views share it."""
-    return int(_storage_of(tensor)._cdata)
+    return int(storage_of(tensor)._cdata)
 
 
 def covers_storage(tensor: torch.Tensor) -> bool:
     """Whether the tensor has every element of its storage once, in some order of its axes."""
-    elements = tensor.numel()
-    if _storage_of(tensor).nbytes() != elements * tensor.element_size():
-        return False
-    if tensor.is_contiguous():
-        return True
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
+    whole = storage_of(tensor).nbytes() == tensor.numel() * tensor.element_size()
+    return whole and lies_without_gaps(tensor)
 
 
 class Marks:
@@ -52,7 +45,7 @@ class Marks:
         return self._marks.get(storage_key(tensor))
 
     def set(self, tensor: torch.Tensor, quantizer: str | None, is_gradient: bool) -> Mark:
-        storage = _storage_of(tensor)
+        storage = storage_of(tensor)
         mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
         return mark
 

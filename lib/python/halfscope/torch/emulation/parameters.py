@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.marks import storage_key
+from halfscope.torch.emulation.marks import storage_key, storage_of
 from halfscope.torch.emulation.policies import Formats, Policy
 from halfscope.torch.steps import parameters_of
 
@@ -87,5 +87,4 @@ class Parameters:
 
 def _flat_copy(view: torch.Tensor) -> torch.Tensor:
     """All elements of the storage that `view` is in."""
-    storage = view.untyped_storage() if hasattr(view, "untyped_storage") else view._storage()
-    return view.detach().as_strided((storage.nbytes() // view.element_size(),), (1,), 0).clone()
+    return view.detach().as_strided((storage_of(view).nbytes() // view.element_size(),), (1,), 0).clone()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from halfscope.torch.emulation.marks import Marks, storage_key
+from halfscope.torch.emulation.marks import Marks, storage_key, storage_of
 from halfscope.torch.emulation.operations import Kind, Operation
 from halfscope.torch.emulation.places import Places, Region
 
@@ -185,7 +185,7 @@ class Shadows:
                 self._keep(part, exact_part)
 
     def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
-        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor._storage()
+        storage = storage_of(tensor)
         flat = torch.zeros(storage.nbytes() // tensor.element_size(), dtype=exact.dtype, device=tensor.device)
         self._view(flat, tensor).copy_(exact)
         self._shadows[storage_key(tensor)] = (StorageWeakRef(storage), flat)

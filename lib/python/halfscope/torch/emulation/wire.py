@@ -8,8 +8,8 @@ import torch
 
 from halfscope.results.formats import label
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.marks import covers_storage
 from halfscope.torch.emulation.policies import FP32
+from halfscope.torch.tensors import lies_without_gaps
 
 ALL_REDUCE = "c10d.allreduce_"
 SENT, SUMMED = "all-reduce, sent", "all-reduce, summed"
@@ -45,7 +45,7 @@ class Wire:
     def _round(self, tensor: torch.Tensor, name: str) -> None:
         if self._quantizer == FP32:
             return
-        if tensor.is_contiguous() or covers_storage(tensor):
+        if lies_without_gaps(tensor):
             self._caster.round(tensor, self._quantizer, "weight_gradient", name)
             return
         copy = tensor.contiguous()
