@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fails where an include breaks the layers of the design, a kernel has no header of its name, or two headers define a
 type of one name: linked into one program, the functions of one would be taken for those of the other. Also where
-text goes to stderr by another way than print_stderr, which a closed or full stderr does not stop.
+text goes to stderr by another way than print_stderr, which a closed or full stderr does not stop, and where the
+library has more public headers than MOST_PUBLIC_HEADERS.
 
 check_layers.py ROOT          check a tree
 check_layers.py --self-test   check that planted violations are found
@@ -60,6 +61,8 @@ TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? 
 # Text on stderr; STDERR_FILENO, which a terminal's width is asked of, is none.
 TO_STDERR = re.compile(r"\bstderr\b|std::cerr|std::clog|\bperror\(")
 STDERR_TEXT = "lib/halfscope/core/stderr_text.cpp"
+# Outside detail/ folders, whose headers are not installed.
+MOST_PUBLIC_HEADERS = 100
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -159,6 +162,16 @@ def check_names(paths: set[str]) -> list[str]:
     return problems
 
 
+def check_public_headers(headers: list[str]) -> list[str]:
+    public = [path for path in headers if path.startswith("lib/halfscope/") and "/detail/" not in path]
+    if len(public) <= MOST_PUBLIC_HEADERS:
+        return []
+    return [
+        f"lib/halfscope: {len(public)} public headers, more than {MOST_PUBLIC_HEADERS}; "
+        "one that only the library includes belongs in a detail/ folder"
+    ]
+
+
 def check_tree(root: Path) -> list[str]:
     problems = []
     headers = []
@@ -172,7 +185,7 @@ def check_tree(root: Path) -> list[str]:
             problems += check_file(root, path)
             if file.suffix == ".hpp":
                 headers.append(path)
-    return problems + check_names(paths) + check_types(root, headers)
+    return problems + check_names(paths) + check_types(root, headers) + check_public_headers(headers)
 
 
 PLANTED = {  # file: (content, what the check must say; None where the file is right)
@@ -238,6 +251,10 @@ def self_test() -> int:
         right = not found if expected is None else len(found) == 1 and expected in found[0]
         if not right:
             wrong.append(f"{path}: expected {expected!r}, found {found}")
+    headers = [f"lib/halfscope/stats/{number}.hpp" for number in range(MOST_PUBLIC_HEADERS)]
+    private = ["lib/halfscope/stats/detail/inside.hpp", "sim/tape.hpp"]
+    if check_public_headers(headers + private) or not check_public_headers([*headers, "lib/halfscope/io/file.hpp"]):
+        wrong.append("the public headers are counted wrongly")
     print("\n".join(wrong) if wrong else f"all {len(PLANTED)} planted files judged rightly")
     return 1 if wrong else 0
 

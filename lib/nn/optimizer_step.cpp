@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 
 #include "lib/nn/elementwise.hpp"
 

@@ -9,7 +9,7 @@
 #include <halfscope/device/device.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
-#include <halfscope/kernel/update/update_watch.hpp>
+#include <halfscope/kernel/update/detail/update_watch.hpp>
 
 #include "lib/nn/update_rules.hpp"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/scaling/detail/skip_log_reader.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
-#include <halfscope/scaling/skip_log.hpp>
 
 namespace halfscope {
 namespace {

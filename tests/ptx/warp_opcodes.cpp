@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include <halfscope/arithmetic/fused_step.hpp>
+#include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/format/encoding.hpp>
 

@@ -1,5 +1,5 @@
 // Logs of DeepSpeed and Megatron-LM read as steps, among other output, and what they do not tell.
-#include <halfscope/scaling/skip_log.hpp>
+#include <halfscope/scaling/detail/skip_log_reader.hpp>
 #include <halfscope/scaling/skip_log_replay.hpp>
 
 #include <string>

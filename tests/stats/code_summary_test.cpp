@@ -1,5 +1,5 @@
 // Summaries from counted codes against summaries of the numbers, one by one.
-#include <halfscope/stats/code_summary.hpp>
+#include <halfscope/stats/detail/code_summary.hpp>
 
 #include <cstring>
 

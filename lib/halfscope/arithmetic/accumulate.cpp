@@ -7,8 +7,8 @@
 #include <charconv>
 #include <vector>
 
+#include <halfscope/arithmetic/detail/ordered_sum.hpp>
 #include <halfscope/arithmetic/operations.hpp>
-#include <halfscope/arithmetic/ordered_sum.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <halfscope/arithmetic/fused_step.hpp>
+#include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {

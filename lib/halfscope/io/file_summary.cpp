@@ -9,7 +9,7 @@
 
 #include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/kernel/cast/widen.hpp>
-#include <halfscope/stats/code_summary.hpp>
+#include <halfscope/stats/detail/code_summary.hpp>
 
 namespace halfscope {
 namespace {

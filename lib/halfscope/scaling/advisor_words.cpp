@@ -1,5 +1,5 @@
 // Builds the sentences of the advisor.
-#include <halfscope/scaling/advisor_words.hpp>
+#include <halfscope/scaling/detail/advisor_words.hpp>
 
 #include <fmt/format.h>
 

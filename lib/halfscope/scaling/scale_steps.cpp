@@ -1,5 +1,5 @@
 // Moves of a loss scale.
-#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 #include <algorithm>
 #include <cmath>

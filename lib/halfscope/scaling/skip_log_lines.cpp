@@ -1,5 +1,5 @@
 // Finds what logs tell of loss scales among everything else that is printed.
-#include <halfscope/scaling/skip_log_lines.hpp>
+#include <halfscope/scaling/detail/skip_log_lines.hpp>
 
 #include <algorithm>
 #include <charconv>

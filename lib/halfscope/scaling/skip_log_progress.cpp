@@ -1,5 +1,5 @@
 // Counts the steps of a log by its progress bar.
-#include <halfscope/scaling/skip_log.hpp>
+#include <halfscope/scaling/detail/skip_log_reader.hpp>
 
 #include <algorithm>
 #include <map>

@@ -11,7 +11,7 @@
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/format/round.hpp>
-#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/cast/detail/counted_round.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/what_if.hpp>
 

@@ -1,7 +1,7 @@
 // A count is a sum of powers of two: the codes that have one of them in theirs are summarised once, as
 // floats, and count that often. So every figure has one definition, and no code is looked at more often than
 // it occurs.
-#include <halfscope/stats/code_summary.hpp>
+#include <halfscope/stats/detail/code_summary.hpp>
 
 #include <algorithm>
 #include <bit>

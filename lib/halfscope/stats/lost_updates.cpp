@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/cast/detail/counted_round.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
-#include <halfscope/kernel/update/update_lanes.hpp>
 #include <halfscope/stats/trackers.hpp>
 
 namespace halfscope {

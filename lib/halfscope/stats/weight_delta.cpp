@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
-#include <halfscope/kernel/update/update_lanes.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
 namespace halfscope {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/kernel/cast/gather.hpp>
+#include <halfscope/kernel/cast/detail/gather.hpp>
 #include <halfscope/kernel/cast/widen.hpp>
 #include <string>
 

@@ -1,5 +1,5 @@
 // A JSON object member by member: the values of the whole parser, the rules of the strict one, and a bound.
-#include <halfscope/io/json/json_members.hpp>
+#include <halfscope/io/json/detail/json_members.hpp>
 
 #include <nlohmann/json.hpp>
 

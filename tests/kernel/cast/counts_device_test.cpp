@@ -1,7 +1,7 @@
 // Device parity of counts: casts, histograms, updates and norms equal the CPU's exactly.
 #include <halfscope/device/array.hpp>
 #include <halfscope/device/readback.hpp>
-#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/cast/detail/counted_round.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>

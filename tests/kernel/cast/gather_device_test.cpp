@@ -1,5 +1,5 @@
 // Arrays on the device, collected from wherever their elements lie: as the CPU widens the same ones.
-#include <halfscope/kernel/cast/gather.hpp>
+#include <halfscope/kernel/cast/detail/gather.hpp>
 
 #include <algorithm>
 #include <cstring>

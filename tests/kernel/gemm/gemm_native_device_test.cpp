@@ -1,5 +1,5 @@
 // Operands of native products: the right ones, however patches are cut up.
-#include <halfscope/kernel/gemm/gemm_native.hpp>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/kernel/cast/convert.hpp>

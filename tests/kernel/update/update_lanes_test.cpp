@@ -1,5 +1,5 @@
 // The loops over weights and updates beside their definitions, on every instruction set.
-#include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 
 #include <cmath>
 #include <vector>

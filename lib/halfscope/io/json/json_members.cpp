@@ -1,5 +1,5 @@
 // Events of nlohmann's parser, put together to one member's value at a time.
-#include <halfscope/io/json/json_members.hpp>
+#include <halfscope/io/json/detail/json_members.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -13,8 +13,8 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/json/detail/json_errors.hpp>
+#include <halfscope/io/json/detail/json_members.hpp>
 #include <halfscope/io/json/json_lines.hpp>
-#include <halfscope/io/json/json_members.hpp>
 
 namespace halfscope {
 namespace {

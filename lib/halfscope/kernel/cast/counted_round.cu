@@ -1,6 +1,6 @@
 // Counts the floats of an array on the device, and rounds them in the same pass: each thread takes a run of
 // elements, far apart so that neighbouring threads read neighbouring ones.
-#include <halfscope/kernel/cast/counted_round.hpp>
+#include <halfscope/kernel/cast/detail/counted_round.hpp>
 
 #include <string>
 #include <type_traits>

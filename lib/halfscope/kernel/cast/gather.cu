@@ -1,5 +1,5 @@
 // Collects and widens the elements of an array on the device.
-#include <halfscope/kernel/cast/gather.hpp>
+#include <halfscope/kernel/cast/detail/gather.hpp>
 
 #include <halfscope/kernel/cast/detail/widen_element.hpp>
 #include <halfscope/kernel/detail/launch.cuh>

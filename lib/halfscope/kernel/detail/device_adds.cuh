@@ -2,7 +2,7 @@
 #pragma once
 
 #include <halfscope/arithmetic/accumulate.hpp>
-#include <halfscope/arithmetic/ordered_sum.hpp>
+#include <halfscope/arithmetic/detail/ordered_sum.hpp>
 
 #if defined(__CUDACC__)
 #include <cuda_fp16.h>

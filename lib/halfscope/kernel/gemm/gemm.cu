@@ -1,8 +1,8 @@
 // Matrix products with a named order of accumulation on the device: k ascending, one sum per element.
 #include <halfscope/kernel/detail/device_adds.cuh>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_tensor_core.cuh>
 #include <halfscope/kernel/gemm/detail/gemm_tile.cuh>
-#include <halfscope/kernel/gemm/gemm_native.hpp>
 
 namespace halfscope::cuda {
 namespace {

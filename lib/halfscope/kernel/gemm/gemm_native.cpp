@@ -1,5 +1,5 @@
 // Which native product there is, and what it is handed.
-#include <halfscope/kernel/gemm/gemm_native.hpp>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 
 #include <algorithm>
 

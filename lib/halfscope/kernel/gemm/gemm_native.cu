@@ -1,7 +1,7 @@
 // Copies patches into a matrix, code by code, and hands products to the GPU's own units.
 #include <halfscope/kernel/detail/launch.cuh>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 #include <halfscope/kernel/gemm/gemm_cublas.hpp>
-#include <halfscope/kernel/gemm/gemm_native.hpp>
 #include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 namespace halfscope::cuda {

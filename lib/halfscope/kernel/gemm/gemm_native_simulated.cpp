@@ -1,7 +1,7 @@
 // Native matrix products in a build without CUDA: an error that says so.
 #include <halfscope/core/error.hpp>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 #include <halfscope/kernel/gemm/gemm_cublas.hpp>
-#include <halfscope/kernel/gemm/gemm_native.hpp>
 #include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 namespace halfscope {

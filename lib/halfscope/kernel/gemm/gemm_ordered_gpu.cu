@@ -3,9 +3,9 @@
 #include <cuda_fp16.h>
 
 #include <halfscope/kernel/detail/blocks.cuh>
+#include <halfscope/kernel/gemm/detail/gemm_native.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_ordered_block.cuh>
 #include <halfscope/kernel/gemm/detail/mma_sync.cuh>
-#include <halfscope/kernel/gemm/gemm_native.hpp>
 #include <halfscope/kernel/gemm/gemm_ordered.hpp>
 
 namespace halfscope {

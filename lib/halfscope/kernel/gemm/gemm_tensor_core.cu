@@ -1,5 +1,5 @@
 // Matrix products as a tensor core adds them up, in integers: operands are decoded once per block.
-#include <halfscope/arithmetic/fused_step.hpp>
+#include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_tensor_core.cuh>
 

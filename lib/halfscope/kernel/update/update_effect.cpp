@@ -7,7 +7,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/update/detail/update_effect_element.hpp>
-#include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 
 namespace halfscope {
 namespace {

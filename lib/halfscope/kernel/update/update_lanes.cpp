@@ -1,5 +1,5 @@
 // Loops over weight updates with the instruction set in use.
-#include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Reading of an update's counts once they have come to the host.
-#include <halfscope/kernel/update/update_watch.hpp>
+#include <halfscope/kernel/update/detail/update_watch.hpp>
 
 namespace halfscope {
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include <halfscope/scaling/scale_steps.hpp>
 #include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <halfscope/scaling/scale_steps.hpp>
 #include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <halfscope/arithmetic/elementary.hpp>
-#include <halfscope/scaling/scale_steps.hpp>
 #include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 namespace {

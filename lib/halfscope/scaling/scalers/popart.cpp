@@ -1,6 +1,6 @@
 // PopART's automatic loss scaling: by the share of the gradients in the upper eighth of FP16's range.
-#include <halfscope/scaling/scale_steps.hpp>
 #include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 namespace {

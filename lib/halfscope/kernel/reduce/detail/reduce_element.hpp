@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include <halfscope/arithmetic/ordered_sum.hpp>
+#include <halfscope/arithmetic/detail/ordered_sum.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
 namespace halfscope {

@@ -5,7 +5,7 @@
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/detail/launch.cuh>
 #include <halfscope/kernel/update/detail/update_effect_element.hpp>
-#include <halfscope/kernel/update/update_watch.hpp>
+#include <halfscope/kernel/update/detail/update_watch.hpp>
 
 namespace halfscope::cuda {
 namespace {

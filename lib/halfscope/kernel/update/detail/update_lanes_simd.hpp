@@ -2,7 +2,7 @@
 #pragma once
 
 #include <halfscope/kernel/detail/dispatch.hpp>
-#include <halfscope/kernel/update/update_lanes.hpp>
+#include <halfscope/kernel/update/detail/update_lanes.hpp>
 
 namespace halfscope {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <halfscope/scaling/loss_scaler.hpp>
-#include <halfscope/scaling/scale_steps.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 

@@ -1,6 +1,6 @@
 // A loss scaler as a newcomer would add it: halves on overflow, never grows.
-#include <halfscope/scaling/scale_steps.hpp>
 #include <halfscope/scaling/scalers.hpp>
+#include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
 namespace halfscope {
 namespace {

@@ -1,5 +1,5 @@
 // Puts the lines of a log together to steps.
-#include <halfscope/scaling/skip_log.hpp>
+#include <halfscope/scaling/detail/skip_log_reader.hpp>
 
 #include <fmt/format.h>
 
