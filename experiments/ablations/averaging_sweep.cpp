@@ -69,6 +69,14 @@ std::vector<Arm> arms() {
   return arms;
 }
 
+/// One factor fewer.
+std::vector<std::string> quick_arms() {
+  std::vector<std::string> names;
+  for (const Arm& arm : arms())
+    if (!arm.name.ends_with("_x64")) names.push_back(arm.name);
+  return names;
+}
+
 }  // namespace
 
 Experiment make_averaging_sweep() {
@@ -82,6 +90,7 @@ Experiment make_averaging_sweep() {
           .settings = language_model_settings(),
           .varied = {"loss_weight"},
           .arms = arms(),
+          .quick_arms = quick_arms(),
           .verdict = verdict};
 }
 

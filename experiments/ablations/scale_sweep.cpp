@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <tuple>
+#include <span>
+#include <vector>
 
 #include "experiments/ablations/loss_scale_arms.hpp"
 #include "experiments/ablations/sgd_classifier.hpp"
@@ -27,19 +28,28 @@ std::string name_at(int exponent) {
   return static_scale_arm(std::ldexp(1.0, exponent)).name;
 }
 
-/// The scales at which no seed diverged, as the largest run of neighbours in words.
+/// Exponents of the constant scales that were run, ascending.
+std::vector<int> exponents_run(const ExperimentSummary& summary) {
+  std::vector<int> exponents;
+  for (int exponent = first_exponent; exponent <= last_exponent; ++exponent)
+    if (summary.find(name_at(exponent)) != nullptr) exponents.push_back(exponent);
+  return exponents;
+}
+
+/// The scales at which no seed diverged, as the longest run of neighbours among those run, in words.
 std::string usable_scales(const ExperimentSummary& summary) {
-  int best_first = 0, best_last = -1;
-  for (int first = first_exponent; first <= last_exponent; ++first) {
-    int last = first - 1;
-    for (const ArmSummary* arm = summary.find(name_at(first)); arm != nullptr && arm->diverged == 0;) {
-      ++last;
-      arm = last < last_exponent ? summary.find(name_at(last + 1)) : nullptr;
-    }
-    if (last - first > best_last - best_first) std::tie(best_first, best_last) = std::tie(first, last);
+  const std::vector<int> exponents = exponents_run(summary);
+  std::span<const int> longest, usable;
+  for (std::size_t i = 0; i < exponents.size(); ++i) {
+    const bool trains = summary.find(name_at(exponents[i]))->diverged == 0;
+    usable =
+        trains ? std::span(exponents).subspan(i - usable.size(), usable.size() + 1) : std::span<const int>();
+    if (usable.size() > longest.size()) longest = usable;
   }
-  if (best_last < best_first) return "No constant scale that was run trains in every seed";
-  return fmt::format("Every constant scale from 2^{} to 2^{} trains in every seed", best_first, best_last);
+  if (longest.empty()) return "No constant scale that was run trains in every seed";
+  const bool has_gaps = longest.back() - longest.front() >= static_cast<int>(longest.size());
+  return fmt::format("Every constant scale {}from 2^{} to 2^{} trains in every seed",
+                     has_gaps ? "that was run " : "", longest.front(), longest.back());
 }
 
 /// The factors that the paper's networks were trained with; the classifier's seeds differ by a point.
@@ -66,6 +76,14 @@ std::string verdict(const ExperimentSummary& summary) {
                         *dynamic->skipped, against_baseline(summary, dynamic->arm, "fp32"));
   }
   return text + ".";
+}
+
+/// From 2^-4 to 2^12 every fourth, the two on either side of the limit, and one beyond.
+std::vector<std::string> quick_arms() {
+  std::vector<std::string> names{"fp32"};
+  for (const int exponent : {-4, 0, 4, 8, 12, 15, 16, 18}) names.push_back(name_at(exponent));
+  names.insert(names.end(), {"fp16_dynamic", "fp16_s262144_skip"});
+  return names;
 }
 
 Arm skipping_arm() {
@@ -97,6 +115,7 @@ Experiment make_scale_sweep() {
       .full_settings = {{"model", "resnet18"}, {"batch", "256"}},
       .varied = {"loss_scale"},
       .arms = std::move(arms),
+      .quick_arms = quick_arms(),
       .full_arms = {"fp32", "fp16_s1", "fp16_s1024", "fp16_s262144", "fp16_dynamic"},
       .verdict = verdict};
 }

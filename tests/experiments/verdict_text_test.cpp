@@ -188,5 +188,23 @@ TEST_CASE("claims are about arms that the experiments have", "[verdict]") {
   }
 }
 
+std::string words_of_sweep(std::vector<ArmSummary> arms) {
+  const std::string text = make_scale_sweep().verdict({.metric = accuracy, .arms = std::move(arms)});
+  return text.substr(0, text.find('.'));
+}
+
+TEST_CASE("a sweep names the longest run of usable scales, and whether scales between them were not run",
+          "[verdict]") {
+  const ArmSummary s1 = arm("fp16_s1", 80), s2 = arm("fp16_s2", 81), s4 = arm("fp16_s4", 80);
+  const ArmSummary s16 = arm("fp16_s16", 79), broken = diverged("fp16_s4", 1, 1);
+  CHECK(words_of_sweep({s1, s2, s4}) == "Every constant scale from 2^0 to 2^2 trains in every seed");
+  CHECK(words_of_sweep({s1, s2, broken, s16}) == "Every constant scale from 2^0 to 2^1 trains in every seed");
+  CHECK(words_of_sweep({broken, s16}) == "Every constant scale from 2^4 to 2^4 trains in every seed");
+  CHECK(words_of_sweep({s1, s4, s16}) ==
+        "Every constant scale that was run from 2^0 to 2^4 trains in every seed");
+  CHECK(words_of_sweep({broken}) == "No constant scale that was run trains in every seed");
+  CHECK(words_of_sweep({}) == "No constant scale that was run trains in every seed");
+}
+
 }  // namespace
 }  // namespace halfscope
