@@ -107,7 +107,6 @@ Experiment make_negative_controls() {
       .settings = {{"optimizer", "adam"}, {"schedule", "cosine"}, {"observe_every", "25"}},
       .varied = {"policy"},
       .arms = std::move(arms),
-      .quick_arms = {"classifier_fp32", "classifier_fp16_s1", "detector_fp32", "detector_fp16_s1"},
       .verdict = verdict};
 }
 
