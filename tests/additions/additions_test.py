@@ -165,6 +165,15 @@ def add(tree, addition):
     header.write_text(text)
 
 
+def leave_out_other_tests(tree):
+    """Removes the tests of the programs built here that no addition names: a copy compiles the looping ones alone."""
+    named = {case for addition in ADDITIONS.values() for _, case in filter(None, [addition.tests])}
+    for file in tree.glob("tests/**/*_test.cpp"):
+        is_built = not file.is_relative_to(tree / "tests/experiments") and not file.stem.endswith("_exhaustive_test")
+        if is_built and not any(case in file.read_text() for case in named):
+            file.unlink()
+
+
 def run(*words):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode != 0:
@@ -185,6 +194,7 @@ class Additions(unittest.TestCase):
         shutil.rmtree(tree, ignore_errors=True)
         left_out = shutil.ignore_patterns("build", ".git", ".venv", "results", "__pycache__", "*.pyc")
         shutil.copytree(cls.source, tree, ignore=left_out)
+        leave_out_other_tests(tree)
         for addition in ADDITIONS.values():
             add(tree, addition)
         for file in TEST_FILES:
