@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,10 +13,10 @@ pytestmark = [
     pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without torch.distributed"),
 ]
 
-from conftest import ROOT
 from halfscope import Histogram
 from halfscope.torch.totals import ROLES
 from planted import records
+from rank_processes import run_ranks
 
 SIZE = 2
 needs_fsdp = pytest.mark.skipif(
@@ -29,23 +26,7 @@ needs_fsdp = pytest.mark.skipif(
 
 def run(case: str, folder: Path) -> list[str]:
     """What each rank printed."""
-    script = Path(__file__).with_name("ranks.py")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib" / "python"), "OMP_NUM_THREADS": "1"}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", script, case, str(rank), str(SIZE), folder],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in range(SIZE)
-    ]  # fmt: skip
-    try:
-        ended = [process.communicate(timeout=120) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    for process, (_, messages) in zip(started, ended):
-        assert process.returncode == 0, messages
-    return [printed for printed, _ in ended]
+    return run_ranks("ranks.py", case, folder, SIZE)
 
 
 def counts_of(folder: Path, rank: int) -> dict:

@@ -53,11 +53,13 @@ def probe_scales(
     policy: of `emulate`, whose formats take the place of autocast. One forward and one backward pass for each scale,
     and one in FP32. Gradients, buffers and the state of the random numbers of the CPU and of all GPUs are as before
     afterwards. Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not
-    finite, and a model without parameters that need a gradient.
+    finite, and a model without parameters that need a gradient; TypeError for a model that fully_shard has sharded.
     """
     scales = [float(scale) for scale in scales]
     if not scales or not all(0 < scale < float("inf") for scale in scales):
         raise ValueError(f"scales = {scales}: give positive numbers")
+    if any(hasattr(module, "_get_fsdp_state") for module in model.modules()):
+        raise TypeError("probe_scales: the model is sharded by fully_shard; probe it before that, on one process")
     weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     if not weights:
         raise ValueError("the model has no parameter that needs a gradient")

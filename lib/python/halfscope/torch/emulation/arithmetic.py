@@ -17,6 +17,7 @@ from halfscope.torch.emulation.operations import Kind, Operation, autocast_list,
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.shard_operations import ShardOperations
 from halfscope.torch.emulation.trees import floats, has_floats, map_floats, results
 from halfscope.torch.emulation.updates import Updates
 from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
@@ -56,6 +57,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
         self.wire: Wire | None = None  # of a model that several ranks train
+        self.shards: ShardOperations | None = None  # of a model that they share
         self._lines: dict[Any, Operation] = {}
         self._written: dict[Any, tuple[str, ...]] = {}
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
@@ -66,6 +68,11 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if self.shards is not None:
+            return self.shards.run(self._dispatch, (func, types), args, kwargs)
+        return self._dispatch(func, args, kwargs)
+
+    def _dispatch(self, func: Any, args: tuple, kwargs: dict) -> Any:
         line = self._lines.get(func)
         if line is None:
             line = self._lines[func] = self._line_of(func)

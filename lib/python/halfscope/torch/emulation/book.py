@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats, describe_quantizer
 from halfscope.torch.observations import Observations
+
+REDUCED = "reduce-scatter, summed"  # name of the gradients that fully_shard has added up
+_SHARD_ROLES = ("master_weight", "optimizer_state", "update_ratio")
 
 
 class Counted(NamedTuple):
@@ -59,6 +62,20 @@ class FirstOverflow(NamedTuple):
     elements: int
 
 
+@dataclass
+class ShardCounts:
+    """What this process has counted of its shards in the step under way."""
+
+    is_first: bool  # of the ranks: it counts the optimizer's constants, which all of them round
+    casts: dict[tuple[str, str], CastTotals] = field(default_factory=dict)
+    updates: dict[str, UpdateCounters] = field(default_factory=dict)
+
+
+def is_of_shards(role: str, tensor: str) -> bool:
+    """Whether each process of a sharded training counts elements of its own, of the same tensor."""
+    return role in _SHARD_ROLES or tensor == REDUCED
+
+
 class Book:
     """Totals of all steps; histograms of the watched ones."""
 
@@ -73,6 +90,7 @@ class Book:
         self.enabled = True
         self.is_recomputing: Callable[[], bool] = lambda: False  # what is counted already
         self.seen: Observations | None = None
+        self.shards: ShardCounts | None = None  # of a model that several ranks share
         self._formats: dict[str, str] = {}
 
     def seeks_overflow(self, counted: Counted | None) -> bool:
@@ -86,6 +104,10 @@ class Book:
     def watches(self) -> bool:
         """Whether histograms are taken in the step under way: the first and every `every`-th."""
         return self.step == 1 or self.step % self._every == 0
+
+    def counts_constants(self, role: str) -> bool:
+        """Whether numbers without axes are counted here: those of an optimizer all ranks round alike."""
+        return self.shards is None or self.shards.is_first or role not in _SHARD_ROLES
 
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
@@ -105,12 +127,8 @@ class Book:
     def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> None:
         if counted is None:
             return
-        key = (role, tensor)
-        total = self.totals.get(key)
-        if total is None:
-            total = self.totals[key] = CastTotals(quantizer)
-        counts = counted.counts
-        total.add(counts)
+        key, counts = (role, tensor), counted.counts
+        self._totals_of(key).setdefault(key, CastTotals(quantizer)).add(counts)
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if self.first_overflow is None and counts.overflow + nonfinite:
             self.first_overflow = FirstOverflow(
@@ -121,7 +139,15 @@ class Book:
             self.seen.add(role, tensor, counted.histogram, scale)
             self.seen.formats[role, tensor] = "fp32"
 
+    def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
+        """Those of shards wait for the end of the step, when the ranks add them up."""
+        return self.totals if self.shards is None or not is_of_shards(*key) else self.shards.casts
+
     def add_update(self, parameter: str, counters: UpdateCounters) -> None:
+        if self.shards is not None:
+            known = self.shards.updates.get(parameter)
+            self.shards.updates[parameter] = counters if known is None else known + counters
+            return
         self.nonzero_updates += counters.nonzero
         self.lost_updates += counters.lost
         if self.seen is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +27,19 @@ class Caster:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
+        self._first = 0  # of a shard's elements, counted in the whole tensor
+
+    @contextmanager
+    def shard(self, first: int) -> Iterator[None]:
+        """Casts of tensors that begin with element `first` of a whole one, whose random numbers they get.
+
+        Tensors without axes are whole.
+        """
+        before, self._first = self._first, first
+        try:
+            yield
+        finally:
+            self._first = before
 
     def begin_step(self) -> None:
         self._calls.clear()
@@ -33,7 +49,8 @@ class Caster:
         counts = self.round_unnamed(tensor, quantizer, role, name)
         if self._book.seeks_overflow(counts) and _has_infinity(operands) and not tensor.isnan().any():
             counts = counts._replace(is_inherited=True)
-        self._book.add(role, name, quantizer, counts)
+        if tensor.dim() or self._book.counts_constants(role):
+            self._book.add(role, name, quantizer, counts)
 
     def round_unnamed(self, tensor: torch.Tensor, quantizer: str, role: str, name: str = _NO_NAME) -> Any:
         """The same, whose counts the caller gives to the book when the tensor's name is known."""
@@ -41,12 +58,15 @@ class Caster:
         if cast is None:
             cast = self._casts[quantizer, role] = _core.Cast(quantizer, role)
         host = tensor if tensor.is_cpu else tensor.cpu()
-        call = self._call_of(host, role, name) if "stochastic" in quantizer else 0
+        is_stochastic = "stochastic" in quantizer
+        options = {
+            "seed": self._seed, "step": self._book.step,
+            "part": self._call_of(host, role, name) if is_stochastic else 0,
+        }  # fmt: skip
+        rounded = _round_shard if is_stochastic and self._first and host.dim() else _round
         counts = self._book.count(
             host.data_ptr(), host.numel(), quantizer,
-            lambda detail: cast.round(
-                host.data_ptr(), host.numel(), name, detail=detail, seed=self._seed, step=self._book.step, part=call
-            ),
+            lambda detail: rounded(cast, host, (name, self._first), {**options, "detail": detail}),
         )  # fmt: skip
         if host is not tensor:
             tensor.copy_(host)
@@ -71,6 +91,25 @@ class Caster:
         if self._book.enabled:
             copy = exact.detach().cpu().contiguous().clone()
             self.round(copy, quantizer, role, name)
+
+
+def _round(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
+    return cast.round(host.data_ptr(), host.numel(), about[0], **options)
+
+
+def _round_shard(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
+    """Behind as many zeros as the whole tensor has elements before the shard: random bits belong to positions."""
+    name, first = about
+    flat = host.detach().as_strided((host.numel(),), (1,), host.storage_offset())
+    whole = torch.cat([flat.new_zeros(first), flat])
+    counts = cast.round(whole.data_ptr(), whole.numel(), name, **options)
+    flat.copy_(whole[first:])
+    if counts is None:
+        return None
+    names = ("nonfinite", "flushed", "subnormal", "overflow", "max_abs")
+    return SimpleNamespace(
+        elements=counts.elements - first, zeros=counts.zeros - first, **{key: getattr(counts, key) for key in names}
+    )
 
 
 def _has_infinity(value: Any) -> bool:

@@ -16,7 +16,9 @@ from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.shadows import Comparison
+from halfscope.torch.emulation.sharding import check_sharding, sharding_of
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
+from halfscope.torch.emulation.wire import all_agree, is_data_parallel
 from halfscope.torch.records import Records
 from halfscope.torch.scale_probe import SCALES, ScaleProbe, probe_scales
 from halfscope.torch.steps import optimizers_of
@@ -131,7 +133,8 @@ class Emulation:
     def verdict(self) -> str:
         """The text that `report` prints."""
         text = report_text(self._policy, self._found.book, self._found.steps)
-        return f"{text} {self._found.wire}" if self._found.wire else text
+        words = "" if self._found.wire is None else self._found.wire.words()
+        return f"{text} {words}" if words else text
 
     def report(self) -> None:
         """Prints in words what was rounded: casts by role, the first overflow, lost updates."""
@@ -182,8 +185,9 @@ class Emulation:
     def bisect(self, accepts: Callable[[], bool], *, layers: Iterable[str] | None = None) -> Bisection:
         """The fewest layers that must stay in FP32 for `accepts` to return True.
 
-        accepts: trains the model and says whether the result will do. Each call starts from the weights, the
-            optimizer's state and the random numbers that there were when the emulation was entered.
+        accepts: trains the model and says whether the result will do; of several ranks all must accept. Each call
+            starts from the weights, the optimizer's state and the random numbers that there were when the emulation
+            was entered.
         layers: names of modules; by default those with parameters of their own.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in
@@ -213,7 +217,9 @@ class Emulation:
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
         with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
-            return bool(train())
+            accepted = bool(train())
+        group = _group_of(self._trainee.model)
+        return accepted if group is None else all_agree(accepted, group)
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
@@ -223,15 +229,19 @@ def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[st
     return Emulation(Trainee(model, []), parsed, Options())
 
 
+def _group_of(model: Any) -> Any:
+    """The process group of the ranks that train a model; None of one that a process trains alone."""
+    if is_data_parallel(model):
+        return model.process_group
+    sharding = sharding_of(model)
+    return None if sharding is None else sharding.group
+
+
 def check_model(model: torch.nn.Module) -> None:
     """Raises TypeError for what cannot be emulated."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"emulate: model={model!r}; give a module of PyTorch")
-    for name, parameter in model.named_parameters():
-        if hasattr(parameter, "to_local"):
-            raise TypeError(
-                f"emulate: parameter '{name}' is sharded (DTensor), which is not followed; emulate one rank"
-            )
+    check_sharding(model)
     for name, module in model.named_modules():
         label = f"'{name}'" if name else "the model"
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:

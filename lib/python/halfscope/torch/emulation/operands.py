@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.marks import Marks, covers_storage
+from halfscope.torch.emulation.marks import Marks, covers_storage, version_of
 from halfscope.torch.emulation.operations import Operation, autocast_list
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
@@ -77,7 +77,7 @@ class Operands:
     def _copy(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> torch.Tensor:
         """A rounded copy, one for all operations of the step: the tensor itself is somebody else's."""
         key = (
-            tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), _version_of(tensor), quantizer, role
+            tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), version_of(tensor), quantizer, role
         )  # fmt: skip
         copy = self._copies.get(key)
         if copy is None:
@@ -110,10 +110,3 @@ class Operands:
             return self.weight(owned, tensor, line) if owned is not None and owned.is_parameter else tensor
 
         return weight
-
-
-def _version_of(tensor: torch.Tensor) -> int:
-    try:
-        return int(tensor._version)
-    except RuntimeError:  # of a tensor made in inference mode
-        return 0

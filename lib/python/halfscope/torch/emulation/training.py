@@ -12,13 +12,17 @@ from halfscope._core import set_thread_count
 from halfscope.torch.emulation import backends
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
 from halfscope.torch.emulation.attention import parse_attention
-from halfscope.torch.emulation.book import Book
+from halfscope.torch.emulation.book import Book, ShardCounts
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Places
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.shadows import Comparison, Shadows
+from halfscope.torch.emulation.shard_counts import add_up
+from halfscope.torch.emulation.shard_operations import ShardOperations
+from halfscope.torch.emulation.sharding import ShardedParameter, Sharding, sharding_of
 from halfscope.torch.emulation.wire import Wire, is_data_parallel
 from halfscope.torch.records import Records, Sinks
 from halfscope.torch.steps import StepHooks
@@ -62,7 +66,7 @@ class Findings:
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
     skipped: int = 0
-    wire: str = ""  # in words, where several ranks train
+    wire: Wire | ReduceScatter | None = None  # where several ranks train
 
 
 class EmulatedTraining:
@@ -75,7 +79,8 @@ class EmulatedTraining:
         self._places = Places(trainee.model, policy)
         findings.book.is_recomputing = self._places.is_recomputing
         self._caster = Caster(findings.book, options.seed)
-        self._parameters = Parameters(trainee.model, policy, self._caster)
+        self._sharding = sharding_of(trainee.model)
+        self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         _, scale = parse_attention(options.attention)
         self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale))
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
@@ -83,6 +88,7 @@ class EmulatedTraining:
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
         self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
         self._undo: list[Callable[[], None]] = []
+        self._hooked: list[torch.Tensor] = []  # unsharded parameters whose gradients are rounded
         self._loss: float | None = None
         self._stepped = False
 
@@ -103,6 +109,9 @@ class EmulatedTraining:
     def _set_hooks(self) -> None:
         model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
         halves = any(parameter.dtype in HALF for parameter in model.parameters())
+        if self._sharding is not None:
+            halves = halves or self._sharding.has_type(HALF)
+            self._share(self._sharding)
         decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
         self._undo += decompose(parse_attention(self._options.attention)[0])
         if self._rounds:
@@ -110,9 +119,7 @@ class EmulatedTraining:
             self._places.begin()
             self._undo.append(self._places.end)
             self._set_wire(model)
-            for owned in self._parameters.all():
-                if owned.tensor.requires_grad:
-                    self._undo.append(owned.tensor.register_hook(WeakHook(self._weight_gradient, owned)).remove)
+            self._round_gradients(self._parameters.all())
         if halves or self._narrow_updates:
             self._undo += backends.step_one_by_one(optimizers)
         for place, optimizer in enumerate(optimizers):
@@ -122,6 +129,27 @@ class EmulatedTraining:
         if scaler is not None:
             self._undo.append(wrap_method(scaler, "update", self._update_scale))
 
+    def _round_gradients(self, parameters: list[Owned]) -> None:
+        """Of parameters as they arrive there; of sharded ones before the ranks' gradients are added up."""
+        for owned in parameters:
+            used = owned.used
+            if used is not None and used.requires_grad and not any(used is known for known in self._hooked):
+                self._undo.append(used.register_hook(WeakHook(self._weight_gradient, owned)).remove)
+                self._hooked.append(used)
+
+    def _share(self, sharding: Sharding) -> None:
+        """Follows a model of which each rank has a part."""
+        self._undo += sharding.begin(self._gathered)
+        wire = ReduceScatter(sharding, self._policy.base.weight_gradient, self._caster)
+        self._mode.shards = ShardOperations(sharding, wire, self._caster)
+        self._found.wire = wire
+        self._found.book.shards = ShardCounts(torch.distributed.get_rank(sharding.group) == 0)
+
+    def _gathered(self, whole: list[ShardedParameter]) -> None:
+        found = self._parameters.gathered(whole)
+        if self._rounds:
+            self._round_gradients(found)
+
     def _set_wire(self, model: torch.nn.Module) -> None:
         if not is_data_parallel(model):
             return
@@ -130,7 +158,7 @@ class EmulatedTraining:
             raise RuntimeError("emulate: DistributedDataParallel with rounded weight gradients needs PyTorch 2")
         wire = self._mode.wire = Wire(model, quantizer, self._caster)
         self._places.after_backward = wire.receive
-        self._found.wire = wire.words()
+        self._found.wire = wire
 
     def end(self) -> None:
         for undo in reversed(self._undo):
@@ -207,6 +235,9 @@ class EmulatedTraining:
         self._loss = None
         if seen is not None:
             seen.finish()
+        if self._sharding is not None:
+            add_up(found.book, self._sharding.group)
+        if seen is not None:
             found.totals.add(seen)
         found.records.add(record, seen)
         self._begin_step()

@@ -19,6 +19,13 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
     return isinstance(model, torch.nn.parallel.DistributedDataParallel)
 
 
+def all_agree(verdict: bool, group: Any) -> bool:
+    """Whether all ranks say yes, asked on all of them."""
+    told: list[Any] = [None] * torch.distributed.get_world_size(group)
+    torch.distributed.all_gather_object(told, verdict, group=group)
+    return all(told)
+
+
 class Wire:
     """Rounds each rank's buckets before they are sent, and their sum once when it has come back.
 
@@ -27,6 +34,7 @@ class Wire:
 
     def __init__(self, model: torch.nn.Module, quantizer: str, caster: Caster) -> None:
         self._model, self._quantizer, self._caster = model, quantizer, caster
+        self._ranks = torch.distributed.get_world_size(model.process_group)
 
     def send(self, buckets: Any) -> None:
         """Before the ranks' buckets, float32 tensors, are added up."""
@@ -53,9 +61,13 @@ class Wire:
         tensor.copy_(copy)
 
     def words(self) -> str:
-        ranks = torch.distributed.get_world_size(self._model.process_group)
+        ranks = self._ranks
         format = label(self._quantizer.partition("/")[0])
         if self._quantizer == FP32:
             return f"The gradients of {ranks} ranks were added up in FP32."
-        hops = "" if ranks == 2 else f"; NCCL's ring would round at each of {ranks - 1} hops"
-        return f"The gradients of {ranks} ranks were sent in {format}, and their sum was rounded once{hops}."
+        return f"The gradients of {ranks} ranks were sent in {format}, and their sum was rounded once{hops(ranks)}."
+
+
+def hops(ranks: int) -> str:
+    """The end of a sentence on a sum that was rounded once."""
+    return "" if ranks == 2 else f"; NCCL's ring would round at each of {ranks - 1} hops"

@@ -1,0 +1,31 @@
+"""Processes of a test that train together over gloo."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+
+def run_ranks(script: str, case: str, folder: Path, size: int = 2) -> list[str]:
+    """Runs `script CASE RANK SIZE FOLDER`, beside this file, for each rank; returns what each rank printed."""
+    path = Path(__file__).with_name(script)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib" / "python"), "OMP_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", path, case, str(rank), str(size), folder],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(size)
+    ]  # fmt: skip
+    try:
+        ended = [process.communicate(timeout=120) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    for process, (_, messages) in zip(started, ended):
+        assert process.returncode == 0, messages
+    return [printed for printed, _ in ended]

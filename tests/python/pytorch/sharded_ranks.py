@@ -1,0 +1,249 @@
+"""The processes of test_emulated_shards.py: emulated trainings of models that fully_shard has sharded, over gloo.
+
+usage: sharded_ranks.py CASE RANK SIZE FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.utils.checkpoint import checkpoint
+
+import halfscope
+from emulated_mode import difference
+from halfscope.torch import Emulation, emulate
+
+STEPS, SAMPLES = 4, 6
+
+
+class Network(torch.nn.Module):
+    """Rows that two ranks cannot share evenly, some that only the first has, a frozen bias, a parameter of its own."""
+
+    def __init__(self, checkpoints: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.checkpoints = checkpoints
+        self.gain = torch.nn.Parameter(torch.linspace(0.5, 2, 7))
+        self.stem = torch.nn.Linear(5, 7)
+        self.block = torch.nn.Sequential(torch.nn.LayerNorm(7), torch.nn.Linear(7, 7), torch.nn.Tanh())
+        self.head = torch.nn.Linear(7, 1)
+        self.stem.bias.requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x) * self.gain
+        x = checkpoint(self.block, x, use_reentrant=False) if self.checkpoints else self.block(x)
+        return self.head(x)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An emulated training."""
+
+    policy: Any
+    optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] = lambda p: torch.optim.SGD(p, 0.1)
+    scale: float | None = None  # the first one of a GradScaler
+    rules: dict[str, str] = field(default_factory=dict)
+    sharding: dict[str, Any] = field(default_factory=dict)
+    microbatches: int = 1
+    checkpoints: bool = False
+
+
+def momentum(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, 0.05, momentum=0.9)
+
+
+def adam(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, 1e-2)
+
+
+CASES = {
+    "fp16_mixed": Case("fp16_mixed", momentum),
+    "fp16_mixed with a scaler": Case("fp16_mixed", adam, scale=2.0**17),
+    "fp16_no_master": Case("fp16_no_master", lambda p: torch.optim.SGD(p, 1e-3)),
+    "fp16_pure": Case("fp16_pure", momentum),
+    "bf16": Case("bf16", adam),
+    "fp8_e4m3": Case("fp8_e4m3", momentum, scale=2.0**6),
+    "rules": Case("fp16_mixed", momentum, rules={"block.1": "fp32", "head": "bf16"}),
+    "whole after forward": Case("fp16_mixed", momentum, sharding={"reshard_after_forward": False}),
+    "accumulated": Case("fp16_mixed", momentum, microbatches=3),
+    "checkpointed": Case("fp16_no_master", momentum, checkpoints=True),
+    "stochastic": Case({"master_weight": "bf16/stochastic", "optimizer_state": "bf16/stochastic"}, momentum),
+    "reduced in fp32": Case("fp16_mixed", sharding={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float32)}),
+}
+
+
+def batch(step: int, rank: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(100 * step + rank)
+    return torch.randn(SAMPLES, 5, generator=generator)
+
+
+def sharded(case: Case) -> Network:
+    model = Network(case.checkpoints)
+    for module in (model.stem, model.block, model.head, model):
+        fully_shard(module, **case.sharding)
+    return model
+
+
+def trained_parameters(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def scaler_of(case: Case) -> Any:
+    return None if case.scale is None else torch.amp.GradScaler("cpu", init_scale=case.scale)
+
+
+def backward(model: Network, case: Case, scaler: Any, step: int, rank: int) -> list[float]:
+    """The passes of a step on a rank's part of its batch; the losses."""
+    losses = []
+    for place, part in enumerate(batch(step, rank).chunk(case.microbatches)):
+        if hasattr(model, "set_requires_gradient_sync"):
+            model.set_requires_gradient_sync(place == case.microbatches - 1)
+        loss = (model(part) ** 2).mean()
+        (loss if scaler is None else scaler.scale(loss)).backward()
+        losses.append(loss.item())
+    return losses
+
+
+def update(optimizer: torch.optim.Optimizer, scaler: Any) -> None:
+    if scaler is None:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()
+
+
+@dataclass
+class Trained:
+    """What a training has made: whole tensors, and one rank's losses."""
+
+    losses: list[float]
+    tensors: dict[str, torch.Tensor]
+    emulation: Emulation | None
+
+
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    found = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return found.detach().clone()
+
+
+def states(model: Network, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        tensors[name] = whole(parameter)
+        if parameter.grad is not None:
+            tensors[f"{name}.grad"] = whole(parameter.grad)
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                tensors[f"{name}.{key}"] = whole(value)
+    return tensors
+
+
+def train_sharded(case: Case, rank: int, emulated: bool = True) -> Trained:
+    """All ranks together, on shards."""
+    model = sharded(case)
+    optimizer, scaler = case.optimizer(trained_parameters(model)), scaler_of(case)
+    context = emulation_of(model, case, optimizer, scaler) if emulated else nullcontext()
+    losses = []
+    with context as emulation:
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            losses += backward(model, case, scaler, step, rank)
+            update(optimizer, scaler)
+    return Trained(losses, states(model, optimizer), emulation)
+
+
+def emulation_of(model: Network, case: Case, optimizer: torch.optim.Optimizer, scaler: Any) -> Emulation:
+    return emulate(model, case.policy, optimizer=optimizer, scaler=scaler, rules=case.rules, every=2)
+
+
+def train_alone(case: Case, rank: int, size: int) -> Trained:
+    """The same in one process on whole tensors: each rank's passes, their gradients' mean by hand, the update."""
+    model = Network(case.checkpoints)
+    optimizer, scaler = case.optimizer(trained_parameters(model)), scaler_of(case)
+    losses = []
+    with emulation_of(model, case, optimizer, scaler) as emulation:
+        for step in range(STEPS):
+            gradients = []
+            for place in range(size):
+                optimizer.zero_grad()
+                found = backward(model, case, scaler, step, place)
+                losses += found if place == rank else []
+                gradients.append([parameter.grad for parameter in trained_parameters(model)])
+            for parameter, parts in zip(trained_parameters(model), zip(*gradients)):
+                parameter.grad = reduced(parts, case)
+            update(optimizer, scaler)
+    return Trained(losses, states(model, optimizer), emulation)
+
+
+def reduced(parts: Iterable[torch.Tensor], case: Case) -> torch.Tensor:
+    """The mean of two ranks' gradients in the format on the wire: half of each is sent, and the sum is rounded."""
+    wire = {"fp16_no_master": "fp16", "fp16_mixed": "fp16", "fp16_pure": "fp16"}.get(str(case.policy), case.policy)
+    if isinstance(wire, dict) or case.sharding.get("mp_policy"):
+        wire = "fp32"
+    first, second = (halfscope.round(part / 2, wire) for part in parts)
+    return torch.as_tensor(halfscope.round(first + second, wire))
+
+
+def compare(name: str, found: Trained, expected: Trained) -> None:
+    assert found.losses == expected.losses, (name, found.losses, expected.losses)
+    assert found.tensors.keys() == expected.tensors.keys(), (name, found.tensors.keys(), expected.tensors.keys())
+    for key, tensor in expected.tensors.items():
+        told = difference(tensor, found.tensors[key])
+        assert not told, (name, key, told)
+
+
+def compare_counts(name: str, found: Emulation, expected: Emulation, size: int) -> None:
+    """Casts of shards, added up, are those of whole tensors; those of the ranks' passes add up to one process's."""
+    told: list[Any] = [None] * size
+    dist.all_gather_object(told, found.casts())
+    for key, total in expected.casts().items():
+        role, _ = key
+        if role in ("weight", "master_weight", "optimizer_state"):
+            assert found.casts()[key] == total, (name, key, found.casts()[key], total)
+            continue
+        assert sum(rank[key].elements for rank in told) == total.elements, (name, key)
+        assert sum(rank[key].flushed for rank in told) == total.flushed, (name, key)
+        assert max(rank[key].max_abs for rank in told) == total.max_abs, (name, key)
+    extra = {key for key in found.casts() if key not in expected.casts()}
+    assert all(tensor.startswith("reduce-scatter, ") for _, tensor in extra), (name, extra)
+    assert found.lost_updates == expected.lost_updates, name
+    for role in ("update_ratio", "optimizer_state"):
+        records = [{key: h.record() for key, h in e.histograms(role).items()} for e in (found, expected)]
+        assert records[0] == records[1], (name, role)
+
+
+def equals_hand_made(rank: int, size: int) -> None:
+    """Every case beside the same training in one process on whole tensors."""
+    for name, case in CASES.items():
+        found, expected = train_sharded(case, rank), train_alone(case, rank, size)
+        compare(name, found, expected)
+        if not case.checkpoints:
+            compare_counts(name, found.emulation, expected.emulation, size)
+        if rank == 0:
+            print(f"{name}: {found.emulation.verdict()}", flush=True)
+
+
+SCRIPTS = {"equals hand-made": equals_hand_made}
+
+
+def main() -> None:
+    case, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
+    SCRIPTS[case](rank, size)
+    dist.barrier()
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
