@@ -11,7 +11,7 @@ from zlib import crc32
 
 import torch
 
-from halfscope import _core
+from halfscope import UpdateCounters, _core, lost_updates
 from halfscope.torch.emulation.book import Book
 
 _NO_NAME = ""
@@ -82,9 +82,16 @@ class Caster:
         """Enters counts of `round_unnamed`."""
         self._book.add(role, name, quantizer, counts)
 
-    def count_update(self, parameter: str, counters: Any) -> None:
-        """Enters which of the updates of a weight its format has lost."""
-        self._book.add_update(parameter, counters)
+    def count_update(self, parameter: str, before: torch.Tensor, update: torch.Tensor, quantizer: str) -> None:
+        """Enters which of the updates of a weight its format loses."""
+        first = self._first if "stochastic" in quantizer else 0
+        found = lost_updates(_behind_zeros(before, first), _behind_zeros(update, first), quantizer)
+        if first:
+            found = UpdateCounters(
+                elements=found.elements - first, nonzero=found.nonzero, lost=found.lost,
+                applied_over_intended=found.applied_over_intended,
+            )  # fmt: skip
+        self._book.add_update(parameter, found)
 
     def count(self, exact: torch.Tensor, quantizer: str, role: str, name: str) -> None:
         """Counts what rounding `exact`, a float32 tensor, to `quantizer` does, and leaves it."""
@@ -101,7 +108,7 @@ def _round_shard(cast: Any, host: torch.Tensor, about: tuple[str, int], options:
     """Behind as many zeros as the whole tensor has elements before the shard: random bits belong to positions."""
     name, first = about
     flat = host.detach().as_strided((host.numel(),), (1,), host.storage_offset())
-    whole = torch.cat([flat.new_zeros(first), flat])
+    whole = _behind_zeros(flat, first)
     counts = cast.round(whole.data_ptr(), whole.numel(), name, **options)
     flat.copy_(whole[first:])
     if counts is None:
@@ -110,6 +117,10 @@ def _round_shard(cast: Any, host: torch.Tensor, about: tuple[str, int], options:
     return SimpleNamespace(
         elements=counts.elements - first, zeros=counts.zeros - first, **{key: getattr(counts, key) for key in names}
     )
+
+
+def _behind_zeros(tensor: torch.Tensor, zeros: int) -> torch.Tensor:
+    return torch.cat([tensor.new_zeros(zeros), tensor.flatten()]) if zeros else tensor
 
 
 def _has_infinity(value: Any) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from halfscope import lost_updates
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.operations import Kind, Operation
 from halfscope.torch.emulation.parameters import Owned, Parameters
@@ -63,8 +62,7 @@ class Updates:
         return result
 
     def _round_weight(self, target: torch.Tensor, before: torch.Tensor, owned: Owned) -> None:
-        counters = lost_updates(before, target.detach() - before, owned.formats.master_weight)
-        self._caster.count_update(owned.name, counters)
+        self._caster.count_update(owned.name, before, target.detach() - before, owned.formats.master_weight)
         dense = target.detach()
         if dense.is_contiguous():
             self._caster.round(dense, owned.formats.master_weight, "master_weight", owned.name)
