@@ -55,6 +55,8 @@ class Case:
     microbatches: int = 1
     reduces_each: bool = False  # of the microbatches; else the last
     checkpoints: bool = False
+    kind: torch.dtype = torch.float32  # of parameters and batches
+    ignores_gain: bool = False  # a parameter that every rank has whole, and whose gradient is nobody's to send
 
 
 def momentum(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
@@ -79,6 +81,8 @@ CASES = {
     "reduced each": Case("bf16", momentum, microbatches=2, reduces_each=True),
     "checkpointed": Case("fp16_no_master", momentum, checkpoints=True),
     "stochastic": Case(STOCHASTIC, momentum),
+    "half precision": Case("fp32", kind=torch.float16),
+    "not all sharded": Case("fp16_pure", momentum, ignores_gain=True),
     "reduced in fp32": Case("fp16_mixed", sharding={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float32)}),
 }
 
@@ -91,9 +95,17 @@ def batch(step: int, rank: int) -> torch.Tensor:
 
 
 def sharded(case: Case) -> Network:
-    model = Network(case.checkpoints)
+    model = network(case)
     for module in (model.stem, model.block, model.head, model):
-        fully_shard(module, **case.sharding)
+        ignored = {"ignored_params": {model.gain}} if case.ignores_gain and module is model else {}
+        fully_shard(module, **case.sharding, **ignored)
+    return model
+
+
+def network(case: Case) -> Network:
+    model = Network(case.checkpoints).to(case.kind)
+    if case.ignores_gain:
+        model.gain.register_hook(torch.zeros_like)  # the ranks' gradients would differ
     return model
 
 
@@ -116,7 +128,7 @@ def backward(model: Network, case: Case, scaler: Any, step: int, rank: int) -> l
 
 
 def backward_of(model: Network, scaler: Any, part: torch.Tensor) -> list[float]:
-    loss = (model(part).float() ** 2).mean()
+    loss = (model(part.to(model.head.weight.dtype)).float() ** 2).mean()
     (loss if scaler is None else scaler.scale(loss)).backward()
     return [loss.item()]
 
@@ -175,7 +187,7 @@ def emulation_of(model: Network, case: Case, optimizer: torch.optim.Optimizer, s
 
 def train_alone(case: Case, rank: int, size: int) -> Trained:
     """The same in one process on whole tensors: each rank's passes, their gradients' mean by hand, the update."""
-    model = Network(case.checkpoints)
+    model = network(case)
     optimizer, scaler = case.optimizer(trained_parameters(model)), scaler_of(case)
     losses = []
     with emulation_of(model, case, optimizer, scaler) as emulation:
@@ -214,12 +226,14 @@ def reduced(parts: Iterable[torch.Tensor], case: Case) -> torch.Tensor:
         wire = "fp16" if case.policy.startswith("fp16_") else case.policy
     if "mp_policy" in case.sharding:
         wire = "fp32"
-    parts = list(parts)
+    parts = [part.float() for part in parts]
     if len(parts) == 1:
         return parts[0]
+    if case.kind is torch.float16:
+        wire = "fp16"
     before, after = {2: (2, 1), 3: (2, 1.5)}[len(parts)] if wire != "bf16" else (len(parts), 1)
     sums = halfscope.round(sum(halfscope.round(part / before, wire) for part in parts), wire)
-    return torch.as_tensor(sums if after == 1 else halfscope.round(sums / after, wire))
+    return torch.as_tensor(sums if after == 1 else halfscope.round(sums / after, wire)).to(case.kind)
 
 
 def compare(name: str, found: Trained, expected: Trained) -> None:
@@ -245,6 +259,8 @@ def compare_counts(name: str, found: Emulation, expected: Emulation, size: int) 
     extra = {key for key in found.casts() if key not in expected.casts()}
     assert all(tensor.startswith("reduce-scatter, ") for _, tensor in extra), (name, extra)
     assert found.lost_updates == expected.lost_updates, name
+    watched = [(e._found.totals.nonzero_updates, e._found.totals.lost_updates) for e in (found, expected)]
+    assert watched[0] == watched[1], (name, watched)
     for role in ("update_ratio", "optimizer_state"):
         records = [{key: h.record() for key, h in e.histograms(role).items()} for e in (found, expected)]
         assert records[0] == records[1], (name, role)

@@ -79,7 +79,7 @@ def leaves_as_before(rank: int, size: int) -> None:
 def attributes(model: Network, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Names of what hangs on modules, on FSDP2's groups and parameters, and on the optimizer."""
     groups = [group for module in model.modules() if hasattr(module, "_get_fsdp_state")
-              for group in module._get_fsdp_state()._fsdp_param_groups]  # fmt: skip
+              for group in [module._get_fsdp_state()._fsdp_param_group] if group]  # fmt: skip
     whole = [given._unsharded_param for group in groups for given in group.fsdp_params]
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
     return {
@@ -193,6 +193,10 @@ def refuses(rank: int, size: int) -> None:
     told(lambda: emulated(FullyShardedDataParallel(torch.nn.Linear(4, 4), device_id=torch.device("cpu"))))
     mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicate", "shard"))
     told(lambda: emulated(fully_shard(torch.nn.Linear(4, 4), mesh=mesh)))
+    both = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    for part, axis in zip(both, ("first", "second")):
+        fully_shard(part, mesh=init_device_mesh("cpu", (2,), mesh_dim_names=(axis,)))
+    told(lambda: emulated(both))
     layer = torch.nn.Linear(4, 4)
     layer.weight = torch.nn.Parameter(distribute_tensor(layer.weight.detach(), mesh["replicate"], [Replicate()]))
     told(lambda: emulated(layer))

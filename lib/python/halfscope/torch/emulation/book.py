@@ -66,7 +66,8 @@ class FirstOverflow(NamedTuple):
 class ShardCounts:
     """What this process has counted of its shards in the step under way."""
 
-    is_first: bool  # of the ranks: it counts the optimizer's constants, which all of them round
+    is_first: bool  # of the ranks: it counts the updates of what is not sharded, which all of them make
+    sharded: frozenset[str]  # names of the parameters
     casts: dict[tuple[str, str], CastTotals] = field(default_factory=dict)
     updates: dict[str, UpdateCounters] = field(default_factory=dict)
 
@@ -105,8 +106,8 @@ class Book:
         """Whether histograms are taken in the step under way: the first and every `every`-th."""
         return self.step == 1 or self.step % self._every == 0
 
-    def counts_constants(self, role: str) -> bool:
-        """Whether numbers without axes are counted here: those of an optimizer all ranks round alike."""
+    def counts_copies(self, role: str) -> bool:
+        """Whether whole tensors are counted here: those of an update all ranks of a sharded training have alike."""
         return self.shards is None or self.shards.is_first or role not in _SHARD_ROLES
 
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:

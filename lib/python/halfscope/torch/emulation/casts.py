@@ -27,13 +27,13 @@ class Caster:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
-        self._first = 0  # of a shard's elements, counted in the whole tensor
+        self._first: int | None = None  # of a shard's elements, counted in the whole tensor; None of whole tensors
 
     @contextmanager
-    def shard(self, first: int) -> Iterator[None]:
-        """Casts of tensors that begin with element `first` of a whole one, whose random numbers they get.
+    def shard(self, first: int | None) -> Iterator[None]:
+        """Casts of shards that begin with element `first` of the whole tensor, whose random numbers they get.
 
-        Tensors without axes are whole.
+        Tensors without axes are whole. Each rank counts its shards; what all ranks have alike the first one counts.
         """
         before, self._first = self._first, first
         try:
@@ -49,7 +49,7 @@ class Caster:
         counts = self.round_unnamed(tensor, quantizer, role, name)
         if self._book.seeks_overflow(counts) and _has_infinity(operands) and not tensor.isnan().any():
             counts = counts._replace(is_inherited=True)
-        if tensor.dim() or self._book.counts_constants(role):
+        if self._book.counts_copies(role) or (tensor.dim() and self._first is not None):
             self._book.add(role, name, quantizer, counts)
 
     def round_unnamed(self, tensor: torch.Tensor, quantizer: str, role: str, name: str = _NO_NAME) -> Any:
@@ -63,10 +63,11 @@ class Caster:
             "seed": self._seed, "step": self._book.step,
             "part": self._call_of(host, role, name) if is_stochastic else 0,
         }  # fmt: skip
-        rounded = _round_shard if is_stochastic and self._first and host.dim() else _round
+        first = self._first if self._first and is_stochastic and host.dim() else 0
+        rounded = _round_shard if first else _round
         counts = self._book.count(
             host.data_ptr(), host.numel(), quantizer,
-            lambda detail: rounded(cast, host, (name, self._first), {**options, "detail": detail}),
+            lambda detail: rounded(cast, host, (name, first), {**options, "detail": detail}),
         )  # fmt: skip
         if host is not tensor:
             tensor.copy_(host)
@@ -84,7 +85,9 @@ class Caster:
 
     def count_update(self, parameter: str, before: torch.Tensor, update: torch.Tensor, quantizer: str) -> None:
         """Enters which of the updates of a weight its format loses."""
-        first = self._first if "stochastic" in quantizer else 0
+        if self._first is None and not self._book.counts_copies("master_weight"):
+            return
+        first = self._first if self._first and "stochastic" in quantizer else 0
         found = lost_updates(_behind_zeros(before, first), _behind_zeros(update, first), quantizer)
         if first:
             found = UpdateCounters(

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.torch.emulation.agreement import all_agree
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.shadows import Comparison
-from halfscope.torch.emulation.sharding import check_sharding, sharding_of
+from halfscope.torch.emulation.sharding import check_sharding
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
-from halfscope.torch.emulation.wire import all_agree, is_data_parallel
 from halfscope.torch.records import Records
 from halfscope.torch.scale_probe import SCALES, ScaleProbe, probe_scales
 from halfscope.torch.steps import optimizers_of
@@ -218,8 +218,7 @@ class Emulation:
         options = replace(self._options, compare_steps=frozenset())
         with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
             accepted = bool(train())
-        group = _group_of(self._trainee.model)
-        return accepted if group is None else all_agree(accepted, group)
+        return all_agree(self._trainee.model, accepted)
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
@@ -227,14 +226,6 @@ def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[st
     check_model(model)
     parsed = policy if isinstance(policy, Policy) else Policy(policy, None, {})
     return Emulation(Trainee(model, []), parsed, Options())
-
-
-def _group_of(model: Any) -> Any:
-    """The process group of the ranks that train a model; None of one that a process trains alone."""
-    if is_data_parallel(model):
-        return model.process_group
-    sharding = sharding_of(model)
-    return None if sharding is None else sharding.group
 
 
 def check_model(model: torch.nn.Module) -> None:

@@ -32,6 +32,7 @@ class ReduceScatter:
         self._quantizer = FP32 if torch.float32 in types else quantizer
         self._ranks = torch.distributed.get_world_size(sharding.group)
         self._formats: set[str] = set()  # that were sent
+        self._divided: tuple[float, float] | None = None  # before and after sums that were rounded; else PyTorch's own
         self._reduced: torch.Tensor | None = None  # the latest sum, which FSDP2 may divide itself
 
     def run(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -54,6 +55,7 @@ class ReduceScatter:
         if averages:
             operation = distributed.ReduceOp(distributed.ReduceOp.SUM).boxed()
             before, after = divisors(self._quantizer, self._ranks)
+        self._divided = before, after
         if before != 1:
             sent.div_(before)
         self._round(sent, SENT)
@@ -82,9 +84,9 @@ class ReduceScatter:
         if not self._formats:
             return ""
         formats = " and ".join(map(label, sorted(self._formats)))
-        if self._formats != {self._quantizer.partition("/")[0]} or self._quantizer == FP32:
+        if self._divided is None:
             return f"The gradients of {self._ranks} ranks were reduce-scattered in {formats}."
-        before, after = divisors(self._quantizer, self._ranks)
+        before, after = self._divided
         divided = f"divided by {before:g}, " if before != 1 else ""
         then = f" and divided by {after:g}" if after != 1 else ""
         return (

@@ -31,7 +31,7 @@ class _Told:
 def add_up(book: Book, group: Any) -> None:
     """At the end of a step, on all ranks: puts the sums in the place of what this rank has counted of its shards.
 
-    Copies, such as rounded weights, and what each rank computes of its own batch stay this rank's.
+    Rounded weights, which all ranks have alike, and what each rank computes of its own batch stay this rank's.
     """
     shards, seen = book.shards, book.seen
     assert shards is not None
@@ -45,19 +45,25 @@ def add_up(book: Book, group: Any) -> None:
         _put(seen, told)
     for name, found in _sums(rank.updates for rank in told).items():
         book.add_update(name, found)
-    book.shards = ShardCounts(shards.is_first)
+    book.shards = ShardCounts(shards.is_first, shards.sharded)
 
 
 def _tell(shards: ShardCounts, seen: Observations | None) -> _Told:
     updates = _numbers(shards.updates)
     if seen is None:
         return _Told(shards.casts, updates)
+
+    def is_ours(name: str) -> bool:
+        return shards.is_first or name in shards.sharded
+
     histograms = {
-        key: (found.numbers(), seen.scales[key], seen.formats.get(key, "fp32"))
-        for key, found in seen.histograms.items()
-        if is_of_shards(*key)
+        (role, name): (found.numbers(), seen.scales[role, name], seen.formats.get((role, name), "fp32"))
+        for (role, name), found in seen.histograms.items()
+        if is_of_shards(role, name) and (role != "update_ratio" or is_ours(name))
     }
-    return _Told(shards.casts, updates, _numbers(seen.updates), histograms, seen.stalled)
+    watched = {name: found for name, found in seen.updates.items() if is_ours(name)}
+    stalled = {name: found for name, found in seen.stalled.items() if is_ours(name)}
+    return _Told(shards.casts, updates, _numbers(watched), histograms, stalled)
 
 
 def _put(seen: Observations, told: list[_Told]) -> None:

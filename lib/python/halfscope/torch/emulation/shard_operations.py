@@ -22,7 +22,8 @@ class ShardOperations:
 
     def __init__(self, sharding: Sharding, wire: ReduceScatter, caster: Caster) -> None:
         self._sharding, self._wire, self._caster = sharding, wire, caster
-        self._expected: tuple[Any, int] = (None, 0)  # the operation on local elements that comes next, their first
+        self._expected: Any = None  # the operation on local elements that comes next
+        self._first = 0  # position of these in the whole tensor
 
     def run(self, arithmetic: Callable, asked: tuple[Any, Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """asked: the operator, and types of tensors among the arguments."""
@@ -31,15 +32,14 @@ class ShardOperations:
         if own:
             if any(kind.__name__ == "FakeTensor" for kind in own):  # DTensor asks for a shape
                 return func(*args, **kwargs)
-            self._expected = (func, _first_of((*args, *kwargs.values())))
+            self._expected, self._first = func, _first_of((*args, *kwargs.values()))
             return NotImplemented
         if self._sharding.is_communicating:
             return self._wire.run(func, args, kwargs)
-        expected, first = self._expected
-        if func is not expected or not first:
+        if func is not self._expected:
             return arithmetic(func, args, kwargs)
-        self._expected = (None, 0)
-        with self._caster.shard(first):
+        self._expected = None
+        with self._caster.shard(self._first):
             return arithmetic(func, args, kwargs)
 
 

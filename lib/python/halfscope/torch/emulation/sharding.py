@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ctypes import c_ubyte
 from functools import partial
 from typing import Any
@@ -94,6 +94,7 @@ class Sharding:
                 _check(sharded)
                 own.append(sharded)
                 self.parameters |= dict.fromkeys(found, sharded)
+        _check_mesh(self.parameters.values())
         self._communicating = 0
 
     @property
@@ -105,7 +106,7 @@ class Sharding:
     def group(self) -> Any:
         """The ranks' process group."""
         first = next(iter(self.parameters.values()))
-        return first.parameter.device_mesh.get_group()  # type: ignore[attr-defined]
+        return first.parameter.device_mesh.get_group()
 
     def has_type(self, types: Any) -> bool:
         """Whether modules compute in one of `types` by their MixedPrecisionPolicy."""
@@ -185,11 +186,22 @@ def _checksum_of(whole: torch.Tensor) -> int:
 
 
 def _check(sharded: ShardedParameter) -> None:
-    placements = sharded.parameter.placements  # type: ignore[attr-defined]
+    placements = sharded.parameter.placements
     if len(placements) != 1 or not placements[0].is_shard() or type(sharded.shard) is not torch.Tensor:
         raise TypeError(
             f"emulate: parameter '{sharded.name}' is replicated, of tensor parallelism or a tensor subclass beside "
             "fully_shard; give fully_shard plain parameters and a mesh of one axis"
+        )
+
+
+def _check_mesh(parameters: Iterable[ShardedParameter]) -> None:
+    meshes: dict[Any, str] = {}
+    for sharded in parameters:
+        meshes.setdefault(sharded.parameter.device_mesh, sharded.name)
+    if len(meshes) > 1:
+        first, second, *_ = meshes.values()
+        raise TypeError(
+            f"emulate: parameters '{first}' and '{second}' are sharded over different meshes; give fully_shard one mesh"
         )
 
 

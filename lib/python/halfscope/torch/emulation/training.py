@@ -88,7 +88,7 @@ class EmulatedTraining:
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
         self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
         self._undo: list[Callable[[], None]] = []
-        self._hooked: list[torch.Tensor] = []  # unsharded parameters whose gradients are rounded
+        self._hooked: dict[int, torch.Tensor] = {}  # whose gradients are rounded, by identity
         self._loss: float | None = None
         self._stepped = False
 
@@ -133,9 +133,9 @@ class EmulatedTraining:
         """Of parameters as they arrive there; of sharded ones before the ranks' gradients are added up."""
         for owned in parameters:
             used = owned.used
-            if used is not None and used.requires_grad and not any(used is known for known in self._hooked):
+            if used is not None and used.requires_grad and id(used) not in self._hooked:
                 self._undo.append(used.register_hook(WeakHook(self._weight_gradient, owned)).remove)
-                self._hooked.append(used)
+                self._hooked[id(used)] = used
 
     def _share(self, sharding: Sharding) -> None:
         """Follows a model of which each rank has a part."""
@@ -143,7 +143,8 @@ class EmulatedTraining:
         wire = ReduceScatter(sharding, self._policy.base.weight_gradient, self._caster)
         self._mode.shards = ShardOperations(sharding, wire, self._caster)
         self._found.wire = wire
-        self._found.book.shards = ShardCounts(torch.distributed.get_rank(sharding.group) == 0)
+        is_first = torch.distributed.get_rank(sharding.group) == 0
+        self._found.book.shards = ShardCounts(is_first, frozenset(sharding.parameters))
 
     def _gathered(self, whole: list[ShardedParameter]) -> None:
         found = self._parameters.gathered(whole)

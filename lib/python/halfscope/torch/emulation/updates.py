@@ -28,7 +28,7 @@ class Updates:
         """Brings weights without an FP32 master copy to their format: once, since every step leaves them in it."""
         for owned in self._parameters.all():
             if owned.formats.master_weight != FP32 and owned.tensor.dtype is torch.float32:
-                first = 0 if owned.sharded is None else owned.sharded.first_element()
+                first = None if owned.sharded is None else owned.sharded.first_element()
                 with torch.no_grad(), self._caster.shard(first):
                     self._caster.round(owned.tensor.data, owned.formats.master_weight, "master_weight", owned.name)
 

@@ -19,13 +19,6 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
     return isinstance(model, torch.nn.parallel.DistributedDataParallel)
 
 
-def all_agree(verdict: bool, group: Any) -> bool:
-    """Whether all ranks say yes, asked on all of them."""
-    told: list[Any] = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(told, verdict, group=group)
-    return all(told)
-
-
 class Wire:
     """Rounds each rank's buckets before they are sent, and their sum once when it has come back.
 
