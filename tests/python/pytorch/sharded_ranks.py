@@ -55,6 +55,7 @@ class Case:
     microbatches: int = 1
     reduces_each: bool = False  # of the microbatches; else the last
     checkpoints: bool = False
+    evaluates: bool = False  # after each step
     kind: torch.dtype = torch.float32  # of parameters and batches
     ignores_gain: bool = False  # a parameter that every rank has whole, and whose gradient is nobody's to send
 
@@ -77,6 +78,7 @@ CASES = {
     "fp8_e4m3": Case("fp8_e4m3", momentum, scale=2.0**6),
     "rules": Case("fp16_mixed", momentum, rules={"block.1": "fp32", "head": "bf16"}),
     "whole after forward": Case("fp16_mixed", momentum, sharding={"reshard_after_forward": False}),
+    "evaluated": Case("fp16_no_master", momentum, evaluates=True),
     "accumulated": Case("fp16_mixed", momentum, microbatches=3),
     "reduced each": Case("bf16", momentum, microbatches=2, reduces_each=True),
     "checkpointed": Case("fp16_no_master", momentum, checkpoints=True),
@@ -168,9 +170,10 @@ def states(model: Network, optimizer: torch.optim.Optimizer) -> dict[str, torch.
 
 
 def train_sharded(case: Case, rank: int, emulated: bool = True) -> Trained:
-    """All ranks together, on shards."""
+    """All ranks together, on shards; an evaluation before leaves the root's own parameters whole."""
     model = sharded(case)
     optimizer, scaler = case.optimizer(trained_parameters(model)), scaler_of(case)
+    evaluate(model, case)
     context = emulation_of(model, case, optimizer, scaler) if emulated else nullcontext()
     losses = []
     with context as emulation:
@@ -178,7 +181,17 @@ def train_sharded(case: Case, rank: int, emulated: bool = True) -> Trained:
             optimizer.zero_grad()
             losses += backward(model, case, scaler, step, rank)
             update(optimizer, scaler)
+            evaluate(model, case)
+    for module in model.modules():
+        if hasattr(module, "reshard"):
+            module.reshard()
     return Trained(losses, states(model, optimizer), emulation)
+
+
+def evaluate(model: Network, case: Case) -> None:
+    if case.evaluates:
+        with torch.no_grad():
+            model(batch(0, 0))
 
 
 def emulation_of(model: Network, case: Case, optimizer: torch.optim.Optimizer, scaler: Any) -> Emulation:
@@ -202,6 +215,7 @@ def train_alone(case: Case, rank: int, size: int) -> Trained:
             for parameter, parts in zip(trained_parameters(model), zip(*means)):
                 parameter.grad = sum(parts[1:], parts[0])
             update(optimizer, scaler)
+            evaluate(model, case)
     return Trained(losses, states(model, optimizer), emulation)
 
 
@@ -273,6 +287,8 @@ def equals_hand_made(rank: int, size: int) -> None:
         compare(name, found, expected)
         if not case.checkpoints:
             compare_counts(name, found.emulation, expected.emulation, size)
+        if size == 1:
+            assert str(found.emulation.compare_to()) == str(expected.emulation.compare_to()), name
         if rank == 0:
             print(f"{name}: {found.emulation.verdict()}", flush=True)
 
