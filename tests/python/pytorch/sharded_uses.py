@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import Replicate, distribute_tensor
+from torch.distributed.tensor import Replicate, distribute_module, distribute_tensor
 
 from halfscope.torch import emulate, probe_scales
 from sharded_ranks import (
@@ -118,6 +118,9 @@ def sixteen_bits(rank: int, size: int) -> None:
             assert torch.allclose(tensor, plain.tensors[key], rtol=0.1, atol=1e-2), key
         if rank == 0:
             print(found.emulation.verdict(), flush=True)
+        model = sharded(case)
+        with emulate(model, "fp32", optimizer=case.optimizer(trained_parameters(model))):
+            assert not torch.backends.cuda.flash_sdp_enabled()  # fused layers would compute in 16 bits on their own
 
 
 def changed_elsewhere(rank: int, size: int) -> None:
@@ -193,6 +196,9 @@ def refuses(rank: int, size: int) -> None:
     told(lambda: emulated(FullyShardedDataParallel(torch.nn.Linear(4, 4), device_id=torch.device("cpu"))))
     mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicate", "shard"))
     told(lambda: emulated(fully_shard(torch.nn.Linear(4, 4), mesh=mesh)))
+    axes = init_device_mesh("cpu", (2, 1), mesh_dim_names=("data", "tensor"))
+    parallel = distribute_module(torch.nn.Linear(4, 4), axes["tensor"])
+    told(lambda: emulated(fully_shard(parallel, mesh=axes["data"])))
     both = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
     for part, axis in zip(both, ("first", "second")):
         fully_shard(part, mesh=init_device_mesh("cpu", (2,), mesh_dim_names=(axis,)))

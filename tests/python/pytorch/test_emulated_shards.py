@@ -62,6 +62,8 @@ emulate: the model is FullyShardedDataParallel (FSDP1), whose flat parameters hi
 shard it with fully_shard (FSDP2)
 emulate: parameter 'weight' is replicated, of tensor parallelism or a tensor subclass beside fully_shard; \
 give fully_shard plain parameters and a mesh of one axis
+emulate: parameter 'weight' is replicated, of tensor parallelism or a tensor subclass beside fully_shard; \
+give fully_shard plain parameters and a mesh of one axis
 emulate: parameters '0.weight' and '1.weight' are sharded over different meshes; give fully_shard one mesh
 emulate: parameter 'weight' is a DTensor that is not of fully_shard on a module of this model; \
 only fully_shard is followed
