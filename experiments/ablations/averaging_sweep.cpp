@@ -91,6 +91,7 @@ Experiment make_averaging_sweep() {
           .varied = {"loss_weight"},
           .arms = arms(),
           .quick_arms = quick_arms(),
+          .quick_set = QuickSet::left_out,
           .verdict = verdict};
 }
 

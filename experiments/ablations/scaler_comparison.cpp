@@ -131,6 +131,7 @@ Experiment make_scaler_comparison() {
       .settings = {{"record_gradients", "histogram"}},
       .varied = {"loss_scale"},
       .arms = {},
+      .quick_set = QuickSet::left_out,
       .scale_columns = ScaleColumns::shown,
       .verdict = verdict};
   for (const Task& task : tasks) {

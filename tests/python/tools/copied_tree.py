@@ -25,11 +25,11 @@ esac
 """
 
 QUICK = (
-    "master-copy", "detection-loss-scale", "language-model-loss-scale", "segmentation-loss-scale", "scale-sweep",
-    "scaler-comparison", "averaging-sweep", "negative-controls", "batchnorm-reduction", "softmax-reduction",
+    "master-copy", "detection-loss-scale", "language-model-loss-scale", "scale-sweep", "negative-controls",
+    "batchnorm-reduction", "softmax-reduction",
 )  # fmt: skip
-TEXT = ("language-model-loss-scale", "averaging-sweep", "softmax-reduction")
-MIXED = ("scaler-comparison", "negative-controls")
+TEXT = ("language-model-loss-scale", "softmax-reduction")
+MIXED = ("negative-controls",)
 LISTED = (*QUICK, "master-copy-sgd")
 INSTALL = (
     "pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps"

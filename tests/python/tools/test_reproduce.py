@@ -49,7 +49,10 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         name: kinds_of(name) for name in QUICK
     }
     left_out = {
+        "averaging-sweep",
         "master-copy-sgd",
+        "scaler-comparison",
+        "segmentation-loss-scale",
         "image-master-copy",
         "image-classifiers",
         "resnet-loss-scale",
