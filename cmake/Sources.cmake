@@ -23,9 +23,12 @@ endif()
 set(halfscope_kernel_optimisation -O3)
 # The simulated device is for tests; -O3 takes four times as long to compile as -O2, -O2 a third longer than -O1.
 set(halfscope_simulation_optimisation -O1)
+# Experiments and their tests take no time when they run. Under a sanitizer -O0 takes half as long to compile as -O1.
+set(halfscope_experiments_optimisation -O1)
 if(HALFSCOPE_SANITIZE OR HALFSCOPE_FUZZ)
   set(halfscope_kernel_optimisation -O1)
   set(halfscope_simulation_optimisation -O1)
+  set(halfscope_experiments_optimisation -O0)
 endif()
 
 # halfscope_collect(VARIABLE PATTERN): the files of this folder, and below it, that match and belong to this build.
