@@ -23,6 +23,11 @@ _PATIENCE = timedelta(seconds=60)
 _meetings = 0
 
 
+def is_fully_sharded(model: torch.nn.Module) -> bool:
+    """Whether fully_shard (FSDP2) was called on the model or on a module of it."""
+    return any(hasattr(module, "_get_fsdp_state") for module in model.modules())
+
+
 class Alone:
     """One process."""
 

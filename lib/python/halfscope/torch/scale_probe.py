@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.ranks import is_fully_sharded
+
 SCALES = tuple(2.0**exponent for exponent in range(0, 25, 4))
 
 
@@ -58,7 +60,7 @@ def probe_scales(
     scales = [float(scale) for scale in scales]
     if not scales or not all(0 < scale < float("inf") for scale in scales):
         raise ValueError(f"scales = {scales}: give positive numbers")
-    if any(hasattr(module, "_get_fsdp_state") for module in model.modules()):
+    if is_fully_sharded(model):
         raise TypeError("probe_scales: the model is sharded by fully_shard; probe it before that, on one process")
     weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     if not weights:

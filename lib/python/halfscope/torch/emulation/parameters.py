@@ -11,7 +11,7 @@ import torch
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.marks import storage_key, storage_of
 from halfscope.torch.emulation.policies import Formats, Policy
-from halfscope.torch.emulation.sharding import ShardedParameter, Sharding
+from halfscope.torch.emulation.sharding import ShardedParameter, Sharding, parameter_name
 from halfscope.torch.steps import parameters_of
 
 _BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
@@ -64,7 +64,7 @@ class Parameters:
             formats, is_batch_norm = self._policy.at(module_name), isinstance(module, _BATCH_NORMS)
             for kind, tensors in ((True, module._parameters), (False, module._buffers)):
                 for own_name, tensor in tensors.items():
-                    name = f"{module_name}.{own_name}" if module_name else own_name
+                    name = parameter_name(module_name, own_name)
                     sharded = self._sharded.get(name)
                     if sharded is not None:
                         tensor = sharded.shard

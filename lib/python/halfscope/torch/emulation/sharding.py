@@ -11,6 +11,7 @@ from zlib import crc32
 import torch
 
 from halfscope.torch.emulation.marks import version_of
+from halfscope.torch.ranks import is_fully_sharded
 from halfscope.torch.wrapping import wrap_method
 
 # Methods of FSDP2's parameter groups in which it moves, gathers and reduces tensors.
@@ -89,7 +90,9 @@ class Sharding:
             own = self._of_group[id(group)] = []
             for given in group.fsdp_params:
                 places = _places_of(given._module_info)
-                found = [_joined(names[id(module)], own_name) for module, own_name in places if id(module) in names]
+                found = [
+                    parameter_name(names[id(module)], own_name) for module, own_name in places if id(module) in names
+                ]
                 sharded = ShardedParameter(found[0] if found else "", given)
                 _check(sharded)
                 own.append(sharded)
@@ -144,7 +147,7 @@ class Sharding:
 
 def sharding_of(model: torch.nn.Module) -> Sharding | None:
     """None of a model that fully_shard has left whole. Raises TypeError for sharding that is not followed."""
-    if not any(hasattr(module, "_get_fsdp_state") for module in model.modules()):
+    if not is_fully_sharded(model):
         return None
     found = Sharding(model)
     return found if found.parameters else None
@@ -221,5 +224,6 @@ def _places_of(info: Any) -> list[tuple[torch.nn.Module, str]]:
     return [(info.module, info.param_name), *zip(info.shared_modules, info.shared_param_names)]
 
 
-def _joined(module: str, own_name: str) -> str:
+def parameter_name(module: str, own_name: str) -> str:
+    """As `named_parameters` has it; `module` is empty of the model itself."""
     return f"{module}.{own_name}" if module else own_name
