@@ -10,11 +10,11 @@
 
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/sizes.hpp"
+#include "lib/nn/transpose_tile.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Elements of one task: 64 KiB.
 /// Calls body(first, count) for pieces of `values`.
 template <typename Body>
 void for_pieces(const ConstArrayView& values, Body&& body) {
@@ -125,15 +125,11 @@ void transpose(const ConstArrayView& x, std::int64_t rows, std::int64_t columns,
   if (active_device() == Device::cuda) return cuda::transpose(x, rows, columns, y);
   const std::span<const float> from = x.floats();
   const std::span<float> to = y.floats();
-  constexpr std::int64_t tile = 32;  // both sides of a tile stay in the first-level cache
-  parallel_for((columns + tile - 1) / tile, [&](std::int64_t task) noexcept {
-    const std::int64_t last_column = std::min(columns, (task + 1) * tile);
-    for (std::int64_t r0 = 0; r0 < rows; r0 += tile) {
-      for (std::int64_t c = task * tile; c < last_column; ++c) {
-        for (std::int64_t r = r0; r < std::min(rows, r0 + tile); ++r) {
-          to[static_cast<std::size_t>(c * rows + r)] = from[static_cast<std::size_t>(r * columns + c)];
-        }
-      }
+  parallel_for((columns + transposed_tile - 1) / transposed_tile, [&](std::int64_t task) noexcept {
+    const std::int64_t first = task * transposed_tile, last = std::min(columns, first + transposed_tile);
+    for (std::int64_t r = 0; r < rows; r += transposed_tile) {
+      transpose_tile({from.data() + r * columns + first, columns}, {to.data() + first * rows + r, rows},
+                     std::min(transposed_tile, rows - r), last - first);
     }
   });
 }
