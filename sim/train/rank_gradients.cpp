@@ -44,13 +44,18 @@ RankGradients::RankGradients(const RunSettings& settings, const ParameterStore& 
       buffer_(static_cast<std::size_t>(parameter_elements(store))),
       row_(buffer_.size() * bytes_per_element(model_.wire)) {}
 
+AllReduceCounters RankGradients::addends_of(const Array& gradient, std::span<std::byte> addends) const {
+  if (gradient.device() != Device::cpu) return addends_of(gradient.to(Device::cpu), addends);
+  return write_addends(FloatsOf(gradient).values(), model_.wire, steps_.before, addends);
+}
+
 void RankGradients::put(std::int64_t own, const ParameterStore& store) {
-  auto next = buffer_.begin();
+  std::span<std::byte> rest = row_;
   for (const Parameter& parameter : store.parameters) {
-    const Array gradient = to_host_floats(parameter.gradient);
-    next = std::ranges::copy(gradient.values(), next).out;
+    const std::size_t bytes = parameter.gradient.size() * bytes_per_element(model_.wire);
+    counters_.merge(addends_of(parameter.gradient, rest.first(bytes)));
+    rest = rest.subspan(bytes);
   }
-  counters_.merge(write_addends(buffer_, model_.wire, steps_.before, row_));
   const ProcessShare share = share_of(std::ssize(buffer_), process_index());
   if (!addends_) addends_.emplace(model_.wire, ranks_, share.count, share.first);
   const std::vector<std::byte> received = exchange_shares(row_, bytes_per_element(model_.wire));

@@ -30,11 +30,14 @@ class RankGradients {
   AllReduceCounters finish(ParameterStore& store);
 
  private:
+  /// Writes what a rank sends of one gradient.
+  AllReduceCounters addends_of(const Array& gradient, std::span<std::byte> addends) const;
+
   AllReduceModel model_;
   DivisionSteps steps_;
   AddPlan plan_;
   std::int64_t ranks_;
-  std::vector<float> buffer_;
+  std::vector<float> buffer_;             ///< means
   std::vector<std::byte> row_;            ///< addends of one rank
   std::optional<AddendTiles> addends_{};  ///< made for the first of them
   AllReduceCounters counters_{};
