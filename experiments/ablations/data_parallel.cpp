@@ -1,8 +1,9 @@
-// Data-parallel training on 1 to 512 virtual ranks, with gradients reduced in FP16 and in FP32.
+// Data-parallel training on 1 to 4,096 virtual ranks, with gradients reduced in FP16 and in FP32.
 #include "experiments/ablations/experiments.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "experiments/ablations/language_model.hpp"
@@ -20,22 +21,26 @@ constexpr const char* paper_statement =
 struct ParallelTask {
   std::string_view name, summary;
   Settings (*settings)();
+  std::int64_t most_ranks;
 };
 
-/// A batch of 512, so that each of 512 ranks has an example.
+/// Examples of a batch; a larger number of ranks has one each.
+constexpr std::int64_t common_batch = 512;
+
 constexpr std::array parallel_tasks{
     ParallelTask{"classifier", "classifier",
                  [] {
-                   return with(sgd_classifier_settings(), {{"batch", "512"}, {"steps", "100"}});
-                 }},
+                   return with(sgd_classifier_settings(), {{"steps", "100"}});
+                 },
+                 4096},
     ParallelTask{"words", "GRU language model",
                  [] {
-                   return with(language_model_settings(), {{"batch", "512"},
-                                                           {"steps", "100"},
+                   return with(language_model_settings(), {{"steps", "100"},
                                                            {"vocabulary", "1000"},
                                                            {"sequence_length", "16"},
                                                            {"embedding_size", "32"}});
-                 }},
+                 },
+                 512},
 };
 
 struct Reduction {
@@ -45,6 +50,16 @@ constexpr Reduction in_fp32{"fp32", "reduced in FP32", "nccl_ring/fp32"};
 constexpr Reduction ring{"ring", "reduced in FP16, NCCL's ring", "nccl_ring"};
 constexpr Reduction tree{"tree", "reduced in FP16, NCCL's tree", "nccl_tree"};
 
+constexpr std::array<std::int64_t, 4> several_ranks{8, 64, 512, 4096};
+constexpr std::int64_t most_quick_ranks = 64;
+
+std::vector<std::int64_t> several_ranks_of(const ParallelTask& task) {
+  std::vector<std::int64_t> all;
+  std::ranges::copy_if(several_ranks, std::back_inserter(all),
+                       [&](std::int64_t ranks) { return ranks <= task.most_ranks; });
+  return all;
+}
+
 std::string arm_name(const ParallelTask& task, std::int64_t ranks, const Reduction& reduction) {
   return fmt::format("{}_{}_{}", task.name, ranks, reduction.name);
 }
@@ -52,11 +67,10 @@ std::string arm_name(const ParallelTask& task, std::int64_t ranks, const Reducti
 Arm arm_of(const ParallelTask& task, std::int64_t ranks, const Reduction& reduction) {
   return {arm_name(task, ranks, reduction),
           fmt::format("{} on {} ranks, {}", task.summary, ranks, reduction.summary),
-          with(task.settings(),
-               {{"ranks", std::to_string(ranks)}, {"all_reduce", std::string(reduction.all_reduce)}})};
+          with(task.settings(), {{"ranks", std::to_string(ranks)},
+                                 {"batch", std::to_string(std::max(ranks, common_batch))},
+                                 {"all_reduce", std::string(reduction.all_reduce)}})};
 }
-
-constexpr std::array<std::int64_t, 3> several_ranks{8, 64, 512};
 
 std::vector<Arm> arms() {
   std::vector<Arm> all;
@@ -64,11 +78,8 @@ std::vector<Arm> arms() {
     all.push_back(arm_of(task, 1, in_fp32));
     all.back().name = fmt::format("{}_1", task.name);
     all.back().summary = fmt::format("{} on one rank", task.summary);
-    for (const std::int64_t ranks : several_ranks) {
-      for (const Reduction& reduction : {in_fp32, ring, tree}) {
-        if (reduction.name == tree.name && ranks != 512) continue;
-        all.push_back(arm_of(task, ranks, reduction));
-      }
+    for (const std::int64_t ranks : several_ranks_of(task)) {
+      for (const Reduction& reduction : {in_fp32, ring, tree}) all.push_back(arm_of(task, ranks, reduction));
     }
   }
   return all;
@@ -76,8 +87,13 @@ std::vector<Arm> arms() {
 
 std::vector<std::string> quick_arms() {
   std::vector<std::string> names;
-  for (const Arm& arm : arms()) {
-    if (arm.name.find("_512_") == std::string::npos) names.push_back(arm.name);
+  for (const ParallelTask& task : parallel_tasks) {
+    names.push_back(fmt::format("{}_1", task.name));
+    for (const std::int64_t ranks : several_ranks_of(task)) {
+      for (const Reduction& reduction : {in_fp32, ring}) {
+        if (ranks <= most_quick_ranks) names.push_back(arm_name(task, ranks, reduction));
+      }
+    }
   }
   return names;
 }
@@ -88,7 +104,7 @@ constexpr double close = 0.05;
 std::vector<Expectation> expectations() {
   std::vector<Expectation> all;
   for (const ParallelTask& task : parallel_tasks) {
-    for (const std::int64_t ranks : several_ranks)
+    for (const std::int64_t ranks : several_ranks_of(task))
       all.push_back({arm_name(task, ranks, ring), arm_name(task, ranks, in_fp32), Expected::as_good, close});
   }
   return all;
@@ -97,7 +113,7 @@ std::vector<Expectation> expectations() {
 std::string verdict(const ExperimentSummary& summary) {
   std::string text;
   for (const ParallelTask& task : parallel_tasks) {
-    for (const std::int64_t ranks : several_ranks) {
+    for (const std::int64_t ranks : several_ranks_of(task)) {
       for (const Reduction& reduction : {ring, tree}) {
         const std::string arm = arm_name(task, ranks, reduction);
         if (summary.find(arm) == nullptr) continue;
@@ -116,9 +132,10 @@ std::string verdict(const ExperimentSummary& summary) {
 Experiment make_data_parallel() {
   return {
       .name = "data-parallel",
-      .summary = "a classifier and a language model on 1 to 512 virtual ranks, reduced in FP16 and in FP32",
+      .summary = "a classifier and a language model on 1 to 4,096 virtual ranks, reduced in FP16 and in FP32",
       .paper = paper_statement,
-      .claim = {"An all-reduce of FP16 gradients trains as one in FP32 on up to 512 ranks.", expectations()},
+      .claim = {"An all-reduce of FP16 gradients trains as one in FP32 on up to 4,096 ranks.",
+                expectations()},
       .metric = {.key = "train_loss",
                  .name = "train loss",
                  .unit = "",
@@ -126,7 +143,7 @@ Experiment make_data_parallel() {
                  .lower_is_better = true,
                  .digits = 4},
       .settings = {{"policy", "fp16_mixed"}, {"loss_scale", "1024"}, {"observe_every", "25"}},
-      .varied = {"ranks", "all_reduce"},
+      .varied = {"ranks", "batch", "all_reduce"},
       .arms = arms(),
       .quick_arms = quick_arms(),
       .quick_set = QuickSet::left_out,
