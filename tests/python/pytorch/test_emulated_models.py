@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import Emulation, GradScaler, emulate
+from halfscope.torch.emulation.marks import Mark, Marks
 
 pytestmark = pytest.mark.torch
 
@@ -132,10 +134,15 @@ def test_a_script_with_its_own_autocast(name: str) -> None:
     assert {parameter.grad.dtype for parameter in model.parameters() if parameter.grad is not None} == {torch.float32}
 
 
+def count_of(kind: type) -> int:
+    gc.collect()
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
 def test_memory_does_not_grow() -> None:
     model, loss_of = network("encoder")
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-    sizes = []
+    sizes, tensors, marks = [], [], []
     with emulate(model, "bf16", optimizer=optimizer, compare_steps=()) as emulated:
         for _ in range(6):
             loss = loss_of()
@@ -143,10 +150,13 @@ def test_memory_does_not_grow() -> None:
             loss.backward()
             optimizer.step()
             del loss
-            mode = emulated._mode
-            sizes.append((len(mode.marks._marks), len(mode._copies), len(mode._sources), len(emulated.casts())))
+            sizes.append((count_of(torch.Tensor), count_of(Mark), len(emulated.casts())))
         with torch.no_grad():
             for _ in range(50):
                 loss_of()
-        assert len(mode._sources) == sizes[-1][2]
+                tensors.append(count_of(torch.Tensor))
+                marks.append(count_of(Mark))
     assert len(set(sizes[1:])) == 1
+    assert len(set(tensors)) == 1
+    assert marks[1] > marks[0]
+    assert max(marks) <= Marks.UNPURGED

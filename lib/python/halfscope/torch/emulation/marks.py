@@ -46,13 +46,18 @@ def covers_storage(tensor: torch.Tensor) -> bool:
 class Marks:
     """By storage."""
 
+    UNPURGED = 1024  # so many without a search for those of storages that are gone
+
     def __init__(self) -> None:
         self._marks: dict[int, Mark] = {}
+        self._purge_at = self.UNPURGED
 
     def get(self, tensor: torch.Tensor) -> Mark | None:
         return self._marks.get(storage_key(tensor))
 
     def set(self, tensor: torch.Tensor, quantizer: str | None, is_gradient: bool) -> Mark:
+        if len(self._marks) >= self._purge_at:
+            self.purge()
         storage = storage_of(tensor)
         mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
         return mark
@@ -63,3 +68,4 @@ class Marks:
     def purge(self) -> None:
         """Drops the marks of storages that are gone."""
         self._marks = {key: mark for key, mark in self._marks.items() if not mark.reference.expired()}
+        self._purge_at = max(self.UNPURGED, 2 * len(self._marks))
