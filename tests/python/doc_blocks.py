@@ -2,6 +2,7 @@
 
 <!-- not run: REASON -->   the block stays unchecked, and REASON says why
 <!-- torch -->             Python that needs PyTorch: tools/test --torch runs it
+<!-- torch 2.4 -->         the same, of this version or a newer one
 <!-- exit status N -->     of the block's last command
 <!-- output -->            text: the standard output of the block before it
 """
@@ -41,7 +42,12 @@ class Block:
 
     @property
     def needs_torch(self) -> bool:
-        return self.note == "torch"
+        return self.note.split(" ")[0] == "torch"
+
+    @property
+    def torch_version(self) -> tuple[int, ...]:
+        """The first that runs it; empty where each does."""
+        return tuple(int(part) for part in self.note.removeprefix("torch").split(".") if part)
 
     @property
     def exit_status(self) -> int:

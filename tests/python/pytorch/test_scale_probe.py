@@ -31,6 +31,14 @@ def closure(model: torch.nn.Module, weight: float = 1.0):
     return lambda: weight * torch.nn.functional.cross_entropy(model(inputs), labels)
 
 
+@pytest.mark.skipif(VERSION >= (2, 4), reason="this PyTorch has FP16 autocast on CPUs")
+def test_without_autocast_a_policy_is_named() -> None:
+    model = network()
+    with pytest.raises(RuntimeError, match='no FP16 autocast on a CPU; give policy="fp16_mixed"'):
+        probe_scales(model, closure(model), [1])
+    assert len(probe_scales(model, closure(model), [1], policy="fp16_mixed")) == 1
+
+
 @needs_autocast
 def test_gradients_that_fp16_loses_come_back_with_the_scale() -> None:
     model = network()
