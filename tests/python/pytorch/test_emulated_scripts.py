@@ -256,6 +256,29 @@ def test_an_evaluation_inside_of_the_block(context: Callable) -> None:
     assert is_of(evaluated.clone(), torch.float16)
 
 
+def test_an_evaluation_before_each_step_changes_no_count() -> None:
+    """The weights' copies that it makes serve the step, too, whose casts are counted."""
+
+    def counted(evaluates: bool) -> list[Any]:
+        torch.manual_seed(0)
+        model, x = nn.Sequential(nn.Linear(6, 5), nn.SELU(), nn.Linear(5, 2)), torch.randn(4, 6)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        steps = []
+        with emulate(model, "fp16", optimizer=optimizer, compare_steps=()) as emulated:
+            for _ in range(3):
+                if evaluates:
+                    with torch.no_grad():
+                        model(torch.ones(2, 6))
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                model(x).square().mean().backward()
+                optimizer.step()
+                steps.append(counts_of(emulated))
+        return steps
+
+    assert counted(True) == counted(False)
+
+
 def test_operations_between_modules_belong_to_the_module_around_them() -> None:
     class Between(nn.Module):
         def __init__(self) -> None:

@@ -110,9 +110,13 @@ class Book:
         """Whether whole tensors are counted here: those of an update all ranks of a sharded training have alike."""
         return self.shards is None or self.shards.is_first or role not in _SHARD_ROLES
 
+    def counts(self) -> bool:
+        """Whether a cast is counted now."""
+        return self.enabled and not self.is_recomputing()
+
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
-        if not self.enabled or self.is_recomputing():
+        if not self.counts():
             round("none")
             return None
         histogram = None

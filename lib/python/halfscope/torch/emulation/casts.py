@@ -41,6 +41,11 @@ class Caster:
         finally:
             self._first = before
 
+    @property
+    def counts(self) -> bool:
+        """Whether a cast is counted now: neither in an evaluation nor where numbers are computed again."""
+        return self._book.counts()
+
     def begin_step(self) -> None:
         self._calls.clear()
 

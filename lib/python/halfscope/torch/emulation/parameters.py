@@ -29,6 +29,7 @@ class Owned:
     sharded: ShardedParameter | None = None
     version: Any = None
     copies: dict[str, torch.Tensor] = field(default_factory=dict)  # all of the storage, by quantizer
+    counted: set[str] = field(default_factory=set)  # quantizers of the copies whose casts are in the book
 
     @property
     def used(self) -> torch.Tensor | None:
@@ -42,6 +43,9 @@ class Owned:
     def current_version(self) -> Any:
         """Another one after each change of the elements that operations use."""
         return self.tensor._version if self.sharded is None else self.sharded.version()
+
+    def forget_copies(self) -> None:
+        self.copies, self.counted = {}, set()
 
 
 class Parameters:
@@ -111,17 +115,22 @@ class Parameters:
     def forget_copies(self) -> None:
         """After the weights have changed."""
         for owned in self._owned.values():
-            owned.copies = {}
+            owned.forget_copies()
 
     def rounded(self, owned: Owned, view: torch.Tensor, quantizer: str) -> torch.Tensor:
         """`view` of a parameter as operations in `quantizer` see it: rounded once, until the parameter changes."""
         version = owned.current_version()
         if owned.version != version:
-            owned.copies, owned.version = {}, version
+            owned.forget_copies()
+            owned.version = version
         copy = owned.copies.get(quantizer)
         if copy is None:
             copy = owned.copies[quantizer] = _flat_copy(view, owned)
             self._caster.round(copy, quantizer, "weight", owned.name)
+        elif self._caster.counts and quantizer not in owned.counted:  # an evaluation, which counts nothing, made it
+            self._caster.count(_flat_copy(view, owned), quantizer, "weight", owned.name)
+        if self._caster.counts:
+            owned.counted.add(quantizer)
         return copy.as_strided(view.size(), view.stride(), view.storage_offset())
 
 
