@@ -80,7 +80,10 @@ bool suits_pairs(const float* values, const Window& shared_window) {
   const Window window = shared_window;
   std::uint32_t marks = 0;
 #pragma omp simd reduction(+ : marks)
-  for (std::size_t i = 0; i < PairTables::tile; ++i) marks += window.marks(magnitude_bits(values[i]));
+  for (std::size_t i = 0; i < PairTables::tile; ++i) {
+    const std::uint32_t magnitude = magnitude_bits(values[i]);
+    marks += window.marks(magnitude) | window.is_outside(magnitude);
+  }
   return marks <= PairTables::most_marks;
 }
 
