@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <halfscope/arithmetic/counted_dot.hpp>
 #include <halfscope/arithmetic/normal.hpp>
@@ -10,6 +11,8 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
+
+#include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
 namespace {
@@ -26,12 +29,13 @@ bool has_products(Kind kind) {
   return kind == Kind::signed_products || kind == Kind::positive_products;
 }
 
-/// Factors (length, sums) and what the sums of their products, or of a alone, ought to be.
+/// Factors, and what the sums of their products, or of a alone, ought to be.
 struct Terms {
   Kind kind;
   std::int64_t length;
-  std::vector<float> a, b;
-  std::vector<double> exact, magnitude;  // (sums)
+  std::vector<float> a, b;                // (length, sums)
+  std::vector<float> a_of_sum, b_of_sum;  // (sums, length)
+  std::vector<double> exact, magnitude;   // (sums)
 };
 
 float draw(Kind kind, const RandomStream& stream, std::uint64_t index) {
@@ -40,13 +44,24 @@ float draw(Kind kind, const RandomStream& stream, std::uint64_t index) {
 }
 
 Terms draw_terms(Kind kind, std::int64_t length) {
-  Terms terms{.kind = kind, .length = length, .a = {}, .b = {}, .exact = {}, .magnitude = {}};
+  Terms terms{.kind = kind,
+              .length = length,
+              .a = {},
+              .b = {},
+              .a_of_sum = {},
+              .b_of_sum = {},
+              .exact = {},
+              .magnitude = {}};
   const auto size = static_cast<std::size_t>(length * sums);
   const auto seed = static_cast<std::uint64_t>(length);
   for (std::uint64_t i = 0; i < size; ++i) {
     terms.a.push_back(draw(kind, {.seed = seed, .site = 1}, i));
     terms.b.push_back(has_products(kind) ? draw(kind, {.seed = seed, .site = 2}, i) : 1);
   }
+  terms.a_of_sum.resize(size);
+  terms.b_of_sum.resize(size);
+  transpose(terms.a, length, sums, terms.a_of_sum);
+  transpose(terms.b, length, sums, terms.b_of_sum);
   terms.exact.resize(sums);
   terms.magnitude.resize(sums);
   for (std::size_t i = 0; i < size; ++i) {
@@ -55,13 +70,6 @@ Terms draw_terms(Kind kind, std::int64_t length) {
     terms.magnitude[i % sums] += std::fabs(product);
   }
   return terms;
-}
-
-/// The column `c` of a matrix (length, sums).
-std::vector<float> column(const std::vector<float>& matrix, std::size_t c) {
-  std::vector<float> values;
-  for (std::size_t i = c; i < matrix.size(); i += sums) values.push_back(matrix[i]);
-  return values;
 }
 
 bool products_only(const AccumulateModel& model) {
@@ -86,8 +94,10 @@ ReductionCounters add_up(const Terms& terms, const AccumulateModel& model, std::
                                model, results);
   }
   ReductionCounters counters;
+  const auto length = static_cast<std::size_t>(terms.length);
   for (std::size_t c = 0; c < sums; ++c) {
-    const std::vector<float> a = column(terms.a, c), b = column(terms.b, c);
+    const auto a = std::span(terms.a_of_sum).subspan(c * length, length);
+    const auto b = std::span(terms.b_of_sum).subspan(c * length, length);
     results[c] = model.order == AccumulateOrder::fused
                      ? counted_fused_dot(a, b, model.format, counters)
                      : counted_dot(a, b, 0, tensor_core_step(model.core, model.format, fp32), counters);
