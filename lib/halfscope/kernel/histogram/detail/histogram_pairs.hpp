@@ -38,7 +38,8 @@ struct Window {
   }
   /// 1 or 0, without branches, since this runs in vectors.
   HALFSCOPE_HD std::uint32_t is_outside(std::uint32_t magnitude) const {
-    return (magnitude != 0) & (magnitude - base >= binades << 23) ? 1 : 0;
+    const bool outside = (magnitude != 0) & (magnitude - base >= binades << 23);
+    return outside ? 1 : 0;
   }
   /// Whether all numbers between these two, which may be zeros only if the smallest is one, are in it.
   [[nodiscard]] bool holds(std::int32_t smallest, std::int32_t largest) const {
