@@ -54,7 +54,30 @@ def test_losses_are_of_the_most_ranks(tmp_path: Path) -> None:
     assert "losses_on_ranks" in [drawing.name for drawing in draw(experiment)]
 
 
+def test_losses_at_the_end_are_by_ranks(tmp_path: Path) -> None:
+    experiment = results(tmp_path, RANKS)
+    for arm, losses in {"one": (2.0, 1.0), "eight": (1.0, None), "fp32": (None, None), "ring": (3.0, 5.0)}.items():
+        for path, loss in zip(sorted((experiment.folder / arm).glob("seed*/summary.json")), losses):
+            write_json(path, read_json(path) | {"train_loss": loss})
+    figure = plotting.losses_by_ranks(read_experiment(experiment.folder))
+    assert figure is not None
+    (axes,) = figure.axes
+    means = {line.get_label(): line for line in axes.lines if line.get_linestyle() != "None"}
+    assert list(means) == ["nccl_ring/fp32", "nccl_ring"]
+    assert list(means["nccl_ring/fp32"].get_xdata()) == [1, 8, 64]
+    assert list(means["nccl_ring/fp32"].get_ydata()) == pytest.approx([1.5, 1, float("nan")], nan_ok=True)
+    assert list(means["nccl_ring"].get_ydata()) == [4]
+    dots = [list(line.get_ydata()) for line in axes.lines if line.get_linestyle() == "None"]
+    assert dots == [[2, 1, 1], [3, 5]]
+    for path in (experiment.folder / "ring").glob("seed*/summary.json"):
+        write_json(path, read_json(path) | {"train_loss": None})
+    figure = plotting.losses_by_ranks(read_experiment(experiment.folder))
+    assert figure is not None
+    assert len(figure.axes[0].lines) == 2
+
+
 def test_one_rank_makes_no_figure(tmp_path: Path) -> None:
     experiment = results(tmp_path, dict.fromkeys(RANKS, 1))
     assert plotting.losses_on_ranks(experiment) is None
+    assert plotting.losses_by_ranks(experiment) is None
     assert plotting.mean_errors(experiment) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halfscope.plotting.all_reduces import losses_on_ranks, mean_errors
+from halfscope.plotting.all_reduces import losses_by_ranks, losses_on_ranks, mean_errors
 from halfscope.plotting.curves import loss_curves, metric_curves
 from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
 from halfscope.plotting.gradients import gradient_histogram, value_histogram
@@ -27,6 +27,7 @@ __all__ = [
     "harm_by_predictor",
     "loss_curves",
     "loss_weight_curve",
+    "losses_by_ranks",
     "losses_on_ranks",
     "lost_updates",
     "mean_errors",

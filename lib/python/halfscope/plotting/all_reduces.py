@@ -1,8 +1,8 @@
-"""All-reduces: errors of means over ranks, and the training loss of many ranks by the order of their sums."""
+"""All-reduces: errors of means over ranks, and training losses by the number of ranks and the order of their sums."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -78,23 +78,76 @@ def _top(lines: dict[str, list[Run]]) -> float:
     return float(np.nanmax(losses, initial=0, where=np.isfinite(losses))) or 1
 
 
+def losses_by_ranks(experiment: Experiment) -> Figure | None:
+    """Training loss at the end against the number of ranks, a panel per model and a line per all-reduce.
+
+    Means over seeds, among the seeds' dots. None unless a model has an all-reduce on two numbers of ranks.
+    """
+    panels = {model: arms for model, arms in _by_model(experiment).items() if _has_line(arms)}
+    if not panels:
+        return None
+    figure = new_figure(width=4.8 * max(len(panels), 1.5), height=3.6)
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    names = list(dict.fromkeys(arm.all_reduce for arms in panels.values() for arm in arms))
+    unlabelled = set(names)
+    for axes, (model, arms) in zip(row, panels.items()):
+        for place, name in enumerate(names):
+            look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+            losses = {arm.ranks: _final_losses(arm.runs) for arm in arms if arm.all_reduce == name}
+            dots = [(ranks, loss) for ranks, seeds in losses.items() for loss in seeds]
+            if not dots:
+                continue
+            axes.plot(*zip(*dots), ".", color=look["color"], alpha=0.4)
+            means = [np.mean(seeds) if seeds else np.nan for seeds in losses.values()]
+            axes.plot(
+                losses.keys(), means, marker="o", markersize=4, label=name if name in unlabelled else None, **look
+            )
+            unlabelled.discard(name)
+        ticks = sorted({arm.ranks for arm in arms})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [f"{ranks:,}" for ranks in ticks])
+        axes.set(xlabel="ranks", ylabel="training loss at the end")
+        tidy(axes, model)
+    legend_beside(figure)
+    return figure
+
+
+def _has_line(arms: list[_Arm]) -> bool:
+    return any(
+        len({arm.ranks for arm in arms if arm.all_reduce == name and _final_losses(arm.runs)}) > 1
+        for name in {arm.all_reduce for arm in arms}
+    )
+
+
+def _final_losses(runs: list[Run]) -> list[float]:
+    """Of the seeds that did not diverge."""
+    losses = [run.summary.get("train_loss") for run in runs]
+    return [loss for loss in losses if loss is not None]
+
+
+class _Arm(NamedTuple):
+    ranks: int
+    all_reduce: str
+    runs: list[Run]
+
+
+def _by_model(experiment: Experiment) -> dict[str, list[_Arm]]:
+    """Arms with a run, in their order."""
+    arms: dict[str, list[_Arm]] = {}
+    for runs in experiment.runs.values():
+        if runs:
+            config = runs[0].config
+            arm = _Arm(config.get("ranks", 1), config.get("all_reduce", "nccl_ring/fp32"), runs)
+            arms.setdefault(config.get("model", ""), []).append(arm)
+    return arms
+
+
 def _on_most_ranks(experiment: Experiment) -> dict[tuple[str, int], dict[str, list[Run]]]:
     """Runs by model with its largest number of ranks, and by all-reduce."""
-    settings = [
-        (
-            runs[0].config.get("model", ""),
-            runs[0].config.get("ranks", 1),
-            runs[0].config.get("all_reduce", "nccl_ring/fp32"),
-            runs,
-        )
-        for runs in experiment.runs.values()
-        if runs
-    ]
     panels = {}
-    for model, group in groupby(sorted(settings, key=lambda entry: entry[0]), key=lambda entry: entry[0]):
-        arms = list(group)
-        most = max(ranks for _, ranks, _, _ in arms)
-        lines = {name: runs for _, ranks, name, runs in arms if ranks == most}
+    for model, arms in _by_model(experiment).items():
+        most = max(arm.ranks for arm in arms)
+        lines = {arm.all_reduce: arm.runs for arm in arms if arm.ranks == most}
         if most > 1 and len(lines) > 1:
             panels[model, most] = lines
     return panels

@@ -48,6 +48,8 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     yield "mean_errors", "Errors of means over ranks, and stagnated adds", plotting.mean_errors(experiment)
     words = "Training loss over steps on the most ranks, by all-reduce"
     yield "losses_on_ranks", words, plotting.losses_on_ranks(experiment)
+    words = "Training loss at the end by the number of ranks and all-reduce"
+    yield "losses_by_ranks", words, plotting.losses_by_ranks(experiment)
     words = "What FP16 loses to FP32, and flushes, by the weight of the loss"
     yield "loss_weight_curve", words, plotting.loss_weight_curve(experiment)
     if compares_scales(experiment):
