@@ -28,6 +28,7 @@ constexpr std::array counter_names{CounterName{"elements", &AllReduceCounters::e
 
 AllReduceCounters in_all_processes(AllReduceCounters counters) {
   std::vector<std::int64_t> values;
+  values.reserve(counter_names.size());
   for (const CounterName& name : counter_names) values.push_back(counters.*name.member);
   sum_over_processes(values);
   for (std::size_t i = 0; i < values.size(); ++i) counters.*counter_names[i].member = values[i];
