@@ -3,9 +3,11 @@
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/random_arrays.hpp"
 
 namespace halfscope {
 namespace {
@@ -96,6 +98,24 @@ TEST_CASE("numbers that few others are like are counted in their place", "[kerne
           CHECK(counts == expected);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("one number far from all others is counted in its place", "[kernel][histogram]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float other : {0.0f, -0.0f, 1e-30f, 0x1p-62f, 1e-42f, 16.0f, 1e6f, -1e30f, infinity, -infinity,
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(other);
+    std::vector<float> values = uniform_floats(8192, 1, 2, 9);
+    values[5000] = other;
+    const HistogramCounts expected = count_one_by_one(values);
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa));
+      HistogramCounts counts;
+      histogram(values, counts);
+      CHECK(counts == expected);
     }
   }
 }
