@@ -2,9 +2,9 @@
 // per instruction set.
 #pragma once
 
+#include <halfscope/kernel/detail/quads.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_simd.hpp>
-#include <halfscope/kernel/gemm/detail/quads.hpp>
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {

@@ -1,8 +1,7 @@
-// Transposed squares of four by four floats; only for *_simd.cpp, which are compiled once per instruction
-// set.
+// Transposition of four by four floats, in vectors that every processor has.
 #pragma once
 
-#include <halfscope/kernel/detail/vector.hpp>
+#include <halfscope/core/host_device.hpp>
 
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {
