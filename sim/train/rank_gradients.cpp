@@ -46,7 +46,7 @@ RankGradients::RankGradients(const RunSettings& settings, const ParameterStore& 
       row_(buffer_.size() * bytes_per_element(model_.wire)) {}
 
 AllReduceCounters RankGradients::addends_of(const Array& gradient, std::span<std::byte> addends) const {
-  if (gradient.device() != Device::cpu) return addends_of(gradient.to(Device::cpu), addends);
+  if (gradient.device() != Device::cpu) return addends_of(to_host_floats(gradient), addends);
   return write_addends(FloatsOf(gradient).values(), model_.wire, steps_.before, addends);
 }
 
