@@ -33,9 +33,9 @@ bool has_products(Kind kind) {
 struct Terms {
   Kind kind;
   std::int64_t length;
-  std::vector<float> a, b;                // (length, sums)
-  std::vector<float> a_of_sum, b_of_sum;  // (sums, length)
-  std::vector<double> exact, magnitude;   // (sums)
+  std::vector<float> a{}, b{};                // (length, sums)
+  std::vector<float> a_of_sum{}, b_of_sum{};  // (sums, length)
+  std::vector<double> exact{}, magnitude{};   // (sums)
 };
 
 float draw(Kind kind, const RandomStream& stream, std::uint64_t index) {
@@ -44,14 +44,7 @@ float draw(Kind kind, const RandomStream& stream, std::uint64_t index) {
 }
 
 Terms draw_terms(Kind kind, std::int64_t length) {
-  Terms terms{.kind = kind,
-              .length = length,
-              .a = {},
-              .b = {},
-              .a_of_sum = {},
-              .b_of_sum = {},
-              .exact = {},
-              .magnitude = {}};
+  Terms terms{.kind = kind, .length = length};
   const auto size = static_cast<std::size_t>(length * sums);
   const auto seed = static_cast<std::uint64_t>(length);
   for (std::uint64_t i = 0; i < size; ++i) {

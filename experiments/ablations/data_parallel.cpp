@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <iterator>
 
 #include "experiments/ablations/language_model.hpp"
 #include "experiments/ablations/sgd_classifier.hpp"
@@ -51,7 +53,6 @@ constexpr Reduction ring{"ring", "reduced in FP16, NCCL's ring", "nccl_ring"};
 constexpr Reduction tree{"tree", "reduced in FP16, NCCL's tree", "nccl_tree"};
 
 constexpr std::array<std::int64_t, 4> several_ranks{8, 64, 512, 4096};
-constexpr std::int64_t most_quick_ranks = 64;
 
 std::vector<std::int64_t> several_ranks_of(const ParallelTask& task) {
   std::vector<std::int64_t> all;
@@ -72,29 +73,27 @@ Arm arm_of(const ParallelTask& task, std::int64_t ranks, const Reduction& reduct
                                  {"all_reduce", std::string(reduction.all_reduce)}})};
 }
 
-std::vector<Arm> arms() {
+std::vector<Arm> arms_of(std::initializer_list<Reduction> reductions, std::int64_t most_ranks) {
   std::vector<Arm> all;
   for (const ParallelTask& task : parallel_tasks) {
     all.push_back(arm_of(task, 1, in_fp32));
     all.back().name = fmt::format("{}_1", task.name);
     all.back().summary = fmt::format("{} on one rank", task.summary);
     for (const std::int64_t ranks : several_ranks_of(task)) {
-      for (const Reduction& reduction : {in_fp32, ring, tree}) all.push_back(arm_of(task, ranks, reduction));
+      if (ranks > most_ranks) continue;
+      for (const Reduction& reduction : reductions) all.push_back(arm_of(task, ranks, reduction));
     }
   }
   return all;
 }
 
+std::vector<Arm> arms() {
+  return arms_of({in_fp32, ring, tree}, several_ranks.back());
+}
+
 std::vector<std::string> quick_arms() {
   std::vector<std::string> names;
-  for (const ParallelTask& task : parallel_tasks) {
-    names.push_back(fmt::format("{}_1", task.name));
-    for (const std::int64_t ranks : several_ranks_of(task)) {
-      for (const Reduction& reduction : {in_fp32, ring}) {
-        if (ranks <= most_quick_ranks) names.push_back(arm_name(task, ranks, reduction));
-      }
-    }
-  }
+  for (const Arm& arm : arms_of({in_fp32, ring}, 64)) names.push_back(arm.name);
   return names;
 }
 
