@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
@@ -28,17 +30,14 @@ def mean_errors(experiment: Experiment) -> Figure | None:
     figure = new_figure(width=9.6, height=3.8)
     left, right = figure.subplots(1, 2)
     for place, (order, line) in enumerate(rows.groupby("order", sort=False)):
-        look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)], "marker": "o"}
+        look = _look(place) | {"marker": "o"}
         left.plot(line["ranks"], line["relative_error"].astype(float), label=order, markersize=4, **look)
         right.plot(line["ranks"], line["stagnated"], markersize=4, **look)
     left.set(yscale="log", ylabel="relative error of the mean")
     right.set_ylabel("adds that stagnate")
     right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    ticks = sorted(set(rows["ranks"]))
     for axes, title in ((left, "Error"), (right, "Stagnation")):
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(ticks, [f"{ranks:,}" for ranks in ticks])
-        axes.set_xlabel("ranks")
+        _number_ranks(axes, set(rows["ranks"]))
         tidy(axes, title)
     headline(figure, f"FP16 means over ranks: {gradients}", "Divided by the number of ranks after the sum.")
     legend_beside(figure)
@@ -53,13 +52,12 @@ def losses_on_ranks(experiment: Experiment) -> Figure | None:
     panels = _on_most_ranks(experiment)
     if not panels:
         return None
-    figure = new_figure(width=4.8 * max(len(panels), 1.5), height=3.6)
-    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    figure, row = _row_of(len(panels))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     for axes, ((model, ranks), lines) in zip(row, panels.items()):
         for name, runs in lines.items():
             place = names.index(name)
-            look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+            look = _look(place)
             curves = [run.steps["loss"] for run in runs]
             for curve in curves:
                 axes.plot(curve, color=look["color"], alpha=0.2, linewidth=0.5)
@@ -70,6 +68,23 @@ def losses_on_ranks(experiment: Experiment) -> Figure | None:
         tidy(axes, f"{model}, {ranks:,} ranks")
     legend_beside(figure)
     return figure
+
+
+def _look(place: int) -> dict[str, Any]:
+    """Of the line of an all-reduce."""
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+
+
+def _row_of(panels: int) -> tuple[Figure, Sequence[Axes]]:
+    figure = new_figure(width=4.8 * max(panels, 1.5), height=3.6)
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+def _number_ranks(axes: Axes, ranks: set[int]) -> None:
+    ticks = sorted(ranks)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{number:,}" for number in ticks])
+    axes.set_xlabel("ranks")
 
 
 def _top(lines: dict[str, list[Run]]) -> float:
@@ -86,13 +101,12 @@ def losses_by_ranks(experiment: Experiment) -> Figure | None:
     panels = {model: arms for model, arms in _by_model(experiment).items() if _has_line(arms)}
     if not panels:
         return None
-    figure = new_figure(width=4.8 * max(len(panels), 1.5), height=3.6)
-    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    figure, row = _row_of(len(panels))
     names = list(dict.fromkeys(arm.all_reduce for arms in panels.values() for arm in arms))
     unlabelled = set(names)
     for axes, (model, arms) in zip(row, panels.items()):
         for place, name in enumerate(names):
-            look = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+            look = _look(place)
             losses = {arm.ranks: _final_losses(arm.runs) for arm in arms if arm.all_reduce == name}
             dots = [(ranks, loss) for ranks, seeds in losses.items() for loss in seeds]
             if not dots:
@@ -103,10 +117,8 @@ def losses_by_ranks(experiment: Experiment) -> Figure | None:
                 losses.keys(), means, marker="o", markersize=4, label=name if name in unlabelled else None, **look
             )
             unlabelled.discard(name)
-        ticks = sorted({arm.ranks for arm in arms})
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(ticks, [f"{ranks:,}" for ranks in ticks])
-        axes.set(xlabel="ranks", ylabel="training loss at the end")
+        _number_ranks(axes, {arm.ranks for arm in arms})
+        axes.set_ylabel("training loss at the end")
         tidy(axes, model)
     legend_beside(figure)
     return figure
