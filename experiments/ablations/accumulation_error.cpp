@@ -11,6 +11,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace accumulation_error {
 namespace {
 
 constexpr const char* paper_statement =
@@ -64,8 +65,10 @@ std::vector<Arm> make_arms() {
 }
 
 }  // namespace
+}  // namespace accumulation_error
 
 Experiment make_accumulation_error() {
+  using namespace accumulation_error;
   return {.name = "accumulation-error",
           .summary = "a classifier under every model of how matrix products add up",
           .paper = paper_statement,

@@ -11,6 +11,7 @@
 #include "experiments/runner/harm_present.hpp"
 
 namespace halfscope {
+namespace advice_validity {
 namespace {
 
 constexpr const char* paper_statement =
@@ -106,8 +107,10 @@ void add_quick_arms(Experiment& experiment) {
 }
 
 }  // namespace
+}  // namespace advice_validity
 
 Experiment make_advice_validity() {
+  using namespace advice_validity;
   Experiment experiment{
       .name = "advice-validity",
       .summary = "predictors of the harm that a loss scale does, against trainings at that scale",

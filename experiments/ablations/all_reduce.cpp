@@ -11,6 +11,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace all_reduce {
 namespace {
 
 constexpr const char* paper_statement =
@@ -53,8 +54,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace all_reduce
 
 Experiment make_all_reduce() {
+  using namespace all_reduce;
   return {
       .name = "all-reduce",
       .summary = "means of gradients over 8 to 4,096 ranks, by order and division; a classifier on 64 ranks",

@@ -12,6 +12,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace amp_levels {
 namespace {
 
 constexpr const char* paper_statement =
@@ -103,8 +104,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace amp_levels
 
 Experiment make_amp_levels() {
+  using namespace amp_levels;
   return {.name = "amp-levels",
           .summary = "a detector, a language model and ResNet-50 under autocast and under Apex O1, O2 and O3",
           .paper = paper_statement,

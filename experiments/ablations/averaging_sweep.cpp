@@ -10,6 +10,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace averaging_sweep {
 namespace {
 
 constexpr const char* paper_statement =
@@ -78,8 +79,10 @@ std::vector<std::string> quick_arms() {
 }
 
 }  // namespace
+}  // namespace averaging_sweep
 
 Experiment make_averaging_sweep() {
+  using namespace averaging_sweep;
   return {.name = "averaging-sweep",
           .summary = "a GRU language model without loss scaling, by the positions that its loss averages",
           .paper = paper_statement,

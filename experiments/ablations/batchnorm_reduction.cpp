@@ -7,6 +7,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace batchnorm_reduction {
 namespace {
 
 constexpr const char* paper_statement =
@@ -28,8 +29,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace batchnorm_reduction
 
 Experiment make_batchnorm_reduction() {
+  using namespace batchnorm_reduction;
   const auto half = [](std::string sums, std::string scale = "128") {
     return Settings{
         {"policy", "fp16_mixed"}, {"loss_scale", std::move(scale)}, {"reduce", std::move(sums) + "@bn*"}};

@@ -8,6 +8,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace bert_finetuning {
 namespace {
 
 constexpr const char* paper_statement =
@@ -87,8 +88,10 @@ std::vector<Arm> arms() {
 }
 
 }  // namespace
+}  // namespace bert_finetuning
 
 Experiment make_bert_finetuning() {
+  using namespace bert_finetuning;
   return {
       .name = "bert-finetuning",
       .summary = "a small BERT, pre-trained once per seed, fine-tuned with and without FP32 master weights",

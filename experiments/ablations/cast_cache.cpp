@@ -15,6 +15,7 @@
 #include "sim/models/models.hpp"
 
 namespace halfscope {
+namespace cast_cache {
 namespace {
 
 constexpr const char* paper_statement =
@@ -155,8 +156,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace cast_cache
 
 Experiment make_cast_cache() {
+  using namespace cast_cache;
   return {.name = "cast-cache",
           .summary = "an RNN called step by step, 8 to 128 uses of a weight, with and without the cast cache",
           .paper = paper_statement,

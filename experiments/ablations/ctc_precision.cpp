@@ -7,6 +7,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace ctc_precision {
 namespace {
 
 constexpr const char* paper_statement =
@@ -27,8 +28,10 @@ Settings half(const std::string& paths) {
 }
 
 }  // namespace
+}  // namespace ctc_precision
 
 Experiment make_ctc_precision() {
+  using namespace ctc_precision;
   return {
       .name = "ctc-precision",
       .summary = "CTC's sums over paths in FP32 and in FP16: short utterances, and a table of longer ones",

@@ -17,7 +17,8 @@ constexpr std::int32_t labels = 29;
 struct Length {
   std::int32_t frames, labels;
 };
-constexpr std::array<Length, 6> lengths{{{56, 14}, {75, 20}, {100, 30}, {200, 60}, {400, 100}, {800, 200}}};
+constexpr std::array<Length, 6> utterance_lengths{
+    {{56, 14}, {75, 20}, {100, 30}, {200, 60}, {400, 100}, {800, 200}}};
 
 struct LossAndGradient {
   double loss = 0;
@@ -73,7 +74,7 @@ CtcPrecisionRow measure(const Length& length, float deviation) {
 std::vector<CtcPrecisionRow> ctc_precision_table() {
   std::vector<CtcPrecisionRow> rows;
   for (const float deviation : {0.1f, 3.0f}) {
-    for (const Length& length : lengths) rows.push_back(measure(length, deviation));
+    for (const Length& length : utterance_lengths) rows.push_back(measure(length, deviation));
   }
   return rows;
 }

@@ -14,6 +14,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace data_parallel {
 namespace {
 
 constexpr const char* paper_statement =
@@ -127,8 +128,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace data_parallel
 
 Experiment make_data_parallel() {
+  using namespace data_parallel;
   return {
       .name = "data-parallel",
       .summary = "a classifier and a language model on 1 to 4,096 virtual ranks, reduced in FP16 and in FP32",

@@ -10,6 +10,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace dcgan {
 namespace {
 
 constexpr const char* paper_statement =
@@ -92,8 +93,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace dcgan
 
 Experiment make_dcgan_experiment() {
+  using namespace dcgan;
   return {
       .name = "dcgan",
       .summary = "a generator of images under two forms of its loss, constant and dynamic loss scales",

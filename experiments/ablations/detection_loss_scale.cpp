@@ -6,6 +6,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace detection_loss_scale {
 namespace {
 
 constexpr const char* paper_statement =
@@ -33,6 +34,7 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace detection_loss_scale
 
 Settings detection_settings() {
   return {{"model", "ssd"},        {"dataset", "detection_scenes"}, {"steps", "300"},
@@ -46,6 +48,7 @@ Settings detection_full_settings() {
 }
 
 Experiment make_detection_loss_scale() {
+  using namespace detection_loss_scale;
   return {
       .name = "detection-loss-scale",
       .summary = "loss scales for a single-shot detector: AP50 over scenes of Fashion-MNIST items",

@@ -10,6 +10,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace detectors {
 namespace {
 
 constexpr const char* paper_statement =
@@ -119,8 +120,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace detectors
 
 Experiment make_detectors() {
+  using namespace detectors;
   return {.name = "detectors",
           .summary =
               "SSD and Faster R-CNN with and without loss scaling: AP50 over scenes of Fashion-MNIST items",

@@ -8,6 +8,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace gradient_accumulation {
 namespace {
 
 constexpr const char* paper_statement =
@@ -62,8 +63,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace gradient_accumulation
 
 Experiment make_gradient_accumulation() {
+  using namespace gradient_accumulation;
   return {
       .name = "gradient-accumulation",
       .summary =

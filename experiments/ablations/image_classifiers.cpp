@@ -10,6 +10,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace image_classifiers {
 namespace {
 
 constexpr const char* paper_statement =
@@ -119,8 +120,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace image_classifiers
 
 Experiment make_image_classifiers() {
+  using namespace image_classifiers;
   return {.name = "image-classifiers",
           .summary =
               "the paper's image classifiers without loss scaling: FP16 with FP32 master weights, and FP32",

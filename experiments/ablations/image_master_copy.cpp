@@ -9,6 +9,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace image_master_copy {
 namespace {
 
 constexpr const char* paper_statement =
@@ -71,8 +72,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace image_master_copy
 
 Experiment make_image_master_copy() {
+  using namespace image_master_copy;
   return {
       .name = "image-master-copy",
       .summary = "FP32 master weights against FP16 weights: AlexNet and VGG-D, Adam, learning rate 2e-5",

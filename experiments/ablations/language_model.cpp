@@ -7,6 +7,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace language_model {
 namespace {
 
 constexpr const char* paper_statement =
@@ -26,6 +27,7 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace language_model
 
 ReportedMetric test_perplexity() {
   return {.name = "test perplexity",
@@ -51,6 +53,7 @@ Settings language_model_full_settings(std::int64_t batch) {
 }
 
 Experiment make_language_model_loss_scale() {
+  using namespace language_model;
   return {
       .name = "language-model-loss-scale",
       .summary = "a GRU language model with its loss averaged over 524,288 positions, by loss scale",

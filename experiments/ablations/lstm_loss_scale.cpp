@@ -6,6 +6,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace lstm_loss_scale {
 namespace {
 
 constexpr const char* paper_statement =
@@ -21,8 +22,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace lstm_loss_scale
 
 Experiment make_lstm_loss_scale() {
+  using namespace lstm_loss_scale;
   return {
       .name = "lstm-loss-scale",
       .summary = "two projected LSTMs with a sampled softmax and Adagrad, the paper's bigLSTM, by loss scale",

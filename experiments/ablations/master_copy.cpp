@@ -7,6 +7,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace master_copy {
 namespace {
 
 constexpr const char* paper_statement =
@@ -65,14 +66,16 @@ Experiment make(std::string name, std::string summary, Settings settings) {
 }
 
 }  // namespace
+}  // namespace master_copy
 
 Experiment make_master_copy() {
-  return make("master-copy", "FP32 master weights against FP16 weights: Adam, learning rate 1e-5",
-              {{"optimizer", "adam"}, {"learning_rate", "1e-5"}});
+  return master_copy::make("master-copy",
+                           "FP32 master weights against FP16 weights: Adam, learning rate 1e-5",
+                           {{"optimizer", "adam"}, {"learning_rate", "1e-5"}});
 }
 
 Experiment make_master_copy_sgd() {
-  Experiment experiment = make(
+  Experiment experiment = master_copy::make(
       "master-copy-sgd", "FP32 master weights against FP16 weights: SGD with momentum, learning rate 1e-4",
       {{"optimizer", "sgd"}, {"momentum", "0.9"}, {"learning_rate", "1e-4"}});
   experiment.quick_set = QuickSet::left_out;

@@ -12,6 +12,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace negative_controls {
 namespace {
 
 constexpr const char* paper_statement =
@@ -85,8 +86,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace negative_controls
 
 Experiment make_negative_controls() {
+  using namespace negative_controls;
   std::vector<Arm> arms;
   for (const Task& task : tasks) {
     arms.push_back(make_arm(task, "fp32", "FP32", {{"policy", "fp32"}}));

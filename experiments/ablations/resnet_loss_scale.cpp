@@ -11,6 +11,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace resnet_loss_scale {
 namespace {
 
 constexpr const char* paper_statement =
@@ -96,8 +97,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace resnet_loss_scale
 
 Experiment make_resnet_loss_scale() {
+  using namespace resnet_loss_scale;
   const auto& [post, before] = networks;
   return {.name = "resnet-loss-scale",
           .summary =

@@ -14,6 +14,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace scale_sweep {
 namespace {
 
 constexpr int first_exponent = -4, last_exponent = 24;
@@ -102,8 +103,10 @@ Arm skipping_arm() {
 }
 
 }  // namespace
+}  // namespace scale_sweep
 
 Experiment make_scale_sweep() {
+  using namespace scale_sweep;
   std::vector<Arm> arms{fp32_arm()};
   for (int exponent = first_exponent; exponent <= last_exponent; ++exponent) {
     arms.push_back(static_scale_arm(std::ldexp(1.0, exponent)));

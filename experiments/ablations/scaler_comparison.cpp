@@ -12,6 +12,7 @@
 #include "experiments/ablations/language_model.hpp"
 
 namespace halfscope {
+namespace scaler_comparison {
 namespace {
 
 constexpr const char* paper_statement =
@@ -120,8 +121,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace scaler_comparison
 
 Experiment make_scaler_comparison() {
+  using namespace scaler_comparison;
   Experiment experiment{
       .name = "scaler-comparison",
       .summary = "every loss scaler with its published defaults, on a detector and a language model",

@@ -7,6 +7,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace segmentation_loss_scale {
 namespace {
 
 constexpr const char* paper_statement =
@@ -28,6 +29,7 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace segmentation_loss_scale
 
 Settings segmentation_settings() {
   return {{"model", "unet"},      {"dataset", "segmentation_scenes"},
@@ -37,6 +39,7 @@ Settings segmentation_settings() {
 }
 
 Experiment make_segmentation_loss_scale() {
+  using namespace segmentation_loss_scale;
   return {
       .name = "segmentation-loss-scale",
       .summary = "loss scales for a U-Net: train loss per pixel over scenes of Fashion-MNIST items",

@@ -6,6 +6,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace softmax_reduction {
 namespace {
 
 constexpr const char* paper_statement =
@@ -28,8 +29,10 @@ Settings half(std::string sums, std::string scale = "1024") {
 }
 
 }  // namespace
+}  // namespace softmax_reduction
 
 Experiment make_softmax_reduction() {
+  using namespace softmax_reduction;
   return {
       .name = "softmax-reduction",
       .summary = "the softmax over 4,096 words summed in FP32, FP16 sequentially",

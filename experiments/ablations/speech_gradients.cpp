@@ -8,6 +8,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace speech_gradients {
 namespace {
 
 constexpr const char* paper_statement =
@@ -39,8 +40,10 @@ const Settings& no_scaling() {
 }
 
 }  // namespace
+}  // namespace speech_gradients
 
 Experiment make_speech_gradients() {
+  using namespace speech_gradients;
   const Settings normal = normal_speech_settings(), scaled = with(normal, no_scaling());
   return {.name = "speech-gradients",
           .summary = "weight gradients of Deep Speech 2 that FP16 flushes without loss scaling",

@@ -8,6 +8,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace speech_master_copy {
 namespace {
 
 constexpr const char* paper_statement =
@@ -61,8 +62,10 @@ std::vector<Arm> arms() {
 }
 
 }  // namespace
+}  // namespace speech_master_copy
 
 Experiment make_speech_master_copy() {
+  using namespace speech_master_copy;
   return {
       .name = "speech-master-copy",
       .summary = "Deep Speech 2 with FP32 master weights against FP16 weights, at two learning rates",

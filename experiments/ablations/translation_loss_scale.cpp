@@ -10,6 +10,7 @@
 #include "experiments/ablations/loss_weight_arms.hpp"
 
 namespace halfscope {
+namespace translation_loss_scale {
 namespace {
 
 constexpr const char* paper_statement =
@@ -103,8 +104,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace translation_loss_scale
 
 Experiment make_translation_loss_scale() {
+  using namespace translation_loss_scale;
   const auto& [transformer, lstm] = networks;
   return {
       .name = "translation-loss-scale",

@@ -10,6 +10,7 @@
 #include "sim/layers/matrix.hpp"
 
 namespace halfscope {
+namespace gru_layer {
 namespace {
 
 /// Results of forward that backward needs.
@@ -149,8 +150,10 @@ ProjectionGradients backward_through_time(Tape& tape, const std::string& name, c
 }
 
 }  // namespace
+}  // namespace gru_layer
 
 TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters) {
+  using namespace gru_layer;
   const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 3);
   TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
   tape.begin("gru", name, {&input});

@@ -11,6 +11,7 @@
 #include "sim/layers/matrix.hpp"
 
 namespace halfscope {
+namespace lstm_layer {
 namespace {
 
 /// Results of forward that backward needs.
@@ -255,14 +256,15 @@ TensorRef run_lstm(Tape& tape, const std::string& name, TensorRef x, const Recur
 }
 
 }  // namespace
+}  // namespace lstm_layer
 
 TensorRef lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters) {
-  return run_lstm(tape, name, x, parameters, nullptr);
+  return lstm_layer::run_lstm(tape, name, x, parameters, nullptr);
 }
 
 TensorRef projected_lstm(Tape& tape, const std::string& name, TensorRef x,
                          const RecurrentParameters& parameters, Parameter& projection) {
-  return run_lstm(tape, name, x, parameters, &projection);
+  return lstm_layer::run_lstm(tape, name, x, parameters, &projection);
 }
 
 }  // namespace halfscope

@@ -11,6 +11,7 @@
 #include "sim/models/width.hpp"
 
 namespace halfscope {
+namespace alexnet {
 namespace {
 
 /// Below so many pixels a side the first convolution is 5x5 with stride 1, else 11x11 with stride 4.
@@ -68,8 +69,10 @@ TensorRef logits_of(Tape& tape, TensorRef x, const AlexNet& net) {
 }
 
 }  // namespace
+}  // namespace alexnet
 
 Model make_alexnet(const ModelSpec& spec) {
+  using namespace alexnet;
   check_takes_images("alexnet", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const AlexNet net = add_layers(*model.store, spec);

@@ -11,6 +11,7 @@
 #include "sim/models/models.hpp"
 
 namespace halfscope {
+namespace bert {
 namespace {
 
 struct Bert {
@@ -55,8 +56,10 @@ BatchOutcome forward(Tape& tape, const Bert& bert, const Batch& batch) {
 }
 
 }  // namespace
+}  // namespace bert
 
 Model make_bert(const ModelSpec& spec) {
+  using namespace bert;
   check_verses("bert", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const auto bert = std::make_shared<const Bert>(add_parameters(*model.store, spec));

@@ -12,6 +12,7 @@
 #include "sim/models/word_sampler.hpp"
 
 namespace halfscope {
+namespace big_lstm {
 namespace {
 
 /// Standard deviations of the initial weights.
@@ -109,8 +110,10 @@ TensorRef sampled_loss(Tape& tape, const BigLstm& net, TensorRef states,
 }
 
 }  // namespace
+}  // namespace big_lstm
 
 Model make_big_lstm(const ModelSpec& spec) {
+  using namespace big_lstm;
   check_text("big_lstm", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   const auto net = std::make_shared<const BigLstm>(add_parameters(*model.store, spec));

@@ -10,6 +10,7 @@
 #include "sim/models/models.hpp"
 
 namespace halfscope {
+namespace cnn_bn {
 namespace {
 
 void check_sides(const Shape& images) {
@@ -26,8 +27,10 @@ NormalisedConvolution add_block(ParameterStore& store, const ModelSpec& spec, in
 }
 
 }  // namespace
+}  // namespace cnn_bn
 
 CnnBn add_cnn_bn(ParameterStore& store, const ModelSpec& spec) {
+  using namespace cnn_bn;
   check_sides(spec.example_shape);
   const std::int64_t pixels = spec.example_shape.at(0) / 4 * (spec.example_shape.at(1) / 4);
   const NormalisedConvolution first = add_block(store, spec, 1, spec.example_shape.at(2), 16);

@@ -17,6 +17,7 @@
 #include "sim/stored_weights.hpp"
 
 namespace halfscope {
+namespace dcgan {
 namespace {
 
 constexpr float deviation = 0.02f, leaky_slope = 0.2f;  // Radford et al., ICLR 2016, section 3
@@ -234,12 +235,15 @@ Model make(const ModelSpec& spec, AdversarialLoss form) {
 }
 
 }  // namespace
+}  // namespace dcgan
 
 Model make_dcgan(const ModelSpec& spec) {
+  using namespace dcgan;
   return make(spec, AdversarialLoss::probabilities);
 }
 
 Model make_dcgan_logits(const ModelSpec& spec) {
+  using namespace dcgan;
   return make(spec, AdversarialLoss::logits);
 }
 

@@ -10,6 +10,7 @@
 #include "sim/models/spoken_frames.hpp"
 
 namespace halfscope {
+namespace deep_speech_2 {
 namespace {
 
 constexpr std::int64_t channels = 16, kernel = 5;
@@ -99,8 +100,10 @@ DeepSpeech add_layers(ParameterStore& store, const ModelSpec& spec) {
 }
 
 }  // namespace
+}  // namespace deep_speech_2
 
 Model make_deep_speech_2(const ModelSpec& spec) {
+  using namespace deep_speech_2;
   check_speech("deep_speech_2", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr,
               [] { return make_character_error_rate(time_stride); }};

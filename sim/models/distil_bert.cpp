@@ -12,6 +12,7 @@
 #include "sim/stored_weights.hpp"
 
 namespace halfscope {
+namespace distil_bert {
 namespace {
 
 // Sanh et al., 2019, and the program that goes with it.
@@ -180,8 +181,10 @@ Model make_classifier(const ModelSpec& spec) {
 }
 
 }  // namespace
+}  // namespace distil_bert
 
 Model make_distil_bert(const ModelSpec& spec) {
+  using namespace distil_bert;
   check_verses("distil_bert", spec);
   return spec.text_labels == TextLabels::text_class ? make_classifier(spec) : make_student(spec);
 }

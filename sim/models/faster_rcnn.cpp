@@ -20,6 +20,7 @@
 #include "sim/models/detection/region_targets.hpp"
 
 namespace halfscope {
+namespace faster_rcnn {
 namespace {
 
 constexpr std::array blocks{BackboneBlock{2, 16}, BackboneBlock{2, 32}, BackboneBlock{2, 64}};
@@ -188,12 +189,15 @@ Model make_detector(const char* name, const ModelSpec& spec, Masks masks) {
 }
 
 }  // namespace
+}  // namespace faster_rcnn
 
 Model make_faster_rcnn(const ModelSpec& spec) {
+  using namespace faster_rcnn;
   return make_detector("faster_rcnn", spec, Masks::absent);
 }
 
 Model make_mask_rcnn(const ModelSpec& spec) {
+  using namespace faster_rcnn;
   return make_detector("mask_rcnn", spec, Masks::present);
 }
 

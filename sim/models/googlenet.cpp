@@ -14,6 +14,7 @@
 #include "sim/models/width.hpp"
 
 namespace halfscope {
+namespace googlenet {
 namespace {
 
 /// Table 1 of the paper: channels of the 1x1; of the 3x3 and the 5x5 and of the 1x1 before each; of the 1x1
@@ -108,8 +109,10 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const GoogLeNet& net) {
 }
 
 }  // namespace
+}  // namespace googlenet
 
 Model make_googlenet(const ModelSpec& spec) {
+  using namespace googlenet;
   check_takes_images("googlenet", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const GoogLeNet net = add_layers(*model.store, spec);

@@ -15,6 +15,7 @@
 #include "sim/models/inception.hpp"
 
 namespace halfscope {
+namespace inception_v2 {
 namespace {
 
 /// The paper's Figure 5: channels of the 1x1; of the 3x3 and of the 1x1 before it; of both 3x3 of the double
@@ -108,8 +109,10 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const InceptionV2& net) {
 }
 
 }  // namespace
+}  // namespace inception_v2
 
 Model make_inception_v2(const ModelSpec& spec) {
+  using namespace inception_v2;
   check_takes_images("inception_v2", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const InceptionV2 net = add_layers(*model.store, spec);

@@ -14,6 +14,7 @@
 #include "sim/models/inception.hpp"
 
 namespace halfscope {
+namespace inception_v3 {
 namespace {
 
 /// From so many pixels a side on the stem and the reductions see no border, and the stem's first convolution
@@ -179,8 +180,10 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const InceptionV3& net) {
 }
 
 }  // namespace
+}  // namespace inception_v3
 
 Model make_inception_v3(const ModelSpec& spec) {
+  using namespace inception_v3;
   check_takes_images("inception_v3", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const InceptionV3 net = add_layers(*model.store, spec);

@@ -13,6 +13,7 @@
 #include "sim/models/width.hpp"
 
 namespace halfscope {
+namespace jasper {
 namespace {
 
 constexpr std::int64_t time_stride = 2, repeats = 5;
@@ -194,8 +195,10 @@ Jasper add_layers(ParameterStore& store, const ModelSpec& spec) {
 }
 
 }  // namespace
+}  // namespace jasper
 
 Model make_jasper(const ModelSpec& spec) {
+  using namespace jasper;
   check_speech("jasper", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr,
               [] { return make_character_error_rate(time_stride); }};

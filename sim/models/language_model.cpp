@@ -9,6 +9,7 @@
 #include "sim/models/texts.hpp"
 
 namespace halfscope {
+namespace language_model {
 namespace {
 
 /// Standard deviations of the initial weights.
@@ -65,17 +66,18 @@ Model make(const ModelSpec& spec, const Cell& cell) {
 }
 
 }  // namespace
+}  // namespace language_model
 
 Model make_rnn_lm(const ModelSpec& spec) {
-  return make(spec, {"rnn", rnn, 1});
+  return language_model::make(spec, {"rnn", rnn, 1});
 }
 
 Model make_gru_lm(const ModelSpec& spec) {
-  return make(spec, {"gru", gru, 3});
+  return language_model::make(spec, {"gru", gru, 3});
 }
 
 Model make_lstm_lm(const ModelSpec& spec) {
-  return make(spec, {"lstm", lstm, 4});
+  return language_model::make(spec, {"lstm", lstm, 4});
 }
 
 }  // namespace halfscope

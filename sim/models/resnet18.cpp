@@ -14,6 +14,7 @@
 #include "sim/models/normalised_convolution.hpp"
 
 namespace halfscope {
+namespace resnet18 {
 namespace {
 
 constexpr int stage_count = 4, blocks_per_stage = 2;
@@ -106,13 +107,14 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
 }
 
 }  // namespace
+}  // namespace resnet18
 
 Model make_resnet18(const ModelSpec& spec) {
-  return make(spec, "resnet18", 64);
+  return resnet18::make(spec, "resnet18", 64);
 }
 
 Model make_narrow_resnet18(const ModelSpec& spec) {
-  return make(spec, "resnet18_narrow", 8);
+  return resnet18::make(spec, "resnet18_narrow", 8);
 }
 
 }  // namespace halfscope

@@ -18,6 +18,7 @@
 #include "sim/models/width.hpp"
 
 namespace halfscope {
+namespace resnet50 {
 namespace {
 
 constexpr std::array stages{3, 4, 6, 3};  // bottlenecks
@@ -165,8 +166,10 @@ LinearParameters add_output(ParameterStore& store, const ModelSpec& spec) {
 }
 
 }  // namespace
+}  // namespace resnet50
 
 Model make_resnet50(const ModelSpec& spec) {
+  using namespace resnet50;
   check_takes_images("resnet50", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;
@@ -190,6 +193,7 @@ Model make_resnet50(const ModelSpec& spec) {
 }
 
 Model make_resnet50_preact(const ModelSpec& spec) {
+  using namespace resnet50;
   check_takes_images("resnet50_preact", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   ParameterStore& store = *model.store;

@@ -10,6 +10,7 @@
 #include "sim/models/translation.hpp"
 
 namespace halfscope {
+namespace seq2seq_attention {
 namespace {
 
 /// Standard deviations of the initial weights.
@@ -159,8 +160,10 @@ class Pass {
 };
 
 }  // namespace
+}  // namespace seq2seq_attention
 
 Model make_seq2seq_attention(const ModelSpec& spec) {
+  using namespace seq2seq_attention;
   check_translation("seq2seq_attention", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   const auto net = std::make_shared<const Seq2Seq>(add_parameters(*model.store, spec));

@@ -10,6 +10,7 @@
 #include "sim/models/detection/matching.hpp"
 
 namespace halfscope {
+namespace ssd {
 namespace {
 
 constexpr std::int64_t first_stride = 4, second_stride = 8;  // pixels per cell
@@ -91,12 +92,15 @@ Model make(std::string name, const ModelSpec& spec, const SsdBlocks& blocks) {
 }
 
 }  // namespace
+}  // namespace ssd
 
 Model make_ssd(const ModelSpec& spec) {
+  using namespace ssd;
   return make("ssd", spec, plain);
 }
 
 Model make_ssd_vgg(const ModelSpec& spec) {
+  using namespace ssd;
   return make("ssd_vgg", spec, vgg);
 }
 

@@ -10,6 +10,7 @@
 #include "sim/models/translation.hpp"
 
 namespace halfscope {
+namespace transformer {
 namespace {
 
 /// Standard deviations of the initial weights, and the positions' amplitude beside the embeddings.
@@ -191,8 +192,10 @@ class Pass {
 };
 
 }  // namespace
+}  // namespace transformer
 
 Model make_transformer(const ModelSpec& spec) {
+  using namespace transformer;
   check_translation("transformer", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   const auto net = std::make_shared<const Transformer>(add_parameters(*model.store, spec));

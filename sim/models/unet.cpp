@@ -8,6 +8,7 @@
 #include "sim/models/convolution.hpp"
 
 namespace halfscope {
+namespace unet {
 namespace {
 
 constexpr std::int64_t reduction = 8;  // of three pools
@@ -58,8 +59,10 @@ TensorRef logits_of(Tape& tape, TensorRef input, const Unet& net) {
 }
 
 }  // namespace
+}  // namespace unet
 
 Model make_unet(const ModelSpec& spec) {
+  using namespace unet;
   check_images(spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const Unet net = add_layers(*model.store, spec);

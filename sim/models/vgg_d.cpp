@@ -14,6 +14,7 @@
 #include "sim/models/width.hpp"
 
 namespace halfscope {
+namespace vgg_d {
 namespace {
 
 /// Convolutions of a block and their channels; a pool ends it.
@@ -66,8 +67,10 @@ TensorRef logits_of(Tape& tape, TensorRef x, const VggD& net) {
 }
 
 }  // namespace
+}  // namespace vgg_d
 
 Model make_vgg_d(const ModelSpec& spec) {
+  using namespace vgg_d;
   check_takes_images("vgg_d", spec.example_shape);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const VggD net = add_layers(*model.store, spec);

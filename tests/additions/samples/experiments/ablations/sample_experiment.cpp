@@ -3,6 +3,7 @@
 #include "experiments/runner/verdict_text.hpp"
 
 namespace halfscope {
+namespace sample_experiment {
 namespace {
 
 std::string verdict(const ExperimentSummary& summary) {
@@ -11,8 +12,10 @@ std::string verdict(const ExperimentSummary& summary) {
 }
 
 }  // namespace
+}  // namespace sample_experiment
 
 Experiment make_sample_experiment() {
+  using namespace sample_experiment;
   const auto half = [](std::string scale) {
     return Settings{{"policy", "fp16_mixed"}, {"loss_scale", std::move(scale)}};
   };
