@@ -84,16 +84,16 @@ function(halfscope_add_kernel_library target folder)
   halfscope_add_simd_sources(${target} ${simd_sources})
 endfunction()
 
-# halfscope_group_by_folder(TARGET): with HALFSCOPE_UNITY the sources of a folder are compiled as one, which reads and
-# instantiates their headers once. Names in anonymous namespaces are therefore unique in a folder. A source with options of its
-# own is compiled alone, and so are the entries of a table, which name their parts alike: the files that match EXCEPT.
+# halfscope_group_by_folder(TARGET): with HALFSCOPE_UNITY the sources of a folder and its subfolders are compiled as one, which
+# reads and instantiates their headers once; lib/halfscope is three such groups. Names in anonymous namespaces are therefore
+# unique in a group. A source with options of its own is compiled alone: the files that match EXCEPT.
 function(halfscope_group_by_folder target)
   cmake_parse_arguments(arg "" "EXCEPT" "" ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALFSCOPE_UNITY} UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "^[^$<]*\\.cpp$")
   foreach(source IN LISTS sources)
-    get_filename_component(folder ${source} DIRECTORY)
+    string(REGEX MATCH "^(halfscope/(io|kernel)|[^/]+)/" folder "${source}")
     string(MAKE_C_IDENTIFIER "${folder}" group)
     if(arg_EXCEPT AND source MATCHES "${arg_EXCEPT}")
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

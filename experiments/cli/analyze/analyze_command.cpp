@@ -21,7 +21,7 @@
 namespace halfscope {
 namespace {
 
-struct Options {
+struct AnalyzeOptions {
   AnalyzeRequest request;
   std::string format = "fp16", tolerance = "20%", table = "text", sort;
   std::optional<std::string> dtype, predivide;
@@ -51,7 +51,7 @@ void check_files(const AnalyzeRequest& request) {
 }
 
 /// Empty without ranks.
-std::optional<Averaging> averaging_of(const Options& options) {
+std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
   if (!options.ranks) {
     if (options.predivide)
       throw InvalidArgument("--predivide divides gradients of ranks; give --ranks N too");
@@ -62,7 +62,7 @@ std::optional<Averaging> averaging_of(const Options& options) {
   return averaging_of(parse_gradient_division(options.predivide.value_or("ddp")), *options.ranks);
 }
 
-AnalyzeRequest request_of(const Options& options) {
+AnalyzeRequest request_of(const AnalyzeOptions& options) {
   AnalyzeRequest request = options.request;
   request.format = parse_format(options.format);
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
@@ -91,7 +91,8 @@ std::vector<Threshold> thresholds_of(std::string_view option, const std::vector<
 }
 
 /// A table of the terminal that nobody asked to be cut is cut to its worst rows.
-ViewOptions view_options(const Options& options, const AnalyzeRequest& request, const Analysis& analysis) {
+ViewOptions view_options(const AnalyzeOptions& options, const AnalyzeRequest& request,
+                         const Analysis& analysis) {
   ViewOptions view{options.sort, options.top, thresholds_of("--only", options.only, request)};
   const bool is_text = !options.json && !options.json_lines && options.table == "text";
   if (!is_text || options.all || options.top || analysis.tensors.size() <= rows_by_default) return view;
@@ -100,7 +101,8 @@ ViewOptions view_options(const Options& options, const AnalyzeRequest& request, 
   return view;
 }
 
-std::string output_of(const Options& options, const AnalyzeRequest& request, const Analysis& analysis) {
+std::string output_of(const AnalyzeOptions& options, const AnalyzeRequest& request,
+                      const Analysis& analysis) {
   if (options.quiet) return verdict_text(analysis, output_width());
   const View view = view_of(analysis, view_options(options, request, analysis));
   if (options.json) return analysis_json(analysis, view);
@@ -164,7 +166,7 @@ void advise_on(Analysis& analysis) {
   analysis.advice = advise(fits, analysis.format, analysis.advisor);
 }
 
-void run(const Options& options) {
+void run(const AnalyzeOptions& options) {
   const AnalyzeRequest request = request_of(options);
   const std::vector<Threshold> thresholds = thresholds_of("--fail-on", options.fail_on, request);
   set_thread_count(options.threads > 0 ? options.threads
@@ -182,7 +184,7 @@ void run(const Options& options) {
   throw Exit{std::max(analysis.status, judge_all(thresholds, analysis))};
 }
 
-void add_inputs(CLI::App& command, Options& options) {
+void add_inputs(CLI::App& command, AnalyzeOptions& options) {
   AnalyzeRequest& request = options.request;
   command.add_option("FILE", request.files,
                      ".npy, .npz, .safetensors, or raw elements with --dtype; folders, quoted globs and "
@@ -207,7 +209,7 @@ void add_inputs(CLI::App& command, Options& options) {
       ->allow_extra_args(false);
 }
 
-void add_judging(CLI::App& command, Options& options) {
+void add_judging(CLI::App& command, AnalyzeOptions& options) {
   command.add_option("--format", options.format, "of the cast: fp16, bf16, fp8_e4m3, fp8_e5m2, any eXmY")
       ->capture_default_str();
   command
@@ -226,7 +228,7 @@ void add_judging(CLI::App& command, Options& options) {
       ->allow_extra_args(false);
 }
 
-void add_averaging(CLI::App& command, Options& options) {
+void add_averaging(CLI::App& command, AnalyzeOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "N: windows after the gradients of N ranks are added in this format, if all are equal")
@@ -236,7 +238,7 @@ void add_averaging(CLI::App& command, Options& options) {
                      "default");
 }
 
-void add_view(CLI::App& command, Options& options) {
+void add_view(CLI::App& command, AnalyzeOptions& options) {
   command
       .add_option(
           "--group", options.groups,
@@ -264,7 +266,7 @@ void add_view(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_analyze_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand(
       "analyze", "gradients, activations or weights of your own: what a cast does to them, which scale fits");
   add_inputs(*command, *options);

@@ -28,28 +28,31 @@ Share of_all(const AnalyzedTensor& t, std::int64_t count) {
 
 /// What can be asked of a tensor, one line each; one of the two functions is there. Nothing where the tensor
 /// has no elements to judge by.
-struct Metric {
+struct FindingMetric {
   std::string_view name;
   Share (*of_tensor)(const AnalyzedTensor&);
   Share (*of_update)(const UpdateReport&);
 };
 constexpr std::array metrics{
-    Metric{"flushed",
-           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.flushed_fraction()); }, nullptr},
-    Metric{"subnormal",
-           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.subnormal_fraction()); },
-           nullptr},
-    Metric{"overflow",
-           [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.overflow_fraction()); },
-           nullptr},
-    Metric{"zeros", [](const AnalyzedTensor& t) { return of_all(t, t.report.zeros); }, nullptr},
-    Metric{"nonfinite", [](const AnalyzedTensor& t) { return of_all(t, t.report.nonfinite); }, nullptr},
-    Metric{"lost_energy", [](const AnalyzedTensor& t) { return of_finite(t, t.report.lost_energy); },
-           nullptr},
-    Metric{"relative_error",
-           [](const AnalyzedTensor& t) { return t.reference ? t.reference->relative_error() : std::nullopt; },
-           nullptr},
-    Metric{"lost_updates", nullptr, lost_updates_share},
+    FindingMetric{"flushed",
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.flushed_fraction()); },
+                  nullptr},
+    FindingMetric{"subnormal",
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.subnormal_fraction()); },
+                  nullptr},
+    FindingMetric{"overflow",
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.overflow_fraction()); },
+                  nullptr},
+    FindingMetric{"zeros", [](const AnalyzedTensor& t) { return of_all(t, t.report.zeros); }, nullptr},
+    FindingMetric{"nonfinite", [](const AnalyzedTensor& t) { return of_all(t, t.report.nonfinite); },
+                  nullptr},
+    FindingMetric{"lost_energy", [](const AnalyzedTensor& t) { return of_finite(t, t.report.lost_energy); },
+                  nullptr},
+    FindingMetric{
+        "relative_error",
+        [](const AnalyzedTensor& t) { return t.reference ? t.reference->relative_error() : std::nullopt; },
+        nullptr},
+    FindingMetric{"lost_updates", nullptr, lost_updates_share},
 };
 
 std::string_view trim(std::string_view text) {
@@ -91,7 +94,7 @@ Threshold parse_threshold(std::string_view option, std::string_view text) {
         text, threshold_metrics()));
   }
   const bool or_equal = text.substr(at + 1).starts_with('=');
-  const Metric& metric =
+  const FindingMetric& metric =
       find_in_table(fmt::format("metric of {}", option), trim(text.substr(0, at)), metrics);
   return {.text = std::string(text),
           .metric = std::string(metric.name),
@@ -101,7 +104,8 @@ Threshold parse_threshold(std::string_view option, std::string_view text) {
 
 std::string threshold_metrics() {
   std::string names;
-  for (const Metric& metric : metrics) names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
+  for (const FindingMetric& metric : metrics)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
   return names;
 }
 
@@ -110,7 +114,7 @@ bool is_of_updates(const Threshold& threshold) {
 }
 
 std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor& tensor) {
-  const Metric& metric = find_in_table("metric", threshold.metric, metrics);
+  const FindingMetric& metric = find_in_table("metric", threshold.metric, metrics);
   return metric.of_tensor != nullptr ? metric.of_tensor(tensor) : std::nullopt;
 }
 
@@ -121,7 +125,7 @@ Judgement judge(const Threshold& threshold, const Analysis& analysis) {
     ++judgement.judged;
     if (threshold.is_reached(*value)) judgement.over.push_back({name, *value});
   };
-  const Metric& metric = find_in_table("metric", threshold.metric, metrics);
+  const FindingMetric& metric = find_in_table("metric", threshold.metric, metrics);
   if (metric.of_update != nullptr) {
     for (const UpdateReport& update : analysis.updates) take(update.name, metric.of_update(update));
   } else {

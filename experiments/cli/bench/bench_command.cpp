@@ -19,7 +19,7 @@
 namespace halfscope {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::vector<std::string> names;
   std::string device = "cpu";
   bool json = false;
@@ -34,7 +34,7 @@ std::vector<BenchCase> cases_of_device(const std::string& device) {
 }
 
 /// The named cases, or all of the device; names are looked up before anything is timed.
-std::vector<BenchCase> chosen(const Options& options) {
+std::vector<BenchCase> chosen(const BenchOptions& options) {
   if (options.names.empty()) return cases_of_device(options.device);
   const std::span<const BenchCase> all = bench_cases();
   const std::vector<std::string>& names = options.names;
@@ -50,7 +50,7 @@ std::string machine() {
   return fmt::format("{}, {}{}", processor_name(), name_of(active_isa()), gpu ? ", " + gpu->name : "");
 }
 
-Json to_json(const BenchCase& entry, const BenchResult& result) {
+Json bench_record(const BenchCase& entry, const BenchResult& result) {
   Json record{{"name", std::string(entry.name)},
               {"value", result.value},
               {"unit", result.unit},
@@ -63,7 +63,7 @@ Json to_json(const BenchCase& entry, const BenchResult& result) {
   return record;
 }
 
-std::string to_line(const BenchCase& entry, const BenchResult& result) {
+std::string table_line(const BenchCase& entry, const BenchResult& result) {
   if (!result.skipped.empty()) return fmt::format("{:<26} skipped: {}", entry.name, result.skipped);
   return fmt::format("{:<26} {:>8.2f} {:<8} {:>7.2f}  {}", entry.name, result.value, result.unit,
                      result.ratio, result.against);
@@ -81,7 +81,7 @@ BenchResult measure(const BenchCase& entry) {
   return entry.run();
 }
 
-void run(const Options& options) {
+void run(const BenchOptions& options) {
   const std::vector<BenchCase> cases = chosen(options);
   set_thread_count(1);
   Json list = Json::array();
@@ -92,9 +92,9 @@ void run(const Options& options) {
   for (const BenchCase& entry : cases) {
     const BenchResult result = measure(entry);
     if (options.json) {
-      list.push_back(to_json(entry, result));
+      list.push_back(bench_record(entry, result));
     } else {
-      std::cout << to_line(entry, result) << std::endl;
+      std::cout << table_line(entry, result) << std::endl;
     }
   }
   if (options.json) std::cout << to_text(Json{{"machine", machine()}, {"cases", list}});
@@ -103,7 +103,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "how fast this build is on this machine");
   std::string names;
   for (const BenchCase& entry : bench_cases()) names += (names.empty() ? "" : ", ") + std::string(entry.name);

@@ -26,7 +26,7 @@ std::vector<std::string> enumerators() {
   return {enum_names<Enum>.begin(), enum_names<Enum>.end()};
 }
 
-std::vector<std::string> scalers() {
+std::vector<std::string> scaler_names() {
   std::vector<std::string> names = strings(table_names(scaler_table));
   names.emplace_back("all");
   return names;
@@ -44,7 +44,7 @@ std::vector<WordList> word_lists() {
           {"--rounding", enumerators<Rounding>()},
           {"--overflow", enumerators<Overflow>()},
           {"--model", strings(table_names(accumulate_models))},
-          {"--scaler", scalers()},
+          {"--scaler", scaler_names()},
           {"--dtype", enumerators<DType>()},
           {"--table", enumerators<TableFormat>()},
           {"--sort", sort_key_names()},

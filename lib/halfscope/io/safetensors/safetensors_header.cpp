@@ -21,7 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
-constexpr std::uint64_t longest_header = 100'000'000;
+constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 
 /// A JSON value for a message.
 std::string shown(const nlohmann::json& value) {
@@ -129,10 +129,10 @@ std::uint64_t safetensors_header_length(std::string_view first_bytes, std::uint6
   }
   std::uint64_t length;
   std::memcpy(&length, first_bytes.data(), safetensors_length_bytes);
-  if (length > longest_header) {
+  if (length > longest_safetensors_header) {
     reject(source,
            fmt::format("byte 0: header length {} is over the format's limit of {}; is it a safetensors file?",
-                       length, longest_header));
+                       length, longest_safetensors_header));
   }
   if (length > file_size - safetensors_length_bytes) {
     reject(source, fmt::format("truncated: the header ends at byte {}, the file at {}",
