@@ -1,4 +1,4 @@
-// The roundings of an optimizer's state: none, and to a format.
+// The roundings of an optimizer's state: none, any, and to the nearest number alone.
 #pragma once
 
 #include <halfscope/format/round.hpp>
@@ -11,6 +11,11 @@ struct KeepState {
 struct RoundState {
   Quantizer quantizer;
   HALFSCOPE_HD float operator()(float x) const { return round(x, quantizer); }
+};
+/// The same of a quantizer that rounds to nearest even: its code is a sixth.
+struct RoundStateToNearest {
+  RoundingGrid grid;
+  HALFSCOPE_HD float operator()(float x) const { return round_on_grid<Rounding::nearest_even>(x, grid); }
 };
 
 }  // namespace halfscope
