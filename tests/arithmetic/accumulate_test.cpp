@@ -6,7 +6,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::accumulate_test {
 namespace {
 
 TEST_CASE("every listed accumulation model is read and printed under its name", "[accumulate]") {
@@ -100,4 +100,4 @@ TEST_CASE("a pairwise sum of any number of terms is the tree's from its root dow
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::accumulate_test

@@ -10,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::captures_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ TEST_CASE("what is no capture is refused", "[captures]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::captures_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::counted_dot_test {
 namespace {
 
 const TensorCoreStep& volta() {
@@ -77,4 +77,4 @@ TEST_CASE("the first step that overflows is named, once", "[counted_dot]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::counted_dot_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::eigen_test {
 namespace {
 
 using Half = Number<Quantizer{fp16}>;
@@ -140,4 +140,4 @@ TEST_CASE("Eigen's traits are the type's limits", "[eigen]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::eigen_test

@@ -13,7 +13,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::elementary_exhaustive_test {
 namespace {
 
 constexpr std::size_t chunk = 1 << 14;
@@ -97,4 +97,4 @@ TEST_CASE("sigmoid keeps its word for all floats", "[exhaustive]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::elementary_exhaustive_test

@@ -5,7 +5,7 @@
 #include "tests/arithmetic/elementary_oracle.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::elementary_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -87,4 +87,4 @@ TEST_CASE("the cosine of half a period", "[elementary]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::elementary_test

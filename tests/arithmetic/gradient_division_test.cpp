@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::gradient_division_test {
 namespace {
 
 TEST_CASE("1/N of ncclAvg is rounded to FP16", "[all_reduce]") {
@@ -62,4 +62,4 @@ TEST_CASE("divisions have names", "[all_reduce]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gradient_division_test

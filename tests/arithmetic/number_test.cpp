@@ -7,7 +7,7 @@
 #include "tests/arithmetic/operation_cases.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::number_test {
 namespace {
 
 using Half = Number<Quantizer{fp16}>;
@@ -204,4 +204,4 @@ TEST_CASE("numeric_limits of fp32 are those of float", "[number]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::number_test

@@ -5,7 +5,7 @@
 #include "tests/arithmetic/half_pairs.hpp"
 #include "tests/reference/mpfr_operations.hpp"
 
-namespace halfscope {
+namespace halfscope::operations_exhaustive_test {
 namespace {
 
 /// All pairs (a, b) of codes, in four roundings.
@@ -255,4 +255,4 @@ TEST_CASE("the oracle of FP16 pairs agrees with MPFR", "[exhaustive]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::operations_exhaustive_test

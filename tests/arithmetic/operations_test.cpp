@@ -4,7 +4,7 @@
 #include "tests/arithmetic/half_pairs.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::operations_test {
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -237,4 +237,4 @@ TEST_CASE("comparisons are signalling but for equality", "[operations]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::operations_test

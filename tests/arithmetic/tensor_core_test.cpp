@@ -10,7 +10,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::tensor_core_test {
 namespace {
 
 using enum TensorCoreGeneration;
@@ -154,4 +154,4 @@ TEST_CASE("a tensor core without the formats is refused", "[tensor_core]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tensor_core_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::tensor_core_vectors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ TEST_CASE("the tensor-core models equal every vector read off a GPU", "[tensor_c
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tensor_core_vectors_test

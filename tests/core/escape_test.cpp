@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::escape_test {
 namespace {
 
 TEST_CASE("what a terminal would act on is escaped", "[escape]") {
@@ -38,4 +38,4 @@ TEST_CASE("bytes that are no UTF-8 stay different", "[escape]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::escape_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::name_list_test {
 namespace {
 
 using Names = std::vector<std::string_view>;
@@ -20,4 +20,4 @@ TEST_CASE("a list is cut at its commas, and all is every name", "[names]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::name_list_test

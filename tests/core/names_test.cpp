@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::names_test {
 namespace {
 
 TEST_CASE("the nearest name has the fewest edits", "[names]") {
@@ -46,4 +46,4 @@ TEST_CASE("table entries are found by their names", "[names]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::names_test

@@ -13,7 +13,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::parallel_test {
 namespace {
 
 TEST_CASE("every index is visited once", "[parallel]") {
@@ -120,4 +120,4 @@ TEST_CASE("fewer than one thread is refused", "[parallel]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::parallel_test

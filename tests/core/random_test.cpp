@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::random_test {
 namespace {
 
 static_assert(philox({0, 0, 0, 0}, 0, 0)[0] == 0x6627e8d5, "works at compile time");
@@ -56,4 +56,4 @@ TEST_CASE("site hashes are FNV-1a", "[random]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::random_test

@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::array_test {
 namespace {
 
 TEST_CASE("shapes are counted and printed", "[array]") {
@@ -65,4 +65,4 @@ TEST_CASE("a reshape keeps the elements", "[array]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::array_test

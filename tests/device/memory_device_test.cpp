@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/device_parity.hpp"
 
-namespace halfscope {
+namespace halfscope::memory_device_test {
 namespace {
 
 TEST_CASE("the peak of device memory is that of the thread's own arrays", "[memory][cuda]") {
@@ -27,4 +27,4 @@ TEST_CASE("the peak of device memory is that of the thread's own arrays", "[memo
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::memory_device_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::memory_test {
 namespace {
 
 TEST_CASE("a released buffer is the next one of its size, or of a size close to it", "[memory]") {
@@ -44,4 +44,4 @@ TEST_CASE("a pool gives memory of the size that is asked for", "[memory]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::memory_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/device_parity.hpp"
 
-namespace halfscope {
+namespace halfscope::readback_device_test {
 namespace {
 
 /// Puts `values` into a slot.
@@ -55,4 +55,4 @@ TEST_CASE("slots of any type are read in one copy", "[readback][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::readback_device_test

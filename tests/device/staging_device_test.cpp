@@ -6,7 +6,7 @@
 
 #include "tests/support/device_parity.hpp"
 
-namespace halfscope {
+namespace halfscope::staging_device_test {
 namespace {
 
 constexpr std::uintptr_t legacy_stream = 1;
@@ -55,4 +55,4 @@ TEST_CASE("what a thread copies to the device outlasts a change of the stream", 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::staging_device_test

@@ -9,7 +9,7 @@
 #include "lib/nn/elementwise.hpp"
 #include "tests/support/device_parity.hpp"
 
-namespace halfscope {
+namespace halfscope::step_graph_device_test {
 namespace {
 
 /// Work that a run queues.
@@ -68,4 +68,4 @@ TEST_CASE("a recorded run does what it does unrecorded", "[step_graph][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::step_graph_device_test

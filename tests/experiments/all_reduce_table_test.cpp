@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::all_reduce_table_test {
 namespace {
 
 const AllReduceRow& row_of(const std::vector<AllReduceRow>& rows, std::string_view gradients,
@@ -50,4 +50,4 @@ TEST_CASE("a division decides which end of the range is lost", "[all_reduce]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::all_reduce_table_test

@@ -4,7 +4,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::arm_table_test {
 namespace {
 
 const Experiment experiment{.name = "tiny", .varied = {}, .arms = {}};
@@ -69,4 +69,4 @@ TEST_CASE("a narrow terminal loses columns, and no two names look alike", "[arm_
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::arm_table_test

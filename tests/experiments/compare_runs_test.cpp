@@ -5,7 +5,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::compare_runs_test {
 namespace {
 
 /// A run with two records.
@@ -120,4 +120,4 @@ TEST_CASE("folders without runs and files that are no JSON are refused", "[compa
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::compare_runs_test

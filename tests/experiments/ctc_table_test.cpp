@@ -6,7 +6,7 @@
 #include "experiments/runner/present.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::ctc_table_test {
 namespace {
 
 TEST_CASE("FP16 inside CTC keeps the loss at any length, the gradient of short utterances only",
@@ -37,4 +37,4 @@ TEST_CASE("the table of CTC has a line per length, with one digit of the deviati
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::ctc_table_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::experiment_file_test {
 namespace {
 
 Experiment read(const std::string& text) {
@@ -150,4 +150,4 @@ TEST_CASE("a file that is wrong is refused with line and column", "[experiment_f
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::experiment_file_test

@@ -14,7 +14,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::harm_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST_CASE("of several steps a predictor takes the worst or the first", "[harm]")
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::harm_test

@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::own_arms_test {
 namespace {
 
 TEST_CASE("an arm in one word has a name and settings", "[own_arms]") {
@@ -57,4 +57,4 @@ TEST_CASE("a verdict is for the arms that are the base's", "[own_arms]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::own_arms_test

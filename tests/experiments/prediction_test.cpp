@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::prediction_test {
 namespace {
 
 Experiment experiment() {
@@ -150,4 +150,4 @@ TEST_CASE("a record without a key, or with one of another type, is refused with 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::prediction_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::present_test {
 namespace {
 
 std::string verdict(const ExperimentSummary& summary) {
@@ -222,4 +222,4 @@ TEST_CASE("a report says what all-reduces lost, and that no scaler sees it", "[p
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::present_test

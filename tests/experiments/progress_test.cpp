@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::progress_test {
 namespace {
 
 TEST_CASE("progress names the running runs and the time that all of them take", "[progress]") {
@@ -57,4 +57,4 @@ TEST_CASE("the time left is in seconds, minutes or hours", "[progress]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::progress_test

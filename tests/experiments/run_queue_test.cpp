@@ -10,7 +10,7 @@
 #include "tests/support/device_parity.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::run_queue_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST_CASE("a run that fails does not stop those beside it", "[queue]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::run_queue_test

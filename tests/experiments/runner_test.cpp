@@ -12,7 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::runner_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -253,4 +253,4 @@ TEST_CASE("a run is repeated from its config.json", "[runner]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::runner_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::setting_differences_test {
 namespace {
 
 void train(const Place& place, std::vector<std::string> arms, const Settings& settings,
@@ -114,4 +114,4 @@ TEST_CASE("a record of the wrong type is refused with file, key and value", "[ru
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::setting_differences_test

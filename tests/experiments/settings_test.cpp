@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::settings_test {
 namespace {
 
 TEST_CASE("an assignment is cut at its first equals sign", "[settings]") {
@@ -62,4 +62,4 @@ TEST_CASE("a file of settings that is none is refused with its name", "[settings
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::settings_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::shard_test {
 namespace {
 
 std::vector<std::string> names(const std::vector<PlannedRun>& runs) {
@@ -85,4 +85,4 @@ TEST_CASE("a sweep's list grows by later requests, and says what has not begun",
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::shard_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::start_from_test {
 namespace {
 
 /// `tiny` with an arm "tuned" that starts from "first", and one that starts from that.
@@ -126,4 +126,4 @@ TEST_CASE("a config.json of an arm is of that arm alone, not of its source", "[s
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::start_from_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::status_line_test {
 namespace {
 
 TEST_CASE("a line is cut to the terminal's width", "[status]") {
@@ -22,4 +22,4 @@ TEST_CASE("a cut goes between characters", "[status]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::status_line_test

@@ -10,7 +10,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::summarise_test {
 namespace {
 
 Experiment two_arms() {
@@ -187,4 +187,4 @@ TEST_CASE("losses of all-reduces are shares of all seeds together", "[summarise]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::summarise_test

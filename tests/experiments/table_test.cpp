@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::table_test {
 namespace {
 
 Table sample() {
@@ -98,4 +98,4 @@ TEST_CASE("JSON has a line per row", "[table]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::table_test

@@ -4,7 +4,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::tensor_groups_test {
 namespace {
 
 std::string group(std::string_view pattern, std::string_view name) {
@@ -52,4 +52,4 @@ TEST_CASE("patterns that are none are refused with what one looks like", "[group
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tensor_groups_test

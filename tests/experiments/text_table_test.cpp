@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::text_table_test {
 namespace {
 
 TEST_CASE("a column is as wide as its widest cell", "[table]") {
@@ -23,4 +23,4 @@ TEST_CASE("a share is printed in percent", "[table]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::text_table_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::verdict_text_test {
 namespace {
 
 ArmSummary arm(std::string name, std::optional<double> mean) {
@@ -207,4 +207,4 @@ TEST_CASE("a sweep names the longest run of usable scales, and whether scales be
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::verdict_text_test

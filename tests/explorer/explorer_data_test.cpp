@@ -10,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::explorer_data_test {
 namespace {
 
 constexpr const char* hostile = "</script><b>\"&'\x1b[31m@data@\xff";
@@ -116,4 +116,4 @@ TEST_CASE("the answer names the scale and the tensors that decide", "[explorer]"
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::explorer_data_test

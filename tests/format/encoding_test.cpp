@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::encoding_test {
 namespace {
 
 static_assert(encode(1, fp16) == 0x3C00 && decode(0xFBFF, fp16) == -65504);
@@ -48,4 +48,4 @@ TEST_CASE("NaN is encoded as the positive quiet one, and signalling codes decode
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::encoding_test

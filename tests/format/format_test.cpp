@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::format_test {
 namespace {
 
 double max_finite(const FloatFormat& format) {
@@ -71,4 +71,4 @@ TEST_CASE("a catalogue entry has a name and a summary of its own", "[format]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::format_test

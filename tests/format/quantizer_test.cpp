@@ -5,7 +5,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::quantizer_test {
 namespace {
 
 TEST_CASE("every quantizer is read back from its name", "[quantizer]") {
@@ -89,4 +89,4 @@ TEST_CASE("a wrong name is refused with what would be right", "[quantizer]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::quantizer_test

@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-namespace halfscope {
+namespace halfscope::round_exhaustive_test {
 namespace {
 
 constexpr std::size_t chunk = 1 << 14;
@@ -175,4 +175,4 @@ TEST_CASE("array rounding is the scalar rounding, for all floats, on every instr
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::round_exhaustive_test

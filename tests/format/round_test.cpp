@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::round_test {
 namespace {
 
 static_assert(round(65519.996f, {fp16}) == 65504 && round(-65520, {fp16}) < -3e38f, "works at compile time");
@@ -222,4 +222,4 @@ TEST_CASE("the random bits of stochastic rounding have exact boundaries", "[roun
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::round_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::file_summary_test {
 namespace {
 
 class FileInMemory : public TensorFile {
@@ -271,4 +271,4 @@ TEST_CASE("lost updates of files are those of the arrays", "[summarise_file]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::file_summary_test

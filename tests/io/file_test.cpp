@@ -12,7 +12,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::file_test {
 namespace {
 
 TEST_CASE("a file reads back as it was written, at every size", "[file]") {
@@ -161,4 +161,4 @@ TEST_CASE("unfinished files are removed, others stay", "[file]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::file_test

@@ -23,7 +23,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::folder_lock_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -266,4 +266,4 @@ TEST_CASE("a heartbeat calls until it ends", "[folder_lock]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::folder_lock_test

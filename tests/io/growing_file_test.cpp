@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::growing_file_test {
 namespace {
 
 std::vector<std::string> lines_of(const std::filesystem::path& path,
@@ -94,4 +94,4 @@ TEST_CASE("only the first bytes are read, and their checksum is that of zip", "[
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::growing_file_test

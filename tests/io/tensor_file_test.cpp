@@ -16,7 +16,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tensor_bytes.hpp"
 
-namespace halfscope {
+namespace halfscope::tensor_file_test {
 namespace {
 
 const std::vector<float> numbers{1.5f, -2, 0, -0.0f, 6e-8f, 65504};
@@ -229,4 +229,4 @@ TEST_CASE("a file that is cut while it is read is an error with the byte", "[ten
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tensor_file_test

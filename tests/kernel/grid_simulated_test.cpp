@@ -4,7 +4,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::grid_simulated_test {
 namespace {
 
 /// A block that must not run.
@@ -29,4 +29,4 @@ TEST_CASE("more blocks than a launch has are refused, not cut off to 32 bits", "
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::grid_simulated_test

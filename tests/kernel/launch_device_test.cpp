@@ -16,7 +16,7 @@
 #include "tests/support/matrix_products.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::launch_device_test {
 namespace {
 
 /// Beyond what a grid's second and third dimension could have, and what 16 bits could count.
@@ -147,4 +147,4 @@ TEST_CASE("images on the device of a large batch", "[kernel][launch][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::launch_device_test

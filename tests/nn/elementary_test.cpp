@@ -7,7 +7,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::elementary_test {
 namespace {
 
 constexpr float (*scalar[])(float) = {elementary<Elementary::exp>,   elementary<Elementary::log>,
@@ -52,4 +52,4 @@ TEST_CASE("elementary functions refuse sizes that differ", "[kernel][elementary]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::elementary_test

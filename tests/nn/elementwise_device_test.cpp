@@ -8,7 +8,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::elementwise_device_test {
 namespace {
 
 TEST_CASE("device parity of element-wise loops", "[kernel][elementwise][cuda]") {
@@ -94,4 +94,4 @@ TEST_CASE("a build without CUDA refuses the device, and the simulated one refuse
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::elementwise_device_test

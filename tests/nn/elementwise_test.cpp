@@ -10,7 +10,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::elementwise_test {
 namespace {
 
 constexpr std::size_t sizes[] = {0, 1, 31, 257 * 259};
@@ -137,4 +137,4 @@ TEST_CASE("element-wise kernels reject sizes that differ", "[elementwise]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::elementwise_test

@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::frechet_distance_test {
 namespace {
 
 /// Rows +-deviation from the mean, one feature at a time, so that the covariances are diagonal: of feature i
@@ -113,4 +113,4 @@ TEST_CASE("feature sets without a distance say why", "[frechet]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::frechet_distance_test

@@ -13,7 +13,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::optimizer_step_device_test {
 namespace {
 
 constexpr SgdStep sgd_step{.learning_rate = 0.01f, .momentum = 0.9f};
@@ -191,4 +191,4 @@ TEST_CASE("an optimizer's state is rounded in every way alike on the device", "[
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::optimizer_step_device_test

@@ -11,7 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::optimizer_step_test {
 namespace {
 
 using Slots = std::vector<std::span<float>>;
@@ -123,4 +123,4 @@ TEST_CASE("with FP16 state an epsilon of 1e-8 and a small square are zero, and 0
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::optimizer_step_test

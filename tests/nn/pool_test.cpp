@@ -9,7 +9,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::pool_test {
 namespace {
 
 struct Pooled {
@@ -65,4 +65,4 @@ TEST_CASE("pooling rejects sizes that do not fit", "[pool]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::pool_test

@@ -13,7 +13,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::softmax_test {
 namespace {
 
 struct Softmax {
@@ -125,4 +125,4 @@ TEST_CASE("softmax says which label or size is wrong", "[softmax]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::softmax_test

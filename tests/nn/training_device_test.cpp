@@ -15,7 +15,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::training_device_test {
 namespace {
 
 std::vector<float> small(std::size_t size, std::uint64_t seed) {
@@ -199,4 +199,4 @@ TEST_CASE("device parity of element-wise losses", "[kernel][losses][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::training_device_test

@@ -3,7 +3,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::async_copy_test {
 namespace {
 
 // Two chunks of 16 bytes per thread, a group each. %r4 and %r5 are their places, %r6 the source size.
@@ -137,4 +137,4 @@ TEST_CASE("a copy of no bytes writes zeros and reads nothing", "[ptx]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::async_copy_test

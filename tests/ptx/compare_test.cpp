@@ -6,7 +6,7 @@
 #include "tests/ptx/opcode_cases.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::compare_test {
 namespace {
 
 enum Relation : unsigned { less = 1, equal = 2, greater = 4, unordered = 8 };
@@ -121,4 +121,4 @@ TEST_CASE("comparisons are true of their relations, and of NaN where they say so
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::compare_test

@@ -3,7 +3,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::fault_test {
 namespace {
 
 struct FaultCase {
@@ -189,4 +189,4 @@ TEST_CASE("the host's accesses of global memory are checked", "[ptx]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::fault_test

@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::machine_test {
 namespace {
 
 constexpr std::array schedules{
@@ -228,4 +228,4 @@ TEST_CASE("a launch that does not fit its entry or the device is refused", "[ptx
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::machine_test

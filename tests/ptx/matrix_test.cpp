@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::matrix_test {
 namespace {
 
 /// The upper half, one word per thread, of a warp's lane address: matrix lane / 8, row lane % 8, 16 bytes
@@ -232,4 +232,4 @@ TEST_CASE("the tables of warp-wide opcodes and of matrix tests are the same", "[
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::matrix_test

@@ -5,7 +5,7 @@
 #include "tests/ptx/run_kernel.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::memory_test {
 namespace {
 
 /// ld.volatile.global.v4.f32 taken apart.
@@ -157,4 +157,4 @@ TEST_CASE("halves of a register are taken apart and put together, lowest first",
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::memory_test

@@ -10,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::mutants_test {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<ListedMutant>& mutants) {
@@ -156,4 +156,4 @@ TEST_CASE("a mutant's name says all of it, and others are refused", "[ptx][mutan
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::mutants_test

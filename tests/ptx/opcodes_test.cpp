@@ -10,7 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::opcodes_test {
 namespace {
 
 void check_cases(std::span<const OpcodeCase> cases) {
@@ -92,4 +92,4 @@ TEST_CASE("lines of one name differ in their operands", "[ptx]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::opcodes_test

@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::parser_test {
 namespace {
 
 constexpr std::string_view example = R"(//
@@ -159,4 +159,4 @@ TEST_CASE("a module of another machine, and an entry without an end, are refused
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::parser_test

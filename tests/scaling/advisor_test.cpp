@@ -12,7 +12,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::advisor_test {
 namespace {
 
 TensorFit fit_of(std::string name, std::span<const float> values, const FloatFormat& format = fp16,
@@ -222,4 +222,4 @@ TEST_CASE("a sentence names no more tensors than one can read", "[advisor]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::advisor_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::averaging_test {
 namespace {
 
 TensorFit fit_of(const std::vector<float>& values) {
@@ -71,4 +71,4 @@ TEST_CASE("rules of division say by what they divide before the sum", "[averagin
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::averaging_test

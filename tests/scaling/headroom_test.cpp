@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::headroom_test {
 namespace {
 
 std::unique_ptr<LossScaler> headroom(const ScalerSettings& settings) {
@@ -81,4 +81,4 @@ TEST_CASE("headroom stays between floor and ceiling, and gradients of zero limit
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::headroom_test

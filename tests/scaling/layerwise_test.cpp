@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::layerwise_test {
 namespace {
 
 /// P(|N(0, 1)| < x) by Simpson's rule.
@@ -85,4 +85,4 @@ TEST_CASE("the layer-wise scale of nothing is 1, and what would overflow is scal
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::layerwise_test

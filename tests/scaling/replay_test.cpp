@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::replay_test {
 namespace {
 
 ScalerReplay replay(LossScaler& scaler, const std::vector<TraceStep>& trace) {
@@ -179,4 +179,4 @@ TEST_CASE("a setting goes to the scalers that have the option", "[scaling][repla
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::replay_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::scaler_models_test {
 namespace {
 
 /// torch.amp.GradScaler and TensorFlow's DynamicLossScale as their documentation states them: FP32 scale,
@@ -167,4 +167,4 @@ TEST_CASE("LogMax equals its definition", "[scaling]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::scaler_models_test

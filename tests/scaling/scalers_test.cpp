@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::scalers_test {
 namespace {
 
 /// A step of gradients whose largest is `max_abs` without a scale, seen at the scaler's: it overflows where
@@ -240,4 +240,4 @@ TEST_CASE("what is neither a scaler nor a positive FP32 number is refused", "[sc
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::scalers_test

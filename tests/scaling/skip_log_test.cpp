@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::skip_log_test {
 namespace {
 
 SkipLog read(const std::vector<std::string>& lines) {
@@ -274,4 +274,4 @@ TEST_CASE("scalers that look at magnitudes are left out of all, and refused by n
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::skip_log_test

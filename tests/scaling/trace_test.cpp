@@ -10,7 +10,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::trace_test {
 namespace {
 
 Json good() {
@@ -142,4 +142,4 @@ TEST_CASE("a file is a trace or a log, by its first line", "[trace]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::trace_test

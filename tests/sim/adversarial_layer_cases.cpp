@@ -6,7 +6,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::adversarial_layer_cases {
 namespace {
 
 double logistic(double x) {
@@ -60,4 +60,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::adversarial_layer_cases

@@ -9,7 +9,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::adversarial_layers_test {
 namespace {
 
 std::vector<float> numbers(const Array& array) {
@@ -179,4 +179,4 @@ TEST_CASE("layers of generators and discriminators say what does not fit", "[adv
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::adversarial_layers_test

@@ -18,7 +18,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::adversarial_training_test {
 namespace {
 
 TrainConfig adversarial(const char* policy = "fp32", const char* loss_scale = "none",
@@ -332,4 +332,4 @@ TEST_CASE("memory counts the weights of both networks once, and the larger loss'
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::adversarial_training_test

@@ -8,7 +8,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::attention_layer_cases {
 namespace {
 
 constexpr std::size_t batch = 2, rows = 3, inner = 4, columns = 5;
@@ -132,4 +132,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::attention_layer_cases

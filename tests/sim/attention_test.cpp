@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::attention_test {
 namespace {
 
 struct TapeOfOne {
@@ -71,4 +71,4 @@ TEST_CASE("products of tensors say which shapes do not fit", "[attention]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::attention_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::bert_test {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -127,4 +127,4 @@ TEST_CASE("BERT says which data sets it learns from", "[bert]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::bert_test

@@ -15,7 +15,7 @@
 #include "tests/support/device_parity.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::checkpoint_test {
 namespace {
 
 /// Records of every tracker at every step, and the weights and statistics at the end.
@@ -223,4 +223,4 @@ TEST_CASE("segments of a model that is no chain are refused, as is their number"
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::checkpoint_test

@@ -6,7 +6,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::classifier_layer_cases {
 namespace {
 
 const std::vector<std::int32_t> labels{2, 0, 1};
@@ -94,4 +94,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::classifier_layer_cases

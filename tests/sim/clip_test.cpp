@@ -7,7 +7,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::clip_test {
 namespace {
 
 /// Two parameters whose gradients' norm is 13.
@@ -108,4 +108,4 @@ TEST_CASE("training clips the unscaled gradient", "[clip]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::clip_test

@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::config_test {
 namespace {
 
 TEST_CASE("every field of a resolved config can be set to what it prints", "[config]") {
@@ -139,4 +139,4 @@ TEST_CASE("the linear schedule falls from the end of the warm-up to a last step 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::config_test

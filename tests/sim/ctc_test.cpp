@@ -10,7 +10,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::ctc_test {
 namespace {
 
 using Labels = std::vector<std::int32_t>;
@@ -156,4 +156,4 @@ TEST_CASE("CTC says which targets do not fit", "[ctc]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::ctc_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::deep_speech_test {
 namespace {
 
 Model model_of(std::int64_t hidden, std::int64_t labels) {
@@ -98,4 +98,4 @@ TEST_CASE("Deep Speech 2 learns two words", "[deep_speech]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::deep_speech_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::detection_test {
 namespace {
 
 Box box(float top, float left, float bottom, float right) {
@@ -267,4 +267,4 @@ TEST_CASE("AP50 equals the naive definition", "[detection]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::detection_test

@@ -6,7 +6,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::device_layers_test {
 namespace {
 
 /// A number that a layer makes or changes.
@@ -81,4 +81,4 @@ TEST_CASE("layers make the bits of the CPU on the device", "[layers][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::device_layers_test

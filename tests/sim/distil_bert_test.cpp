@@ -16,7 +16,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::distil_bert_test {
 namespace {
 
 void ignore(const StepRecord& /*record*/) {}
@@ -196,4 +196,4 @@ TEST_CASE("a distilled student learns classes of verses", "[distil_bert]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::distil_bert_test

@@ -5,7 +5,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::distillation_layer_cases {
 namespace {
 
 constexpr std::size_t rows = 3, columns = 5;
@@ -74,4 +74,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::distillation_layer_cases

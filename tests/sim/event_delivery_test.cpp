@@ -3,7 +3,7 @@
 
 #include "tests/support/device_parity.hpp"
 
-namespace halfscope {
+namespace halfscope::event_delivery_test {
 namespace {
 
 /// Writes down what it hears.
@@ -106,4 +106,4 @@ TEST_CASE("where one tracker hears at once all do", "[trackers][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::event_delivery_test

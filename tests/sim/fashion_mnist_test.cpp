@@ -13,7 +13,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::fashion_mnist_test {
 namespace {
 
 using Files = std::map<std::string, std::string>;
@@ -192,4 +192,4 @@ TEST_CASE("the published data set has its published sizes and statistics", "[fas
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::fashion_mnist_test

@@ -10,7 +10,7 @@
 #include "tests/sim/planted_dataset.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::first_overflow_test {
 namespace {
 
 const SmallDataset small;
@@ -160,4 +160,4 @@ TEST_CASE("a first overflow reads as a sentence", "[overflow]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::first_overflow_test

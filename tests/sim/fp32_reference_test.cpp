@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::fp32_reference_test {
 namespace {
 
 const SmallDataset small;
@@ -118,4 +118,4 @@ TEST_CASE("fp32_references come when they are due, change no number and do not d
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::fp32_reference_test

@@ -10,7 +10,7 @@
 #include "tests/support/device_parity.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::host_waits_test {
 namespace {
 
 /// Once for what the forward and backward passes have counted, once for the update.
@@ -111,4 +111,4 @@ TEST_CASE("steps are launched as one graph each, and cut where the host asks", "
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::host_waits_test

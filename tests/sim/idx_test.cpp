@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::idx_test {
 namespace {
 
 const std::string valid = idx_bytes({2, 1, 3}, "abcdef");
@@ -104,4 +104,4 @@ TEST_CASE("a missing file is named", "[idx]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::idx_test

@@ -9,7 +9,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::image_layers_test {
 namespace {
 
 /// A tape and what it needs.
@@ -164,4 +164,4 @@ TEST_CASE("image layers say what does not fit", "[image_layers]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::image_layers_test

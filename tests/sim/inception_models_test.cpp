@@ -8,7 +8,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::inception_models_test {
 namespace {
 
 std::size_t weights(const Model& model, bool heads = true) {
@@ -173,4 +173,4 @@ TEST_CASE("the inception networks find the bright quarter, in FP32 and FP16", "[
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::inception_models_test

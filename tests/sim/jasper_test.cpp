@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::jasper_test {
 namespace {
 
 constexpr double small_width = 0.015625;  // four channels at first
@@ -91,4 +91,4 @@ TEST_CASE("Jasper learns two words", "[jasper]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::jasper_test

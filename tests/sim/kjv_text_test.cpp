@@ -9,7 +9,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::kjv_text_test {
 namespace {
 
 /// "a b c ... a b c": words in alphabetical order, all in one line but for the last end of line.
@@ -83,4 +83,4 @@ TEST_CASE("a text that cannot serve is refused in one line", "[text]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::kjv_text_test

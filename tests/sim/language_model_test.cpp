@@ -16,7 +16,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::language_model_test {
 namespace {
 
 /// A rhyme of six words over and over: after a word, the next is certain.
@@ -179,4 +179,4 @@ TEST_CASE("a sample that is a row's label is out of its race alone", "[language]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::language_model_test

@@ -12,7 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::layer_scale_test {
 namespace {
 
 using Scales = std::vector<std::pair<std::string, double>>;
@@ -217,4 +217,4 @@ TEST_CASE("training under the layer-wise scale flushes fewer gradients than with
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::layer_scale_test

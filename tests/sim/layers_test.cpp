@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::layers_test {
 namespace {
 
 std::unique_ptr<ParameterStore> make_store(const LayerCase& layer) {
@@ -222,4 +222,4 @@ TEST_CASE("local response normalisation in FP16 overflows to zeros", "[layers]")
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::layers_test

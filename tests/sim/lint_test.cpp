@@ -7,7 +7,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::lint_test {
 namespace {
 
 struct LintCase {
@@ -113,4 +113,4 @@ TEST_CASE("a finding says what, where, what comes of it and what to do", "[lint]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::lint_test

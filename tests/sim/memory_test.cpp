@@ -4,7 +4,7 @@
 #include "sim/data/blank_images.hpp"
 #include "sim/models/models.hpp"
 
-namespace halfscope {
+namespace halfscope::memory_test {
 namespace {
 
 NetworkElements elements_of(Model (*make)(const ModelSpec&), const Shape& image, std::int64_t classes,
@@ -147,4 +147,4 @@ TEST_CASE("memory by role follows the policy and the optimizer", "[memory]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::memory_test

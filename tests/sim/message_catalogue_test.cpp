@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::message_catalogue_test {
 namespace {
 
 std::vector<MessagePair> messages_in(const std::string& bytes) {
@@ -86,4 +86,4 @@ TEST_CASE("a damaged catalogue is an error wherever it is damaged", "[translatio
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::message_catalogue_test

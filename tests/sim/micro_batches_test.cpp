@@ -11,7 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::micro_batches_test {
 namespace {
 
 /// Of the sum of 2048 and 1, one after the other.
@@ -172,4 +172,4 @@ TEST_CASE("micro-batches that a batch does not have are refused", "[micro_batche
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::micro_batches_test

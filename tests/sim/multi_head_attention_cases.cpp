@@ -7,7 +7,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::multi_head_attention_cases {
 namespace {
 
 constexpr std::size_t batch = 2, time = 3, width = 4, heads = 2, part = width / heads;
@@ -132,4 +132,4 @@ TEST_CASE("padding holds no memory, whatever it holds", "[attention]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::multi_head_attention_cases

@@ -6,7 +6,7 @@
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::native_parity_test {
 namespace {
 
 /// The same numbers in 16-bit memory. On a simulated device, which has no tensor cores, the products are
@@ -107,4 +107,4 @@ TEST_CASE("native execution says what it cannot do", "[native][config]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::native_parity_test

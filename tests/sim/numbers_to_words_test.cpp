@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::numbers_to_words_test {
 namespace {
 
 std::string text(const std::vector<std::string>& words) {
@@ -115,4 +115,4 @@ TEST_CASE("half the numbers of numbers_to_words have five digits or more", "[tra
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::numbers_to_words_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::observation_exchange_test {
 namespace {
 
 TraceRecord cast_of(int index, std::int64_t nonfinite = 0) {
@@ -92,4 +92,4 @@ TEST_CASE("one process has every rank and every element", "[ranks]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::observation_exchange_test

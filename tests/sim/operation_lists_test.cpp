@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::operation_lists_test {
 namespace {
 
 /// One more than 1 that FP16 does not hold.
@@ -252,4 +252,4 @@ TEST_CASE("with every operation in FP32 and FP32 weights autocast is FP32 traini
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::operation_lists_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::parity_test {
 namespace {
 
 TEST_CASE("a classifier trains alike on the CPU and on the device", "[parity][cuda]") {
@@ -173,4 +173,4 @@ TEST_CASE("a run goes on where it stopped, on either device", "[parity][cuda]") 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::parity_test

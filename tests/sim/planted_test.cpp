@@ -11,7 +11,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::planted_test {
 namespace {
 
 constexpr std::int64_t size = 32, step = 7;
@@ -124,4 +124,4 @@ TEST_CASE("planted lost updates are found in their parameter, with their fractio
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::planted_test

@@ -7,7 +7,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::pooling_layer_cases {
 namespace {
 
 void nothing(ParameterStore& /*store*/) {}
@@ -106,4 +106,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::pooling_layer_cases

@@ -17,7 +17,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::ranks_test {
 namespace {
 
 TrainConfig on_ranks(std::int64_t ranks, const char* all_reduce, const char* predivide = "ddp") {
@@ -298,4 +298,4 @@ TEST_CASE("ranks that a batch does not have, and unknown reductions, are refused
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::ranks_test

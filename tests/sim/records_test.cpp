@@ -10,7 +10,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::records_test {
 namespace {
 
 /// The histogram's line in histograms.jsonl.
@@ -49,4 +49,4 @@ TEST_CASE("a histogram's record reads back as the same counts", "[records]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::records_test

@@ -12,7 +12,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::recurrent_test {
 namespace {
 
 constexpr std::int64_t time_steps = 3, batch = 2, in = 2, hidden = 3;
@@ -208,4 +208,4 @@ TEST_CASE("sequence layers say which shapes and tokens do not fit", "[recurrent]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::recurrent_test

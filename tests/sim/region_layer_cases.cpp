@@ -6,7 +6,7 @@
 #include "sim/layers/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 
-namespace halfscope {
+namespace halfscope::region_layer_cases {
 namespace {
 
 void no_parameters(ParameterStore& /*store*/) {}
@@ -78,4 +78,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::region_layer_cases

@@ -5,7 +5,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::region_layers_test {
 namespace {
 
 /// The gradient of `x` where the loss multiplies the output of `layer` by `factors`.
@@ -91,4 +91,4 @@ TEST_CASE("rows that are not there are refused", "[region_layers]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::region_layers_test

@@ -11,7 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::region_targets_test {
 namespace {
 
 Box box(float top, float left, float bottom, float right) {
@@ -178,4 +178,4 @@ TEST_CASE("a box's mask has the label of the pixel in the middle of each cell", 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::region_targets_test

@@ -13,7 +13,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::run_records_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ TEST_CASE("a run whose lock was taken over writes nothing more", "[run]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::run_records_test

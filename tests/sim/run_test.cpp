@@ -17,7 +17,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::run_test {
 namespace {
 
 const SmallDataset& dataset = small_dataset;
@@ -189,4 +189,4 @@ TEST_CASE("another config, another version or a torn file is not continued", "[r
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::run_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::sampler_test {
 namespace {
 
 std::vector<std::int64_t> step_of(Sampler& sampler, std::int64_t step) {
@@ -120,4 +120,4 @@ TEST_CASE("a batch that does not fit the data is refused", "[sampler]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sampler_test

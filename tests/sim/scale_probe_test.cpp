@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::scale_probe_test {
 namespace {
 
 const SmallDataset small;
@@ -100,4 +100,4 @@ TEST_CASE("the error of a probe is the median over its tensors", "[scale_probe]"
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::scale_probe_test

@@ -11,7 +11,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::scaler_training_test {
 namespace {
 
 const SmallDataset dataset;
@@ -127,4 +127,4 @@ TEST_CASE("a scaler that gives up fails the run and says why", "[run][scaling]")
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::scaler_training_test

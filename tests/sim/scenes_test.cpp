@@ -12,7 +12,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::scenes_test {
 namespace {
 
 /// Items of 2x2 that are all one brightness: train 255 (classes 3 and 4), test 102 (class 7).
@@ -206,4 +206,4 @@ TEST_CASE("scenes refuse small images, missing data and indices out of range", "
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::scenes_test

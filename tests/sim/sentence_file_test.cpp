@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::sentence_file_test {
 namespace {
 
 std::string lines_of_pairs(int count) {
@@ -137,4 +137,4 @@ TEST_CASE("installed messages are a data set of sentences", "[translation]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sentence_file_test

@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::sentence_pairs_test {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
@@ -100,4 +100,4 @@ TEST_CASE("a split at random has every pair once", "[translation]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sentence_pairs_test

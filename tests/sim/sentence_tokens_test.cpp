@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::sentence_tokens_test {
 namespace {
 
 std::string spaced(std::string_view sentence) {
@@ -55,4 +55,4 @@ TEST_CASE("sentences that are no text are refused", "[translation]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sentence_tokens_test

@@ -7,7 +7,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::sequence_layer_cases {
 namespace {
 
 const std::vector<std::int32_t> tokens{3, 0, 3, 2, 3, 0};
@@ -178,4 +178,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sequence_layer_cases

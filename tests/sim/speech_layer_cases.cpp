@@ -3,7 +3,7 @@
 #include "tests/reference/ctc.hpp"
 #include "tests/sim/layer_case.hpp"
 
-namespace halfscope {
+namespace halfscope::speech_layer_cases {
 namespace {
 
 using Labels = std::vector<std::int32_t>;
@@ -60,4 +60,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::speech_layer_cases

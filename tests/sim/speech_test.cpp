@@ -14,7 +14,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::speech_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -218,4 +218,4 @@ TEST_CASE("recordings and transcripts that cannot be used are named", "[speech]"
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::speech_test

@@ -15,7 +15,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::start_weights_test {
 namespace {
 
 const Array& tensor(const SafetensorsFile& file, const std::string& name) {
@@ -137,4 +137,4 @@ TEST_CASE("what a run cannot start from is refused in one line", "[start]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::start_weights_test

@@ -9,7 +9,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::step_memory_test {
 namespace {
 
 TrainConfig short_config() {
@@ -91,4 +91,4 @@ TEST_CASE("checkpoint segments lower the peak of a step, and nothing else", "[me
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::step_memory_test

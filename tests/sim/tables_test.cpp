@@ -11,7 +11,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::tables_test {
 namespace {
 
 /// Thirteen images of 8x8 with a class each, as many verses, recordings and sentence pairs: data for every
@@ -216,4 +216,4 @@ TEST_CASE("every optimizer lowers the loss, alike on the CPU and on the device",
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tables_test

@@ -4,7 +4,7 @@
 #include "sim/layers/layers.hpp"
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::tape_test {
 namespace {
 
 /// Writes down what it is shown.
@@ -144,4 +144,4 @@ TEST_CASE("policies are what their names say", "[policy]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tape_test

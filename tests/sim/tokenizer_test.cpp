@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::tokenizer_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -109,4 +109,4 @@ TEST_CASE("the most frequent words have tokens of their own", "[words]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tokenizer_test

@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::trainer_test {
 namespace {
 
 const SmallDataset dataset;
@@ -152,4 +152,4 @@ TEST_CASE("what cannot be trained is refused at once", "[trainer]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::trainer_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::translation_models_test {
 namespace {
 
 constexpr auto make_models = {make_seq2seq_attention, make_transformer};
@@ -193,4 +193,4 @@ TEST_CASE("positions are the sines and cosines of the paper", "[translation]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::translation_models_test

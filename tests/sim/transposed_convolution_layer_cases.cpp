@@ -4,7 +4,7 @@
 #include "tests/sim/layer_case.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::transposed_convolution_layer_cases {
 namespace {
 
 using Geometry = reference::ConvolutionGeometry;
@@ -62,4 +62,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::transposed_convolution_layer_cases

@@ -15,7 +15,7 @@
 #include "tests/support/restored.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::verses_test {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -237,4 +237,4 @@ TEST_CASE("models of the next word refuse verses", "[text]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::verses_test

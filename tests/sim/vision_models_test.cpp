@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::vision_models_test {
 namespace {
 
 TrainConfig small_config(const std::string& model, const std::string& policy = "fp32") {
@@ -323,4 +323,4 @@ TEST_CASE("the detection metric reads each class's offsets from the starts of an
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::vision_models_test

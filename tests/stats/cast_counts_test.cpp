@@ -12,7 +12,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::cast_counts_test {
 namespace {
 
 /// Element by element, in double; `counted_as` is the format whose limits count.
@@ -100,4 +100,4 @@ TEST_CASE("counted rounding of nothing and of little", "[tracker][cast]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::cast_counts_test

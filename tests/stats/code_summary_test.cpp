@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::code_summary_test {
 namespace {
 
 constexpr std::array few_codes{DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
@@ -108,4 +108,4 @@ TEST_CASE("codes are counted the same in any pieces, without their sign but that
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::code_summary_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::confidence_test {
 namespace {
 
 /// `count` values whose mean has a standard error of 1.
@@ -43,4 +43,4 @@ TEST_CASE("an interval is as wide as its values scatter", "[confidence]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::confidence_test

@@ -7,7 +7,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::exponent_histogram_test {
 namespace {
 
 ExponentHistogram histogram_of(std::span<const float> values) {
@@ -76,4 +76,4 @@ TEST_CASE("counts at the edges of two formats are not mixed", "[histogram]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::exponent_histogram_test

@@ -12,7 +12,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::tensor_summary_test {
 namespace {
 
 TensorSummary summary_of(std::span<const float> values, const FloatFormat& format) {
@@ -170,4 +170,4 @@ TEST_CASE("summaries of the blocks of a tensor merge to that of the whole, to th
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::tensor_summary_test

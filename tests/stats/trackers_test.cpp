@@ -13,7 +13,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::trackers_test {
 namespace {
 
 /// Observations by `tracker` of the cast of `before`.
@@ -220,4 +220,4 @@ TEST_CASE("reduction counters merge", "[tracker]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::trackers_test

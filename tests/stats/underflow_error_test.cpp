@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::underflow_error_test {
 namespace {
 
 double of(std::span<const float> values, const FloatFormat& format, int scale_log2) {
@@ -79,4 +79,4 @@ TEST_CASE("underflow errors fall from 1 to 0 as the scale grows, whatever the ex
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::underflow_error_test

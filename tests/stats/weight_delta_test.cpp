@@ -7,7 +7,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::weight_delta_test {
 namespace {
 
 struct Step {
@@ -76,4 +76,4 @@ TEST_CASE("histograms are added to in threads", "[stats]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::weight_delta_test

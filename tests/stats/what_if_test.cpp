@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::what_if_test {
 namespace {
 
 /// `format` with one more exponent bit: what it rounds beyond the largest number of `format` overflows there.
@@ -152,4 +152,4 @@ TEST_CASE("fractions are of the nonzero finite numbers", "[what_if]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::what_if_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.hpp"
 
-namespace halfscope {
+namespace halfscope::restored_test {
 namespace {
 
 constexpr const char* variable = "HALFSCOPE_TEST_VARIABLE";
@@ -40,4 +40,4 @@ TEST_CASE("the number of threads is what it was before", "[support]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::restored_test

@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::histogram_json_test {
 namespace {
 
 std::string members_of(const std::vector<float>& values) {
@@ -108,4 +108,4 @@ TEST_CASE("a record's max_abs is read when it has one", "[records]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::histogram_json_test

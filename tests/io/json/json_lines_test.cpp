@@ -12,7 +12,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::json_lines_test {
 namespace {
 
 std::string refusal(std::string_view text) {
@@ -85,7 +85,7 @@ TEST_CASE("bytes that are not UTF-8 do not stop a record from being written", "[
 }
 
 TEST_CASE("to_text is indented and ends its last line", "[json]") {
-  CHECK(to_text({{"a", 1}}) == "{\n  \"a\": 1\n}\n");
+  CHECK(to_text(Json{{"a", 1}}) == "{\n  \"a\": 1\n}\n");
 }
 
 TEST_CASE("numbers read back to the same bits", "[json]") {
@@ -124,4 +124,4 @@ TEST_CASE("a float prints as its shortest decimal", "[json]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::json_lines_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::json_members_test {
 namespace {
 
 using Members = std::vector<std::pair<std::string, nlohmann::json>>;
@@ -73,4 +73,4 @@ TEST_CASE("a member of very many values is refused, many members are not", "[jso
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::json_members_test

@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tensor_bytes.hpp"
 
-namespace halfscope {
+namespace halfscope::npy_test {
 namespace {
 
 /// What opening `bytes` as .npy is refused with; one short line that names the file.
@@ -120,4 +120,4 @@ TEST_CASE("every flipped or cut byte of an .npy file is read or refused, never m
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::npy_test

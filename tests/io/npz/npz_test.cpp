@@ -12,7 +12,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/zip_bytes.hpp"
 
-namespace halfscope {
+namespace halfscope::npz_test {
 namespace {
 
 /// Numbers that deflate packs a little but not away.
@@ -290,4 +290,4 @@ TEST_CASE("every flipped or cut byte of an archive is read or refused, never mor
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::npz_test

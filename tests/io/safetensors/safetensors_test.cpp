@@ -12,7 +12,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope {
+namespace halfscope::safetensors_test {
 namespace {
 
 std::string length_prefix(std::uint64_t length) {
@@ -245,4 +245,4 @@ TEST_CASE("a path that cannot be written or read is named", "[safetensors]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::safetensors_test

@@ -14,7 +14,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::convert_device_test {
 namespace {
 
 struct Conversion {
@@ -127,4 +127,4 @@ TEST_CASE("16-bit memory is not taken for floats", "[convert]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::convert_device_test

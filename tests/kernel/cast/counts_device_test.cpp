@@ -12,7 +12,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::counts_device_test {
 namespace {
 
 /// Any floats, those at which `format` rounds in another way among them, and many that it flushes.
@@ -151,4 +151,4 @@ TEST_CASE("sums of squares are the same on the device", "[kernel][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::counts_device_test

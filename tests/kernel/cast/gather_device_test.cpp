@@ -12,7 +12,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::gather_device_test {
 namespace {
 
 constexpr std::array types{DType::f16, DType::bf16, DType::f32, DType::f64, DType::f8_e4m3, DType::f8_e5m2};
@@ -98,4 +98,4 @@ TEST_CASE("an array without axes has one element", "[kernel][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gather_device_test

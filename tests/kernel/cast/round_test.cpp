@@ -8,7 +8,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::round_test {
 namespace {
 
 const RandomStream stream{.seed = 0x123456789ABCDEF, .step = 17, .site = 4};
@@ -133,4 +133,4 @@ TEST_CASE("sizes that differ are refused", "[kernel][round]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::round_test

@@ -13,7 +13,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::widen_test {
 namespace {
 
 std::vector<float> widened(DType type, const void* elements, std::size_t count) {
@@ -137,4 +137,4 @@ TEST_CASE("widening takes elements at any address, and as many as there are", "[
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::widen_test

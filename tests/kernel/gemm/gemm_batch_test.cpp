@@ -13,7 +13,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_batch_test {
 namespace {
 
 enum class Lay { plain, transposed, spaced };
@@ -182,4 +182,4 @@ TEST_CASE("gemm_batch rejects what disagrees, strides below 0 and orders that it
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_batch_test

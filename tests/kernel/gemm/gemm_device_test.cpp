@@ -12,7 +12,7 @@
 #include "tests/support/matrix_products.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_device_test {
 namespace {
 
 using Offsets = std::vector<std::int32_t>;
@@ -241,4 +241,4 @@ TEST_CASE("large products on the device of two passes", "[kernel][gemm][cuda]") 
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_device_test

@@ -8,7 +8,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/matrix_products.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_fp16_test {
 namespace {
 
 TEST_CASE("FP16 sums that pass 2^15 or overflow on their way are the definition's", "[gemm]") {
@@ -85,4 +85,4 @@ TEST_CASE("a fused sum close to a tie falls on its own side", "[gemm][fused][kno
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_fp16_test

@@ -7,7 +7,7 @@
 #include "tests/support/device_parity.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_native_device_test {
 namespace {
 
 TEST_CASE("a model's own tensor core computes it, a library only what has no order", "[gemm][native]") {
@@ -126,4 +126,4 @@ TEST_CASE("plain and transposed matrices are multiplied where they lie", "[gemm]
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_native_device_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/native_matrices.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_native_gpu_test {
 namespace {
 
 using enum MatrixLayout;
@@ -245,4 +245,4 @@ TEST_CASE("cuBLAS multiplies f32 without TF32", "[gemm][cublas][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_native_gpu_test

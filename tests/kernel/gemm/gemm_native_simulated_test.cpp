@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_native_simulated_test {
 namespace {
 
 TEST_CASE("native products refuse to run in a build without CUDA", "[kernel][gemm]") {
@@ -16,4 +16,4 @@ TEST_CASE("native products refuse to run in a build without CUDA", "[kernel][gem
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_native_simulated_test

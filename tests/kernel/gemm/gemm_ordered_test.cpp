@@ -7,7 +7,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/native_matrices.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_ordered_test {
 namespace {
 
 using enum TensorCoreGeneration;
@@ -179,4 +179,4 @@ TEST_CASE("products that cannot be are refused with what is wrong", "[gemm][orde
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_ordered_test

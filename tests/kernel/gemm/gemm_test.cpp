@@ -15,7 +15,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::gemm_test {
 namespace {
 
 TEST_CASE("gemm is the ordered sum for plain and transposed matrices, every tile's edge included", "[gemm]") {
@@ -243,4 +243,4 @@ TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gem
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::gemm_test

@@ -9,7 +9,7 @@
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::histogram_test {
 namespace {
 
 /// By definition: one number at a time, in double, where FP32 subnormals are normal.
@@ -226,4 +226,4 @@ TEST_CASE("histograms add up", "[kernel][histogram]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::histogram_test

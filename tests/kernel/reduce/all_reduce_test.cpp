@@ -14,7 +14,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::all_reduce_test {
 namespace {
 
 using Gradients = std::vector<std::vector<float>>;  // (rank, element)
@@ -349,4 +349,4 @@ TEST_CASE("all-reduces have names", "[kernel][all_reduce]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::all_reduce_test

@@ -10,7 +10,7 @@
 #include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
-namespace halfscope {
+namespace halfscope::reduce_test {
 namespace {
 
 struct Problem {
@@ -177,4 +177,4 @@ TEST_CASE("counters equal a count made add by add", "[reduce]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::reduce_test

@@ -11,7 +11,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
 
-namespace halfscope {
+namespace halfscope::sums_device_test {
 namespace {
 
 /// The models of sums of single terms: all orders, in formats with fast paths of their own and without.
@@ -160,4 +160,4 @@ TEST_CASE("device parity of the sum of one array", "[kernel][reduce][cuda]") {
 }
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sums_device_test

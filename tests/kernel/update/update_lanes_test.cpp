@@ -11,7 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 
-namespace halfscope {
+namespace halfscope::update_lanes_test {
 namespace {
 
 constexpr std::array<std::size_t, 6> sizes{0, 1, 15, 31, 1024, 257 * 259};
@@ -119,4 +119,4 @@ TEST_CASE("ratios are those of elements without a zero", "[update]") {
   }
 }
 
-}  // namespace halfscope
+}  // namespace halfscope::update_lanes_test

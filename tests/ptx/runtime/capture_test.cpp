@@ -5,7 +5,7 @@
 
 #include "tests/ptx/runtime/runtime_objects.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::capture_test {
 namespace {
 
 constexpr std::size_t bytes = sizeof(std::uint64_t);
@@ -239,4 +239,4 @@ TEST_CASE("an executable graph takes parameters of the same operations in the sa
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::capture_test

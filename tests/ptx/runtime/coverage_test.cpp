@@ -8,7 +8,7 @@
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::coverage_test {
 namespace {
 
 TEST_CASE("a line of coverage has what was not reached too", "[ptx][coverage]") {
@@ -40,4 +40,4 @@ TEST_CASE("lines of coverage are appended to a file", "[ptx][coverage]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::coverage_test

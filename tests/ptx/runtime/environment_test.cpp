@@ -9,7 +9,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::environment_test {
 namespace {
 
 struct Ended {
@@ -48,4 +48,4 @@ TEST_CASE("a setting that is not known ends the process with one line", "[ptx][e
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::environment_test

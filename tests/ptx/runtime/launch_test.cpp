@@ -5,7 +5,7 @@
 
 #include "tests/ptx/runtime/runtime_objects.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::launch_test {
 namespace {
 
 struct LaunchCase {
@@ -106,4 +106,4 @@ TEST_CASE("a status has a text of its own", "[ptx][launch]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::launch_test

@@ -5,7 +5,7 @@
 #include "tests/ptx/runtime/runtime_objects.hpp"
 #include "tests/support/native_matrices.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::product_test {
 namespace {
 
 using enum MatrixLayout;
@@ -138,4 +138,4 @@ TEST_CASE("cuBLAS's handles are not made in a capture", "[ptx][cublas][capture]"
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::product_test

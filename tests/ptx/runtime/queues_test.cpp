@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::queues_test {
 namespace {
 
 /// Queues whose operations write their names into a text.
@@ -107,4 +107,4 @@ TEST_CASE("an operation that fails is named, and the rest is dropped", "[ptx][qu
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::queues_test

@@ -10,7 +10,7 @@
 #include "tests/ptx/runtime/runtime_objects.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::ptx {
+namespace halfscope::ptx::streams_test {
 namespace {
 
 constexpr std::size_t bytes = sizeof(std::uint64_t);
@@ -239,4 +239,4 @@ TEST_CASE("events are over when the work before them is", "[ptx][streams]") {
 }
 
 }  // namespace
-}  // namespace halfscope::ptx
+}  // namespace halfscope::ptx::streams_test

@@ -2,7 +2,7 @@
 #include "sim/layers/layers.hpp"
 #include "tests/sim/layer_case.hpp"
 
-namespace halfscope {
+namespace halfscope::sample_layer_cases {
 namespace {
 
 std::vector<LayerCase> cases() {
@@ -19,4 +19,4 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 }  // namespace
-}  // namespace halfscope
+}  // namespace halfscope::sample_layer_cases
