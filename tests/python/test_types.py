@@ -1,4 +1,4 @@
-"""Types of the public functions, as mypy finds them: skipped where tools/test --tidy has not prepared that."""
+"""Types of public functions, as mypy finds them. Skipped without mypy or the stub; tools/test --tidy makes both."""
 
 from __future__ import annotations
 
