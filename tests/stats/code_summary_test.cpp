@@ -80,6 +80,28 @@ TEST_CASE("the cosine of numbers that rounding changes comes out of their codes"
   CHECK(*found.cosine() > 0.98);
 }
 
+TEST_CASE("few and many stored elements are added to a histogram as their floats are", "[code_survey]") {
+  for (const DType type : few_codes) {
+    for (const auto& codes : {all_codes_and(1), all_codes_and(200'000), gradient_like(300'001)}) {
+      const std::vector<std::byte> bytes = stored(codes, type);
+      std::vector<float> values(codes.size());
+      widen(type, bytes.data(), values);
+      for (const FloatFormat& format : {fp16, bf16, fp8_e4m3, fp32}) {
+        ExponentHistogram expected(format);
+        for (int again = 0; again < 2; ++again) expected.add(values);
+        for (const int threads : {1, 3}) {
+          INFO(name_of(type) << " for " << to_string(format) << ", " << codes.size() << " elements, "
+                             << threads << " threads");
+          const Threads in_use(threads);
+          ExponentHistogram found(format);
+          for (int again = 0; again < 2; ++again) add_in_threads(found, type, bytes.data(), codes.size());
+          CHECK(found == expected);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("codes are counted the same in any pieces, without their sign but that of -0", "[code_survey]") {
   for (const DType type : few_codes) {
     const std::size_t width = bytes_per_element(type);

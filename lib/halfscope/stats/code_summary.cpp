@@ -9,25 +9,22 @@
 #include <halfscope/kernel/cast/widen.hpp>
 
 namespace halfscope {
-namespace {
 
-/// The float of each code.
-std::vector<float> numbers_of(DType type, std::size_t codes) {
-  const std::size_t width = bytes_per_element(type);
-  std::vector<std::byte> stored;
+std::vector<float> numbers_of_codes(DType type) {
+  const std::size_t width = bytes_per_element(type), codes = code_count(width);
+  std::vector<std::byte> stored(codes * width);
   for (std::size_t code = 0; code < codes; ++code) {
-    for (std::size_t i = 0; i < width; ++i) stored.push_back(static_cast<std::byte>(code >> (8 * i)));
+    for (std::size_t i = 0; i < width; ++i)
+      stored[code * width + i] = static_cast<std::byte>(code >> (8 * i));
   }
   std::vector<float> numbers(codes);
   widen(type, stored.data(), numbers);
   return numbers;
 }
 
-}  // namespace
-
 TensorSummary summarise_codes(const CodeCounts& counts, DType type, const FloatFormat& format) {
   const std::span<const std::int64_t> times = counts.totals();
-  const std::vector<float> numbers = numbers_of(type, times.size());
+  const std::vector<float> numbers = numbers_of_codes(type);
   const auto most = static_cast<std::uint64_t>(*std::max_element(times.begin(), times.end()));
   TensorSummary summary(format);
   std::vector<float> chosen(numbers.size());

@@ -9,6 +9,8 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/histogram/code_counts.hpp>
+#include <halfscope/stats/detail/code_summary.hpp>
 
 namespace halfscope {
 
@@ -49,20 +51,20 @@ std::int64_t ExponentHistogram::elements() const {
 
 namespace {
 
-/// Calls add(histogram, first, size) for parts of `size` elements, each in a thread and with a histogram of
-/// its own.
-template <typename Add>
-void add_parts(ExponentHistogram& histogram, std::size_t size, Add&& add) {
+/// Calls add(counts, first, size) for parts of `size` elements, each in a thread and, if there are several,
+/// with a copy of `empty`.
+template <typename Counts, typename Add>
+void add_parts(Counts& counts, const Counts& empty, std::size_t size, Add&& add) {
   constexpr std::size_t least = std::size_t{1} << 16;  // elements worth a thread
   const std::size_t parts = std::min(static_cast<std::size_t>(thread_count()), size / least);
-  if (parts < 2) return add(histogram, std::size_t{0}, size);
-  std::vector<ExponentHistogram> found(parts, ExponentHistogram(histogram.format()));
+  if (parts < 2) return add(counts, std::size_t{0}, size);
+  std::vector<Counts> found(parts, empty);
   parallel_for(static_cast<std::int64_t>(parts), [&](std::int64_t index) noexcept {
     const auto part = static_cast<std::size_t>(index);
     const std::size_t first = size * part / parts, end = size * (part + 1) / parts;
     add(found[part], first, end - first);
   });
-  for (const ExponentHistogram& part : found) histogram.merge(part);
+  for (const Counts& part : found) counts.merge(part);
 }
 
 bool is_aligned(const std::byte* elements) {
@@ -79,21 +81,41 @@ void add_widened(ExponentHistogram& histogram, DType type, const std::byte* elem
   }
 }
 
+/// Elements from which counting their codes takes less time, although the table of all codes is read after
+/// it.
+constexpr std::size_t least_by_code = std::size_t{1} << 18;
+
+void add_by_code(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
+  const std::size_t width = bytes_per_element(type);
+  const CodeCounts empty(width);
+  CodeCounts codes = empty;
+  add_parts(codes, empty, size, [&](CodeCounts& part, std::size_t first, std::size_t count) {
+    part.add(std::span(elements + first * width, count * width));
+  });
+  codes.settle();
+  HistogramCounts found;
+  add_codes(codes, numbers_of_codes(type), found, binade_edges(histogram.format()));
+  histogram.merge(ExponentHistogram(found, histogram.format()));
+}
+
 }  // namespace
 
 void add_in_threads(ExponentHistogram& histogram, std::span<const float> values) {
   if (active_device() == Device::cuda) return histogram.add(values);
-  add_parts(histogram, values.size(), [&](ExponentHistogram& part, std::size_t first, std::size_t size) {
-    part.add(values.subspan(first, size));
-  });
+  add_parts(histogram, ExponentHistogram(histogram.format()), values.size(),
+            [&](ExponentHistogram& part, std::size_t first, std::size_t size) {
+              part.add(values.subspan(first, size));
+            });
 }
 
 void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
   if (type == DType::f32 && is_aligned(elements))
     return add_in_threads(histogram, std::span(reinterpret_cast<const float*>(elements), size));
-  add_parts(histogram, size, [&](ExponentHistogram& part, std::size_t first, std::size_t count) {
-    add_widened(part, type, elements + first * bytes_per_element(type), count);
-  });
+  if (has_few_codes(type) && size >= least_by_code) return add_by_code(histogram, type, elements, size);
+  add_parts(histogram, ExponentHistogram(histogram.format()), size,
+            [&](ExponentHistogram& part, std::size_t first, std::size_t count) {
+              add_widened(part, type, elements + first * bytes_per_element(type), count);
+            });
 }
 
 }  // namespace halfscope

@@ -61,8 +61,8 @@ class ExponentHistogram {
 /// `histogram.add(values)`, in as many threads as there are where the array is large.
 void add_in_threads(ExponentHistogram& histogram, std::span<const float> values);
 
-/// The same of `size` little-endian elements of any type in CPU memory, which `widen` turns into floats a
-/// cache's worth at a time.
+/// The same of `size` little-endian elements of any type in CPU memory. Many elements of 8 or 16 bits are
+/// counted by code; `widen` turns others into floats a cache's worth at a time.
 void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size);
 
 }  // namespace halfscope

@@ -2,6 +2,7 @@
 #include <halfscope/kernel/histogram/code_counts.hpp>
 
 #include <halfscope/kernel/histogram/detail/code_counts_simd.hpp>
+#include <halfscope/kernel/histogram/detail/histogram_bins.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -11,13 +12,33 @@ namespace {
 
 constexpr std::size_t step = std::size_t{1} << 24;  // bytes between two looks at how full the table is
 
+/// Adds a float that occurs `times` times.
+void add_number(float number, std::int64_t times, const OrderedEdges& edges, HistogramCounts& counts) {
+  const std::uint32_t magnitude = magnitude_bits(number);
+  if (magnitude >= infinity_bits) {
+    (magnitude == infinity_bits ? counts.infinities : counts.nans) += times;
+  } else if (magnitude == 0) {
+    counts.zeros += times;
+    if (to_bits(number) != 0) counts.negative_zeros += times;
+  } else {
+    constexpr std::uint32_t subnormal_binades = -126 - lowest_binade, first_normal = 1u << 23;
+    const auto [binade, significand] =
+        magnitude < first_normal ? normalised_subnormal(magnitude)
+                                 : NormalisedSubnormal{(magnitude >> 23) - 1 + subnormal_binades, magnitude};
+    const auto fraction = static_cast<std::int32_t>(significand & (first_normal - 1));
+    const auto number_class = static_cast<std::uint32_t>(fraction_class(fraction, edges));
+    add_to_binade(counts.binades.at(binade), number_class, times, edges);
+    counts.max_abs = std::max(counts.max_abs, from_bits(magnitude));
+  }
+}
+
 }  // namespace
 
 CodeCounts::CodeCounts(std::size_t bytes) : bytes_(bytes) {}
 
 /// Made when first needed: a part of a tensor is merged before it has any.
 std::span<std::int64_t> CodeCounts::totals_to_add_to() {
-  totals_.resize((std::size_t{1} << (8 * bytes_ - 1)) + 1);
+  totals_.resize(code_count(bytes_));
   return totals_;
 }
 
@@ -68,6 +89,14 @@ void CodeCounts::add_table_to(std::span<std::int64_t> totals) const {
   }
   totals.front() -= negative_zeros_;
   totals.back() += negative_zeros_;
+}
+
+void add_codes(const CodeCounts& codes, std::span<const float> numbers, HistogramCounts& counts,
+               const BinadeEdges& edges) {
+  const std::span<const std::int64_t> totals = codes.totals();
+  const OrderedEdges ordered(edges);
+  for (std::size_t code = 0; code < totals.size(); ++code)
+    if (totals[code] != 0) add_number(numbers[code], totals[code], ordered, counts);
 }
 
 }  // namespace halfscope

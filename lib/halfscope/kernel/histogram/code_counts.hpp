@@ -6,7 +6,19 @@
 #include <span>
 #include <vector>
 
+#include <halfscope/core/dtype.hpp>
+#include <halfscope/kernel/histogram/histogram.hpp>
+
 namespace halfscope {
+
+/// Whether elements of `type` have few enough codes to count them one by one.
+[[nodiscard]] constexpr bool has_few_codes(DType type) {
+  return bytes_per_element(type) <= 2;
+}
+/// The codes of `bytes` bytes that are told apart: without their sign, and that of -0.
+[[nodiscard]] constexpr std::size_t code_count(std::size_t bytes) {
+  return (std::size_t{1} << (8 * bytes - 1)) + 1;
+}
 
 /// Words of 16 bits are counted by magnitude, and zeros in as many other places as there are numbers in a
 /// vector: an increment waits for the one before where both are of one count, and zeros are the only number
@@ -42,5 +54,10 @@ class CodeCounts {
   std::int64_t negative_zeros_ = 0;   ///< among the zeros of the table
   std::uint64_t most_ = 0;            ///< what a count in the table may have reached
 };
+
+/// Adds the elements that settled `codes` count to `counts`, as `histogram` adds their floats: numbers[code]
+/// is the float of each code.
+void add_codes(const CodeCounts& codes, std::span<const float> numbers, HistogramCounts& counts,
+               const BinadeEdges& edges = binade_edges(fp16));
 
 }  // namespace halfscope

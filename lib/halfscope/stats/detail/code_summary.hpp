@@ -7,10 +7,9 @@
 
 namespace halfscope {
 
-/// Whether elements of `type` have few enough codes to count them one by one.
-[[nodiscard]] constexpr bool has_few_codes(DType type) {
-  return bytes_per_element(type) <= 2;
-}
+/// [code]: the float that `widen` makes of each code of a type of one or two bytes, in the order of
+/// `CodeCounts::totals`.
+[[nodiscard]] std::vector<float> numbers_of_codes(DType type);
 
 /// What SummaryPass finds in a tensor of those elements. Counts and energy are the same to the bit; the
 /// cosine is, too, for elements in any order, and differs from that of a pass by the rounding of its sums.

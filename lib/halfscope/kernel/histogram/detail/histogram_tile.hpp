@@ -7,15 +7,18 @@
 namespace halfscope {
 namespace {
 
-/// Notes the largest magnitude of some numbers; only where it is no number are they looked at again.
+/// Notes the largest magnitude of some numbers; only where it is infinite or NaN are they looked at again.
 inline void note_largest(const float* values, std::size_t count, std::int32_t largest, Extremes& seen) {
   constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
   if (largest >= infinity) {
-    largest = 0;
+    std::int32_t finite = 0;
+#pragma omp simd reduction(max : finite)
     for (std::size_t i = 0; i < count; ++i) {
       const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
-      if (magnitude < infinity && magnitude > largest) largest = magnitude;
+      const std::int32_t number = magnitude < infinity ? magnitude : 0;
+      finite = finite > number ? finite : number;
     }
+    largest = finite;
   }
   seen.max_finite = seen.max_finite > largest ? seen.max_finite : largest;
 }
