@@ -4,7 +4,7 @@ import json
 import unittest
 import uuid
 
-from program import SANITIZED, WithFolder, halfscope
+from program import WithFolder, halfscope
 
 
 def matrix(text):
@@ -29,7 +29,6 @@ class ExperimentFile(WithFolder):
                     words = [*options, "--list-runs", "--json", "--out", self.folder / "out"]
                     self.assertEqual(self.run_ok("run", name, *words), self.run_ok("run", file, *words))
 
-    @unittest.skipIf(SANITIZED, "size_test.py trains every experiment under sanitizers")
     def test_every_built_in_experiment_trains_the_same_bytes_from_a_file(self):
         for entry in json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]:
             name = entry["name"]

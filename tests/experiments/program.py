@@ -16,7 +16,6 @@ from pathlib import Path
 
 PROGRAM = sys.argv.pop()
 os.environ.pop("HALFSCOPE_ISA", None)
-SANITIZED = "HALFSCOPE_SANITIZED" in os.environ  # a program that takes ten times as long
 ARMS = ["fp32", "fp16_mixed", "fp16_no_master", "fp16_pure"]
 
 

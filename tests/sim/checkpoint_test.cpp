@@ -126,7 +126,7 @@ TEST_CASE("a chain of sixteen layers in four segments keeps less than half", "[c
   CHECK(activation_bytes("bert", *verses, spec, 2) > activation_bytes("bert", *verses, spec, 4));
 }
 
-TEST_CASE("ResNet-50 of sixteen blocks in four segments keeps less than half", "[checkpoint]") {
+TEST_CASE("ResNet-50 of sixteen blocks in four segments keeps less than half", "[checkpoint][long]") {
   const auto images = make_blank_images({224, 224, 3}, 1000);
   const ModelSpec spec{.example_shape = {224, 224, 3}, .class_count = 1000, .initial = InitialWeights::unset};
   const std::int64_t whole = activation_bytes("resnet50", *images, spec, 0);

@@ -150,7 +150,7 @@ TEST_CASE("the heads add three tenths of their losses in training, and nothing i
   }
 }
 
-TEST_CASE("the inception networks find the bright quarter, in FP32 and FP16", "[inception]") {
+TEST_CASE("the inception networks find the bright quarter, in FP32 and FP16", "[inception][long]") {
   for (const char* model : {"googlenet", "inception_v2", "inception_v3"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);

@@ -73,7 +73,7 @@ TEST_CASE("padding is no part of Jasper's batch statistics", "[jasper]") {
   CHECK(std::ranges::equal(short_logits.values(), long_logits.values().first(short_logits.size())));
 }
 
-TEST_CASE("Jasper learns two words", "[jasper]") {
+TEST_CASE("Jasper learns two words", "[jasper][long]") {
   TrainConfig config;
   config.model = "jasper";
   config.width = 0.03125;

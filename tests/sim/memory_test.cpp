@@ -64,7 +64,7 @@ std::int64_t bytes_of(const std::vector<MemoryItem>& items, std::string_view nam
   return 0;
 }
 
-TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory]") {
+TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory][long]") {
   const NetworkElements one = elements_of(make_resnet50, {224, 224, 3}, 1000, 1);
   CHECK(one.parameters() == 25'557'032);
   CHECK(outputs_of(one, OperationKind::convolution) == 10'587'136);
@@ -86,7 +86,8 @@ TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory]") {
   CHECK(mixed == 6 * std::int64_t{25'557'032} + 64 * std::int64_t{16'106'496});
 }
 
-TEST_CASE("with a master copy ResNet-50 takes less memory than in FP32 from a batch of two on", "[memory]") {
+TEST_CASE("with a master copy ResNet-50 takes less memory than in FP32 from a batch of two on",
+          "[memory][long]") {
   const auto bytes_at = [](std::int64_t batch, const PrecisionPolicy& policy) {
     const NetworkElements network = elements_of(make_resnet50, {224, 224, 3}, 1000, batch);
     const auto items = memory_of(network, {policy, 1, KeptOutputs::feature_maps});

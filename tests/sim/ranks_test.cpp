@@ -137,7 +137,7 @@ TEST_CASE("ranks train as the whole batch does, but for the order of FP32 sums",
   }
 }
 
-TEST_CASE("a sum of 4,096 ranks stagnates in an FP16 ring, and no loss scaler sees it", "[ranks]") {
+TEST_CASE("a sum of 4,096 ranks stagnates in an FP16 ring, and no loss scaler sees it", "[ranks][long]") {
   const OneImage dataset;
   const auto first_step = [&](const char* all_reduce) {
     TrainConfig config = on_ranks(4096, all_reduce, "sum");

@@ -33,7 +33,7 @@ Ending train(const TrainConfig& config) {
   return ending;
 }
 
-TEST_CASE("every policy but pure FP16 learns the small data set", "[trainer]") {
+TEST_CASE("every policy but pure FP16 learns the small data set", "[trainer][long]") {
   for (const NamedPolicy& policy : policy_table) {
     INFO(policy.name);
     const Ending ending = train(small_config(std::string(policy.name), "1024"));

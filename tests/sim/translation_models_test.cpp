@@ -146,7 +146,7 @@ Evaluation trained(const TrainConfig& config, const Dataset& dataset) {
   return trainer.evaluate();
 }
 
-TEST_CASE("translators learn to turn sentences around, in FP32 and in FP16", "[translation]") {
+TEST_CASE("translators learn to turn sentences around, in FP32 and in FP16", "[translation][long]") {
   const auto pairs = reversals();
   for (const char* model : {"seq2seq_attention", "transformer"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {

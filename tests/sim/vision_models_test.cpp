@@ -26,7 +26,7 @@ Evaluation train(const TrainConfig& config, const Dataset& dataset) {
   return trainer.evaluate();
 }
 
-TEST_CASE("the detectors find squares, in FP32 and FP16", "[vision]") {
+TEST_CASE("the detectors find squares, in FP32 and FP16", "[vision][long]") {
   for (const char* model : {"ssd", "ssd_vgg", "faster_rcnn", "mask_rcnn"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);
@@ -37,7 +37,7 @@ TEST_CASE("the detectors find squares, in FP32 and FP16", "[vision]") {
   }
 }
 
-TEST_CASE("the segmentation finds squares, in FP32 and FP16", "[vision]") {
+TEST_CASE("the segmentation finds squares, in FP32 and FP16", "[vision][long]") {
   for (const char* policy : {"fp32", "fp16_mixed"}) {
     INFO(policy);
     TrainConfig config = small_config("unet", policy);
@@ -46,7 +46,7 @@ TEST_CASE("the segmentation finds squares, in FP32 and FP16", "[vision]") {
   }
 }
 
-TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[vision]") {
+TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[vision][long]") {
   for (const char* policy : {"fp32", "fp16_mixed"}) {
     INFO(policy);
     TrainConfig config = small_config("resnet18_narrow", policy);
@@ -55,7 +55,7 @@ TEST_CASE("the residual network finds the bright quarter, in FP32 and FP16", "[v
   }
 }
 
-TEST_CASE("a detector trains on images whose anchors match nothing", "[vision]") {
+TEST_CASE("a detector trains on images whose anchors match nothing", "[vision][long]") {
   for (const char* model : {"ssd", "faster_rcnn", "mask_rcnn"}) {
     for (const Show show : {Show::nothing, Show::far_boxes}) {
       for (const char* policy : {"fp32", "fp16_mixed"}) {
@@ -134,7 +134,7 @@ TEST_CASE("the image networks have the published parameters at width 1", "[visio
   CHECK(weights(make_vgg_d(small)) == vgg + (64 * 512 + 512) + (512 * 512 + 512) + 5130);
 }
 
-TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[vision]") {
+TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[vision][long]") {
   for (const char* model : {"alexnet", "vgg_d", "resnet50", "resnet50_preact"}) {
     for (const char* policy : {"fp32", "fp16_mixed"}) {
       INFO(model << ", " << policy);
@@ -272,7 +272,7 @@ TEST_CASE("the mask head refuses a batch without masks, which the boxes alone do
         first_loss(small_config("faster_rcnn"), Corners()));
 }
 
-TEST_CASE("the mask head's logits start near even odds and learn the squares", "[vision]") {
+TEST_CASE("the mask head's logits start near even odds and learn the squares", "[vision][long]") {
   // The five losses of the first step but the masks' are those of the detector without the head.
   const float before =
       first_loss(small_config("mask_rcnn"), Corners()) - first_loss(small_config("faster_rcnn"), Corners());

@@ -43,7 +43,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
     tests = (
         "release -L install",
         "release -L additions",
-        "dev -j 2 -LE exhaustive|slow",
+        "dev -j 2 -LE exhaustive|slow|long",
         "fuzz -j 3",
         "cuda -L gpu|training",
         "ptx -j 2 -L ptx|gpu|^training$",
