@@ -82,7 +82,8 @@ TEST_CASE("the cosine of numbers that rounding changes comes out of their codes"
 
 TEST_CASE("few and many stored elements are added to a histogram as their floats are", "[code_survey]") {
   for (const DType type : few_codes) {
-    for (const auto& codes : {all_codes_and(1), all_codes_and(200'000), gradient_like(300'001)}) {
+    for (const auto& codes :
+         {all_codes_and(1), all_codes_and(200'000), all_codes_and(800'000), gradient_like(300'001)}) {
       const std::vector<std::byte> bytes = stored(codes, type);
       std::vector<float> values(codes.size());
       widen(type, bytes.data(), values);

@@ -81,9 +81,11 @@ void add_widened(ExponentHistogram& histogram, DType type, const std::byte* elem
   }
 }
 
-/// Elements from which counting their codes takes less time, although the table of all codes is read after
-/// it.
-constexpr std::size_t least_by_code = std::size_t{1} << 18;
+/// Whether counting codes takes less time, although a table of all codes is read at the end for each thread.
+bool pays_by_code(DType type, std::size_t size) {
+  constexpr std::size_t least = std::size_t{1} << 18;  // elements for each thread
+  return has_few_codes(type) && size >= least * static_cast<std::size_t>(thread_count());
+}
 
 void add_by_code(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
   const std::size_t width = bytes_per_element(type);
@@ -111,7 +113,7 @@ void add_in_threads(ExponentHistogram& histogram, std::span<const float> values)
 void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size) {
   if (type == DType::f32 && is_aligned(elements))
     return add_in_threads(histogram, std::span(reinterpret_cast<const float*>(elements), size));
-  if (has_few_codes(type) && size >= least_by_code) return add_by_code(histogram, type, elements, size);
+  if (pays_by_code(type, size)) return add_by_code(histogram, type, elements, size);
   add_parts(histogram, ExponentHistogram(histogram.format()), size,
             [&](ExponentHistogram& part, std::size_t first, std::size_t count) {
               add_widened(part, type, elements + first * bytes_per_element(type), count);
