@@ -9,7 +9,7 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
-#if defined(__AVX2__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 

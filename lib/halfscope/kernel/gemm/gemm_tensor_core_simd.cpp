@@ -128,14 +128,18 @@ class Kernel {
       }
       tile.special[s] = a.special[s] || b_special || any_special(largest);
     }
-    add_steps(a.packed, b, pass.count, strips, tile);
+    {
+      [[maybe_unused]] const RoundsTowardZero mode;
+      add_steps(a.packed, b, pass.count, strips, tile);
+    }
     for (std::size_t row = 0; row < rows.count; ++row) {
       const FloatVec sum = tile.c[row / strip_rows][row % strip_rows] * (1 / Scales::scale);
       store_some(c + row * columns_, sum, columns.count);
     }
   }
 
-  void add_steps(const Packed& a, const Packed& b, std::size_t count, std::size_t strips, Tile& tile) const {
+  [[gnu::noinline]] void add_steps(const Packed& a, const Packed& b, std::size_t count, std::size_t strips,
+                                   Tile& tile) const {
     for (std::size_t k = 0, word = 0; k < count; word += most_products) {
       for (std::size_t s = 0; s < strips; ++s)
         find_scales(a.words + s * strip_rows * word_stride + word, b.words + word * lanes, count - k, tile,

@@ -13,11 +13,33 @@ HALFSCOPE_HD Ints smaller(Ints x, Ints y) {
   return x < y ? x : y;
 }
 
-/// `total` as a float, cut off to 24 bits; not of -2^31.
+/// While it lives, this thread's FP32 operations round toward zero. Only for processors without instructions
+/// that have a rounding mode of their own. Compilers do not know of it: code that it governs is called out of
+/// line. Of a step, only `truncate_to_float` rounds; all else is exact or in integers.
+class RoundsTowardZero {
+#if defined(__SSE2__) && !defined(__AVX512F__)
+ public:
+  RoundsTowardZero() {
+    _mm_setcsr((before_ & ~unsigned{_MM_ROUND_MASK}) | _MM_ROUND_TOWARD_ZERO);
+  }
+  ~RoundsTowardZero() {
+    _mm_setcsr(before_);
+  }
+  RoundsTowardZero(const RoundsTowardZero&) = delete;
+  RoundsTowardZero& operator=(const RoundsTowardZero&) = delete;
+
+ private:
+  unsigned before_ = _mm_getcsr();
+#endif
+};
+
+/// `total` as a float, cut off to 24 bits, under `RoundsTowardZero`; not of -2^31.
 HALFSCOPE_HD FloatVec truncate_to_float(Ints total) {
 #if defined(__AVX512F__)
   return _mm512_maskz_cvt_roundepi32_ps(0xFFFF, reinterpret_cast<__m512i>(total),
                                         _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__SSE2__)
+  return __builtin_convertvector(total, FloatVec);
 #else
   const Ints sign = total >> 31;
   const Ints magnitude = as_ints(as_words(total ^ sign) - as_words(sign));
