@@ -9,6 +9,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/kernel/cast/widen.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/histogram/code_counts.hpp>
@@ -76,13 +77,27 @@ BenchResult counting() {
   return against_memcpy([&](std::span<const float> in, std::span<float>) { histogram(in, counts); });
 }
 
-/// Counts per magnitude of 16-bit elements, from which their histogram follows at the end.
-BenchResult counting_codes(const Quantizer& q) {
+/// 16-bit elements as files store them, of numbers as gradients are.
+std::vector<std::uint16_t> wide_codes(const Quantizer& q) {
   std::vector<float> floats = wide_floats(Sign::either);
   round(floats, floats, q);
-  std::vector<std::uint16_t> codes(floats.size()), copy(codes.size());
+  std::vector<std::uint16_t> codes(floats.size());
   std::ranges::transform(floats, codes.begin(),
                          [&](float x) { return static_cast<std::uint16_t>(encode(x, q.format)); });
+  return codes;
+}
+
+BenchResult widening() {
+  const std::vector<std::uint16_t> codes = wide_codes({fp16});
+  return against_memcpy([&](std::span<const float>, std::span<float> out) {
+    widen(DType::f16, std::as_bytes(std::span(codes)).data(), out);
+  });
+}
+
+/// Counts per magnitude of 16-bit elements, from which their histogram follows at the end.
+BenchResult counting_codes(const Quantizer& q) {
+  const std::vector<std::uint16_t> codes = wide_codes(q);
+  std::vector<std::uint16_t> copy(codes.size());
   CodeCounts counts(sizeof codes[0]);
   const Times times = time_in_turn([&] { counts.add(std::as_bytes(std::span(codes))); },
                                    [&] {
@@ -160,6 +175,7 @@ constexpr std::array cases{
     BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
     BenchCase{"round_fp16_saturate", "overflow to the largest number",
               [] { return rounding("fp16/saturate"); }},
+    BenchCase{"widen_fp16", "from 16-bit elements to FP32", widening},
     BenchCase{"histogram", "counting by binade", counting},
     BenchCase{"histogram_fp16", "counting 16-bit elements by magnitude",
               [] { return counting_codes({fp16}); }},

@@ -55,6 +55,21 @@ HALFSCOPE_HD void store(float* to, FloatVec x) {
   std::memcpy(to, &x, sizeof x);
 }
 
+#if defined(__F16C__)
+/// The numbers of as many FP16 codes, without alignment; signalling NaNs become quiet.
+HALFSCOPE_HD FloatVec load_fp16(const void* codes) {
+#if defined(__AVX512F__)
+  __m256i x;
+  std::memcpy(&x, codes, sizeof x);
+  return _mm512_maskz_cvtph_ps(0xFFFF, x);
+#else
+  __m128i x;
+  std::memcpy(&x, codes, sizeof x);
+  return _mm256_cvtph_ps(x);
+#endif
+}
+#endif
+
 /// A number times each lane. AVX-512 multiplies by a number in memory at no cost, but GCC likes to load it
 /// first and to spread it over the lanes by an operation of its own.
 HALFSCOPE_HD FloatVec times_lanes(const float* number, FloatVec x) {

@@ -44,13 +44,11 @@ HALFSCOPE_HD Halves narrow_to_halves(Ints x) {
 struct Fp16Elements {
   static constexpr std::size_t bytes = 2;
   HALFSCOPE_HD static FloatVec load_from(const std::byte* from) {
+#if defined(__F16C__)
+    return load_fp16(from);
+#else
     Halves codes;
     std::memcpy(&codes, from, sizeof codes);
-#if defined(__AVX512F__)
-    return _mm512_maskz_cvtph_ps(0xFFFF, reinterpret_cast<__m256i>(codes));
-#elif defined(__F16C__)
-    return _mm256_cvtph_ps(reinterpret_cast<__m128i>(codes));
-#else
     const Ints code = widen_halves(codes), magnitude = (code & 0x7FFF) << 13, sign = (code & 0x8000) << 16;
     // Exponents differ by 112 in their bias; a multiplication takes subnormals along.
     const Ints finite = as_ints(as_floats(magnitude) * all_lanes(0x1p112f));
