@@ -1,4 +1,5 @@
-// halfscope run: trains the arms of an experiment and prints their table.
+// halfscope run: trains the arms of experiments and prints their tables.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -22,8 +23,9 @@ enum class Action : std::uint8_t { train, list };
 
 struct RunOptions {
   RunRequest request;
-  std::vector<std::string> assignments, own_arms;
-  std::string experiment, device, data, seed_list, size = "small";
+  Concurrency concurrency;
+  std::vector<std::string> experiments, assignments, own_arms;
+  std::string device, data, seed_list, size = "small";
   std::string ranks, all_reduce, predivide;
   Action action = Action::train;
   bool json = false;
@@ -46,16 +48,38 @@ void choose_arms(RunRequest& request, const Experiment& experiment, std::size_t 
     request.arms.push_back(experiment.arms[i].name);
 }
 
-void list_runs(const Experiment& experiment, const RunOptions& options) {
-  const Json matrix = run_matrix(experiment, options.request);
+/// The request, for each of its experiments. Throws InvalidArgument where two have one name.
+std::vector<RequestedExperiment> requested_experiments(const RunOptions& options) {
+  std::vector<RequestedExperiment> requested;
+  for (const std::string& name : options.experiments) {
+    RequestedExperiment one{with_arms(find_experiment(name), options.own_arms), options.request};
+    choose_arms(one.request, one.experiment, options.own_arms.size());
+    for (const RequestedExperiment& other : requested) {
+      if (other.experiment.name != one.experiment.name) continue;
+      throw InvalidArgument(fmt::format("experiment {} is named twice; name it once", one.experiment.name));
+    }
+    requested.push_back(std::move(one));
+  }
+  return requested;
+}
+
+void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptions& options) {
+  const Json matrix = run_matrix(requested);
   std::cout << (options.json ? to_text(matrix) : to_table(matrix));
 }
 
-void train(const Experiment& experiment, RunRequest& request) {
-  request.shown = with_earlier_arms(experiment, request.out / experiment.name);
-  const ExperimentOutcome outcome = run_experiment(experiment, request);
-  const Experiment& shown = request.shown ? *request.shown : experiment;
-  if (!outcome.summary.arms.empty()) std::cout << to_table(shown, outcome.summary) << std::flush;
+void train(std::vector<RequestedExperiment> requested, const Concurrency& concurrency) {
+  for (auto& [experiment, request] : requested)
+    request.shown = with_earlier_arms(experiment, request.out / experiment.name);
+  const RunsOutcome outcome = run_experiments(requested, concurrency);
+  std::string tables;
+  for (std::size_t i = 0; i < requested.size(); ++i) {
+    const auto& [experiment, request] = requested[i];
+    if (outcome.summaries[i].arms.empty()) continue;
+    if (!tables.empty()) tables += "\n\n";
+    tables += to_table(request.shown ? *request.shown : experiment, outcome.summaries[i]);
+  }
+  std::cout << tables << std::flush;
   for (const std::string& failure : outcome.failures) print_error(failure);
   if (!outcome.failures.empty()) throw Exit{failed_run};
 }
@@ -65,18 +89,17 @@ void run(RunOptions& options) {
   request.settings = settings_of(options);
   request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
-  const Experiment experiment = with_arms(find_experiment(options.experiment), options.own_arms);
-  choose_arms(request, experiment, options.own_arms.size());
+  std::vector<RequestedExperiment> requested = requested_experiments(options);
   if (options.action == Action::list) {
-    list_runs(experiment, options);
+    list_runs(requested, options);
   } else {
-    train(experiment, request);
+    train(std::move(requested), options.concurrency);
   }
 }
 
 void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& options) {
   RunRequest& request = options->request;
-  command.add_option("EXPERIMENT", options->experiment, "its name, or a file that ends in .toml")->required();
+  command.add_option("EXPERIMENT", options->experiments, "names, or files that end in .toml")->required();
   command.add_option("--arms", request.arms, "A,B: only these arms")->delimiter(',')->allow_extra_args(false);
   command
       .add_option("--arm", options->own_arms,
@@ -121,7 +144,7 @@ void add_data_parallelism(CLI::App& command, const std::shared_ptr<RunOptions>& 
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   RunRequest& request = options->request;
-  CLI::App* command = app.add_subcommand("run", "run an experiment; see 'halfscope list experiments'");
+  CLI::App* command = app.add_subcommand("run", "run experiments; see 'halfscope list experiments'");
   add_choice_of_runs(*command, options);
   command->add_option("--device", options->device, "cpu (the default) or cuda");
   command->add_option("--out", request.out, "where results go")
@@ -136,10 +159,12 @@ void add_run_command(CLI::App& app) {
   command->add_option("--config", request.config, "settings from a file: a run's config.json, or TOML");
   command->add_option("--data", options->data, "the data set's folder");
   add_data_parallelism(*command, options);
-  command->add_option("--jobs", request.jobs, "runs at a time, 1 by default; results do not depend on it")
+  command
+      ->add_option("--jobs", options->concurrency.jobs,
+                   "runs at a time, 1 by default; results do not depend on it")
       ->check(CLI::Range(1, 1024));
   command
-      ->add_option("--threads", request.threads,
+      ->add_option("--threads", options->concurrency.threads,
                    "of each run, by default the cores divided by --jobs; results do not depend on them")
       ->check(CLI::Range(1, 1024));
   command->callback([options] { run(*options); });

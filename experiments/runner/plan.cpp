@@ -133,14 +133,15 @@ void check_arm(const PlannedRun& run, const Dataset& dataset) {
 /// Gives each run its data set; an arm whose runs do not fit it is refused by the first of them.
 void open_datasets(std::vector<PlannedRun>& runs) {
   std::map<std::pair<std::string, DatasetSpec>, std::shared_ptr<const Dataset>> opened;
-  std::set<std::string> checked;
+  std::set<std::pair<std::string, std::string>> checked;
   for (PlannedRun& run : runs) {
     if (run.folder.is_done()) continue;
     const TrainConfig& config = run.settings.config;
     const DatasetSpec spec = dataset_spec(config);
     auto& dataset = opened[{config.dataset, spec}];
     if (!dataset) dataset = open_dataset(config.dataset, spec);
-    if (checked.insert(run.folder.identity().arm).second) check_arm(run, *dataset);
+    const RunIdentity& identity = run.folder.identity();
+    if (checked.emplace(identity.experiment, identity.arm).second) check_arm(run, *dataset);
     run.dataset = dataset;
   }
 }
@@ -195,11 +196,22 @@ std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequ
   return runs;
 }
 
-std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request) {
-  std::vector<PlannedRun> runs = runs_of_shard(settled_runs(experiment, request), request.shard);
-  for (const PlannedRun& run : runs) check_folder(run, request);
+std::vector<PlannedRun> plan_runs(const std::vector<RequestedExperiment>& requested) {
+  std::vector<PlannedRun> runs;
+  for (const auto& [experiment, request] : requested) {
+    for (PlannedRun& run : runs_of_shard(settled_runs(experiment, request), request.shard)) {
+      check_folder(run, request);
+      runs.push_back(std::move(run));
+    }
+  }
   open_datasets(runs);
   return runs;
+}
+
+bool are_of_several_experiments(const std::vector<PlannedRun>& runs) {
+  return std::ranges::any_of(runs, [&](const PlannedRun& run) {
+    return run.folder.identity().experiment != runs.front().folder.identity().experiment;
+  });
 }
 
 }  // namespace halfscope

@@ -19,7 +19,7 @@ struct Shard {
   [[nodiscard]] bool is_whole() const { return count == 1; }
 };
 
-/// The options of `halfscope run`.
+/// The runs of an experiment that `halfscope run` asks for.
 struct RunRequest {
   std::vector<std::string> arms{};        ///< empty: all
   std::int64_t seeds = 0;                 ///< 0: the default, three, or one with `quick`
@@ -28,14 +28,18 @@ struct RunRequest {
   Settings settings{};             ///< --set, in order
   std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
   RunSize size = RunSize::small;
-  int jobs = 1;     ///< runs at a time
-  int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
-  Shard shard{};    ///< of the runs in the order of `settled_runs`
+  Shard shard{};  ///< of the runs in the order of `settled_runs`
   bool quick = false;
   bool resume = false;
   /// The experiment with arms of earlier requests, which its experiment.toml keeps and its table shows; empty
   /// for an experiment that is built in.
   std::optional<Experiment> shown{};
+};
+
+/// No two that are trained together have one name.
+struct RequestedExperiment {
+  Experiment experiment;
+  RunRequest request;
 };
 
 struct PlannedRun {
@@ -52,9 +56,12 @@ struct PlannedRun {
 /// names and values that cannot be right. Nothing is written, and no folder is looked at.
 [[nodiscard]] std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request);
 
-/// The request's share of them with open data sets; runs that are done have none. Throws InvalidArgument
-/// where a run cannot be right: its names or values, what does not fit its data set, results of other
-/// settings, results that are not done while `resume` is not set. Nothing is written.
-[[nodiscard]] std::vector<PlannedRun> plan_runs(const Experiment& experiment, const RunRequest& request);
+/// Each request's share of them, one experiment after the other, with open data sets; runs that are done have
+/// none. Throws InvalidArgument where a run cannot be right: its names or values, what does not fit its data
+/// set, results of other settings, results that are not done while `resume` is not set. Nothing is written.
+[[nodiscard]] std::vector<PlannedRun> plan_runs(const std::vector<RequestedExperiment>& requested);
+
+/// Whether runs of more than one experiment are among them.
+[[nodiscard]] bool are_of_several_experiments(const std::vector<PlannedRun>& runs);
 
 }  // namespace halfscope

@@ -18,46 +18,62 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-ExperimentProgress::ExperimentProgress(const std::vector<std::int64_t>& steps) {
-  for (const std::int64_t count : steps) runs_.push_back({.steps = count});
+RunsProgress::RunsProgress(const std::vector<QueuedRun>& runs) {
+  for (const QueuedRun& run : runs) runs_.push_back({.experiment = run.experiment, .steps = run.steps});
 }
 
-void ExperimentProgress::begin(std::size_t run, std::string name) {
+void RunsProgress::begin(std::size_t run, std::string name, double time) {
   runs_.at(run).stage = Stage::running;
   runs_.at(run).name = std::move(name);
+  runs_.at(run).time = time;
 }
 
-void ExperimentProgress::advance(std::size_t run, std::int64_t step, double loss) {
-  runs_.at(run).step = step;
-  runs_.at(run).loss = loss;
-  ++trained_;
+void RunsProgress::advance(std::size_t run, std::int64_t step, double loss, double time) {
+  Run& its = runs_.at(run);
+  for (Pace* pace : {&paces_[its.experiment], &all_}) {
+    ++pace->steps;
+    pace->seconds += time - its.time;
+  }
+  its.step = step;
+  its.loss = loss;
+  its.time = time;
 }
 
-std::int64_t ExperimentProgress::count(Stage stage) const {
+std::int64_t RunsProgress::count(Stage stage) const {
   return std::count_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.stage == stage; });
 }
 
-std::string ExperimentProgress::position() const {
+double RunsProgress::seconds_per_step(const std::string& experiment) const {
+  const auto own = paces_.find(experiment);
+  const Pace& pace = own == paces_.end() ? all_ : own->second;
+  return pace.seconds / static_cast<double>(pace.steps);
+}
+
+double RunsProgress::seconds_left() const {
+  double seconds = 0;
+  for (const Run& run : runs_) {
+    if (run.stage == Stage::waiting || run.stage == Stage::running)
+      seconds += static_cast<double>(run.steps - run.step) * seconds_per_step(run.experiment);
+  }
+  return seconds / static_cast<double>(std::max<std::int64_t>(count(Stage::running), 1));
+}
+
+std::string RunsProgress::position() const {
   return fmt::format("[{}/{}]", count(Stage::done), runs_.size());
 }
 
-std::string ExperimentProgress::text(double seconds) const {
+std::string RunsProgress::text() const {
   const std::int64_t failed = count(Stage::failed);
   std::string text = fmt::format("[{}/{} done,{} {} running]", count(Stage::done), runs_.size(),
                                  failed > 0 ? fmt::format(" {} failed,", failed) : "", count(Stage::running));
-  std::int64_t left = 0;
   std::vector<std::string> running;
   for (const Run& run : runs_) {
-    if (run.stage == Stage::waiting || run.stage == Stage::running) left += run.steps - run.step;
     if (run.stage != Stage::running) continue;
     running.push_back(
         run.step == 0 ? run.name + " begins"
                       : fmt::format("{} step {}/{} loss {:.3f}", run.name, run.step, run.steps, run.loss));
   }
-  if (trained_ > 0) {
-    const double rate = static_cast<double>(trained_) / seconds;
-    text += fmt::format(" {} left", duration(static_cast<double>(left) / rate));
-  }
+  if (all_.steps > 0) text += fmt::format(" {} left", duration(seconds_left()));
   return fmt::format("{}  {}", text, fmt::join(running, " | "));
 }
 

@@ -7,6 +7,8 @@
 #include <boost/uuid/name_generator_sha1.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
+#include <set>
+
 #include <halfscope/io/file.hpp>
 
 #include "experiments/runner/shard.hpp"
@@ -30,28 +32,39 @@ std::string config_hash(const PlannedRun& run) {
   return boost::uuids::to_string(boost::uuids::name_generator_sha1(boost::uuids::ns::url())(text));
 }
 
+Json matrix_row(const PlannedRun& run) {
+  const RunIdentity& identity = run.folder.identity();
+  return {{"experiment", identity.experiment},
+          {"arm", identity.arm},
+          {"seed", identity.seed},
+          {"folder", printable(run.folder.path())},
+          {"state", state_of(run)},
+          {"steps", run.settings.config.steps},
+          {"config_hash", config_hash(run)}};
+}
+
 }  // namespace
 
-Json run_matrix(const Experiment& experiment, const RunRequest& request) {
+Json run_matrix(const std::vector<RequestedExperiment>& requested) {
   Json runs = Json::array();
-  for (const PlannedRun& run : share_of(settled_runs(experiment, request), request.shard)) {
-    const RunIdentity& identity = run.folder.identity();
-    runs.push_back({{"experiment", identity.experiment},
-                    {"arm", identity.arm},
-                    {"seed", identity.seed},
-                    {"folder", printable(run.folder.path())},
-                    {"state", state_of(run)},
-                    {"steps", run.settings.config.steps},
-                    {"config_hash", config_hash(run)}});
+  for (const auto& [experiment, request] : requested) {
+    for (const PlannedRun& run : share_of(settled_runs(experiment, request), request.shard))
+      runs.push_back(matrix_row(run));
   }
   return {{"runs", runs}};
 }
 
 std::string to_table(const Json& matrix) {
-  std::vector<std::vector<std::string>> rows{{"arm", "seed", "steps", "state", "config_hash"}};
+  std::vector<std::vector<std::string>> rows{{"experiment", "arm", "seed", "steps", "state", "config_hash"}};
+  std::set<std::string> experiments;
   for (const Json& run : matrix.at("runs")) {
-    rows.push_back({run.at("arm").get<std::string>(), run.at("seed").dump(), run.at("steps").dump(),
-                    run.at("state").get<std::string>(), run.at("config_hash").get<std::string>()});
+    rows.push_back({run.at("experiment").get<std::string>(), run.at("arm").get<std::string>(),
+                    run.at("seed").dump(), run.at("steps").dump(), run.at("state").get<std::string>(),
+                    run.at("config_hash").get<std::string>()});
+    experiments.insert(rows.back().front());
+  }
+  if (experiments.size() < 2) {
+    for (auto& row : rows) row.erase(row.begin());
   }
   return text_table(rows);
 }

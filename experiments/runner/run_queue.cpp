@@ -26,11 +26,16 @@ std::string name_of(const RunIdentity& run) {
   return fmt::format("{} seed {}", run.arm, run.seed);
 }
 
-std::vector<std::int64_t> steps_of(const std::vector<PlannedRun>& runs) {
-  std::vector<std::int64_t> steps;
-  steps.reserve(runs.size());
-  for (const PlannedRun& run : runs) steps.push_back(run.is_done() ? 0 : run.settings.config.steps);
-  return steps;
+std::vector<QueuedRun> queued(const std::vector<PlannedRun>& runs) {
+  std::vector<QueuedRun> queue;
+  queue.reserve(runs.size());
+  for (const PlannedRun& run : runs)
+    queue.push_back({run.folder.identity().experiment, run.is_done() ? 0 : run.settings.config.steps});
+  return queue;
+}
+
+std::string full_name_of(const RunIdentity& run) {
+  return fmt::format("{} {}", run.experiment, name_of(run));
 }
 
 /// Of a run's last step, which its last line tells.
@@ -44,29 +49,28 @@ struct LastStep {
 /// The line that a run leaves; one without a step was done before.
 std::string last_line(const PlannedRun& run, const std::optional<LastStep>& last) {
   if (!last) return run.folder.path().string() + ": done before";
-  return fmt::format("{} {}  step {}/{}  loss {:.4f}  scale {:g}{}", run.folder.identity().experiment,
-                     name_of(run.folder.identity()), last->step, run.settings.config.steps, last->loss,
-                     last->scale, last->skipped ? "  skipped" : "");
+  return fmt::format("{}  step {}/{}  loss {:.4f}  scale {:g}{}", full_name_of(run.folder.identity()),
+                     last->step, run.settings.config.steps, last->loss, last->scale,
+                     last->skipped ? "  skipped" : "");
 }
 
 /// What the threads have to say, one at a time.
 class Reporter {
  public:
-  explicit Reporter(const std::vector<PlannedRun>& runs) : progress_(steps_of(runs)) {}
+  explicit Reporter(const std::vector<PlannedRun>& runs)
+      : names_experiments_(are_of_several_experiments(runs)), progress_(queued(runs)) {}
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
   ~Reporter() { status_.clear(); }
 
   void begin(std::size_t run, const RunIdentity& identity) {
     const std::lock_guard lock(mutex_);
-    progress_.begin(run, name_of(identity));
+    progress_.begin(run, names_experiments_ ? full_name_of(identity) : name_of(identity), passed());
   }
   void advance(std::size_t run, const StepRecord& record) {
     const std::lock_guard lock(mutex_);
-    progress_.advance(run, record.step, record.loss);
-    if (!status_.is_due()) return;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
-    status_.update(progress_.text(passed.count()));
+    progress_.advance(run, record.step, record.loss, passed());
+    if (status_.is_due()) status_.update(progress_.text());
   }
   void finish(std::size_t run, const std::string& line) {
     const std::lock_guard lock(mutex_);
@@ -79,8 +83,13 @@ class Reporter {
   }
 
  private:
+  [[nodiscard]] double passed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+  bool names_experiments_;
   std::mutex mutex_;
-  ExperimentProgress progress_;
+  RunsProgress progress_;
   StatusLine status_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
@@ -116,8 +125,7 @@ class RunQueue {
     std::vector<std::string> lines;
     for (std::size_t run = 0; run < runs_.size(); ++run) {
       if (!reasons_[run]) continue;
-      const RunIdentity& identity = runs_[run].folder.identity();
-      lines.push_back(fmt::format("{} {}: {}", identity.experiment, name_of(identity), *reasons_[run]));
+      lines.push_back(fmt::format("{}: {}", full_name_of(runs_[run].folder.identity()), *reasons_[run]));
     }
     return lines;
   }

@@ -1,4 +1,4 @@
-// Plan, training and summary of an experiment.
+// Plan, training and summaries of experiments.
 #include "experiments/runner/runner.hpp"
 
 #include <fmt/format.h>
@@ -34,38 +34,50 @@ bool lacks_fma(const std::vector<PlannedRun>& runs) {
   return active_isa() == Isa::baseline && std::ranges::any_of(runs, is_slow);
 }
 
-/// What the formats of the arms do to their constants; seeds do not differ in that.
-void print_notes(const std::vector<PlannedRun>& runs) {
+/// Notes on constants that the formats of an arm do not hold; seeds do not differ in that.
+void print_findings(const std::vector<PlannedRun>& runs) {
+  const bool several = are_of_several_experiments(runs);
+  for (const PlannedRun& run : runs) {
+    if (run.settings.config.seed != runs.front().settings.config.seed) continue;
+    const RunIdentity& identity = run.folder.identity();
+    const std::string arm = several ? fmt::format("{} {}", identity.experiment, identity.arm) : identity.arm;
+    for (const Finding& finding : lint(run.settings))
+      print_stderr(fmt::format("note: {}: {}\n", arm, to_string(finding)));
+  }
+}
+
+bool is_smoke(const RequestedExperiment& requested) {
+  return requested.request.size == RunSize::smoke;
+}
+
+void print_notes(const std::vector<RequestedExperiment>& requested, const std::vector<PlannedRun>& runs) {
+  if (std::ranges::any_of(requested, is_smoke))
+    print_stderr(fmt::format("note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n"));
   if (lacks_fma(runs)) {
     print_stderr(
         fmt::format("note: the instruction set in use has no fused multiply-add, so products in FP32 are "
                     "slow; --set accumulate=fp32_sequential is some twenty times as fast\n"));
   }
-  for (const PlannedRun& run : runs) {
-    if (run.settings.config.seed != runs.front().settings.config.seed) continue;
-    for (const Finding& finding : lint(run.settings)) {
-      print_stderr(fmt::format("note: {}: {}\n", run.folder.identity().arm, to_string(finding)));
-    }
-  }
+  print_findings(runs);
 }
 
 /// Runs at a time: no more than there are to train.
-int jobs_of(const RunRequest& request, const std::vector<PlannedRun>& runs) {
+int jobs_of(const Concurrency& concurrency, const std::vector<PlannedRun>& runs) {
   const auto waiting =
       std::count_if(runs.begin(), runs.end(), [](const PlannedRun& run) { return !run.is_done(); });
-  return static_cast<int>(std::clamp<std::ptrdiff_t>(waiting, 1, request.jobs));
+  return static_cast<int>(std::clamp<std::ptrdiff_t>(waiting, 1, concurrency.jobs));
 }
 
-int threads_of(const RunRequest& request, int jobs) {
-  if (request.threads > 0) return request.threads;
+int threads_of(const Concurrency& concurrency, int jobs) {
+  if (concurrency.threads > 0) return concurrency.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs / local_process_count());
 }
 
 /// The processes of an mpirun train one run together.
-void check_jobs(const RunRequest& request) {
-  if (request.jobs == 1 || process_count() == 1) return;
+void check_jobs(const Concurrency& concurrency) {
+  if (concurrency.jobs == 1 || process_count() == 1) return;
   throw InvalidArgument(fmt::format("--jobs {} and {} processes of mpirun; leave one of them out",
-                                    request.jobs, process_count()));
+                                    concurrency.jobs, process_count()));
 }
 
 /// The runs that have a result.
@@ -90,27 +102,42 @@ ExperimentSummary write_summary(const Experiment& experiment, const std::filesys
   }
 }
 
+const Experiment& shown(const RequestedExperiment& requested) {
+  return requested.request.shown ? *requested.request.shown : requested.experiment;
+}
+
+std::filesystem::path folder_of(const RequestedExperiment& requested) {
+  return requested.request.out / requested.experiment.name;
+}
+
+/// Makes the experiment's folder, with the files that later requests and other shares read.
+void make_folder(const RequestedExperiment& requested) {
+  const auto& [experiment, request] = requested;
+  const auto folder = folder_of(requested);
+  create_folder(folder);
+  if (!request.shard.is_whole()) add_to_sweep(folder, settled_runs(experiment, request));
+  if (request.shown) write_file(folder / definition_file, to_toml(*request.shown));
+}
+
 }  // namespace
 
-ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request) {
-  check_jobs(request);
-  const std::vector<PlannedRun> runs = plan_runs(experiment, request);
-  const auto folder = request.out / experiment.name;
-  create_folder(folder);
-  const Experiment& shown = request.shown ? *request.shown : experiment;
-  if (!request.shard.is_whole()) add_to_sweep(folder, settled_runs(experiment, request));
-  if (request.shown) write_file(folder / definition_file, to_toml(shown));
-  if (request.size == RunSize::smoke)
-    print_stderr(fmt::format("note: --size smoke: a few steps at tiny sizes, so the results mean nothing\n"));
-  print_notes(runs);
-  const int jobs = jobs_of(request, runs);
-  set_thread_count(threads_of(request, jobs));
-  ExperimentOutcome outcome{.summary = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
-  try {
-    outcome.summary = write_summary(shown, folder);
-  } catch (const std::exception& error) {
-    if (outcome.failures.empty()) throw;
-    outcome.failures.emplace_back(error.what());  // beside the runs that failed
+RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested,
+                            const Concurrency& concurrency) {
+  check_jobs(concurrency);
+  const std::vector<PlannedRun> runs = plan_runs(requested);
+  for (const RequestedExperiment& one : requested) make_folder(one);
+  print_notes(requested, runs);
+  const int jobs = jobs_of(concurrency, runs);
+  set_thread_count(threads_of(concurrency, jobs));
+  RunsOutcome outcome{.summaries = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
+  for (const RequestedExperiment& one : requested) {
+    ExperimentSummary& summary = outcome.summaries.emplace_back();
+    try {
+      summary = write_summary(shown(one), folder_of(one));
+    } catch (const std::exception& error) {
+      if (requested.size() == 1 && outcome.failures.empty()) throw;
+      outcome.failures.emplace_back(error.what());  // beside the runs that failed and the other summaries
+    }
   }
   return outcome;
 }

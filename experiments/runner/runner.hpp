@@ -1,4 +1,4 @@
-// Runs the arms of an experiment over its seeds.
+// Runs the arms of experiments over their seeds.
 #pragma once
 
 #include <string>
@@ -9,15 +9,21 @@
 
 namespace halfscope {
 
-struct ExperimentOutcome {
-  ExperimentSummary summary;               ///< of all runs in the folder that are done
-  std::vector<std::string> failures = {};  ///< a line for each that failed
+struct Concurrency {
+  int jobs = 1;     ///< runs at a time
+  int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
 };
 
-/// Trains every arm and seed of `experiment`, prints progress on stderr, writes
-/// DIR/<experiment>/summary.json if any run is done. A run that fails does not stop the others. Throws
-/// InvalidArgument before anything is written where the request is wrong, where a run there has other
+struct RunsOutcome {
+  std::vector<ExperimentSummary> summaries;  ///< by experiment: of all runs in its folder that are done
+  std::vector<std::string> failures;         ///< a line for each that failed
+};
+
+/// Trains every arm and seed that is requested, of all experiments from one queue, prints progress on stderr,
+/// writes DIR/<experiment>/summary.json where any run is done. A run that fails does not stop the others.
+/// Throws InvalidArgument before anything is written where a request is wrong, where a run there has other
 /// settings, or is not done and `resume` is not set.
-[[nodiscard]] ExperimentOutcome run_experiment(const Experiment& experiment, const RunRequest& request);
+[[nodiscard]] RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested,
+                                          const Concurrency& concurrency = {});
 
 }  // namespace halfscope

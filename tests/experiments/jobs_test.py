@@ -1,5 +1,6 @@
 """--jobs: several runs at a time, with one status line, and with a run among them that fails."""
 
+import json
 import unittest
 
 from program import PROGRAM, OnTerminal, WithFolder, halfscope
@@ -16,6 +17,32 @@ class Jobs(WithFolder):
         for jobs in (2, 5):  # more than there are runs
             self.run_ok(*self.words(f"{jobs}", "--jobs", jobs))
             self.assertEqual(self.records("one"), self.records(f"{jobs}"))
+
+    def test_several_experiments_share_the_queue(self):
+        names = ("master-copy", "scale-sweep")
+        words = ("--quick", "--size", "smoke", "--arms", "fp32", "--data", self.data, "--out")
+        together = halfscope("run", *names, *words, self.folder / "together", "--jobs", "2")
+        self.assertEqual(together.returncode, 0, together.stderr)
+        for name in names:
+            title = self.run_ok("run", name, *words, self.folder / "alone").splitlines()[0]
+            self.assertIn(title, together.stdout.splitlines())
+            self.assertIn(f"] {name} fp32 seed 0  step ", together.stderr)
+        self.assertEqual(self.records("together"), self.records("alone"))
+
+    def test_list_of_several_experiments(self):
+        words = ("run", "master-copy", "scale-sweep", "--quick", "--list-runs", "--out", self.folder / "out")
+        rows = [line.split() for line in self.run_ok(*words).splitlines()]
+        self.assertEqual(rows[0], ["experiment", "arm", "seed", "steps", "state", "config_hash"])
+        listed = [(run["experiment"], run["arm"]) for run in json.loads(self.run_ok(*words, "--json"))["runs"]]
+        self.assertEqual(listed, [tuple(row[:2]) for row in rows[1:]])
+        self.assertEqual({name for name, _ in listed}, {"master-copy", "scale-sweep"})
+
+    def test_wrong_names_among_several(self):
+        out = ("--out", self.folder / "out")
+        self.refuse("run", "master-copy", "master-copy", *out, says=["master-copy is named twice"])
+        self.refuse("run", "master-copy", "scale-swep", *out, says=["scale-swep", "did you mean 'scale-sweep'"])
+        self.refuse("run", "master-copy", "scale-sweep", "--arms", "fp16_pure", *out, says=["scale-sweep", "fp16_pure"])
+        self.assertFalse((self.folder / "out").exists())
 
     def test_numbers_that_are_none(self):
         for jobs in ("0", "-1", "x", "2.5", "", "99999999999999999999"):

@@ -28,7 +28,7 @@ std::map<std::string, std::string> bytes_below(const fs::path& folder) {
 /// What six runs leave that are trained `jobs` at a time.
 std::map<std::string, std::string> trained(const Place& place, RunRequest request, std::size_t jobs) {
   request.out = place.folder / fmt::format("jobs{}", jobs);
-  CHECK(train_runs(plan_runs(tiny(), request), jobs).empty());
+  CHECK(train_runs(plan_runs({{tiny(), request}}), jobs).empty());
   std::map<std::string, std::string> bytes = bytes_below(request.out);
   CHECK(bytes.size() == 6 * 6);
   return bytes;
@@ -58,7 +58,7 @@ TEST_CASE("a run that fails does not stop those beside it", "[queue]") {
     const Place place;
     Experiment failing = tiny();
     failing.arms.insert(failing.arms.begin() + 1, failing_arm());
-    const auto runs = plan_runs(failing, place.request({}, 2));
+    const auto runs = plan_runs({{failing, place.request({}, 2)}});
     fs::create_directories(place.out / "tiny");
     write_file(place.out / "tiny/fp16_mixed", "a file in the way of a folder");
     const std::vector<std::string> failures = train_runs(runs, jobs);

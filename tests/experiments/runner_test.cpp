@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void train(const Experiment& experiment, const RunRequest& request) {
-  CHECK(run_experiment(experiment, request).failures.empty());
+  CHECK(run_experiments({{experiment, request}}).failures.empty());
 }
 
 RunRequest resumed(RunRequest request) {
@@ -28,7 +28,7 @@ RunRequest resumed(RunRequest request) {
 
 /// The message of a request that is refused before anything is written.
 std::string refusal(const Place& place, const RunRequest& request) {
-  std::string message = message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), request); });
+  std::string message = message_of<InvalidArgument>([&] { (void)run_experiments({{tiny(), request}}); });
   CHECK_FALSE(fs::exists(place.out));
   return message;
 }
@@ -53,6 +53,50 @@ TEST_CASE("every arm and seed is trained, and the arms are summarised", "[runner
   CHECK(summary["arms"].size() == 2);
   CHECK(summary["arms"][0]["seeds"] == 2);
   CHECK_FALSE(summary["verdict"].get<std::string>().empty());
+}
+
+TEST_CASE("experiments that are trained together leave what each leaves alone", "[runner]") {
+  Experiment other = tiny();
+  other.name = "other";
+  other.arms.pop_back();
+  const Place place, alone;
+  const RunsOutcome outcome =
+      run_experiments({{tiny(), place.request({}, 2)}, {other, place.request()}}, {.jobs = 2});
+  CHECK(outcome.failures.empty());
+  REQUIRE(outcome.summaries.size() == 2);
+  CHECK(outcome.summaries[0].arms.size() == 2);
+  CHECK(outcome.summaries[1].arms.size() == 1);
+  train(other, alone.request());
+  for (const char* file : {"metrics.jsonl", "histograms.jsonl", "status"}) {
+    const fs::path path = fs::path("other/fp32/seed0") / file;
+    CHECK(read_file(place.out / path) == read_file(alone.out / path));
+  }
+  CHECK(fs::exists(place.out / "tiny/summary.json"));
+  CHECK(fs::exists(place.out / "other/summary.json"));
+}
+
+TEST_CASE("nothing is written where one of several experiments cannot be right", "[runner]") {
+  Experiment wrong = tiny();
+  wrong.name = "wrong";
+  wrong.arms.back().settings.emplace_back("batch", "0");
+  const Place place;
+  check_says(message_of<InvalidArgument>([&] {
+               (void)run_experiments({{tiny(), place.request()}, {wrong, place.request()}});
+             }),
+             {"batch"});
+  CHECK_FALSE(fs::exists(place.out));
+}
+
+TEST_CASE("an experiment of several whose summary cannot be written does not cost the others theirs",
+          "[runner]") {
+  Experiment other = tiny();
+  other.name = "other";
+  const Place place;
+  fs::create_directories(place.out / "tiny/summary.json/in the way");
+  const RunsOutcome outcome = run_experiments({{tiny(), place.request()}, {other, place.request()}});
+  REQUIRE(outcome.failures.size() == 1);
+  check_says(outcome.failures[0], {"tiny/summary.json"});
+  CHECK(fs::is_regular_file(place.out / "other/summary.json"));
 }
 
 TEST_CASE("the number of seeds and the arms have defaults by size", "[runner]") {
@@ -100,7 +144,9 @@ TEST_CASE("results that are done are kept, others only where they are to be resu
   const std::string before = read_file(place.run("fp32") / "summary.json");
   for (const char* status : {"RUNNING", "FAILED: no memory", "STOPPED after step 2: terminated, resumable"}) {
     write_file(place.run("fp32") / "status", fmt::format("{}\n", status));
-    check_says(message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), place.request()); }),
+    check_says(message_of<InvalidArgument>([&] {
+                 (void)run_experiments({{tiny(), place.request()}});
+               }),
                {"fp32", "seed0", status, "--resume"});
     CHECK_FALSE(fs::exists(place.run("fp16_mixed")));
   }
@@ -155,7 +201,9 @@ TEST_CASE("a run that would differ from what is there is refused before any othe
   RunRequest again = place.request();  // FP32 is first
   again.resume = true;
   again.settings.emplace_back("learning_rate", "0.5");
-  check_says(message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), again); }),
+  check_says(message_of<InvalidArgument>([&] {
+               (void)run_experiments({{tiny(), again}});
+             }),
              {"fp16_mixed", "config.json", "learning_rate", "another --out"});
   CHECK_FALSE(fs::exists(place.run("fp32")));
 }
@@ -164,7 +212,7 @@ TEST_CASE("a run that fails says why and leaves the others alone", "[runner]") {
   const Place place;
   Experiment failing = tiny();
   failing.arms.insert(failing.arms.begin(), failing_arm());
-  ExperimentOutcome outcome = run_experiment(failing, place.request());
+  RunsOutcome outcome = run_experiments({{failing, place.request()}});
   REQUIRE(outcome.failures.size() == 1);
   const std::string line = outcome.failures[0], run = "tiny failing seed 0: ";
   REQUIRE(line.starts_with(run));
@@ -173,21 +221,21 @@ TEST_CASE("a run that fails says why and leaves the others alone", "[runner]") {
   CHECK_FALSE(fs::exists(place.run("failing") / "summary.json"));
   CHECK(place.status("fp32") == "DONE\n");
   CHECK(place.status("fp16_mixed") == "DONE\n");
-  CHECK(outcome.summary.arms.size() == 2);
+  CHECK(outcome.summaries.front().arms.size() == 2);
   CHECK(read_json(place.out / "tiny/summary.json")["arms"].size() == 2);
   RunRequest again = place.request();
   again.resume = true;
-  CHECK(run_experiment(failing, again).failures == outcome.failures);
+  CHECK(run_experiments({{failing, again}}).failures == outcome.failures);
 }
 
 TEST_CASE("without a run that is done there is no summary", "[runner]") {
   const Place place;
   Experiment failing = tiny();
   failing.arms = {failing_arm()};
-  const ExperimentOutcome outcome = run_experiment(failing, place.request({}, 2));
+  const RunsOutcome outcome = run_experiments({{failing, place.request({}, 2)}});
   REQUIRE(outcome.failures.size() == 2);
   CHECK(outcome.failures[1].starts_with("tiny failing seed 1: "));
-  CHECK(outcome.summary.arms.empty());
+  CHECK(outcome.summaries.front().arms.empty());
   CHECK_FALSE(fs::exists(place.out / "tiny/summary.json"));
 }
 
@@ -196,17 +244,17 @@ TEST_CASE("results that cannot be summarised are told beside the runs that faile
   Experiment failing = tiny();
   failing.arms[0] = failing_arm();
   fs::create_directories(place.out / "tiny/summary.json");
-  const ExperimentOutcome outcome = run_experiment(failing, place.request());
+  const RunsOutcome outcome = run_experiments({{failing, place.request()}});
   REQUIRE(outcome.failures.size() == 2);
   check_says(outcome.failures[1], {"summary.json", "folder"});
   CHECK(message_of<RuntimeFailure>([&] {
-          (void)run_experiment(tiny(), resumed(place.request({"fp16_mixed"})));
+          (void)run_experiments({{tiny(), resumed(place.request({"fp16_mixed"}))}});
         }) == outcome.failures[1]);
 }
 
 TEST_CASE("an arm that is asked for twice is trained once", "[runner]") {
   const Place place;
-  CHECK(plan_runs(tiny(), place.request({"fp32", "fp16_mixed", "fp32"})).size() == 2);
+  CHECK(plan_runs({{tiny(), place.request({"fp32", "fp16_mixed", "fp32"})}}).size() == 2);
 }
 
 TEST_CASE("a request that cannot be right writes nothing", "[runner]") {
@@ -224,7 +272,9 @@ TEST_CASE("a request that cannot be right writes nothing", "[runner]") {
   check_says(with("data", place.folder / "nowhere"), {"nowhere"});
   Experiment wrong_at_last = tiny();
   wrong_at_last.arms[1].settings = {{"policy", "fp16_mixed"}, {"batch", "1000"}};
-  check_says(message_of<InvalidArgument>([&] { (void)run_experiment(wrong_at_last, place.request()); }),
+  check_says(message_of<InvalidArgument>([&] {
+               (void)run_experiments({{wrong_at_last, place.request()}});
+             }),
              {"1000"});
   CHECK_FALSE(fs::exists(place.out));
   RunRequest fine = place.request({"fp32"});
@@ -243,12 +293,16 @@ TEST_CASE("a run is repeated from its config.json", "[runner]") {
   CHECK_FALSE(fs::exists(again / "seed0"));
   CHECK_FALSE(fs::exists(place.folder / "again/tiny/fp32"));
   repeat.arms = {"fp32"};
-  check_says(message_of<InvalidArgument>([&] { (void)run_experiment(tiny(), repeat); }),
+  check_says(message_of<InvalidArgument>([&] {
+               (void)run_experiments({{tiny(), repeat}});
+             }),
              {"--config", "arm fp16_mixed", "not of fp32"});
   Experiment other = tiny();
   other.name = "other";
   repeat.arms = {};
-  check_says(message_of<InvalidArgument>([&] { (void)run_experiment(other, repeat); }),
+  check_says(message_of<InvalidArgument>([&] {
+               (void)run_experiments({{other, repeat}});
+             }),
              {"--config", "experiment tiny", "not of other"});
 }
 

@@ -22,7 +22,7 @@ void train(const Place& place, std::vector<std::string> arms, const Settings& se
   request.settings = with(request.settings, settings);
   request.size = size;
   request.resume = true;
-  REQUIRE(run_experiment(tiny(), request).failures.empty());
+  REQUIRE(run_experiments({{tiny(), request}}).failures.empty());
 }
 
 ExperimentSummary summary_of(const Place& place) {

@@ -61,7 +61,7 @@ TEST_CASE("arms that start from others leave the same bytes for any number of jo
   for (const std::size_t jobs : {1u, 2u, 5u}) {
     RunRequest request = place.request({}, 2);
     request.out = place.folder / fmt::format("jobs{}", jobs);
-    CHECK(train_runs(plan_runs(chained(), request), jobs).empty());
+    CHECK(train_runs(plan_runs({{chained(), request}}), jobs).empty());
     std::string bytes;
     for (const PlannedRun& run : settled_runs(chained(), request))
       bytes += read_file(run.folder.checkpoint_path()) + read_file(run.folder.path() / "metrics.jsonl");
@@ -73,13 +73,13 @@ TEST_CASE("arms that start from others leave the same bytes for any number of jo
 
 TEST_CASE("an arm that is resumed starts from the source that is there", "[start]") {
   const Place place;
-  CHECK(run_experiment(chained(), place.request({"tuned"})).failures.empty());
+  CHECK(run_experiments({{chained(), place.request({"tuned"})}}).failures.empty());
   const std::string first = read_file(place.out / "tiny/first/seed0/summary.json"),
                     tuned = read_file(place.out / "tiny/tuned/seed0/metrics.jsonl");
   std::filesystem::remove_all(place.out / "tiny/tuned");
   RunRequest again = place.request({"tuned"});
   again.resume = true;
-  CHECK(run_experiment(chained(), again).failures.empty());
+  CHECK(run_experiments({{chained(), again}}).failures.empty());
   CHECK(read_file(place.out / "tiny/first/seed0/summary.json") == first);
   CHECK(read_file(place.out / "tiny/tuned/seed0/metrics.jsonl") == tuned);
   CHECK(place.config("tuned")["start_from"] == "arm:first");
@@ -91,9 +91,9 @@ TEST_CASE("what starts from a run that fails is not trained", "[start]") {
     const Place place;
     Experiment experiment = chained();
     experiment.arms[3].settings = failing_arm().settings;
-    RunRequest request = place.request({"tuned", "own"});
-    request.jobs = static_cast<int>(jobs);
-    const std::vector<std::string> failures = run_experiment(experiment, request).failures;
+    const RequestedExperiment requested{experiment, place.request({"tuned", "own"})};
+    const std::vector<std::string> failures =
+        run_experiments({requested}, {.jobs = static_cast<int>(jobs)}).failures;
     REQUIRE(failures.size() == 2);
     check_says(failures[0], {"tiny first seed 0", "loss scale is at its minimum"});
     check_says(failures[1], {"tiny tuned seed 0", "first seed 0", "failed"});
@@ -117,10 +117,10 @@ TEST_CASE("arms that start from each other or from none that is there are refuse
 
 TEST_CASE("a config.json of an arm is of that arm alone, not of its source", "[start]") {
   const Place place;
-  CHECK(run_experiment(chained(), place.request({"tuned"})).failures.empty());
+  CHECK(run_experiments({{chained(), place.request({"tuned"})}}).failures.empty());
   RunRequest again{.out = place.folder / "again", .config = place.run("tuned") / "config.json"};
   again.settings = place.request().settings;
-  CHECK(run_experiment(chained(), again).failures.empty());
+  CHECK(run_experiments({{chained(), again}}).failures.empty());
   CHECK(read_file(again.out / "tiny/tuned/seed0/metrics.jsonl") ==
         read_file(place.out / "tiny/tuned/seed0/metrics.jsonl"));
 }

@@ -13,6 +13,7 @@ constexpr auto usual_statuses = "0 done; 2 the request is wrong; 3 the output ca
 constexpr std::array list_examples{"halfscope list experiments"sv, "halfscope list scalers --json"sv};
 constexpr std::array run_examples{"halfscope run master-copy --quick"sv,
                                   "halfscope run scale-sweep --arms fp32,s8 --seeds 3 --jobs 2"sv,
+                                  "halfscope run master-copy scale-sweep --quick --jobs 2"sv,
                                   "halfscope run mine.toml --jobs 2"sv,
                                   "halfscope run master-copy --set learning_rate=0.01 --out my-results"sv,
                                   "halfscope run master-copy --out my-results --resume"sv,

@@ -19,7 +19,7 @@ STAND_IN = """\
 [ "$1" = list ] || echo "halfscope $*" >>"$asked"
 case "$1" in
   list) cat "$listed" ;;
-  run) mkdir -p "$out/$2" && cp -r "$ready/$2/." "$out/$2" ;;
+  run) while shift && [[ "${1:-}" == [a-z]* ]]; do mkdir -p "$out/$1" && cp -r "$ready/$1/." "$out/$1"; done ;;
   report) echo "table of $2" ;;
 esac
 """

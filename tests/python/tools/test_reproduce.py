@@ -20,7 +20,7 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
     assert tree.log() == [
         "cmake --preset release --log-level=WARNING -DHALFSCOPE_UNITY=ON -DHALFSCOPE_TESTS=OFF",
         "cmake --build --preset release",
-        *(f"halfscope run {name} --quick {JOBS} --out {out} --resume" for name in QUICK),
+        f"halfscope run {' '.join(QUICK)} --quick {JOBS} --out {out} --resume",
         *(f"halfscope report {out}/{name}" for name in QUICK),
         f"{INSTALL} --editable .",
     ]
@@ -31,14 +31,14 @@ def test_reproduce_runs_the_quick_ablations_and_draws(tree: Tree) -> None:
 def test_reproduce_writes_into_results_quick(tree: Tree) -> None:
     folder = str(tree.folder / "results/quick")
     assert tree.run("reproduce", out=folder).returncode == 0
-    assert f"halfscope run master-copy --quick {JOBS} --out {folder} --resume" in tree.log()
+    assert f"halfscope run {' '.join(QUICK)} --quick {JOBS} --out {folder} --resume" in tree.log()
 
 
 def test_reproduce_all_runs_what_the_program_lists(tree: Tree) -> None:
     result = tree.run("reproduce", "--all", "--out", "out")
     assert result.returncode == 0, result.stderr
     runs = [line for line in tree.log() if line.startswith("halfscope run")]
-    assert runs == [f"halfscope run {name} --seeds 3 {JOBS} --out {tree.out} --resume" for name in LISTED]
+    assert runs == [f"halfscope run {' '.join(LISTED)} --seeds 3 {JOBS} --out {tree.out} --resume"]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -85,13 +85,12 @@ def test_a_program_that_cannot_list_fails_reproduce(tree: Tree) -> None:
 def test_reproduce_gives_each_experiment_its_own_data(tree: Tree) -> None:
     result = tree.run("reproduce", "--data", "my images", "--text", "my text", "--out", "out")
     assert result.returncode == 0, result.stderr
-    runs = [line.split()[2:] for line in tree.log() if line.startswith("halfscope run")]
-    given = {name: " ".join(rest) for name, *rest in runs}
-    for mixed in MIXED:
-        assert mixed not in given and f"leaving out {mixed}" in result.stdout
-    for name, options in given.items():
-        file = f"{tree.folder}/my {'text' if name in TEXT else 'images'}"
-        assert options == f"--quick --data {file} {JOBS} --out {tree.out} --resume"
+    images = [name for name in QUICK if name not in (*TEXT, *MIXED)]
+    assert {line for line in tree.log() if line.startswith("halfscope run")} == {
+        f"halfscope run {' '.join(names)} --quick --data {tree.folder}/my {kind} {JOBS} --out {tree.out} --resume"
+        for kind, names in {"images": images, "text": TEXT}.items()
+    }
+    assert all(f"leaving out {name}" in result.stdout for name in MIXED)
 
 
 def test_fresh_removes_results_and_keeps_the_rest(tree: Tree) -> None:
