@@ -29,16 +29,21 @@ class ExperimentFile(WithFolder):
                     words = [*options, "--list-runs", "--json", "--out", self.folder / "out"]
                     self.assertEqual(self.run_ok("run", name, *words), self.run_ok("run", file, *words))
 
-    def test_every_built_in_experiment_trains_the_same_bytes_from_a_file(self):
+    def test_built_in_experiments_train_the_same_bytes_from_a_file(self):
+        """One of each data set: of all, the test above compares the hashes of their configurations."""
+        trained = set()
         for entry in json.loads(self.run_ok("list", "experiments", "--json"))["experiments"]:
-            name = entry["name"]
+            name, arm = entry["name"], entry["arms"][-1]
+            if arm["dataset"] in trained:
+                continue
+            trained.add(arm["dataset"])
             with self.subTest(name):
                 file = self.put("printed.toml", self.run_ok("list", "--toml", name))
-                arm = entry["arms"][-1]
                 words = ["--quick", "--size", "smoke", "--arms", arm["name"], "--data", self.data_of(arm["dataset"])]
                 self.run_ok("run", name, *words, "--out", self.folder / "by-name")
                 self.run_ok("run", file, *words, "--out", self.folder / "from-file")
                 self.assertFalse((self.folder / "from-file" / name / "experiment.toml").exists())
+        self.assertGreater(len(trained), 3)
         self.assertEqual(self.records("by-name"), self.records("from-file"))
 
     def test_a_grid_trains_reports_and_keeps_its_definition(self):
