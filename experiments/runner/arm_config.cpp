@@ -9,10 +9,18 @@ namespace halfscope {
 namespace {
 
 /// Sizes at which every experiment takes seconds.
-const Settings smoke_settings{{"steps", "4"},           {"batch", "4"},           {"warmup_steps", "1"},
-                              {"image_size", "40"},     {"vocabulary", "200"},    {"sequence_length", "8"},
-                              {"embedding_size", "16"}, {"hidden_size", "16"},    {"evaluate_every", "4"},
-                              {"observe_every", "2"},   {"checkpoint_every", "2"}};
+const Settings smoke_settings{{"steps", "4"},
+                              {"batch", "4"},
+                              {"warmup_steps", "1"},
+                              {"image_size", "40"},
+                              {"vocabulary", "200"},
+                              {"sequence_length", "8"},
+                              {"embedding_size", "16"},
+                              {"hidden_size", "16"},
+                              {"evaluate_every", "4"},
+                              {"observe_every", "2"},
+                              {"checkpoint_every", "2"},
+                              {"evaluate_examples", "50"}};
 
 /// Settings of an arm that a size changes.
 Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {

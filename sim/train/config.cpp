@@ -166,15 +166,33 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("probe_policy", c.probe_policy, check_probe_policy,
         "policy of the probes; empty: the run's own, or fp16_mixed of an FP32 run");
   visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
+  visit("evaluate_examples", c.evaluate_examples, interval,
+        "test examples of an evaluation, from the first on; 0: all");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 20> later_fields{
-    "width", "label_smoothing", "residual_gamma", "weight_decay",   "layers",
-    "heads", "start_from",      "teacher",        "micro_batches",  "gradient_accumulator",
-    "ranks", "all_reduce",      "predivide",      "clip_gradients", "allow",
-    "deny",  "infer",           "cast_cache",     "loss_scalers",   "checkpoint_segments"};
+constexpr std::array<std::string_view, 21> later_fields{"width",
+                                                        "label_smoothing",
+                                                        "residual_gamma",
+                                                        "weight_decay",
+                                                        "layers",
+                                                        "heads",
+                                                        "start_from",
+                                                        "teacher",
+                                                        "micro_batches",
+                                                        "gradient_accumulator",
+                                                        "ranks",
+                                                        "all_reduce",
+                                                        "predivide",
+                                                        "clip_gradients",
+                                                        "allow",
+                                                        "deny",
+                                                        "infer",
+                                                        "cast_cache",
+                                                        "loss_scalers",
+                                                        "checkpoint_segments",
+                                                        "evaluate_examples"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {

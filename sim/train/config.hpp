@@ -94,6 +94,7 @@ struct TrainConfig {
   std::int64_t probe_every = 50;
   std::string probe_policy{};  ///< empty: the run's own, or fp16_mixed where that is FP32
   std::int64_t evaluate_every = 0;
+  std::int64_t evaluate_examples = 0;
   std::int64_t checkpoint_every = 100;
 };
 

@@ -67,6 +67,33 @@ TEST_CASE("observing changes no number", "[trainer]") {
   CHECK_FALSE(unwatched.records[9].observations.has_value());
 }
 
+/// The same with no test examples but the first ones.
+struct FewTests final : Dataset {
+  static constexpr std::int64_t tests = 7;
+
+  [[nodiscard]] std::int64_t size(Split split) const override {
+    return split == Split::test ? tests : dataset.size(split);
+  }
+  [[nodiscard]] Shape example_shape() const override { return dataset.example_shape(); }
+  [[nodiscard]] std::int64_t class_count() const override { return dataset.class_count(); }
+  [[nodiscard]] Batch batch(Split split, std::span<const std::int64_t> indices) const override {
+    return dataset.batch(split, indices);
+  }
+};
+
+TEST_CASE("an evaluation of the first test examples takes no others", "[trainer]") {
+  TrainConfig config = small_config("fp32", "none");
+  const Evaluation all = Trainer(config, dataset).evaluate();
+  const Evaluation few = Trainer(config, FewTests{}).evaluate();
+  CHECK(few.loss != all.loss);
+  config.evaluate_examples = FewTests::tests;
+  const Evaluation first = Trainer(config, dataset).evaluate();
+  CHECK(first.loss == few.loss);
+  CHECK(first.metric == few.metric);
+  config.evaluate_examples = 1000;  // more than there are
+  CHECK(Trainer(config, dataset).evaluate().loss == all.loss);
+}
+
 TEST_CASE("a power-of-two loss scale changes nothing in FP32", "[trainer]") {
   const Ending plain = train(small_config("fp32", "none")), scaled = train(small_config("fp32", "1024"));
   CHECK(plain.evaluation.loss == scaled.evaluation.loss);
