@@ -69,15 +69,14 @@ void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptio
 }
 
 void train(std::vector<RequestedExperiment> requested, const Concurrency& concurrency) {
-  for (auto& [experiment, request] : requested)
-    request.shown = with_earlier_arms(experiment, request.out / experiment.name);
+  for (RequestedExperiment& one : requested)
+    one.with_earlier_arms = with_earlier_arms(one.experiment, one.folder());
   const RunsOutcome outcome = run_experiments(requested, concurrency);
   std::string tables;
   for (std::size_t i = 0; i < requested.size(); ++i) {
-    const auto& [experiment, request] = requested[i];
     if (outcome.summaries[i].arms.empty()) continue;
     if (!tables.empty()) tables += "\n\n";
-    tables += to_table(request.shown ? *request.shown : experiment, outcome.summaries[i]);
+    tables += to_table(requested[i].shown(), outcome.summaries[i]);
   }
   std::cout << tables << std::flush;
   for (const std::string& failure : outcome.failures) print_error(failure);

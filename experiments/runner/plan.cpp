@@ -198,9 +198,9 @@ std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequ
 
 std::vector<PlannedRun> plan_runs(const std::vector<RequestedExperiment>& requested) {
   std::vector<PlannedRun> runs;
-  for (const auto& [experiment, request] : requested) {
-    for (PlannedRun& run : runs_of_shard(settled_runs(experiment, request), request.shard)) {
-      check_folder(run, request);
+  for (const RequestedExperiment& one : requested) {
+    for (PlannedRun& run : runs_of_shard(settled_runs(one.experiment, one.request), one.request.shard)) {
+      check_folder(run, one.request);
       runs.push_back(std::move(run));
     }
   }

@@ -31,15 +31,20 @@ struct RunRequest {
   Shard shard{};  ///< of the runs in the order of `settled_runs`
   bool quick = false;
   bool resume = false;
-  /// The experiment with arms of earlier requests, which its experiment.toml keeps and its table shows; empty
-  /// for an experiment that is built in.
-  std::optional<Experiment> shown{};
 };
 
 /// No two that are trained together have one name.
 struct RequestedExperiment {
   Experiment experiment;
   RunRequest request;
+  /// With arms of earlier requests, which its experiment.toml keeps; empty for one that is built in.
+  std::optional<Experiment> with_earlier_arms{};
+
+  /// Whose arms its table has.
+  [[nodiscard]] const Experiment& shown() const {
+    return with_earlier_arms ? *with_earlier_arms : experiment;
+  }
+  [[nodiscard]] std::filesystem::path folder() const { return request.out / experiment.name; }
 };
 
 struct PlannedRun {

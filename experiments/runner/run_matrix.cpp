@@ -47,8 +47,8 @@ Json matrix_row(const PlannedRun& run) {
 
 Json run_matrix(const std::vector<RequestedExperiment>& requested) {
   Json runs = Json::array();
-  for (const auto& [experiment, request] : requested) {
-    for (const PlannedRun& run : share_of(settled_runs(experiment, request), request.shard))
+  for (const RequestedExperiment& one : requested) {
+    for (const PlannedRun& run : share_of(settled_runs(one.experiment, one.request), one.request.shard))
       runs.push_back(matrix_row(run));
   }
   return {{"runs", runs}};

@@ -102,21 +102,14 @@ ExperimentSummary write_summary(const Experiment& experiment, const std::filesys
   }
 }
 
-const Experiment& shown(const RequestedExperiment& requested) {
-  return requested.request.shown ? *requested.request.shown : requested.experiment;
-}
-
-std::filesystem::path folder_of(const RequestedExperiment& requested) {
-  return requested.request.out / requested.experiment.name;
-}
-
 /// Makes the experiment's folder, with the files that later requests and other shares read.
 void make_folder(const RequestedExperiment& requested) {
-  const auto& [experiment, request] = requested;
-  const auto folder = folder_of(requested);
+  const auto folder = requested.folder();
   create_folder(folder);
-  if (!request.shard.is_whole()) add_to_sweep(folder, settled_runs(experiment, request));
-  if (request.shown) write_file(folder / definition_file, to_toml(*request.shown));
+  if (!requested.request.shard.is_whole())
+    add_to_sweep(folder, settled_runs(requested.experiment, requested.request));
+  if (requested.with_earlier_arms)
+    write_file(folder / definition_file, to_toml(*requested.with_earlier_arms));
 }
 
 }  // namespace
@@ -133,7 +126,7 @@ RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested,
   for (const RequestedExperiment& one : requested) {
     ExperimentSummary& summary = outcome.summaries.emplace_back();
     try {
-      summary = write_summary(shown(one), folder_of(one));
+      summary = write_summary(one.shown(), one.folder());
     } catch (const std::exception& error) {
       if (requested.size() == 1 && outcome.failures.empty()) throw;
       outcome.failures.emplace_back(error.what());  // beside the runs that failed and the other summaries

@@ -55,50 +55,6 @@ TEST_CASE("every arm and seed is trained, and the arms are summarised", "[runner
   CHECK_FALSE(summary["verdict"].get<std::string>().empty());
 }
 
-TEST_CASE("experiments that are trained together leave what each leaves alone", "[runner]") {
-  Experiment other = tiny();
-  other.name = "other";
-  other.arms.pop_back();
-  const Place place, alone;
-  const RunsOutcome outcome =
-      run_experiments({{tiny(), place.request({}, 2)}, {other, place.request()}}, {.jobs = 2});
-  CHECK(outcome.failures.empty());
-  REQUIRE(outcome.summaries.size() == 2);
-  CHECK(outcome.summaries[0].arms.size() == 2);
-  CHECK(outcome.summaries[1].arms.size() == 1);
-  train(other, alone.request());
-  for (const char* file : {"metrics.jsonl", "histograms.jsonl", "status"}) {
-    const fs::path path = fs::path("other/fp32/seed0") / file;
-    CHECK(read_file(place.out / path) == read_file(alone.out / path));
-  }
-  CHECK(fs::exists(place.out / "tiny/summary.json"));
-  CHECK(fs::exists(place.out / "other/summary.json"));
-}
-
-TEST_CASE("nothing is written where one of several experiments cannot be right", "[runner]") {
-  Experiment wrong = tiny();
-  wrong.name = "wrong";
-  wrong.arms.back().settings.emplace_back("batch", "0");
-  const Place place;
-  check_says(message_of<InvalidArgument>([&] {
-               (void)run_experiments({{tiny(), place.request()}, {wrong, place.request()}});
-             }),
-             {"batch"});
-  CHECK_FALSE(fs::exists(place.out));
-}
-
-TEST_CASE("an experiment of several whose summary cannot be written does not cost the others theirs",
-          "[runner]") {
-  Experiment other = tiny();
-  other.name = "other";
-  const Place place;
-  fs::create_directories(place.out / "tiny/summary.json/in the way");
-  const RunsOutcome outcome = run_experiments({{tiny(), place.request()}, {other, place.request()}});
-  REQUIRE(outcome.failures.size() == 1);
-  check_says(outcome.failures[0], {"tiny/summary.json"});
-  CHECK(fs::is_regular_file(place.out / "other/summary.json"));
-}
-
 TEST_CASE("the number of seeds and the arms have defaults by size", "[runner]") {
   const auto runs = [](RunRequest request) {
     const Place place;
