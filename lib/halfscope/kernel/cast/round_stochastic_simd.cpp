@@ -4,10 +4,6 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 // Nothing here may be emitted out of line under a name that other translation units share: everything is in
 // an unnamed namespace or always inlined.
 namespace halfscope {

@@ -7,10 +7,6 @@
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 // Unnamed: compiled differently for every instruction set, so no two translation units may share it.
 namespace halfscope {
 namespace {
