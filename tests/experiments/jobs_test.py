@@ -29,6 +29,14 @@ class Jobs(WithFolder):
             self.assertIn(f"] {name} fp32 seed 0  step ", together.stderr)
         self.assertEqual(self.records("together"), self.records("alone"))
 
+    def test_status_line_names_the_experiment_where_there_are_several(self):
+        words = ("--quick", "--size", "smoke", "--arms", "fp32", "--data", self.data, "--out", self.folder / "out")
+        for names, running in ((["master-copy"], "fp32"), (["scale-sweep", "batchnorm-reduction"], "scale-sweep fp32")):
+            shown = OnTerminal([PROGRAM, "run", *names, *words], 120, stream="stderr")
+            self.assertEqual(shown.returncode, 0, shown.text)
+            status = [line for line in shown.text.split("\r\x1b[K") if " done, " in line]
+            self.assertTrue(any(f" left  {running} seed 0 step" in line for line in status), shown.text)
+
     def test_list_of_several_experiments(self):
         words = ("run", "master-copy", "scale-sweep", "--quick", "--list-runs", "--out", self.folder / "out")
         rows = [line.split() for line in self.run_ok(*words).splitlines()]

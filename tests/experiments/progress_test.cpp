@@ -42,14 +42,14 @@ TEST_CASE("nothing is left of a run that diverged or failed", "[progress]") {
 }
 
 TEST_CASE("each experiment's steps are left at its own rate, unknown ones at the rate of all", "[progress]") {
-  RunsProgress progress({{"quick", 11}, {"slow", 11}, {"other", 5}});
+  RunsProgress progress({{"quick", 31}, {"slow", 11}, {"other", 5}});
   progress.begin(0, "quick fp32 seed 0", 0);
   progress.advance(0, 1, 1, 1);
   progress.begin(1, "slow fp32 seed 0", 0);
   progress.advance(1, 1, 1, 7);
-  // 10 steps of 1 s, 10 of 7 s and 5 of the mean, 4 s, in two runs at a time.
+  // 30 steps of 1 s, 10 of 7 s and 5 of the mean, 4 s, in two runs at a time.
   CHECK(progress.text() ==
-        "[0/3 done, 2 running] 50 s left  quick fp32 seed 0 step 1/11 loss 1.000 | "
+        "[0/3 done, 2 running] 60 s left  quick fp32 seed 0 step 1/31 loss 1.000 | "
         "slow fp32 seed 0 step 1/11 loss 1.000");
 }
 

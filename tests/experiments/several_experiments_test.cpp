@@ -39,12 +39,12 @@ TEST_CASE("experiments that are trained together leave what each leaves alone", 
 
 TEST_CASE("nothing is written where one of several experiments cannot be right", "[runner]") {
   Experiment wrong = tiny_called("wrong");
-  wrong.arms.back().settings.emplace_back("batch", "0");
+  wrong.arms.back().settings.emplace_back("batch", "1000");  // more than its data set has
   const Place place;
   check_says(message_of<InvalidArgument>([&] {
                (void)run_experiments({{tiny(), place.request()}, {wrong, place.request()}});
              }),
-             {"batch"});
+             {"fp16_mixed", "1000"});
   CHECK_FALSE(fs::exists(place.out));
 }
 
