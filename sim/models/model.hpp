@@ -32,6 +32,8 @@ class Metric {
   [[nodiscard]] virtual double value() const = 0;
   /// The share of right predictions in percent, where `value` is something else and that is known.
   [[nodiscard]] virtual std::optional<double> accuracy() const { return std::nullopt; }
+  /// The value of a model whose mean loss is `loss`, for a metric that is a function of it.
+  [[nodiscard]] virtual std::optional<double> at_loss(double /*loss*/) const { return std::nullopt; }
   /// Images (count, height, width, channels) that the model has made, the first of its own draws; empty of a
   /// model that makes none.
   [[nodiscard]] virtual Array samples() const { return {}; }

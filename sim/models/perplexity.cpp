@@ -8,6 +8,10 @@
 namespace halfscope {
 namespace {
 
+double perplexity_at(double loss) {
+  return static_cast<double>(exp(static_cast<float>(loss)));
+}
+
 class Perplexity final : public Metric {
  public:
   void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) override {
@@ -17,9 +21,9 @@ class Perplexity final : public Metric {
     right_->add(tape, outcome, batch);
   }
 
-  [[nodiscard]] double value() const override {
-    return static_cast<double>(exp(static_cast<float>(sum_ / total_)));
-  }
+  [[nodiscard]] double value() const override { return perplexity_at(sum_ / total_); }
+
+  [[nodiscard]] std::optional<double> at_loss(double loss) const override { return perplexity_at(loss); }
 
   [[nodiscard]] std::optional<double> accuracy() const override { return right_->value(); }
 

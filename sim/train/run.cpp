@@ -92,6 +92,7 @@ class Run {
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     if (!diverged_ && evaluation_.accuracy) json["accuracy"] = *evaluation_.accuracy;
     told_.write_to(json);
+    add_initial(json);
     json["lint"] = Json::array();
     for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
     // A library's sums have an order of their own, which changes with its version and the GPU.
@@ -107,6 +108,15 @@ class Run {
   void start() {
     if (!config_.start_from.empty())
       start_trainer(trainer_, config_, read_weights(start_of(config_), folder_));
+  }
+
+  /// Loss and metric of the model before its first update, null where unknown: no training that works ends
+  /// far beyond them.
+  void add_initial(Json& json) const {
+    const std::optional<double> loss = told_.initial_loss();
+    const std::optional<double> metric = loss ? trainer_.metric_at_loss(*loss) : std::nullopt;
+    json["initial_loss"] = loss ? Json(*loss) : Json();
+    json["initial_metric"] = metric ? Json(*metric) : Json();
   }
 
   [[nodiscard]] bool is_at_end() const { return diverged_ || trainer_.steps_done() == config_.steps; }

@@ -25,6 +25,7 @@ void RunSummary::add(std::string_view line, std::string_view where) {
 
 void RunSummary::LossHistory::add(std::int64_t step, const Json& record) {
   const Json& loss = record.at("loss");
+  if (step == 1 && !loss.is_null()) initial_ = loss.get<double>();
   losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
   if (losses_.size() > loss_window) losses_.pop_front();
   if (record.at("skipped").get<bool>()) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ class RunSummary {
   /// A line of metrics.jsonl, as it reads back: an infinity has become null. `where` names it in messages.
   void add(std::string_view line, std::string_view where);
   void write_to(Json& summary) const;
+  /// The loss of the model as training found it; empty where it was not finite.
+  [[nodiscard]] std::optional<double> initial_loss() const { return first_.initial_loss(); }
 
  private:
   void add(const Json& record);
@@ -28,11 +31,14 @@ class RunSummary {
   class LossHistory {
    public:
     void add(std::int64_t step, const Json& record);
+    /// The loss of the first step, before its update; empty before it, and where it was not finite.
+    [[nodiscard]] std::optional<double> initial_loss() const { return initial_; }
     /// The mean over the last steps; null before the first.
     [[nodiscard]] Json train_loss() const;
     void write_scales(Json& summary) const;
 
    private:
+    std::optional<double> initial_{};
     std::deque<double> losses_{};  ///< of the last steps
     std::map<double, std::int64_t> first_at_scale_{};
     std::int64_t skipped_ = 0, last_skipped_ = 0;

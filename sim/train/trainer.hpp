@@ -66,6 +66,10 @@ class Trainer {
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   StepRecord step();
   [[nodiscard]] Evaluation evaluate();
+  /// The metric of a model whose mean loss is `loss`; empty where it is no function of the loss.
+  [[nodiscard]] std::optional<double> metric_at_loss(double loss) const {
+    return model_.make_metric()->at_loss(loss);
+  }
   /// Takes a test example through the model, which throws InvalidArgument where it learns from other data;
   /// and a training example through every loss where the policy has lists of operations: those that it
   /// refuses throw, and each of its rules is to apply to one.

@@ -97,7 +97,9 @@ TEST_CASE("perplexity is over all predictions, not over batches, as its accuracy
   add(1.0f, 30);
   add(3.0f, 10);
   CHECK(metric->value() == Approx(std::exp(1.5)).epsilon(1e-6));
+  CHECK(metric->at_loss(1.5) == metric->value());
   CHECK(metric->accuracy() == 95.0);
+  CHECK(make_accuracy()->at_loss(1.5) == std::nullopt);
   CHECK(make_accuracy()->accuracy() == std::nullopt);
 }
 

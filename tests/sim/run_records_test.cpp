@@ -194,8 +194,19 @@ TEST_CASE("a run whose summary is gone is not done, whatever its status says", "
   run.train();
   CHECK(run.folder.is_done());
   const Json second = read_json(run / "summary.json");
-  for (const char* key : {"metric", "test_loss", "train_loss", "gradients", "steps"})
+  for (const char* key : {"metric", "test_loss", "train_loss", "initial_loss", "gradients", "steps"})
     CHECK(first[key] == second[key]);
+}
+
+TEST_CASE("a run's summary has the loss of the model before its first update", "[run]") {
+  const SmallRun run;
+  run.kill_at(8);
+  run.train();
+  const std::string metrics = read_file(run / "metrics.jsonl");
+  const Json first = parse_json(metrics.substr(0, metrics.find('\n')), "metrics.jsonl");
+  const Json summary = read_json(run / "summary.json");
+  CHECK(summary["initial_loss"] == first["loss"]);
+  CHECK(summary["initial_metric"].is_null());  // an accuracy is no function of the loss
 }
 
 TEST_CASE("environment.json tells by whom a run was begun and continued", "[run]") {
