@@ -12,7 +12,7 @@
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
-#include "experiments/runner/compare_runs.hpp"
+#include "experiments/results/compare_runs.hpp"
 #include "experiments/table/table.hpp"
 
 namespace halfscope {

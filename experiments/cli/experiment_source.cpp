@@ -5,9 +5,9 @@
 
 #include <halfscope/io/file.hpp>
 
-#include "experiments/ablations/experiments.hpp"
-#include "experiments/runner/experiment_file.hpp"
-#include "experiments/runner/own_arms.hpp"
+#include "experiments/cli/experiment_table.hpp"
+#include "experiments/definition/experiment_file.hpp"
+#include "experiments/definition/own_arms.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
@@ -22,7 +22,7 @@ const Experiment* built_in(std::string_view name) {
 }  // namespace
 
 Experiment find_experiment(const std::string& name_or_file) {
-  if (name_or_file.ends_with(".toml")) return read_experiment_file(name_or_file, experiment_table());
+  if (name_or_file.ends_with(".toml")) return read_experiment_file(name_or_file, known_names());
   return find_in_table("experiment", current_name(NameKind::experiment, name_or_file), experiment_table());
 }
 
@@ -40,7 +40,7 @@ std::optional<Experiment> with_earlier_arms(const Experiment& experiment,
                                             const std::filesystem::path& folder) {
   Experiment whole = experiment;
   if (std::filesystem::exists(folder / definition_file)) {
-    for (const Arm& arm : read_experiment_file(folder / definition_file, experiment_table()).arms) {
+    for (const Arm& arm : read_experiment_file(folder / definition_file, known_names()).arms) {
       if (std::ranges::find(whole.arms, arm.name, &Arm::name) == whole.arms.end()) whole.arms.push_back(arm);
     }
   }
@@ -51,7 +51,7 @@ std::optional<Experiment> with_earlier_arms(const Experiment& experiment,
 
 std::optional<Experiment> experiment_of(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / definition_file;
-  if (std::filesystem::exists(file)) return read_experiment_file(file, experiment_table());
+  if (std::filesystem::exists(file)) return read_experiment_file(file, known_names());
   const std::string name = std::filesystem::weakly_canonical(folder).filename().string();
   if (const Experiment* experiment = built_in(name)) return *experiment;
   for (const RenamedEntry& entry : renamed_table) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/runner/experiment.hpp"
+#include "experiments/definition/experiment.hpp"
 
 namespace halfscope {
 

@@ -17,10 +17,10 @@
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/trackers.hpp>
 
-#include "experiments/ablations/experiments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/experiment_source.hpp"
-#include "experiments/runner/experiment_file.hpp"
+#include "experiments/cli/experiment_table.hpp"
+#include "experiments/definition/experiment_file.hpp"
 #include "experiments/table/text_width.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
@@ -146,13 +146,6 @@ constexpr std::array listings{
     Listing{"settings", [] { return entries(describe_fields()); }},
 };
 
-/// An experiment as a file that `run` takes.
-std::string as_toml(const std::string& name) {
-  Experiment experiment = find_experiment(name);
-  if (experiment.base.empty()) experiment.base = experiment.name;
-  return to_toml(experiment);
-}
-
 /// How much of its entries a list shows.
 enum class Detail : std::uint8_t { names, options, arms };
 
@@ -247,7 +240,7 @@ void add_list_command(CLI::App& app) {
       ->excludes("--json", "--arms");
   command->callback([options] {
     if (!options->toml.empty()) {
-      std::cout << as_toml(options->toml);
+      std::cout << definition_text(current_name(NameKind::experiment, options->toml));
       return;
     }
     Json lists;

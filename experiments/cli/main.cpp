@@ -19,7 +19,7 @@
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/usage/help.hpp"
 #include "experiments/cli/usage/version.hpp"
-#include "experiments/runner/stop_signals.hpp"
+#include "experiments/run/stop_signals.hpp"
 #include "sim/train/processes.hpp"
 #include "sim/train/worker.hpp"
 

@@ -8,7 +8,7 @@
 #include <halfscope/core/escape.hpp>
 
 #include "experiments/cli/commands.hpp"
-#include "experiments/runner/settings.hpp"
+#include "experiments/definition/settings.hpp"
 #include "experiments/table/table.hpp"
 #include "sim/data/blank_images.hpp"
 #include "sim/data/datasets.hpp"

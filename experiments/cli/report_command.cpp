@@ -10,14 +10,16 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
 
-#include "experiments/ablations/experiments.hpp"
+#include "experiments/analyses/analyses.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/experiment_source.hpp"
-#include "experiments/runner/arm_table.hpp"
-#include "experiments/runner/present.hpp"
-#include "experiments/runner/summarise.hpp"
-#include "experiments/runner/summary_json.hpp"
+#include "experiments/cli/experiment_table.hpp"
+#include "experiments/results/arm_columns.hpp"
+#include "experiments/results/arm_table.hpp"
+#include "experiments/results/report_text.hpp"
+#include "experiments/results/summarise.hpp"
+#include "experiments/results/summary_json.hpp"
 
 namespace halfscope {
 namespace {
@@ -60,7 +62,7 @@ std::vector<Results> results_in(const fs::path& folder) {
 struct ReportOptions {
   std::vector<std::string> folders, arms;
   std::string format = "table", sort_by;
-  bool json = false, reproducible = false;
+  bool json = false, reproducible = false, save = false;
 };
 
 /// "table" is the text of the terminal.
@@ -80,8 +82,10 @@ void choose_arms(const Experiment& experiment, const std::vector<std::string>& n
 /// Empties the columns that differ between two runs of the same settings.
 void leave_out_machine(ExperimentSummary& summary) {
   for (ArmSummary& arm : summary.arms) {
-    arm.seconds_per_step.reset();
-    arm.peak_device_bytes.reset();
+    for (std::size_t i = 0; i < arm.columns.size(); ++i) {
+      const std::string_view key = arm_columns()[i].key;
+      if (key == "seconds_per_step" || key == "peak_device_bytes") arm.columns[i].reset();
+    }
   }
 }
 
@@ -96,6 +100,12 @@ struct Readings {
   std::vector<std::string> errors;  ///< of experiments that cannot be read
 };
 
+/// Beside the runs: the summary as a run writes it, and the text.
+void save(const Results& results, const ExperimentSummary& summary) {
+  write_file(results.folder / "summary.json", to_text(to_json(results.experiment, summary)));
+  write_file(results.folder / "report.txt", to_table(results.experiment, summary) + "\n");
+}
+
 Reported read_one(Results results, const ReportOptions& options) {
   ExperimentSummary summary = summarise(results.experiment, results.folder);
   choose_arms(results.experiment, options.arms, summary);
@@ -104,6 +114,8 @@ Reported read_one(Results results, const ReportOptions& options) {
     throw InvalidArgument(printable(results.folder) + ": no run in it is done" + missing);
   }
   if (options.reproducible) leave_out_machine(summary);
+  add_findings(results.experiment, results.folder, summary);
+  if (options.save) save(results, summary);
   return {std::move(results), std::move(summary)};
 }
 
@@ -226,6 +238,10 @@ void add_report_command(CLI::App& app) {
   command->add_flag(
       "--reproducible", options->reproducible,
       "without times and device memory: the same bytes from any machine and number of processes");
+  command
+      ->add_flag("--save", options->save,
+                 "also write summary.json and report.txt into each experiment's folder")
+      ->excludes("--arms", "--reproducible");
   command->add_flag("--json", options->json, "one JSON object per experiment, a line each, on stdout");
   command->callback([options] { report(*options); });
 }

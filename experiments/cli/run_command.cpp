@@ -5,15 +5,16 @@
 #include <iostream>
 #include <memory>
 
+#include "experiments/analyses/analyses.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/experiment_source.hpp"
-#include "experiments/runner/present.hpp"
-#include "experiments/runner/run_matrix.hpp"
-#include "experiments/runner/runner.hpp"
-#include "experiments/runner/seeds.hpp"
-#include "experiments/runner/settings.hpp"
-#include "experiments/runner/shard.hpp"
+#include "experiments/definition/seeds.hpp"
+#include "experiments/definition/settings.hpp"
+#include "experiments/results/report_text.hpp"
+#include "experiments/run/run_experiments.hpp"
+#include "experiments/run/run_matrix.hpp"
+#include "experiments/run/shard.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
@@ -71,7 +72,7 @@ void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptio
 void train(std::vector<RequestedExperiment> requested, const Concurrency& concurrency) {
   for (RequestedExperiment& one : requested)
     one.with_earlier_arms = with_earlier_arms(one.experiment, one.folder());
-  const RunsOutcome outcome = run_experiments(requested, concurrency);
+  const RunsOutcome outcome = run_experiments(requested, concurrency, analyse);
   std::string tables;
   for (std::size_t i = 0; i < requested.size(); ++i) {
     if (outcome.summaries[i].arms.empty()) continue;

@@ -85,7 +85,7 @@ Json list_of(const std::vector<Record>& records) {
 
 }  // namespace
 
-void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation) {
+Json append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation) {
   Json json{{"step", record.step},
             {"loss", shortest(record.loss)},
             {"metric", evaluation == nullptr ? Json() : Json(evaluation->metric)},
@@ -109,6 +109,7 @@ void append_record(RecordText& text, const StepRecord& record, const Evaluation*
     }
   }
   text.metrics += to_line(json) + "\n";
+  return json;
 }
 
 }  // namespace halfscope

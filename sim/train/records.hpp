@@ -16,7 +16,8 @@ struct RecordText {
   std::string histograms;
 };
 
-/// Appends a step; `evaluation` is null on steps that were not followed by one.
-void append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
+/// Appends a step; `evaluation` is null on steps that were not followed by one. Returns the step's line as a value, whose
+/// infinities read back as null.
+Json append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
 
 }  // namespace halfscope

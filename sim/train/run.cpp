@@ -50,7 +50,7 @@ class Run {
     folder_.load(
         records_,
         [&](std::string_view line, std::size_t number) {
-          told_.add(line, fmt::format("{}: line {}", metrics, number));
+          told_.add(parse_json(line, fmt::format("{}: line {}", metrics, number)));
         },
         [&](const SafetensorsFile& checkpoint) { trainer_.restore(checkpoint); });
     diverged_ = trainer_.steps_done() > 0 && !trainer_.weights_finite();
@@ -127,8 +127,7 @@ class Run {
     const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     RecordText text;
-    append_record(text, record, evaluates && !diverged_ ? &evaluation_ : nullptr);
-    told_.add(text.metrics, "metrics.jsonl");
+    told_.add(append_record(text, record, evaluates && !diverged_ ? &evaluation_ : nullptr));
     records_.add(text);
     const bool saves = config_.checkpoint_every > 0 && record.step % config_.checkpoint_every == 0;
     if (is_at_end() || saves) save();

@@ -19,14 +19,11 @@ constexpr std::size_t loss_window = 30;
 
 }  // namespace
 
-void RunSummary::add(std::string_view line, std::string_view where) {
-  add(parse_json(line, where));
-}
-
 void RunSummary::LossHistory::add(std::int64_t step, const Json& record) {
   const Json& loss = record.at("loss");
-  if (step == 1 && !loss.is_null()) initial_ = loss.get<double>();
-  losses_.push_back(loss.is_null() ? std::nan("") : loss.get<double>());
+  const double value = loss.is_null() ? std::nan("") : loss.get<double>();
+  if (step == 1 && std::isfinite(value)) initial_ = value;
+  losses_.push_back(value);
   if (losses_.size() > loss_window) losses_.pop_front();
   if (record.at("skipped").get<bool>()) {
     ++skipped_;

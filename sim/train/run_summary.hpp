@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <halfscope/io/json/json_lines.hpp>
@@ -18,15 +17,13 @@ namespace halfscope {
 /// an unbroken one.
 class RunSummary {
  public:
-  /// A line of metrics.jsonl, as it reads back: an infinity has become null. `where` names it in messages.
-  void add(std::string_view line, std::string_view where);
+  /// A step's line of metrics.jsonl, as it was written or as it reads back, where an infinity has become null.
+  void add(const Json& record);
   void write_to(Json& summary) const;
   /// The loss of the model as training found it; empty where it was not finite.
   [[nodiscard]] std::optional<double> initial_loss() const { return first_.initial_loss(); }
 
  private:
-  void add(const Json& record);
-
   /// Of one of a run's losses.
   class LossHistory {
    public:

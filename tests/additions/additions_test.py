@@ -1,4 +1,5 @@
-"""A new entry of each table is one file, and its declaration and line in the table's header.
+"""A new entry of each table is one file, and its declaration and line in the table's header; a new experiment is one file, and
+a new column one line.
 
     additions_test.py SOURCE WORK [CMAKE-OPTION...]
 
@@ -22,9 +23,9 @@ SAMPLES = Path(__file__).parent / "samples"
 class Addition:
     """One sample. `declared_before` and `line_before` say where its two lines go in `header`."""
 
-    header: str
     name: str
-    line: str  # of the table; empty where the table has declarations alone
+    header: str = ""  # empty: the file is all that it takes
+    line: str = ""  # of the table; empty where the table has declarations alone
     file: str = ""
     declaration: str = ""
     declared_before: str = ""
@@ -102,7 +103,6 @@ ADDITIONS = {
         header="sim/layers/layers.hpp",
         name="sample_layer",
         file="sim/layers/sample_layer.cpp",
-        line="",
         declaration="TensorRef sample_layer(Tape& tape, const std::string& name, TensorRef x);",
         declared_before="}  // namespace halfscope",
         tests=("sim_tests", "every layer's forward equals the naive double loop"),
@@ -129,16 +129,22 @@ ADDITIONS = {
         listed="datasets",
         tests=("sim_tests", "every model trains on a data set of the table, and each data set has a model"),
     ),
-    "experiment": Addition(
-        header="experiments/ablations/experiments.hpp",
-        name="sample-experiment",
-        file="experiments/ablations/sample_experiment.cpp",
-        declaration="[[nodiscard]] Experiment make_sample_experiment();",
-        declared_before="/// In the order of the paper's sections",
-        line="make_sample_experiment(),",
-        table="    std::vector<Experiment> experiments{",
-        listed="experiments",
+    "analysis": Addition(
+        header="experiments/analyses/analyses.hpp",
+        name="sample_analysis",
+        file="experiments/analyses/sample_analysis.cpp",
+        declaration="[[nodiscard]] AnalysisResult find_sample(const AnalysisInput& input);",
+        declared_before="inline bool is_every(",
+        line='AnalysisEntry{"sample_analysis", "a sample", find_sample},',
+        table="inline constexpr std::array analyses{",
     ),
+    "column": Addition(
+        header="experiments/results/arm_columns.cpp",
+        name="sample_column",
+        line='ArmColumn{"sample_column", "sample", [](Runs runs) { return mean_of(numbers(runs, "steps")); }, InTable::always},',
+        table="constexpr std::array columns{",
+    ),
+    "experiment": Addition(name="sample-experiment", file="experiments/definitions/sample-experiment.toml", listed="experiments"),
 }
 # A layer is tested by a case of its own.
 TEST_FILES = ("tests/sim/sample_layer_cases.cpp",)
@@ -155,6 +161,8 @@ def add(tree, addition):
     """Puts the sample into the tree: its file, and at most two lines of its table's header."""
     if addition.file:
         shutil.copy(SAMPLES / addition.file, tree / addition.file)
+    if not addition.header:
+        return
     header = tree / addition.header
     before = text = header.read_text()
     if addition.declaration:
@@ -226,6 +234,11 @@ class Additions(unittest.TestCase):
         shutil.rmtree(out, ignore_errors=True)
         report = run(self.program, "run", "sample-experiment", "--size", "smoke", "--seeds", 1, "--out", out)
         self.assertIn("fp16_s1024", report)
+        self.assertRegex(report, r"arm .* sample\b")  # the column's title
+        self.assertRegex(report, r"a sample finding\n\n  what +count\n  arms +4\n")
+        summary = json.loads((out / "sample-experiment/summary.json").read_text())
+        self.assertEqual(summary["sample"], [{"what": "arms", "count": 4}])
+        self.assertEqual([arm["sample_column"] for arm in summary["arms"]], [4, 4, 4, 4])
 
     def test_the_program_trains_with_the_samples(self):
         out = self.work / "results"

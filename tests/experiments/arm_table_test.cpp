@@ -1,5 +1,5 @@
 // Columns and rows of the arms, for people and for programs.
-#include "experiments/runner/arm_table.hpp"
+#include "experiments/results/arm_table.hpp"
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

@@ -1,5 +1,5 @@
 // Two folders of results: the first record that differs, settings, results, and runs that only one has.
-#include "experiments/runner/compare_runs.hpp"
+#include "experiments/results/compare_runs.hpp"
 
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

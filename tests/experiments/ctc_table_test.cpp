@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "experiments/runner/present.hpp"
+#include "experiments/results/report_text.hpp"
 #include "tests/support/message_of.hpp"
 
 namespace halfscope::ctc_table_test {

@@ -1,12 +1,12 @@
 // Experiments as TOML: every built-in one there and back, own arms and grids, and what is refused.
-#include "experiments/runner/experiment_file.hpp"
+#include "experiments/definition/experiment_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "experiments/ablations/experiments.hpp"
-#include "experiments/runner/arm_config.hpp"
-#include "experiments/runner/own_arms.hpp"
+#include "experiments/cli/experiment_table.hpp"
+#include "experiments/definition/arm_config.hpp"
+#include "experiments/definition/own_arms.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -1,5 +1,5 @@
 // Predictors of harm on records made by hand, whose thresholds, counts and advice are known.
-#include "experiments/runner/harm.hpp"
+#include "experiments/analyses/harm.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
 
-#include "experiments/runner/harm_predictors.hpp"
+#include "experiments/analyses/harm_predictors.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,7 +1,7 @@
 // Arms from the command line.
-#include "experiments/runner/own_arms.hpp"
+#include "experiments/definition/own_arms.hpp"
 
-#include "experiments/runner/arm_config.hpp"
+#include "experiments/definition/arm_config.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

@@ -1,6 +1,6 @@
 // Summaries as JSON and as the table of the terminal, each from a summary made by hand.
-#include "experiments/runner/present.hpp"
-#include "experiments/runner/summary_json.hpp"
+#include "experiments/results/report_text.hpp"
+#include "experiments/results/summary_json.hpp"
 
 #include <nlohmann/json.hpp>
 

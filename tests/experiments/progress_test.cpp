@@ -1,5 +1,5 @@
 // The status line's text: which runs are under way, and how long the rest takes.
-#include "experiments/runner/progress.hpp"
+#include "experiments/run/progress.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // Runs in several threads: the same bytes as one after the other, and failing runs among good ones.
-#include "experiments/runner/run_queue.hpp"
+#include "experiments/run/run_queue.hpp"
 
 #include <halfscope/core/parallel.hpp>
 

@@ -1,13 +1,13 @@
 // Runs of a small experiment: what is planned, what is written, what is resumed, and what is refused.
-#include "experiments/runner/runner.hpp"
+#include "experiments/run/run_experiments.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <halfscope/io/file.hpp>
 
-#include "experiments/runner/present.hpp"
-#include "experiments/runner/summarise.hpp"
-#include "experiments/runner/summary_json.hpp"
+#include "experiments/results/report_text.hpp"
+#include "experiments/results/summarise.hpp"
+#include "experiments/results/summary_json.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

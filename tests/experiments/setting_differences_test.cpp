@@ -1,13 +1,13 @@
 // Settings of runs against their experiment's, and the verdicts that they cost.
-#include "experiments/runner/setting_differences.hpp"
+#include "experiments/results/setting_differences.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "experiments/runner/present.hpp"
-#include "experiments/runner/run_records.hpp"
-#include "experiments/runner/runner.hpp"
-#include "experiments/runner/summarise.hpp"
-#include "experiments/runner/verdict_text.hpp"
+#include "experiments/results/report_text.hpp"
+#include "experiments/results/run_records.hpp"
+#include "experiments/run/run_experiments.hpp"
+#include "experiments/results/summarise.hpp"
+#include "experiments/results/verdict.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"

@@ -1,9 +1,9 @@
 // Settings from the command line, from TOML and from the config.json of a run, and texts that are none.
-#include "experiments/runner/settings.hpp"
+#include "experiments/definition/settings.hpp"
 
 #include <fmt/format.h>
 
-#include "experiments/runner/settings_file.hpp"
+#include "experiments/definition/settings_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"

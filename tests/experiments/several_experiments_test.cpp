@@ -1,5 +1,5 @@
 // Several experiments from one queue: each leaves what it leaves alone.
-#include "experiments/runner/runner.hpp"
+#include "experiments/run/run_experiments.hpp"
 
 #include <halfscope/io/file.hpp>
 

@@ -1,9 +1,9 @@
 // Shares of a list of runs, and the list that a sweep keeps.
-#include "experiments/runner/shard.hpp"
+#include "experiments/run/shard.hpp"
 
 #include <halfscope/io/file.hpp>
 
-#include "experiments/runner/summarise.hpp"
+#include "experiments/results/summarise.hpp"
 #include "experiments/runner/sweep.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/experiments/tiny_experiment.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "experiments/runner/run_queue.hpp"
-#include "experiments/runner/runner.hpp"
+#include "experiments/run/run_queue.hpp"
+#include "experiments/run/run_experiments.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"

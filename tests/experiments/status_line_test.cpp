@@ -1,5 +1,5 @@
 // A status line's text within the width of a terminal.
-#include "experiments/runner/status_line.hpp"
+#include "experiments/run/status_line.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // Summaries of an experiment: means and intervals over seeds, divergence, malformed runs.
-#include "experiments/runner/summarise.hpp"
+#include "experiments/results/summarise.hpp"
 
 #include <nlohmann/json.hpp>
 

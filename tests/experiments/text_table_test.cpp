@@ -1,5 +1,5 @@
 // Tables of the terminal: how wide the columns are, and on which side the cells stand.
-#include "experiments/runner/text_table.hpp"
+#include "experiments/table/text_table.hpp"
 
 #include "tests/support/catch.hpp"
 

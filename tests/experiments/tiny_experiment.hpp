@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "experiments/runner/plan.hpp"
-#include "experiments/runner/verdict_text.hpp"
+#include "experiments/run/plan.hpp"
+#include "experiments/results/verdict.hpp"
 #include "tests/sim/idx_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,7 +1,7 @@
 // Verdicts in words: an arm against its baseline in every comparison, diverged, missing, within a difference.
-#include "experiments/runner/verdict_text.hpp"
+#include "experiments/results/verdict.hpp"
 
-#include "experiments/ablations/experiments.hpp"
+#include "experiments/cli/experiment_table.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 

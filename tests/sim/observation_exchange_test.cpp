@@ -1,6 +1,8 @@
 // Observations of ranks in several processes, joined as one process would have them.
 #include "sim/train/observation_exchange.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/train/processes.hpp"

@@ -11,7 +11,7 @@
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/analyze_rows.hpp"
-#include "experiments/runner/status_line.hpp"
+#include "experiments/run/status_line.hpp"
 
 namespace halfscope {
 namespace {

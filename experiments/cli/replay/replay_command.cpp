@@ -14,8 +14,8 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/replay/log_report.hpp"
 #include "experiments/cli/replay/replay_rows.hpp"
-#include "experiments/runner/settings.hpp"
-#include "experiments/runner/text_table.hpp"
+#include "experiments/definition/settings.hpp"
+#include "experiments/table/text_table.hpp"
 
 namespace halfscope {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <halfscope/core/escape.hpp>
 
-#include "experiments/runner/text_table.hpp"
+#include "experiments/table/text_table.hpp"
 
 namespace halfscope {
 namespace {

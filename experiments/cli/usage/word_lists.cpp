@@ -5,7 +5,7 @@
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/scaling/scalers.hpp>
 
-#include "experiments/ablations/experiments.hpp"
+#include "experiments/cli/experiment_table.hpp"
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/calc/calc_operations.hpp"
 #include "experiments/cli/usage/generate.hpp"

@@ -1,0 +1,121 @@
+// Reads watched steps, and takes a number of each at a scale.
+#include "experiments/analyses/harm_predictors.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/stats/underflow_error.hpp>
+#include <halfscope/stats/what_if.hpp>
+
+#include "experiments/results/records_file.hpp"
+
+namespace halfscope {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+ProbedError probed_error_of(const Json& probe) {
+  const Json& error = probe.at("error");
+  return {probe.at("scale").get<double>(), error.is_null() ? infinity : error.get<double>()};
+}
+
+bool overflows(const WatchedStep& step, int scale_log2) {
+  return std::any_of(step.gradients.begin(), step.gradients.end(), [&](const WatchedGradient& gradient) {
+    return what_if(gradient.histogram, scale_log2).overflow > 0;
+  });
+}
+
+/// `value` of a step whose gradients do not overflow; empty without records of gradients.
+template <typename Value>
+std::optional<double> unless_overflow(const WatchedStep& step, int scale_log2, Value&& value) {
+  if (step.gradients.empty()) return std::nullopt;
+  return overflows(step, scale_log2) ? infinity : value();
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder) {
+  std::map<std::int64_t, WatchedStep> steps;
+  read_records(folder / "histograms.jsonl", [&](const Json& record) {
+    const auto& role = record.at("role").get_ref<const std::string&>();
+    if (role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient)) {
+      steps[record.at("step").get<std::int64_t>()].gradients.push_back(
+          {parse_enum<Role>("role", role), histogram_of(record)});
+    }
+    return Reading::continues;
+  });
+  read_records(folder / "metrics.jsonl", [&](const Json& record) {
+    if (!record.contains("probes")) return Reading::continues;
+    std::vector<ProbedError>& probes = steps[record.at("step").get<std::int64_t>()].probes;
+    for (const Json& probe : record["probes"]) probes.push_back(probed_error_of(probe));
+    return Reading::continues;
+  });
+  std::vector<WatchedStep> all;
+  all.reserve(steps.size());
+  for (auto& [number, step] : steps) {
+    step.step = number;
+    all.push_back(std::move(step));
+  }
+  return all;
+}
+
+std::optional<double> flushed_share(const WatchedStep& step, int scale_log2) {
+  return unless_overflow(step, scale_log2, [&] {
+    double flushed = 0, nonzero = 0;
+    for (const WatchedGradient& gradient : step.gradients) {
+      if (gradient.role != Role::activation_gradient) continue;
+      const WhatIf counts = what_if(gradient.histogram, scale_log2);
+      flushed += static_cast<double>(counts.flushed);
+      nonzero += static_cast<double>(counts.nonzero);
+    }
+    return nonzero == 0 ? 0 : flushed / nonzero;
+  });
+}
+
+std::optional<double> worst_underflow(const WatchedStep& step, int scale_log2) {
+  return unless_overflow(step, scale_log2, [&] {
+    double worst = 0;
+    for (const WatchedGradient& gradient : step.gradients) {
+      if (gradient.role == Role::activation_gradient) {
+        worst = std::max(worst, underflow_error(gradient.histogram, scale_log2));
+      }
+    }
+    return worst;
+  });
+}
+
+std::optional<double> summed_underflow(const WatchedStep& step, int scale_log2) {
+  return unless_overflow(step, scale_log2, [&] {
+    double squares = 0;
+    std::vector<double> of_weights;
+    for (const WatchedGradient& gradient : step.gradients) {
+      if (gradient.role == Role::activation_gradient) {
+        squares += std::pow(underflow_error(gradient.histogram, scale_log2), 2);
+      } else {
+        of_weights.push_back(std::sqrt(squares));
+      }
+    }
+    return median(std::move(of_weights));
+  });
+}
+
+std::optional<double> probed_error(const WatchedStep& step, int scale_log2) {
+  const double scale = std::ldexp(1.0, scale_log2);
+  const auto found = std::find_if(step.probes.begin(), step.probes.end(),
+                                  [&](const ProbedError& probe) { return probe.scale == scale; });
+  return found == step.probes.end() ? std::nullopt : std::optional(found->error);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,12 @@
+// Training configuration of an arm: the experiment's settings, the arm's own and the size's, in that order.
+#pragma once
+
+#include "experiments/definition/experiment.hpp"
+
+namespace halfscope {
+
+/// What `arm` trains with at `size` before a request changes anything. Throws InvalidArgument, naming the
+/// arm, for an unknown key or a value out of range.
+[[nodiscard]] TrainConfig arm_config(const Experiment& experiment, const Arm& arm, RunSize size);
+
+}  // namespace halfscope

@@ -1,0 +1,39 @@
+// Claim that an experiment puts to the test, and the outcomes that would bear it out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/core/names.hpp>
+
+namespace halfscope {
+
+/// How an arm should end beside its baseline.
+enum class Expected : std::uint8_t { as_good, worse, within_seeds };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<Expected>{"as_good", "worse", "within_seeds"};
+
+/// `arm` falls behind `baseline` by at most `tolerance` (as_good), or by more or by diverging (worse), or by
+/// at most the distance between the best and the worst of the baseline's seeds, of which there are two or
+/// more (within_seeds). The tolerance is in the metric's unit; a share of the baseline where the metric is
+/// compared by ratio.
+struct Expectation {
+  std::string arm, baseline;
+  Expected expected = Expected::as_good;
+  double tolerance = 0;
+
+  bool operator==(const Expectation&) const = default;
+};
+
+/// One sentence of the paper's, or after it, and what it leads one to expect of the arms.
+struct Claim {
+  std::string text;
+  std::vector<Expectation> expectations{};  ///< empty: nothing of it is judged
+
+  bool operator==(const Claim&) const = default;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,27 @@
+// Takes settings apart, and joins them.
+#include "experiments/definition/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <halfscope/core/error.hpp>
+
+namespace halfscope {
+
+Settings parse_assignments(const std::vector<std::string>& assignments, std::string_view option) {
+  Settings settings;
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InvalidArgument(fmt::format("{} {}: give KEY=VALUE", option, assignment));
+    }
+    settings.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+  }
+  return settings;
+}
+
+Settings with(Settings base, const Settings& changes) {
+  base.insert(base.end(), changes.begin(), changes.end());
+  return base;
+}
+
+}  // namespace halfscope
