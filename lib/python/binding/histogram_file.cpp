@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <cmath>
 #include <halfscope/core/error.hpp>
@@ -21,6 +22,9 @@ constexpr const char* histogram_file_documentation =
 
 scale_log2: of the loss scale that the counts carry; one that is no power of two counts as the nearest. Raises
 ValueError, with file and line, for what is no record of a histogram.)doc";
+
+constexpr const char* histogram_line_documentation =
+    R"doc(Calls take for one record as each_histogram does; where: its file and line, for errors.)doc";
 
 /// `key` of the record, as a T. Throws InvalidArgument where it is missing or of another kind.
 template <typename T>
@@ -43,15 +47,18 @@ void take_record(const Json& record, const nb::callable& take) {
        member<std::string>(record, "tensor"), scale_log2(record), halfscope::histogram_of(record));
 }
 
+void take_histogram(std::string_view line, const std::string& where, const nb::callable& take) {
+  const Json record = parse_json(line, where);
+  try {
+    take_record(record, take);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
 void each_histogram(const std::filesystem::path& path, const nb::callable& take) {
   read_lines(path, [&](std::size_t line, std::string_view text) {
-    const std::string where = fmt::format("{}:{}", path.string(), line);
-    const Json record = parse_json(text, where);
-    try {
-      take_record(record, take);
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", where, error.what()));
-    }
+    take_histogram(text, fmt::format("{}:{}", path.string(), line), take);
   });
 }
 
@@ -60,6 +67,8 @@ void each_histogram(const std::filesystem::path& path, const nb::callable& take)
 void bind_histogram_file(nb::module_& module) {
   module.def("each_histogram", each_histogram, nb::arg("path"), nb::arg("take"),
              histogram_file_documentation);
+  module.def("take_histogram", take_histogram, nb::arg("line"), nb::arg("where"), nb::arg("take"),
+             histogram_line_documentation);
 }
 
 }  // namespace halfscope::python

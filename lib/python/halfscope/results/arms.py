@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from halfscope.results.json_files import read_versioned_json, require
 
@@ -31,6 +32,26 @@ class Arm:
     peak_device_bytes: float | None = None  # None on a CPU
     peak_step_bytes: float | None = None  # counted, of a training step; None in records of earlier versions
     accuracy: float | None = None  # percent, where the metric is another
+    baseline: str | None = None  # the arm that it is compared with; None: it is one itself, or there is none
+    loss_scale: str = "none"  # as the setting is written: "none", "1024", "dynamic"
+    loss_weight: float = 1.0
+    in_fp32: bool = False  # its gradients are FP32: its shares are those that a cast to FP16 would flush
+    as_good: bool | None = None  # whether it ends as good as its baseline; None where nobody has compared them
+
+    @property
+    def static_scale(self) -> float | None:
+        """The loss scale where it stays the same from the first step to the last; None where a scaler moves it."""
+        return static_scale(self.loss_scale)
+
+
+def static_scale(loss_scale: str) -> float | None:
+    """The scale of the setting `loss_scale`, 1 for "none"; None where it names a scaler that moves it."""
+    if loss_scale == "none":
+        return 1.0
+    try:
+        return float(loss_scale)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -80,12 +101,40 @@ def read_summary(folder: Path) -> dict:
     return summary
 
 
-def read_arms(summary: dict) -> tuple[Arm, ...]:
-    """The arms of a summary, in its order."""
-    return tuple(map(_read_arm, summary["arms"]))
+def read_arms(summary: dict, configs: Mapping[str, dict]) -> tuple[Arm, ...]:
+    """The arms of a summary, in its order.
+
+    configs: settings of each arm's first run, for summaries that do not say which loss scale and baseline an arm has.
+    """
+    facts = {line["arm"]: _own_facts(line, configs.get(line["arm"], {})) for line in summary["arms"]}
+    for name, own in facts.items():
+        own.setdefault("baseline", _baseline(name, facts, configs))
+    return tuple(_read_arm(line, facts[line["arm"]]) for line in summary["arms"])
 
 
-def _read_arm(line: dict) -> Arm:
+def _own_facts(line: dict, config: dict) -> dict[str, Any]:
+    """The summary's word, or the settings' where it has none."""
+    of_settings = {
+        "loss_scale": config.get("loss_scale", "none"),
+        "loss_weight": config.get("loss_weight", 1.0),
+        "in_fp32": str(config.get("activation_gradient", config.get("policy", ""))).startswith("fp32"),
+    }
+    of_summary: dict[str, Any] = {key: line[key] for key in (*of_settings, "baseline", "as_good") if key in line}
+    return {**of_settings, **of_summary}
+
+
+def _baseline(name: str, facts: Mapping[str, dict[str, Any]], configs: Mapping[str, dict]) -> str | None:
+    """For an arm in FP16 the FP32 arm of its model: the one with the same weight of the loss, else the first."""
+    if facts[name]["in_fp32"] or name not in configs:
+        return None
+    model = configs[name].get("model")
+    same = [other for other in facts if facts[other]["in_fp32"] and configs.get(other, {}).get("model") == model]
+    of_weight = [other for other in same if facts[other]["loss_weight"] == facts[name]["loss_weight"]]
+    return next(iter([*of_weight, *same]), None)
+
+
+def _read_arm(line: dict, facts: dict[str, Any]) -> Arm:
+    newer: dict[str, Any] = {key: line.get(key) for key in _NEWER_ARM_KEYS}
     return Arm(
         name=line["arm"],
         seeds=line["seeds"],
@@ -95,5 +144,6 @@ def _read_arm(line: dict) -> Arm:
         diverged=line["diverged"],
         values=tuple(line["values"]),
         lost_updates=line["lost_updates"],
-        **{key: line.get(key) for key in _NEWER_ARM_KEYS},
+        **newer,
+        **facts,
     )

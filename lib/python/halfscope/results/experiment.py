@@ -10,7 +10,8 @@ from pathlib import Path
 from halfscope.results.arms import Arm, JudgedArms, Prediction, metric_digits, read_arms, read_summary
 from halfscope.results.folders import experiment_folders
 from halfscope.results.histogram import RecordedHistogram, merge
-from halfscope.results.run import Run, read_run, read_status
+from halfscope.results.packed import RUNS, is_packed
+from halfscope.results.run import Run, read_run, read_status, unpacked_runs
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,14 @@ class Experiment:
         names = [field.name for field in fields(Prediction)]
         return tuple(Prediction(*(line[name] for name in names)) for line in self.summary.get("predictions") or ())
 
+    def arm(self, name: str) -> Arm:
+        """The arm that is called `name`."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Arm]:
+        return {arm.name: arm for arm in self.arms}
+
     def format_of(self, arm: str) -> str:
         """The format that the counts of `arm` are for."""
         return self.runs[arm][0].format if self.runs.get(arm) else "fp16"
@@ -76,20 +85,37 @@ class Experiment:
 
 
 def read_experiment(folder: Path | str) -> Experiment:
-    """The experiment in `folder`. Raises ValueError, naming the file, where a record is absent or unreadable."""
+    """The experiment in `folder`, packed or with a folder per run.
+
+    Raises ValueError, naming the file, where a record is absent or unreadable.
+    """
     folder = Path(folder)
     summary = read_summary(folder)
-    runs: dict[str, list[Run]] = {}
+    names = [line["arm"] for line in summary["arms"]]
+    runs, unfinished = _packed(folder, names) if is_packed(folder) else _in_folders(folder, names)
+    arms = read_arms(summary, {arm: found[0].config for arm, found in runs.items() if found})
+    return Experiment(folder, summary, arms, runs, unfinished)
+
+
+def _packed(folder: Path, arms: list[str]) -> tuple[dict[str, list[Run]], tuple[str, ...]]:
+    found = unpacked_runs(folder)
+    for arm in found.keys() - set(arms):
+        raise ValueError(f"{folder / RUNS}: summary.json has no arm {arm}; halfscope report --save makes it anew")
+    return {arm: found.get(arm, []) for arm in arms}, ()
+
+
+def _in_folders(folder: Path, arms: list[str]) -> tuple[dict[str, list[Run]], tuple[str, ...]]:
+    """The finished runs by arm, and the others as "arm, seed k: status"."""
+    runs: dict[str, list[Run]] = {arm: [] for arm in arms}
     unfinished = []
-    for line in summary["arms"]:
-        runs[line["arm"]] = []
-        for seed_folder in _seed_folders(folder / line["arm"]):
+    for arm in arms:
+        for seed_folder in _seed_folders(folder / arm):
             status = read_status(seed_folder)
             if status == "DONE":
-                runs[line["arm"]].append(read_run(seed_folder))
+                runs[arm].append(read_run(seed_folder))
             else:
-                unfinished.append(f"{line['arm']}, seed {seed_folder.name[4:]}: {status}")
-    return Experiment(folder, summary, read_arms(summary), runs, tuple(unfinished))
+                unfinished.append(f"{arm}, seed {seed_folder.name[4:]}: {status}")
+    return runs, tuple(unfinished)
 
 
 def _seed_folders(arm: Path) -> list[Path]:

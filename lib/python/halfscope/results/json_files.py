@@ -26,10 +26,15 @@ def read_json(path: Path) -> dict:
 def read_versioned_json(path: Path) -> dict:
     """As read_json, and raises ValueError where the format version is not the one that this package reads."""
     value = read_json(path)
+    require_version(value, str(path))
+    return value
+
+
+def require_version(value: dict, where: str) -> None:
+    """Raises ValueError where the format version of `value`, out of `where`, is not the one that this package reads."""
     found = value.get("format_version")
     if found != FORMAT_VERSION:
-        raise ValueError(f"{path}: format_version {found!r} found, {FORMAT_VERSION} expected")
-    return value
+        raise ValueError(f"{where}: format_version {found!r} found, {FORMAT_VERSION} expected")
 
 
 def require(value: dict, keys: Iterable[str], path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from halfscope.results.arms import Arm, metric_digits, read_arms, read_summary
+from halfscope.results.packed import is_packed, read_packed_runs
 
 CPU = "cpu"  # the device that stands first
 SPEED, MEMORY = "ms/step", "peak MiB"
@@ -71,7 +72,10 @@ def read_tables(folder: Path, experiment: str) -> list[RecordedTable]:
 def read_table(folder: Path) -> RecordedTable:
     """The table of the recorded experiment in `folder`. Raises ValueError, naming the file, without a whole summary."""
     summary = read_summary(folder)
-    arms = read_arms(summary)
+    configs: dict[str, dict] = {}
+    for run in read_packed_runs(folder) if is_packed(folder) else ():
+        configs.setdefault(run.arm, run.config)
+    arms = read_arms(summary, configs)
     return RecordedTable(
         device=folder.parent.name,
         experiment=folder.name,

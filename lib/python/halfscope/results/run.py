@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from halfscope import Histogram, _core
+from halfscope import Histogram
+from halfscope.results.arms import static_scale
 from halfscope.results.histogram import RecordedHistogram, merge
-from halfscope.results.json_files import read_json, read_json_lines, read_versioned_json, require_whole_lines
-from halfscope.results.samples import read_samples
+from halfscope.results.json_files import read_json, read_versioned_json
+from halfscope.results.packed import ENVIRONMENT, PackedHistograms, PackedRun, read_packed_runs
+from halfscope.results.run_records import FolderRecords, PackedRecords, RunRecords, TakeHistogram
 
 # Earlier names of records, read until 0.2.
 EARLIER_KINDS = {"fp32_reference": "shadow"}
@@ -23,10 +24,11 @@ EARLIER_KINDS = {"fp32_reference": "shadow"}
 class Run:
     """One training run: an arm with a seed. The large files are read where they are first asked for."""
 
-    folder: Path
+    folder: Path  # of a packed run the folder that it was in, under the experiment's
     config: dict
     environment: dict
     summary: dict
+    records: RunRecords = field(repr=False, compare=False)
 
     @property
     def seed(self) -> int:
@@ -45,17 +47,16 @@ class Run:
     @property
     def static_scale(self) -> float | None:
         """The loss scale where it stays the same from the first step to the last; None where a scaler moves it."""
-        text = self.config.get("loss_scale", "none")
-        if text == "none":
-            return 1.0
-        try:
-            return float(text)
-        except ValueError:
-            return None
+        return static_scale(self.config.get("loss_scale", "none"))
+
+    @property
+    def final_scale(self) -> float | None:
+        """The loss scale of the last logged step, or where no step is recorded the summary's."""
+        return float(self._steps["scale"].iloc[-1]) if len(self._steps) else self.summary.get("final_scale")
 
     @cached_property
     def _metrics(self) -> list[dict]:
-        return list(read_json_lines(self.folder / "metrics.jsonl"))
+        return self.records.steps()
 
     @property
     def steps(self) -> pd.DataFrame:
@@ -65,7 +66,8 @@ class Run:
     @cached_property
     def _steps(self) -> pd.DataFrame:
         columns = ["step", "loss", "metric", "scale", "skipped"]
-        rows = [[record.get(column) for column in columns] for record in self._metrics]
+        logged = (record for record in self._metrics if "loss" in record)
+        rows = [[record.get(column) for column in columns] for record in logged]
         frame = pd.DataFrame(rows, columns=columns).set_index("step")
         return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
 
@@ -93,8 +95,7 @@ class Run:
     @cached_property
     def samples(self) -> np.ndarray | None:
         """Images (count, height, width, channels) that the run's model has made, from -1 to 1; None of other models."""
-        path = self.folder / "samples.safetensors"
-        return read_samples(path) if path.exists() else None
+        return self.records.samples()
 
     @cached_property
     def histograms(self) -> dict[str, RecordedHistogram]:
@@ -113,14 +114,12 @@ class Run:
             parts.setdefault(role, []).append(RecordedHistogram.of(histogram).shifted(-scale_log2))
         return {role: merge(of_role) for role, of_role in parts.items()}
 
-    def each_histogram(self, take: Callable[[int, str, str, int, Histogram], object]) -> None:
+    def each_histogram(self, take: TakeHistogram) -> None:
         """Calls take(step, role, tensor, scale_log2, histogram) for every recorded histogram, step by step.
 
         scale_log2: of the loss scale that the counts carry.
         """
-        path = self.folder / "histograms.jsonl"
-        require_whole_lines(path)
-        _core.each_histogram(path, take)
+        self.records.each_histogram(take)
 
 
 def read_status(folder: Path) -> str:
@@ -134,6 +133,27 @@ def read_run(folder: Path) -> Run:
     return Run(
         folder=folder,
         config=read_versioned_json(folder / "config.json"),
-        environment=read_json(folder / "environment.json"),
+        environment=read_json(folder / ENVIRONMENT),
         summary=read_versioned_json(folder / "summary.json"),
+        records=FolderRecords(folder),
+    )
+
+
+def unpacked_runs(folder: Path) -> dict[str, list[Run]]:
+    """The runs of a packed experiment by arm, in order of seed. Raises ValueError, with file and line, as above."""
+    environment = read_json(folder / ENVIRONMENT)
+    histograms = PackedHistograms(folder)
+    found: dict[str, list[Run]] = {}
+    for packed in sorted(read_packed_runs(folder), key=lambda run: run.seed):
+        found.setdefault(packed.arm, []).append(_unpacked(folder, packed, environment, histograms))
+    return found
+
+
+def _unpacked(folder: Path, packed: PackedRun, environment: dict, histograms: PackedHistograms) -> Run:
+    return Run(
+        folder=folder / packed.arm / f"seed{packed.seed}",
+        config=packed.config,
+        environment=environment,
+        summary=packed.summary,
+        records=PackedRecords(packed, histograms),
     )
