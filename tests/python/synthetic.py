@@ -115,7 +115,7 @@ def _write_run(folder: Path, plan: ArmPlan, seed: int, steps: int, experiment: s
     write_json(
         folder / "config.json",
         {"format_version": 1, "experiment": experiment, "arm": plan.name, "seed": seed, "steps": steps, "batch": 64,
-         "learning_rate": 1e-5, "loss_scale": f"{plan.scale:g}"},
+         "learning_rate": 1e-5, "policy": plan.name, "loss_scale": f"{plan.scale:g}"},
     )  # fmt: skip
     write_json(folder / "environment.json", {"version": "0.1.0", "compiler": "g++ 12.2.0", "threads": 2})
     write_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def write_scale_results(folder: Path, arms=DETECTION, seeds: int = 2, **summary:
         folder / name / "summary.json",
         {"format_version": 1, "experiment": name, "title": "Loss scales", "metric": "AP50", "unit": "",
          "lower_is_better": False, "paper": "A factor of 8 is enough (section 3.2).",
-         "arms": [_line(arm, seeds) for arm in arms], "verdict": "S = 8 is enough."} | summary,
+         "arms": [_line(arm, seeds) | {"as_good": _as_good(arm, arms)} for arm in arms],
+         "verdict": "S = 8 is enough."} | summary,
     )  # fmt: skip
     return folder / name
 
@@ -83,6 +85,14 @@ def _line(arm: ScaleArm, seeds: int) -> dict:
     }  # fmt: skip
 
 
+def _as_good(arm: ScaleArm, arms: Sequence[ScaleArm]) -> bool | None:
+    """Within 2 % of FP32, the first arm; None without it. The program says so by its own definition."""
+    base = arms[0]
+    if arm is base or base.scale != "none":
+        return None
+    return arm.mean is not None and arm.mean >= 0.98 * base.mean
+
+
 def _write_run(folder: Path, arm: ScaleArm, seed: int, experiment: str) -> None:
     named = {"format_version": 1, "experiment": experiment, "arm": arm.name, "seed": seed}
     kind = "fp32" if arm.name == "fp32" else "fp16"
@@ -91,6 +101,7 @@ def _write_run(folder: Path, arm: ScaleArm, seed: int, experiment: str) -> None:
     write_json(folder / "environment.json", {"version": "0.1.0"})
     broken = arm.mean is None
     run = {"diverged": broken, "diverged_step": STEPS if broken else None, "metric": arm.mean}
+    run["final_scale"] = arm.ends_at or _first_scale(arm)
     write_json(folder / "summary.json", named | run)
     write_json_lines(folder / "metrics.jsonl", [_step(arm, seed, step) for step in range(1, STEPS + 1)])
     records = [
@@ -102,10 +113,12 @@ def _write_run(folder: Path, arm: ScaleArm, seed: int, experiment: str) -> None:
     (folder / "status").write_text("DONE\n")
 
 
+def _first_scale(arm: ScaleArm) -> float:
+    return {"dynamic": 65536.0, "none": 1.0}.get(arm.scale) or float(arm.scale)
+
+
 def _step(arm: ScaleArm, seed: int, step: int) -> dict:
-    scale = 65536.0 if arm.scale == "dynamic" else 1.0 if arm.scale == "none" else float(arm.scale)
-    if step == STEPS and arm.ends_at:
-        scale = arm.ends_at
+    scale = arm.ends_at if step == STEPS and arm.ends_at else _first_scale(arm)
     final = arm.mean or 0.0
     metric = final * step / STEPS + 0.01 * seed if step in EVALUATED else None
     record = {"step": step, "loss": 2.0 - step / STEPS, "metric": metric, "scale": scale, "skipped": False}

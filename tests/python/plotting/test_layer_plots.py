@@ -20,7 +20,7 @@ def test_the_map_shows_the_flushed_share_of_every_tensor_and_step(detection: Exp
     figure = plotting.flushed_map(detection, "activation_gradient")
     *panels, bar = figure.axes
     assert [axes.get_title("left") for axes in panels] == [
-        "fp32\n(if it were cast at S = 1)", "fp16_s1\n(counted, S = 1)", "fp16_s8\n(counted, S = 8)",
+        "fp32\n(FP16 would flush, S = 1)", "fp16_s1\n(counted, S = 1)", "fp16_s8\n(counted, S = 8)",
     ]  # fmt: skip
     for axes, scale in zip(panels, (1, 1, 8)):
         shares = axes.collections[0].get_array()

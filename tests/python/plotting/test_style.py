@@ -5,38 +5,67 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_hex
 
-from halfscope.plotting.style import arm_style, legend_beside, named_scale, new_figure, power_of_two, scale_colours
-from synthetic_scales import DETECTION, SWEEP
+from halfscope.plotting.style import (
+    arm_style,
+    arms_by_scale,
+    legend_beside,
+    line_style,
+    new_figure,
+    power_of_two,
+    scale_colours,
+)
+from halfscope.results.arms import Arm
+from synthetic_scales import DETECTION, SWEEP, ScaleArm
 
-DOSES = [f"{kind}_x{dose}" for dose in (1, 16, 64, 256) for kind in ("fp32", "fp16_s1")]
-TASKS = [f"{task}_{kind}" for task in ("cnn", "gru", "mlp", "transformer", "detector") for kind in ("fp32", "fp16_s1")]
+
+def arm(name: str, loss_scale: str = "none", baseline: str | None = None) -> Arm:
+    """An arm with these facts, in FP32 where it has no loss scale."""
+    return Arm(
+        name=name, seeds=1, mean=1.0, low=None, high=None, diverged=0, values=(1.0,), lost_updates=None,
+        baseline=baseline, loss_scale=loss_scale, in_fp32=loss_scale == "none",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("arms", [[arm.name for arm in arms] for arms in (DETECTION, SWEEP)] + [DOSES, TASKS])
-def test_no_two_arms_look_alike(arms: list[str]) -> None:
-    looks = {(to_hex(style["color"]), str(style["linestyle"])) for arm in arms if (style := arm_style(arms, arm))}
-    assert len(looks) == len(arms)
+def scaled(arms: tuple[ScaleArm, ...]) -> list[Arm]:
+    return [arm(one.name, one.scale) for one in arms]
+
+
+def paired(*tasks: str) -> list[Arm]:
+    """An FP32 arm and one that is compared with it for each task; their names say nothing of it."""
+    return [made for task in tasks for made in (arm(f"{task}, first"), arm(f"{task}, second", "1", f"{task}, first"))]
+
+
+DOSES, TASKS = paired("x1", "x16", "x64", "x256"), paired("cnn", "gru", "mlp", "transformer", "detector")
+
+
+@pytest.mark.parametrize("arms", [scaled(DETECTION), scaled(SWEEP), DOSES, TASKS])
+def test_no_two_arms_look_alike(arms: list[Arm]) -> None:
+    styles = [arm_style(arms, one.name) for one in arms]
+    assert len({(to_hex(style["color"]), str(style["linestyle"])) for style in styles}) == len(arms)
 
 
 @pytest.mark.parametrize("arms", [DOSES, TASKS])
-def test_partners_share_a_colour_and_fp32_is_solid(arms: list[str]) -> None:
-    styles = [arm_style(arms, arm) for arm in arms]
+def test_partners_share_a_colour_and_fp32_is_solid(arms: list[Arm]) -> None:
+    styles = [arm_style(arms, one.name) for one in arms]
     for one, two in zip(styles[::2], styles[1::2]):
         assert one["color"] == two["color"] and one["linestyle"] == "-" != two["linestyle"]
     assert len({style["color"] for style in styles}) == len(arms) // 2
 
 
+def test_arms_without_a_partner_keep_the_palette() -> None:
+    arms = [*DOSES, arm("x4", "dynamic", "x1, first")]
+    assert [arm_style(arms, one.name) for one in arms] == list(map(line_style, range(len(arms))))
+
+
 def test_few_arms_keep_the_palette() -> None:
-    assert scale_colours([arm.name for arm in DETECTION]) is None
-    assert scale_colours([arm.name for arm in SWEEP]) is not None
+    assert scale_colours(scaled(DETECTION)) is None
+    assert scale_colours(scaled(SWEEP)) is not None
 
 
-@pytest.mark.parametrize(
-    ("arm", "scale"),
-    [("fp16_s0.0625", 0.0625), ("fp16_s16777216", 2.0**24), ("fp16_s262144_skip", None), ("fp16_sums", None)],
-)
-def test_named_scale(arm: str, scale: float | None) -> None:
-    assert named_scale(arm) == scale
+def test_the_scale_of_an_arm_is_its_setting_and_a_second_arm_at_it_stands_beside() -> None:
+    arms = [arm("fp16_s8"), arm("one", "8"), arm("two", "8"), arm("three", "0.5"), arm("four", "dynamic")]
+    assert arms_by_scale(arms) == {"one": 8.0, "three": 0.5}
+    assert "fp16_s262144_skip" not in arms_by_scale(scaled(SWEEP))
 
 
 @pytest.mark.parametrize(

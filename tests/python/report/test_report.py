@@ -184,16 +184,31 @@ def test_the_page_does_not_depend_on_the_number_of_processes(results: Path) -> N
     assert write_report(results, processes=2).read_bytes() == alone
 
 
-def test_the_papers_table_stands_beside_ours(experiment: Experiment) -> None:
-    rows = [
-        {"row": "A & B", "baseline": 76.5, "arm": 76.25, "spread": 0.5, "paper_baseline": 70.0, "paper_arm": 71.5},
-        {"row": "C", "baseline": 60.0, "arm": None, "spread": None, "paper_baseline": None, "paper_arm": None},
-    ]
-    compared = dataclasses.replace(experiment, summary={**experiment.summary, "published": rows})
-    text = section_of(compared, []).html
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", text)]
-    assert ["A &amp; B", "76.50", "76.25", "-0.25", "0.50", "70.00", "71.50", "+1.50"] in cells
-    assert ["C", "60.00", *["\N{EN DASH}"] * 6] in cells
+def test_findings_are_drawn_as_they_are(experiment: Experiment) -> None:
+    sections = [
+        {"heading": "The paper's <table>", "columns": ["row", "FP32", "mixed"],
+         "rows": [["A & B", "76.50", "-"], ["C", "60.00", "+1.5"]], "note": "Ours & theirs."},
+        {"heading": "Orders", "columns": ["order", "division"], "rows": [["ring", "ddp"]] * 30, "note": ""},
+    ]  # fmt: skip
+    found = [{"key": "published", "sections": sections[:1]}, {"key": "orders", "sections": sections[1:]}]
+    text = section_of(dataclasses.replace(experiment, summary={**experiment.summary, "findings": found}), []).html
+    assert "<h3>The paper&#x27;s &lt;table&gt;</h3>" in text and '<p class="note">Ours &amp; theirs.</p>' in text
+    assert "<tr><th>row</th><th class=number>FP32</th><th class=number>mixed</th></tr>" in text
+    assert "<tr><td>A &amp; B</td><td class=number>76.50</td><td class=number>-</td></tr>" in text
+    assert "<details><summary>All 30 rows</summary>" in text and text.count("<tr><td>ring</td><td>ddp</td></tr>") == 30
+
+
+def test_shares_of_fp32_stand_under_a_heading_of_their_own(detection: Experiment) -> None:
+    head, *rows = re.findall(r"<tr>.*?</tr>", section_of(detection, []).html)[:3]
+    titles = re.findall(r"<th[^>]*>(.*?)</th>", head)
+    fp32, fp16 = (dict(zip(titles, re.findall(r"<td[^>]*>(.*?)</td>", row))) for row in rows)
+    nothing = "\N{EN DASH}"
+    assert (fp32["gradients flushed"], fp32["FP16 would flush"], fp32["gradients overflowing"]) == (
+        nothing, "25.0 %", nothing,
+    )  # fmt: skip
+    assert (fp16["gradients flushed"], fp16["FP16 would flush"], fp16["gradients overflowing"]) == (
+        "25.0 %", nothing, "0 %",
+    )  # fmt: skip
 
 
 def test_the_summary_has_the_claims_in_the_papers_order(results: Path) -> None:

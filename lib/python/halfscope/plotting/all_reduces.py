@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from halfscope.plotting.style import COLOURS, DASHES, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.curves import has_steps
+from halfscope.plotting.style import headline, legend_beside, line_style, new_figure, tidy
 from halfscope.results import Experiment, Run
 
 AFTER = "deepspeed"  # the division that flushes nothing
@@ -30,7 +31,7 @@ def mean_errors(experiment: Experiment) -> Figure | None:
     figure = new_figure(width=9.6, height=3.8)
     left, right = figure.subplots(1, 2)
     for place, (order, line) in enumerate(rows.groupby("order", sort=False)):
-        look = _look(place) | {"marker": "o"}
+        look = line_style(place) | {"marker": "o"}
         left.plot(line["ranks"], line["relative_error"].astype(float), label=order, markersize=4, **look)
         right.plot(line["ranks"], line["stagnated"], markersize=4, **look)
     left.set(yscale="log", ylabel="relative error of the mean")
@@ -50,14 +51,14 @@ def losses_on_ranks(experiment: Experiment) -> Figure | None:
     Means over seeds, over the pale curves of the seeds. None unless a model has two all-reduces on several ranks.
     """
     panels = _on_most_ranks(experiment)
-    if not panels:
+    if not panels or not has_steps(experiment):
         return None
     figure, row = _row_of(len(panels))
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     for axes, ((model, ranks), lines) in zip(row, panels.items()):
         for name, runs in lines.items():
             place = names.index(name)
-            look = _look(place)
+            look = line_style(place)
             curves = [run.steps["loss"] for run in runs]
             for curve in curves:
                 axes.plot(curve, color=look["color"], alpha=0.2, linewidth=0.5)
@@ -68,11 +69,6 @@ def losses_on_ranks(experiment: Experiment) -> Figure | None:
         tidy(axes, f"{model}, {ranks:,} ranks")
     legend_beside(figure)
     return figure
-
-
-def _look(place: int) -> dict[str, Any]:
-    """Of the line of an all-reduce."""
-    return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
 
 
 def _row_of(panels: int) -> tuple[Figure, Sequence[Axes]]:
@@ -106,7 +102,7 @@ def losses_by_ranks(experiment: Experiment) -> Figure | None:
     unlabelled = set(names)
     for axes, (model, arms) in zip(row, panels.items()):
         for place, name in enumerate(names):
-            look = _look(place)
+            look = line_style(place)
             losses = {arm.ranks: _final_losses(arm.runs) for arm in arms if arm.all_reduce == name}
             dots = [(ranks, loss) for ranks, seeds in losses.items() for loss in seeds]
             if not dots:

@@ -8,17 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from halfscope.plotting.style import arm_style, legend_beside, named_scale, new_figure, scale_colours, tidy
+from halfscope.plotting.style import arm_style, arms_by_scale, legend_beside, new_figure, scale_colours, tidy
 from halfscope.results import Experiment, Run
 
 
-def loss_curves(experiment: Experiment) -> Figure:
-    """Training loss over steps: mean over seeds, smoothed, over the pale raw curves of the seeds; x: breakdowns."""
+def loss_curves(experiment: Experiment) -> Figure | None:
+    """Training loss over steps: mean over seeds, smoothed, over the pale raw curves of the seeds; x: breakdowns.
+
+    None where no steps are recorded.
+    """
+    if not has_steps(experiment):
+        return None
     figure = new_figure()
     axes = figure.subplots()
     window = _smoothing_window(experiment)
     for arm, runs in drawn(experiment).items():
-        style = arm_style(list(experiment.runs), arm)
+        style = arm_style(experiment.arms, arm)
         for run in runs:
             axes.plot(run.steps["loss"], color=style["color"], alpha=0.15, linewidth=0.5)
         mean = pd.concat([run.steps["loss"] for run in runs], axis=1).mean(axis=1)
@@ -26,7 +31,7 @@ def loss_curves(experiment: Experiment) -> Figure:
         axes.plot(smooth, label=_label(experiment, arm, _loss_label(arm, runs)), linewidth=1.6, **style)
     _limit_loss(axes, experiment)
     for arm, runs in drawn(experiment).items():
-        _mark_breakdowns(axes, runs, arm_style(list(experiment.runs), arm)["color"])
+        _mark_breakdowns(axes, runs, arm_style(experiment.arms, arm)["color"])
     axes.set_xlabel("step")
     axes.set_ylabel("loss" if window == 1 else f"loss (bold: mean over seeds and {window} steps)")
     tidy(axes, "Training loss")
@@ -48,7 +53,7 @@ def metric_curves(experiment: Experiment) -> Figure | None:
     figure = new_figure()
     axes = figure.subplots()
     for arm, seeds in curves.items():
-        style = arm_style(list(experiment.runs), arm)
+        style = arm_style(experiment.arms, arm)
         for curve in seeds:
             axes.plot(curve, color=style["color"], alpha=0.25, linewidth=0.6)
         mean = pd.concat(seeds, axis=1).mean(axis=1)
@@ -69,6 +74,11 @@ def drawn(experiment: Experiment) -> dict[str, list[Run]]:
     return {arm: runs for arm, runs in experiment.runs.items() if runs}
 
 
+def has_steps(experiment: Experiment) -> bool:
+    """Whether the steps of every run are recorded; packed records leave them out."""
+    return all(len(run.steps) for runs in experiment.runs.values() for run in runs)
+
+
 def _evaluates_what_it_compares(experiment: Experiment) -> bool:
     """Whether the last evaluation of every run is its result: the step records do not say what their metric is."""
     for arm in experiment.arms:
@@ -81,12 +91,12 @@ def _evaluates_what_it_compares(experiment: Experiment) -> bool:
 
 def _label(experiment: Experiment, arm: str, label: str) -> str | None:
     """No label for arms that a colour bar explains."""
-    return None if scale_colours(list(experiment.runs)) and named_scale(arm) else label
+    return None if scale_colours(experiment.arms) and arm in arms_by_scale(experiment.arms) else label
 
 
 def _explain(figure: Figure, axes: Axes, experiment: Experiment) -> None:
     """Meaning of the colours: a legend, and a colour bar where there are many static scales."""
-    scales = scale_colours(list(experiment.runs))
+    scales = scale_colours(experiment.arms)
     if scales:
         figure.colorbar(scales, ax=axes, pad=0.02, label="log2 of the static loss scale").outline.set_visible(False)
     legend_beside(figure)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from halfscope.plotting.style import BLUE, GREY, arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.style import BLUE, GREY, headline, legend_beside, line_style, new_figure, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,10 +21,10 @@ def dot_errors_by_length(errors: pd.DataFrame) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
     terms = np.log2(errors.index.to_numpy())
-    for machine in errors:
+    for place, machine in enumerate(errors):
         shares = np.log2(np.maximum(errors[machine].to_numpy(), EXACT))
-        look = arm_style(list(errors), machine)
-        axes.plot(terms, shares, marker="o", markersize=3, linewidth=1.6, label=machine, **look)
+        look = {"marker": "o", "markersize": 3, "linewidth": 1.6, **line_style(place)}
+        axes.plot(terms, shares, label=machine, **look)
     axes.set(xlabel="log2 of the number of terms", ylabel="log2 of the relative error", ylim=(np.log2(EXACT) - 0.5, 1))
     tidy(axes)
     legend_beside(figure)

@@ -110,8 +110,8 @@ def draw_aside(axes: Axes, histogram: RecordedHistogram, counts: dict[str, int])
 
 def _caption(experiment: Experiment, arm: str, histogram: RecordedHistogram) -> str:
     lines = [_band_shares(histogram)]
-    scales = {run.steps["scale"].iloc[-1] for run in experiment.runs[arm]} - {1.0}
-    for scale in sorted(scales):
+    scales = {run.final_scale for run in experiment.runs[arm]} - {1.0}
+    for scale in sorted(filter(None, scales)):
         scaled = histogram.outcome(round(np.log2(scale)))
         lines.append(f"As {label(histogram.format)}, times the loss scale {scale:g}: {_describe(scaled)}.")
     return "\n".join(lines)

@@ -133,5 +133,5 @@ def _name_rows(axes: Axes, tensors: list[str]) -> None:
 
 def _panel_title(experiment: Experiment, arm: str) -> str:
     if arm == baseline(experiment):
-        return f"{arm}\n(if it were cast at S = 1)"
+        return f"{arm}\n({label(experiment.format_of(arm))} would flush, S = 1)"
     return f"{arm}\n(counted, S = {power_of_two(static_scales(experiment)[arm])})"

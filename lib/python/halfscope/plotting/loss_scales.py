@@ -165,9 +165,9 @@ def _draw_other_arms(axes: Axes, experiment: Experiment, of_curves: set[str]) ->
     drawn = {*of_curves, baseline(experiment)}
     others = [line for line in experiment.arms if line.name not in drawn and experiment.runs[line.name]]
     for line, marker, colour in zip(others, "DsP", (COLOURS[2], COLOURS[5], COLOURS[3])):
-        ends = [run.steps["scale"].iloc[-1] for run in experiment.runs[line.name]]
-        end = float(np.mean(np.log2(ends)))
-        if line.mean is not None:
+        ends = [run.final_scale for run in experiment.runs[line.name] if run.final_scale]
+        if ends and line.mean is not None:
+            end = float(np.mean(np.log2(ends)))
             label = f"{line.name}\n(scale ends at 2^{end:.3g})"
             axes.plot(end, line.mean, marker, color=colour, markersize=8, label=label, zorder=4)
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from halfscope.plotting.style import COLOURS, arm_style, headline, legend_beside, new_figure, tidy
+from halfscope.plotting.style import COLOURS, headline, legend_beside, line_style, new_figure, tidy
 from halfscope.results import Experiment, Run
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def _draw(courses: Sequence[Course]) -> Figure:
     axes.set(xlabel="step", ylabel="log2 of the loss scale")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
-    names = [course.name for course in courses]
-    for course in courses:
-        _draw_course(axes, course, {**arm_style(names, course.name), "label": course.label})
+    for place, course in enumerate(courses):
+        _draw_course(axes, course, {**line_style(place), "label": course.label})
     legend_beside(figure)
     return figure
 

@@ -29,9 +29,8 @@ def scoreboard(experiment: Experiment) -> Figure:
 
 
 def _draw_scores(axes: Axes, experiment: Experiment, panel: JudgedArms, many: bool) -> None:
-    names = [arm.name for arm in experiment.arms]
     for place, arm in enumerate(panel.arms):
-        _draw_score(axes, place, arm, arm_style(names, arm.name)["color"])
+        _draw_score(axes, place, arm, arm_style(experiment.arms, arm.name)["color"])
         if arm.mean is not None:
             look = {"size": 7} if many else {}
             label, above = f"{arm.mean:.{panel.digits}f}", (0, 5 if many else 7)

@@ -29,7 +29,7 @@ def small_gradients(experiment: Experiment, role: str = "weight_gradient") -> Fi
     axes = figure.subplots()
     for arm, share in shares.items():
         if len(share):
-            axes.plot(share, label=arm, linewidth=1.6, **arm_style(list(experiment.runs), arm))
+            axes.plot(share, label=arm, linewidth=1.6, **arm_style(experiment.arms, arm))
     format = next(runs[0].format for runs in drawn(experiment).values())
     axes.set(xlabel="step", ylabel=f"below {label(format)}'s smallest number (% of non-zero)")
     axes.set_ylim(bottom=0)

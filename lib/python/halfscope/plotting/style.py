@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+
+from halfscope.results.arms import Arm
 
 # Okabe and Ito's palette without its yellow, which vanishes on white paper.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
@@ -32,26 +33,30 @@ BESIDE_SCALES = (COLOURS[0], COLOURS[2], COLOURS[5], COLOURS[4])
 MANY = 12
 
 
-def arm_style(arms: Sequence[str], arm: str) -> dict:
-    """Colour and dashes of `arm`: the same in every figure of an experiment."""
-    arms = list(arms)
-    scales = scale_colours(arms)
-    if scales and (scale := named_scale(arm)):
-        return {"color": scales.to_rgba(math.log2(scale)), "linestyle": "-"}
-    if scales:
-        place = [other for other in arms if not named_scale(other)].index(arm)
-        return {"color": BESIDE_SCALES[place % len(BESIDE_SCALES)], "linestyle": DASHES[1 + place % 3]}
-    pairs = _pairs(arms)
-    if pairs:
-        place = list(dict.fromkeys(pairs.values())).index(pairs[arm])
-        return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[0 if "fp32" in arm else 1]}
-    place = arms.index(arm)
+def line_style(place: int) -> dict:
+    """Colour and dashes of the line at `place` among several."""
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
 
 
-def scale_colours(arms: Sequence[str]) -> ScalarMappable | None:
+def arm_style(arms: Sequence[Arm], name: str) -> dict:
+    """Colour and dashes of the arm `name` of `arms`: the same in every figure of an experiment."""
+    arm = next(arm for arm in arms if arm.name == name)
+    scales, by_scale = scale_colours(arms), arms_by_scale(arms)
+    if scales and name in by_scale:
+        return {"color": scales.to_rgba(math.log2(by_scale[name])), "linestyle": "-"}
+    if scales:
+        place = [other.name for other in arms if other.name not in by_scale].index(name)
+        return {"color": BESIDE_SCALES[place % len(BESIDE_SCALES)], "linestyle": DASHES[1 + place % 3]}
+    pairs = _pairs(arms)
+    if pairs:
+        place = list(dict.fromkeys(pairs.values())).index(pairs[name])
+        return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[0 if arm.in_fp32 else 1]}
+    return line_style(list(arms).index(arm))
+
+
+def scale_colours(arms: Sequence[Arm]) -> ScalarMappable | None:
     """Colours by log2 of the loss scale, for a colour bar too; None where the arms are too few to need them."""
-    scales = [math.log2(scale) for arm in arms if (scale := named_scale(arm))]
+    scales = [math.log2(scale) for scale in arms_by_scale(arms).values()]
     if len(arms) <= FEW or len(scales) < len(arms) / 2:
         return None
     # Without viridis' yellow end, which vanishes on white paper.
@@ -59,16 +64,19 @@ def scale_colours(arms: Sequence[str]) -> ScalarMappable | None:
     return ScalarMappable(Normalize(min(scales), max(scales)), colours)
 
 
-def named_scale(arm: str) -> float | None:
-    """The static loss scale of an arm that is named after it, as fp16_s1024 is."""
-    found = re.fullmatch(r"fp16_s([0-9.]+)", arm)
-    return float(found[1]) if found else None
+def arms_by_scale(arms: Sequence[Arm]) -> dict[str, float]:
+    """The static loss scales of the arms whose gradients are not FP32: by name, of each scale its first arm."""
+    first: dict[float, str] = {}
+    for arm in arms:
+        if not arm.in_fp32 and (scale := arm.static_scale) is not None and scale > 0:
+            first.setdefault(scale, arm.name)
+    return {name: scale for scale, name in first.items()}
 
 
-def _pairs(arms: Sequence[str]) -> dict[str, str]:
-    """By arm what it shares with its partner, where all arms are pairs of FP32 and FP16; else nothing."""
-    shared = {arm: re.sub(r"(^|_)fp(32|16(_s[0-9.]+)?)(?=_|$)", "", arm) for arm in arms}
-    return shared if len(arms) > 2 and set(Counter(shared.values()).values()) == {2} else {}
+def _pairs(arms: Sequence[Arm]) -> dict[str, str]:
+    """By arm its pair's baseline, where all arms are pairs of an FP32 arm and one that is compared with it."""
+    bases = {arm.name: arm.name if arm.in_fp32 else arm.baseline or "" for arm in arms}
+    return bases if len(arms) > 2 and set(Counter(bases.values()).values()) == {2} else {}
 
 
 LEGEND_LINE = 0.21  # inches

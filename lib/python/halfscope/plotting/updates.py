@@ -24,7 +24,7 @@ def update_ratio_histogram(experiment: Experiment) -> Figure:
     """How large updates are beside their weights: share of the non-zero finite |dw/w| per binade."""
     figure, axes = _ratio_axes("Size of updates beside their weights")
     for arm in experiment.runs:
-        look = {"label": arm, **arm_style(list(experiment.runs), arm)}
+        look = {"label": arm, **arm_style(experiment.arms, arm)}
         _draw_ratios(axes, experiment.histogram(arm, "update_ratio"), look)
     _draw_loss_bounds(axes, _format_of(experiment))
     legend_beside(figure)
@@ -50,7 +50,7 @@ def lost_updates(experiment: Experiment) -> Figure:
         if shares:
             mean = 100 * pd.concat(shares, axis=1).mean(axis=1)
             marker = "o" if len(mean) == 1 else None  # a run that broke down at once still shows
-            axes.plot(mean, label=arm, linewidth=1.6, marker=marker, **arm_style(list(experiment.runs), arm))
+            axes.plot(mean, label=arm, linewidth=1.6, marker=marker, **arm_style(experiment.arms, arm))
     axes.set(xlabel="step", ylabel="share of non-zero updates (%)", ylim=(0, 100))
     tidy(
         axes,

@@ -46,7 +46,7 @@ def explorer_data(experiment: Experiment, arm: str) -> _core.ExplorerData:
     for run in experiment.runs[arm]:
         run.each_histogram(add)
     for other, runs in experiment.runs.items():
-        ends = [run.steps["scale"].iloc[-1] for run in runs if len(run.steps)]
+        ends = [run.final_scale for run in runs if run.final_scale is not None]
         if other != arm and ends and min(ends) > 0 and _is_scaled(experiment, other, arm):
             data.mark(other, fmean(map(log2, ends)))
     return data
@@ -54,6 +54,4 @@ def explorer_data(experiment: Experiment, arm: str) -> _core.ExplorerData:
 
 def _is_scaled(experiment: Experiment, arm: str, base: str) -> bool:
     """Whether it trains what `base` trains, with a loss scale that means something."""
-    runs = experiment.runs.get(arm, [])
-    in_fp32 = any(run.config.get("activation_gradient", "").startswith("fp32") for run in runs)
-    return bool(runs) and not in_fp32 and same_task(experiment, arm, base)
+    return bool(experiment.runs[arm]) and not experiment.arm(arm).in_fp32 and same_task(experiment, arm, base)

@@ -49,8 +49,9 @@ def _sections(folders: list[Path], processes: int) -> list[Section]:
 
 
 def _bytes(folder: Path) -> int:
-    """Of the records, which say how long the drawing takes."""
-    return sum(path.stat().st_size for path in folder.glob("*/seed*/*.jsonl"))
+    """Size of the records, which say how long the drawing takes."""
+    paths = (*folder.glob("*.jsonl*"), *folder.glob("*/seed*/*.jsonl"))
+    return sum(path.stat().st_size for path in paths)
 
 
 def _section(folder: Path) -> Section:

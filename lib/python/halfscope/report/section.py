@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from halfscope.plotting.drawings import Drawing
 from halfscope.report.explorer import explorer_section
+from halfscope.report.findings import finding_tables
+from halfscope.report.markup import folded
 from halfscope.report.summary import summary_row
 from halfscope.report.tables import (
     arm_table,
     configuration_table,
     environment_table,
-    folded,
     prediction_table,
-    published_table,
     reduction_table,
     shared_settings,
 )
@@ -50,8 +50,8 @@ def _html(experiment: Experiment, drawings: list[Drawing]) -> str:
         f"<p>{escape(experiment.title)}</p>",
         _verdict(experiment),
         _paper(experiment),
-        published_table(experiment),
         arm_table(experiment),
+        finding_tables(experiment),
         explorer_section(experiment),
         _unfinished(experiment),
         *map(_figure, drawings),

@@ -1,69 +1,62 @@
-"""The tables of a report, as HTML; every cell is escaped."""
+"""The tables of a report: arms, predictions, settings, environment, reductions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import pandas as pd
 
 from halfscope.plotting.predictions import predicted_arms, predictions_in_words
 from halfscope.plotting.style import FEW, percent
+from halfscope.report.markup import folded, table
 from halfscope.results import Arm, Experiment, Prediction, Run
 from halfscope.results.formats import label
 
 NOTHING = "\N{EN DASH}"
 ARROW = "\N{RIGHTWARDS ARROW}"
-# Columns of the arm table that only newer results hold; the shares are of the non-zero gradient elements.
-EXTRA_COLUMNS = {"flushed": "gradients flushed", "overflow": "gradients overflowing", "skipped": "steps skipped"}
-
 GRADIENT_NOTE = (
-    "Gradients: share of the non-zero elements, both of activations and of weights, over all observed steps. "
-    "FP32 arms flush nothing: theirs is the share that a cast to {} would flush."
+    "Gradients: share of the non-zero elements of activations' and weights' together, over all observed steps."
 )
+WOULD_NOTE = " FP32 arms flush nothing: theirs is the share that a cast of their gradients to {} would flush."
 
 
 def arm_table(experiment: Experiment) -> str:
     """The arms side by side: metric with interval, every seed, divergence, lost updates; gradients where counted."""
     better = " (lower is better)" if experiment.lower_is_better else ""
     head = ["arm", experiment.metric_label + better, "95 % interval", "each seed", "diverged", "updates lost"]
-    extra = {
-        name: [_extra_cell(arm, name) for arm in experiment.arms]
-        for name in EXTRA_COLUMNS
-        if any(getattr(arm, name) is not None for arm in experiment.arms)
-    }
+    extra = _gradient_columns(experiment)
     rows = (
         [*_arm_row(arm, experiment.digits), *(cells[place] for cells in extra.values())]
         for place, arm in enumerate(experiment.arms)
     )
-    note = f'\n<p class="note">{GRADIENT_NOTE.format(_formats(experiment))}</p>' if "flushed" in extra else ""
-    return _table([*head, *(EXTRA_COLUMNS[name] for name in extra)], rows, numeric_from=1) + note
+    return table([*head, *extra], rows, numeric=range(1, len(head) + len(extra))) + _gradient_note(experiment)
 
 
-def published_table(experiment: Experiment) -> str:
-    """Rows of a table of the paper's with ours beside it, and a heading for the arms; empty without such a table."""
-    rows = experiment.summary.get("published") or ()
-    if not rows:
+def _gradient_columns(experiment: Experiment) -> dict[str, list[str]]:
+    """Columns that only newer results fill; FP32 arms have their own, since no cast has touched their gradients."""
+    would = f"{_formats(experiment)} would"
+    narrow = [not arm.in_fp32 for arm in experiment.arms]
+    columns = {
+        "gradients flushed": _cells(experiment, "flushed", narrow),
+        f"{would} flush": _cells(experiment, "flushed", [not own for own in narrow]),
+        "gradients overflowing": _cells(experiment, "overflow", narrow),
+        "steps skipped": _cells(experiment, "skipped", [True] * len(narrow)),
+    }
+    return {title: cells for title, cells in columns.items() if set(cells) != {NOTHING}}
+
+
+def _cells(experiment: Experiment, name: str, shown: Sequence[bool]) -> list[str]:
+    values = [getattr(arm, name) if own else None for arm, own in zip(experiment.arms, shown)]
+    return [NOTHING if value is None else f"{value:g}" if name == "skipped" else percent(value) for value in values]
+
+
+def _gradient_note(experiment: Experiment) -> str:
+    counted = [arm for arm in experiment.arms if arm.flushed is not None]
+    if not counted:
         return ""
-    head = ["", "FP32", "mixed", "difference", "FP32's seeds differ by"]
-    head += ["paper's FP32", "paper's mixed", "difference"]
-    return (
-        "<h3>The paper&rsquo;s table beside ours</h3>\n"
-        + _table(head, (_published_row(row, experiment.digits) for row in rows), numeric_from=1)
-        + "\n<h3>Arms</h3>"
-    )
-
-
-def _published_row(row: dict, digits: int) -> list[str]:
-    def cell(value: float | None, sign: str = "") -> str:
-        return NOTHING if value is None else f"{value:{sign}.{digits}f}"
-
-    def pair(baseline: float | None, arm: float | None) -> list[str]:
-        difference = None if baseline is None or arm is None else arm - baseline
-        return [cell(baseline), cell(arm), cell(difference, "+")]
-
-    ours, papers = pair(row["baseline"], row["arm"]), pair(row["paper_baseline"], row["paper_arm"])
-    return [row["row"], *ours, cell(row["spread"]), *papers]
+    would = WOULD_NOTE.format(_formats(experiment)) if any(arm.in_fp32 for arm in counted) else ""
+    return f'\n<p class="note">{GRADIENT_NOTE}{would}</p>'
 
 
 def _formats(experiment: Experiment) -> str:
@@ -82,11 +75,11 @@ def prediction_table(experiment: Experiment) -> str:
         lines = [found.get((tensor, role, arm)) for arm in arms]
         elements = next(f"{line.elements:,}" for line in lines if line)
         rows.append([tensor, role.replace("_", " "), elements, *map(_prediction_cell, lines)])
-    table = _table(["tensor, nearest the loss first", "role", "elements", *arms], rows, numeric_from=2)
+    head = ["tensor, nearest the loss first", "role", "elements", *arms]
+    every = table(head, rows, numeric=range(2, len(head)))
     words = escape(predictions_in_words(experiment).replace("\n", " "))
-    return (
-        f"<h3>Flushed at the first step: predicted {ARROW} counted</h3>\n<p>{words}</p>\n"
-        f"<details><summary>Every tensor</summary>\n{table}\n</details>"
+    return f"<h3>Flushed at the first step: predicted {ARROW} counted</h3>\n<p>{words}</p>\n" + folded(
+        "Every tensor", every
     )
 
 
@@ -98,7 +91,7 @@ def configuration_table(experiment: Experiment) -> str:
     keys = dict.fromkeys(key for config in configs.values() for key in config)
     differing = [key for key in keys if len({str(config.get(key)) for config in configs.values()}) > 1]
     first = next(iter(configs.values()))
-    shared = _table(["setting", "all arms"], ([key, _plain(first.get(key))] for key in keys if key not in differing))
+    shared = table(["setting", "all arms"], ([key, _plain(first.get(key))] for key in keys if key not in differing))
     tables = [folded("Settings that all arms share", shared)]
     if differing:
         tables.insert(0, "<h3>Settings in which the arms differ</h3>\n" + _own_settings(configs, differing))
@@ -108,14 +101,9 @@ def configuration_table(experiment: Experiment) -> str:
 def _own_settings(configs: dict[str, dict], keys: list[str]) -> str:
     if len(configs) <= FEW:
         rows = ([key, *(_plain(config.get(key)) for config in configs.values())] for key in keys)
-        return _table(["setting", *configs], rows)
+        return table(["setting", *configs], rows)
     by_arm = ([arm, *(_plain(config.get(key)) for key in keys)] for arm, config in configs.items())
-    return _table(["arm", *keys], by_arm)
-
-
-def folded(heading: str, content: str) -> str:
-    """`content` behind a heading that opens it."""
-    return f"<details><summary>{escape(heading)}</summary>\n{content}\n</details>"
+    return table(["arm", *keys], by_arm)
 
 
 def shared_settings(experiment: Experiment) -> dict[str, str]:
@@ -130,7 +118,7 @@ def environment_table(experiment: Experiment) -> str:
     runs = [run for arm_runs in experiment.runs.values() for run in arm_runs]
     keys = dict.fromkeys(key for run in runs for key in run.environment)
     rows = ([key, ", ".join(dict.fromkeys(_plain(run.environment.get(key)) for run in runs))] for key in keys)
-    return _table(["", ""], rows)
+    return table(["", ""], rows)
 
 
 def reduction_table(experiment: Experiment) -> str:
@@ -140,7 +128,7 @@ def reduction_table(experiment: Experiment) -> str:
     if not rows:
         return ""
     head = ["arm", "reductions", "longest (terms)", "overflowed", "adds that changed nothing", "largest partial sum"]
-    return "<h3>Reductions</h3>\n" + _table(head, rows, numeric_from=1)
+    return "<h3>Reductions</h3>\n" + table(head, rows, numeric=range(1, len(head)))
 
 
 def _settings(experiment: Experiment) -> dict[str, dict]:
@@ -161,11 +149,6 @@ def _arm_row(arm: Arm, digits: int) -> list[str]:
         f"{arm.diverged} of {arm.seeds}",
         NOTHING if arm.lost_updates is None else percent(arm.lost_updates),
     ]
-
-
-def _extra_cell(arm: Arm, name: str) -> str:
-    value = getattr(arm, name)
-    return NOTHING if value is None else f"{value:g}" if name == "skipped" else percent(value)
 
 
 def _prediction_cell(line: Prediction | None) -> str:
@@ -194,15 +177,3 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numeric_from: int | None = None) -> str:
-    """Columns from `numeric_from` on are set to the right."""
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        kinds = [" class=number" if numeric_from is not None and i >= numeric_from else "" for i in range(len(cells))]
-        return "<tr>" + "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds)) + "</tr>"
-
-    top = f"<thead>{row(head, 'th')}</thead>" if any(head) else ""
-    body = "\n".join(row(cells, "td") for cells in rows)
-    return f'<div class="scroll"><table>{top}<tbody>\n{body}\n</tbody></table></div>'

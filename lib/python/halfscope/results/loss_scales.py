@@ -13,27 +13,33 @@ from halfscope.results.histogram import RecordedHistogram
 GRADIENTS = ("activation_gradient", "weight_gradient")
 OF_OUTPUT = " (output)"  # behind the name of a layer, in an advice: the gradient of what the layer returns
 OUTCOMES = ("flushed", "subnormal", "overflow")
-TOLERATED_LOSS = 0.02  # of FP32's metric, relatively: what a harmless arm may always be behind
 OF_A_SCALE = ("arm", "seed", "loss_scale", "initial_scale")  # what arms at two scales always differ in
-MOST_TOLERATED = 0.05  # the same where FP32's own interval is wider: two seeds can make it as wide as anything
 
 
 def baseline(experiment: Experiment) -> str | None:
     """The FP32 arm that predictions are made from: of several the one with the smallest gradients, then the first."""
-    arms = [arm for arm, runs in experiment.runs.items() if runs and in_fp32(experiment, arm)]
-    return min(arms, key=lambda arm: experiment.runs[arm][0].config.get("loss_weight", 1.0), default=None)
+    arms = [arm for arm in experiment.arms if arm.in_fp32 and experiment.runs[arm.name]]
+    smallest = min(arms, key=lambda arm: arm.loss_weight, default=None)
+    return smallest.name if smallest else None
 
 
 def static_scales(experiment: Experiment) -> dict[str, float]:
     """The FP16 arms with a static loss scale that train what the baseline trains, by scale; one for each scale."""
-    base = baseline(experiment)
     found: dict[float, str] = {}
-    for arm, runs in experiment.runs.items():
-        if runs and not in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base)):
-            scale = runs[0].static_scale
-            if scale is not None and scale > 0:
-                found.setdefault(scale, arm)
+    for arm, scale in _static_arms(experiment):
+        found.setdefault(scale, arm.name)
     return {found[scale]: scale for scale in sorted(found)}
+
+
+def _static_arms(experiment: Experiment) -> list[tuple[Arm, float]]:
+    """The FP16 arms with a run that train what the baseline trains, at a static loss scale."""
+    base = baseline(experiment)
+    return [
+        (arm, scale)
+        for arm in experiment.arms
+        if experiment.runs[arm.name] and not arm.in_fp32 and (base is None or same_task(experiment, arm.name, base))
+        if (scale := arm.static_scale) is not None and scale > 0
+    ]
 
 
 def scale_series(experiment: Experiment) -> dict[str, dict[str, float]]:
@@ -41,13 +47,10 @@ def scale_series(experiment: Experiment) -> dict[str, dict[str, float]]:
 
     Keys are the settings in which the groups differ, "learning_rate=0.001", or "" where there is one group.
     """
-    base = baseline(experiment)
-    found = [
-        (arm, runs[0].static_scale, {key: value for key, value in runs[0].config.items() if key not in OF_A_SCALE})
-        for arm, runs in experiment.runs.items()
-        if runs and not in_fp32(experiment, arm) and (base is None or same_task(experiment, arm, base))
+    arms = [
+        (arm.name, scale, {key: value for key, value in _config(experiment, arm.name).items() if key not in OF_A_SCALE})
+        for arm, scale in _static_arms(experiment)
     ]
-    arms = [(arm, scale, config) for arm, scale, config in found if scale is not None and scale > 0]
     varied = [key for key in (arms[0][2] if arms else ()) if len({str(config.get(key)) for *_, config in arms}) > 1]
     series: dict[str, dict[str, float]] = {}
     for arm, scale, config in sorted(arms, key=lambda entry: entry[1]):
@@ -64,22 +67,14 @@ def compares_scales(experiment: Experiment) -> bool:
     return 1.0 in scales or len(scales) > 1
 
 
-def harmless(experiment: Experiment, arm: str) -> bool:
-    """Whether `arm` ends as good as FP32: within FP32's interval, but 2 % of its metric at least, 5 % at most."""
-    values = {line.name: line for line in experiment.arms}
-    base, own = values.get(baseline(experiment) or ""), values[arm]
-    if base is None or base.mean is None or own.mean is None or own.diverged:
-        return False
-    behind = own.mean - base.mean if experiment.lower_is_better else base.mean - own.mean
-    within = min(max(TOLERATED_LOSS * abs(base.mean), _half_interval(base)), MOST_TOLERATED * abs(base.mean))
-    return behind <= within
-
-
 def good_arm(experiment: Experiment) -> str | None:
-    """The arm to show beside S = 1: the smallest harmless static scale, or the largest where S = 1 does no harm."""
-    scales = static_scales(experiment)
-    good = [arm for arm, scale in scales.items() if scale > 1 and harmless(experiment, arm)]
-    unscaled_does = any(scale == 1 and harmless(experiment, arm) for arm, scale in scales.items())
+    """The arm to show beside S = 1: the smallest static scale that is as good as FP32, the largest where S = 1 is too.
+
+    None where the summary does not say which arms are as good.
+    """
+    as_good = {arm: scale for arm, scale in static_scales(experiment).items() if experiment.arm(arm).as_good}
+    good = [arm for arm, scale in as_good.items() if scale > 1]
+    unscaled_does = 1 in as_good.values()
     return (good[-1] if unscaled_does else good[0]) if good else None
 
 
@@ -141,17 +136,13 @@ def counters(experiment: Experiment, arm: str) -> pd.DataFrame:
     return frame[frame["role"].isin(GRADIENTS)]
 
 
-def in_fp32(experiment: Experiment, arm: str) -> bool:
-    """Whether the activation gradients of `arm`, which has a run, are FP32."""
-    written = experiment.runs[arm][0].config.get("activation_gradient")
-    return "fp32" in arm.split("_") if written is None else written.startswith("fp32")
-
-
 def same_task(experiment: Experiment, arm: str, other: str) -> bool:
-    """Whether both arms train one model on one data set with one weight of the loss."""
-    one, two = (experiment.runs[name][0].config for name in (arm, other))
-    return all(one.get(key) == two.get(key) for key in ("model", "dataset", "loss_weight"))
+    """Whether both arms, which have runs, train one model on one data set with one weight of the loss."""
+    one, two = (_config(experiment, name) for name in (arm, other))
+    return experiment.arm(arm).loss_weight == experiment.arm(other).loss_weight and all(
+        one.get(key) == two.get(key) for key in ("model", "dataset")
+    )
 
 
-def _half_interval(arm: Arm) -> float:
-    return 0.0 if arm.high is None or arm.mean is None else arm.high - arm.mean
+def _config(experiment: Experiment, arm: str) -> dict:
+    return experiment.runs[arm][0].config
