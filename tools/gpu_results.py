@@ -18,7 +18,7 @@ import gpu_programs
 from gpu_plan import Plan, Request, commands, is_done, link_data, read_plans
 
 sys.path.insert(0, str(gpu_programs.ROOT / "lib/python"))
-from recording.copy_results import folder_size, record_results
+from recording.pack_results import folder_size, record_results
 from recording.pages import Sources, write_pages
 from recording.source_tree import RECORDED
 

@@ -2,57 +2,127 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from halfscope.results.json_files import read_json as read
 from halfscope.results.recorded import read_table
-from recording.copy_results import folder_size, main, record_results
+from recording import pack_results
+from recording.pack_results import folder_size, main, record_results
 from recording.pages import pages
 from recording.source_tree import RECORDED
 from synthetic import write_json, write_json_lines, write_results
 from synthetic_record import report_rows
+from synthetic_scales import predictions, write_scale_results
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Stands in for halfscope: prints which folder it was to report on."""
+    """Stands in for halfscope: says which folder it was to report on, and makes both derived files where it is to."""
     path = tmp_path / "program"
-    path.write_text('#!/bin/sh\necho "$1 of $(basename "$2")"\n')
+    path.write_text("""#!/bin/sh
+if [ "$2" = --save ]; then
+  echo "{\\"made\\": \\"$(ls "$3" | xargs)\\"}" >"$3/summary.json"
+  echo "of $(basename "$3")" >"$3/report.txt"
+else
+  echo "$1 of $(basename "$2")"
+fi
+""")
     path.chmod(0o755)
     return path
+
+
+def lines_of(path: Path) -> list[dict]:
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    return list(map(json.loads, text.splitlines()))
 
 
 def test_a_record_has_the_figures_and_no_checkpoints(tmp_path: Path, program: Path) -> None:
     experiment = write_results(tmp_path / "results", seeds=2)
     (experiment / "fp32/seed0/checkpoint").mkdir()
     histograms = experiment / "fp32/seed1/histograms.jsonl"
-    lines = [json.loads(line) for line in histograms.read_text().splitlines()]
-    write_json_lines(histograms, [*lines, {**lines[0], "step": lines[0]["step"] + 1}])
+    whole = lines_of(histograms)
+    write_json_lines(histograms, [*whole, {**whole[0], "step": 30}])
     assert record_results(tmp_path / "results", tmp_path / "kept", program) == ["master-copy"]
     kept = tmp_path / "kept/master-copy"
-    assert (kept / "report.txt").read_text() == "report of master-copy\n"
-    assert folder_size(kept) == sum(len(path.read_bytes()) for path in kept.rglob("*.*"))
-    assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
-    run = kept / "fp32/seed1"
-    assert sorted(path.name for path in run.iterdir()) == [
-        "config.json", "environment.json", "histograms.jsonl", "summary.json",
+    assert sorted(path.name for path in kept.iterdir()) == [
+        "environment.json", "histograms.jsonl.gz", "report.txt", "runs.jsonl", "summary.json",
     ]  # fmt: skip
-    lines = [json.loads(line) for line in (run / "histograms.jsonl").read_text().splitlines()]
-    whole = [json.loads(line) for line in (experiment / "fp32/seed1/histograms.jsonl").read_text().splitlines()]
-    ends = {min(line["step"] for line in whole), max(line["step"] for line in whole)}
-    assert lines == [line for line in whole if line["step"] in ends] and 0 < len(lines) < len(whole)
-    assert not (kept / "fp32/seed0/checkpoint").exists()
+    assert lines_of(kept / "summary.json") == [{"made": "environment.json histograms.jsonl.gz runs.jsonl"}]
+    assert (kept / "report.txt").read_text() == "of master-copy\n"
+    assert folder_size(kept) == sum(len(path.read_bytes()) for path in kept.iterdir())
+    recorded = [line for line in lines_of(kept / "histograms.jsonl.gz") if (line["arm"], line["seed"]) == ("fp32", 1)]
+    ends = [{"arm": "fp32", "seed": 1, **line} for line in (*whole[:3], whole[0] | {"step": 30})]
+    assert list(map(list, recorded)) == list(map(list, ends)) and recorded == ends
+
+
+def test_settings_that_all_runs_share_are_recorded_once(tmp_path: Path, program: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=2, steps=10)
+    write_json(experiment / "fp32/seed1/config.json", read(experiment / "fp32/seed1/config.json") | {"batch": 64.0})
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    head, *runs = lines_of(tmp_path / "kept/master-copy/runs.jsonl")
+    assert head == {
+        "format_version": 1, "experiment": "master-copy",
+        "config": {"format_version": 1, "experiment": "master-copy", "steps": 10, "learning_rate": 1e-5},
+    }  # fmt: skip
+    arms = ["fp32", "fp16_mixed", "fp16_no_master", "fp16_unprotected"]
+    assert [(run["arm"], run["seed"]) for run in runs] == [(arm, seed) for arm in arms for seed in (0, 1)]
+    for run in runs:
+        folder = experiment / run["arm"] / f"seed{run['seed']}"
+        assert list(run) == ["arm", "seed", "config", "summary"]
+        assert head["config"] | run["config"] == read(folder / "config.json")
+        assert run["summary"] == read(folder / "summary.json")
+    assert json.dumps(runs[1]["config"]["batch"]) == "64.0"  # equal to the others' 64, but not the same text
+
+
+def test_the_first_step_is_kept_where_predictions_are_compared_with_it(tmp_path: Path, program: Path) -> None:
+    lines = predictions(("fp16_s8", 8.0))
+    experiment = write_scale_results(tmp_path / "results", seeds=1, predictions=lines)
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    _, *runs = lines_of(tmp_path / "kept/detection-loss-scale/runs.jsonl")
+    for run in runs:
+        first = lines_of(experiment / run["arm"] / "seed0/metrics.jsonl")[0]
+        assert run["first_step"] == {"step": 1, "tensors": first["tensors"]} and len(first["tensors"]) == 4
+
+
+def test_the_same_histograms_give_the_same_bytes(tmp_path: Path, program: Path) -> None:
+    for name in ("one", "other"):
+        write_results(tmp_path / name, seeds=1, steps=10)
+        record_results(tmp_path / name, tmp_path / f"kept {name}", program)
+    one, other = ((tmp_path / f"kept {name}/master-copy/histograms.jsonl.gz").read_bytes() for name in ("one", "other"))
+    assert one == other
+    assert one[3:8] == b"\0" * 5  # no name, no time
+
+
+def test_histograms_that_are_none_or_too_many_are_left_out(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = write_results(tmp_path / "results", seeds=1, steps=10)
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    size = (tmp_path / "kept/master-copy/histograms.jsonl.gz").stat().st_size
+    for most, kept in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(pack_results, "MOST_HISTOGRAMS", most)
+        record_results(tmp_path / "results", tmp_path / "kept", program)
+        assert (tmp_path / "kept/master-copy/histograms.jsonl.gz").exists() is kept
+    monkeypatch.undo()
+    for path in experiment.glob("*/seed0/histograms.jsonl"):
+        path.write_text("")
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    assert not (tmp_path / "kept/master-copy/histograms.jsonl.gz").exists()
 
 
 def test_of_hundreds_of_trainings_the_summary_is_recorded(tmp_path: Path, program: Path) -> None:
-    experiment = write_results(tmp_path / "results", seeds=2)
-    summary = json.loads((experiment / "summary.json").read_text())
-    write_json(experiment / "summary.json", summary | {"harm": {"trainings": []}})
+    experiment = write_results(tmp_path / "results", seeds=2, steps=10)
+    write_json(experiment / "summary.json", read(experiment / "summary.json") | {"harm": {"trainings": []}})
     record_results(tmp_path / "results", tmp_path / "kept", program)
-    assert sorted(path.name for path in (tmp_path / "kept/master-copy").iterdir()) == ["report.txt", "summary.json"]
+    kept = tmp_path / "kept/master-copy"
+    assert sorted(path.name for path in kept.iterdir()) == ["report.txt", "summary.json"]
+    assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
+    assert (kept / "report.txt").read_text() == "report of master-copy\n"
 
 
 def test_recording_again_replaces_what_was_recorded(tmp_path: Path, program: Path) -> None:
@@ -61,7 +131,7 @@ def test_recording_again_replaces_what_was_recorded(tmp_path: Path, program: Pat
     write_results(tmp_path / "other", seeds=1)
     write_results(tmp_path / "other", seeds=1, name="not-asked-for")
     record_results(tmp_path / "other", tmp_path / "kept", program, names=["master-copy"])
-    assert not (tmp_path / "kept/master-copy/fp32/seed1").exists()
+    assert {run["seed"] for run in lines_of(tmp_path / "kept/master-copy/runs.jsonl")[1:]} == {0}
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["master-copy"]
 
 
@@ -74,8 +144,7 @@ def test_what_is_no_record_is_refused_and_nothing_written(
     assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "fp16_mixed/seed0: RUNNING" in capsys.readouterr().err
     (run / "status").write_text("DONE\n")
-    environment = json.loads((run / "environment.json").read_text())
-    write_json(run / "environment.json", {**environment, "git_revision": "another"})
+    write_json(run / "environment.json", read(run / "environment.json") | {"git_revision": "another"})
     assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "git_revision" in capsys.readouterr().err
     assert main([str(tmp_path / "nothing"), str(tmp_path / "kept"), str(program)]) == 2
@@ -128,6 +197,7 @@ def check_predictors(text: str, evidence: dict) -> None:
     assert all(line["task"] in text for line in evidence["advice"]) and len(evidence["trainings"]) > 300
 
 
-def test_records_are_of_one_revision_each_and_not_of_changed_sources() -> None:
-    for path in RECORDED.glob("*/*/*/seed*/environment.json"):
+def test_records_are_of_one_revision_each_and_few_files() -> None:
+    assert sum(path.is_file() for path in RECORDED.rglob("*")) <= 150
+    for path in RECORDED.glob("*/*/environment.json"):
         assert not json.loads(path.read_text())["git_revision"].endswith("-dirty"), path

@@ -1,0 +1,174 @@
+"""Packs finished results into a folder small enough to commit: one file of runs and one of histograms per experiment.
+
+Checkpoints and the steps between are left out, and the histograms of an experiment that has too many to commit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from halfscope.results.json_files import FORMAT_VERSION, read_json, read_json_lines
+from halfscope.results.packed import ENVIRONMENT, HISTOGRAMS, RUNS
+
+MOST_HISTOGRAMS = 160 << 10  # compressed bytes of an experiment's, beyond which they are left out
+
+
+class RunFolder(NamedTuple):
+    """A run's folder, EXPERIMENT/ARM/seedK."""
+
+    arm: str
+    seed: int
+    path: Path
+
+
+def record_results(results: Path, destination: Path, program: Path, names: Sequence[str] = ()) -> list[str]:
+    """Packs experiments of `results` into `destination`; `program` (halfscope) makes the summary and report of each.
+
+    names: of the experiments; none: all. What `destination` held of them is replaced.
+
+    Returns the experiments' names. Raises ValueError, and writes nothing, where there are none, where a run is not
+    DONE, and for runs of different machines or revisions: a record speaks for one of each.
+    """
+    found = sorted(path.parent for path in results.glob("*/summary.json"))
+    experiments = [folder for folder in found if not names or folder.name in names]
+    if not experiments:
+        raise ValueError(f"{results}: no results here; give the folder that halfscope run wrote to")
+    _require_one_environment(results, experiments)
+    destination.mkdir(parents=True, exist_ok=True)
+    for experiment in experiments:
+        with tempfile.TemporaryDirectory(dir=destination) as folder:
+            made = Path(folder) / experiment.name
+            made.mkdir()
+            _record_experiment(experiment, made, program)
+            shutil.rmtree(destination / experiment.name, ignore_errors=True)
+            made.rename(destination / experiment.name)
+    return [experiment.name for experiment in experiments]
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of all files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _run_folders(experiment: Path) -> list[RunFolder]:
+    """The runs in the order of the summary's arms, then of their seeds."""
+    arms = [line["arm"] for line in read_json(experiment / "summary.json")["arms"]]
+    paths = [(arm, path.parent) for arm in arms for path in experiment.joinpath(arm).glob("seed*/config.json")]
+    runs = [RunFolder(arm, int(path.name[4:]), path) for arm, path in paths if path.name[4:].isdigit()]
+    return sorted(runs, key=lambda run: (arms.index(run.arm), run.seed))
+
+
+def _require_one_environment(results: Path, experiments: list[Path]) -> None:
+    first: tuple[Path, dict] | None = None
+    for experiment in experiments:
+        for _, _, run in _run_folders(experiment):
+            status = (run / "status").read_text().split()
+            if status[:1] != ["DONE"]:
+                raise ValueError(f"{run}: {' '.join(status) or 'no status'}; finish it with --resume first")
+            environment = read_json(run / ENVIRONMENT)
+            first = first or (run, environment)
+            for key in sorted(environment.keys() | first[1].keys()):
+                if environment.get(key) != first[1].get(key):
+                    raise ValueError(
+                        f"{run}: its {key} is {environment.get(key)!r}, that of {first[0].relative_to(results)} "
+                        f"{first[1].get(key)!r}; a record speaks for one machine and one revision"
+                    )
+
+
+def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
+    summary = read_json(experiment / "summary.json")
+    if "harm" in summary:  # hundreds of runs, whose summary holds a line of each
+        shutil.copy(experiment / "summary.json", made)
+        (made / "report.txt").write_text(_report(program, experiment), encoding="utf-8")
+        return
+    pack_experiment(experiment, made)
+    _report(program, "--save", made)
+
+
+def pack_experiment(experiment: Path, made: Path) -> None:
+    """Writes the environment, the runs and the ends of the histograms of `experiment` into the folder `made`."""
+    runs = _run_folders(experiment)
+    shutil.copy(runs[0].path / ENVIRONMENT, made)
+    (made / RUNS).write_text("".join(map(_line, _packed_runs(experiment, runs))), encoding="utf-8")
+    lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
+    histograms = _compressed("".join(lines))
+    if lines and len(histograms) <= MOST_HISTOGRAMS:
+        (made / HISTOGRAMS).write_bytes(histograms)
+
+
+def _packed_runs(experiment: Path, runs: list[RunFolder]) -> list[dict]:
+    """The lines of runs.jsonl: settings that all runs share, then each run with its own."""
+    summary = read_json(experiment / "summary.json")
+    configs = [read_json(path / "config.json") for _, _, path in runs]
+    shared = {key: value for key, value in configs[0].items() if all(_has(config, key, value) for config in configs)}
+    lines = [{"format_version": FORMAT_VERSION, "experiment": summary["experiment"], "config": shared}]
+    for (arm, seed, path), config in zip(runs, configs):
+        own = {key: value for key, value in config.items() if key not in shared}
+        line = {"arm": arm, "seed": seed, "config": own, "summary": read_json(path / "summary.json")}
+        lines.append(line | (_first_step(path) if summary.get("predictions") else {}))
+    return lines
+
+
+def _has(config: dict, key: str, value: object) -> bool:
+    """Whether the setting is written alike: 1 and 1.0 are equal, but not the same text."""
+    return key in config and json.dumps(config[key]) == json.dumps(value)
+
+
+def _first_step(run: Path) -> dict:
+    """The counters that predictions are compared with; nothing where no step was logged."""
+    first = next(read_json_lines(run / "metrics.jsonl"), None)
+    return {} if first is None else {"first_step": {"step": first["step"], "tensors": first.get("tensors", [])}}
+
+
+def _ends(run: Path) -> list[dict]:
+    """The histograms of the first and of the last observed step."""
+    path = run / "histograms.jsonl"
+    lines = list(read_json_lines(path)) if path.exists() else []
+    steps = {line["step"] for line in lines}
+    return [line for line in lines if line["step"] in (min(steps), max(steps))]
+
+
+def _line(value: dict) -> str:
+    return json.dumps(value) + "\n"
+
+
+def _compressed(text: str) -> bytes:
+    """As gzip, without a time and a name: the same text gives the same bytes."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
+        file.write(text.encode("utf-8"))
+    return packed.getvalue()
+
+
+def _report(program: Path, *words: str | Path) -> str:
+    done = subprocess.run([program, "report", *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip())
+    return done.stdout
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 3:
+        print("usage: python -m recording.pack_results RESULTS DESTINATION PROGRAM", file=sys.stderr)
+        return 2
+    try:
+        results, destination, program = map(Path, arguments)
+        for name in record_results(results, destination, program):
+            print(name)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
