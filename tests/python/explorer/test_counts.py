@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -57,8 +58,8 @@ def near_edges(seed: int, format: str) -> np.ndarray:
 @needs_node
 def test_every_recorded_tensor_at_every_scale(tmp_path: Path) -> None:
     data, expected = _core.ExplorerData("fp16"), []
-    for path in sorted(RECORDED.glob("**/histograms.jsonl")):
-        for line in path.read_text().splitlines():
+    for path in sorted(RECORDED.glob("**/histograms.jsonl.gz")):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
             histogram = halfscope.Histogram.from_record(json.loads(line))
             data.add(f"tensor {len(expected)}", "", 0, histogram)
             expected.append(counts(histogram))
