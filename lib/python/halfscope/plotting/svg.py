@@ -15,6 +15,8 @@ FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
 SETTINGS = {"svg.hashsalt": "halfscope", "svg.fonttype": "none", "path.simplify_threshold": 0.25}
 LENGTHS = re.compile(rb'\b(?:d|x|y|x1|x2|y1|y2|width|height|points|transform)="[^"]*"')
 PATHS = re.compile(rb' d="[^"]*"')
+STYLE = re.compile(rb' style="[^"]*"')
+MARKERS = re.compile(rb'<g(?P<names>(?: clip-path="[^"]*")?)>\n(?P<uses>(?:<use [^>]* style="[^"]*"/>\n){2,})</g>')
 LONG = re.compile(rb"-?\d+\.\d{3,}")
 
 
@@ -33,13 +35,17 @@ def svg_of(figure: Figure) -> bytes:
 
 
 def _renumbered(drawn: bytes) -> bytes:
-    """Clip paths named in order, so that the same records give the same file.
+    """Clip paths and markers named in order, so that the same records give the same file, and a short one.
 
-    matplotlib names them by a hash of their position, whose last bits the layout solver leaves to chance.
+    matplotlib names clip paths by a hash of their position, whose last bits the layout solver leaves to chance.
     """
+    return _in_order(_in_order(drawn, b"p", b"clip"), b"m", b"m")
+
+
+def _in_order(drawn: bytes, kind: bytes, name: bytes) -> bytes:
     names: dict[bytes, bytes] = {}
-    pattern = rb"\bp[0-9a-f]{10}\b"
-    return re.sub(pattern, lambda found: names.setdefault(found[0], b"clip%d" % len(names)), drawn)
+    pattern = rb"\b%s[0-9a-f]{10}\b" % kind
+    return re.sub(pattern, lambda found: names.setdefault(found[0], b"%s%d" % (name, len(names))), drawn)
 
 
 def _shortened(drawn: bytes) -> bytes:
@@ -51,7 +57,15 @@ def _shortened(drawn: bytes) -> bytes:
     drawn = re.sub(rb"<!--.*?-->|<!DOCTYPE.*?>|<metadata>.*?</metadata>", b"", drawn, flags=re.DOTALL)
     drawn = re.sub(rb'<g id="\w+_\d+">', b"<g>", drawn)
     drawn = re.sub(rb' transform="rotate\(-0 [^"]*"', b"", drawn)
-    return re.sub(rb"\s*\n\s*", b"\n", drawn)
+    return MARKERS.sub(_said_once, re.sub(rb"\s*\n\s*", b"\n", drawn))
+
+
+def _said_once(markers: re.Match[bytes]) -> bytes:
+    """The style that all markers of a group have as the group's, from which they inherit it."""
+    styles = set(STYLE.findall(markers["uses"]))
+    if len(styles) > 1 or b" opacity:" in markers["uses"]:  # which is no part of what is inherited
+        return markers[0]
+    return b"<g%s%s>\n%s</g>" % (markers["names"], styles.pop(), STYLE.sub(b"", markers["uses"]))
 
 
 def _hundredths(number: re.Match[bytes]) -> bytes:
