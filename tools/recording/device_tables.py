@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from halfscope.results.recorded import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
+from recording.text_tables import aligned
 
 NOTHING = """\
 There are no figures of a GPU yet. `tools/gpu-check --results` on a machine with a GPU makes them, records them under
@@ -38,9 +39,4 @@ def _table(tables: list[RecordedTable]) -> str:
     for arm in arms:
         cells = [table.outcome(arm) for table in tables] + [table.cell(arm, column) for table, column in speeds]
         rows.append([arm, *(cell or "-" for cell in cells)])
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return aligned(rows)

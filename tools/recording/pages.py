@@ -15,12 +15,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 from recording.device_tables import device_section
 from recording.headline import headline_table
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
+from recording.text_tables import aligned
 
 END = "<!-- end of generated -->"
 PART = re.compile(r"<!-- generated: (?P<words>[^\n]+) -->\n(?P<body>.*?)" + re.escape(END), re.DOTALL)
@@ -38,31 +42,58 @@ def text_block(text: str) -> str:
     return f"```text\n{text}\n```"
 
 
-def paragraph(sources: Sources, experiment: str, opening: str) -> str:
-    """The paragraph of a recorded report.txt that opens with the regular expression `opening`, without indentation."""
-    path = sources.recorded / CPU / experiment / "report.txt"
-    if not path.exists():
-        raise ValueError(f"{path}: no such record")
-    paragraphs = path.read_text(encoding="utf-8").split("\n\n")
-    found = [text for text in paragraphs if re.match(r"  " + opening, text)]
-    if not found:
-        raise ValueError(f"{path}: no paragraph opens with '{opening}'")
-    return text_block("\n".join(line.removeprefix("  ") for line in found[0].splitlines()))
+class FindingTable(NamedTuple):
+    """A table among an experiment's findings: their key, and its first columns."""
+
+    key: str
+    opening: tuple[str, ...]
+
+
+ARMS = ("arm", "seeds")
+FINDINGS = {
+    "published": FindingTable("published", ("network", "FP32")),
+    "predictions": FindingTable("predictions", ("arm", "nearest the loss: output")),
+    "predictors": FindingTable("harm", ("predictor", "steps")),
+    "advice": FindingTable("harm", ("task", "harmed")),
+}
 
 
 def arms(sources: Sources, experiment: str) -> str:
-    """The table of an experiment's arms."""
-    return paragraph(sources, experiment, r"arm +seeds ")
+    """The table of an experiment's arms, with the columns that its report has."""
+    return text_block(reported_table(_record(sources, experiment), ARMS))
 
 
-def published(sources: Sources, experiment: str) -> str:
-    """A table of the paper's with ours beside it."""
-    return paragraph(sources, experiment, r"network +FP32 ")
+def finding(sources: Sources, experiment: str, kind: str) -> str:
+    """A table of the experiment's findings; of a record without findings the report's."""
+    folder = _record(sources, experiment)
+    wanted, findings = FINDINGS[kind], read_json(folder / "summary.json").get("findings")
+    if findings is None:
+        return text_block(reported_table(folder, wanted.opening))
+    sections = [section for entry in findings if entry["key"] == wanted.key for section in entry["sections"]]
+    for section in sections:
+        if section["columns"][:1] == [wanted.opening[0]]:
+            return text_block(aligned([section["columns"], *section["rows"]]))
+    keys = ", ".join(entry["key"] for entry in findings) or "none"
+    raise ValueError(
+        f"{folder / 'summary.json'}: no finding '{wanted.key}' with a table by {wanted.opening[0]}; there are: {keys}"
+    )
 
 
-def predictions(sources: Sources, experiment: str) -> str:
-    """The table of predicted and counted underflow."""
-    return paragraph(sources, experiment, r"arm +nearest the loss")
+def reported_table(folder: Path, opening: tuple[str, ...]) -> str:
+    """The table of a recorded report.txt whose first columns are called `opening`, without indentation."""
+    path = folder / "report.txt"
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+        lines = [line.removeprefix("  ") for line in paragraph.splitlines()]
+        if tuple(re.split(r" {2,}", lines[0])[: len(opening)]) == opening:
+            return "\n".join(lines)
+    raise ValueError(f"{path}: no table has the columns {', '.join(opening)}")
+
+
+def _record(sources: Sources, experiment: str) -> Path:
+    folder = sources.recorded / CPU / experiment
+    if not (folder / "report.txt").exists():
+        raise ValueError(f"{folder / 'report.txt'}: no such record")
+    return folder
 
 
 def printed(sources: Sources, *words: str) -> str:
@@ -102,10 +133,7 @@ def emulated_operations(sources: Sources) -> str:
 
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
-    "published": published,
-    "predictions": predictions,
-    "predictors": lambda sources, experiment: paragraph(sources, experiment, r"predictor +steps"),
-    "advice": lambda sources, experiment: paragraph(sources, experiment, r"task +harmed"),
+    **{kind: partial(finding, kind=kind) for kind in FINDINGS},
     "devices": lambda sources: device_section(sources.recorded),
     "emulated-operations": emulated_operations,
     "headline": lambda sources: headline_table(sources.recorded),

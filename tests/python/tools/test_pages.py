@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 
 from recording import pages as pages_module
 from recording.device_tables import device_section
-from recording.headline import headline_table
+from recording.headline import HEADLINES, headline_table
 from recording.pages import END, PART, Sources, main, pages, refreshed, stale_pages, write_pages
 from recording.source_tree import PROGRAM, RECORDED, ROOT
-from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
+from synthetic import write_json
+from synthetic_record import CPU_ARMS, GPU_ARMS, arm, write_record
 
 REPORT = "one: a title\n\n  arm   seeds  loss\n  fp32      1   0.1\n\n  paper:   nothing\n"
 
@@ -74,7 +76,7 @@ def test_wrong_parts_are_named(recorded: Path) -> None:
     sources = Sources(recorded)
     for part, says in (
         ("arms two", "cpu/two/report.txt: no such record"),
-        ("predictions one", "no paragraph opens with"),
+        ("predictions one", "cpu/one/report.txt: no table has the columns arm, nearest the loss: output"),
         ("weather", "no generated part is a 'weather'; one of arms, "),
     ):
         with pytest.raises(ValueError, match=says):
@@ -104,11 +106,34 @@ def test_check_names_the_stale_pages(
     assert main(["--all"], tree) == 2
 
 
-def test_the_headline_compares_each_technique() -> None:
-    rows = headline_table(RECORDED).splitlines()
-    assert len(rows) == 5
-    assert rows[2] == "| FP32 master copy (3.1) | classifier | test accuracy % | 59.72 | 59.68 | 37.49 |"
-    assert rows[4].endswith("| 84.30 | 83.86 | diverged 1 of 1 |")
+def test_findings_are_tables_of_the_summary(recorded: Path) -> None:
+    path = recorded / "cpu/one/summary.json"
+    sections = [
+        {"heading": "", "columns": ["predictor", "steps"], "rows": [["flushed share", "all"]], "note": ""},
+        {"heading": "", "columns": ["task", "harmed"], "rows": [["sgd", "2^-10 .. 2^0"], ["adam", "-"]], "note": ""},
+    ]
+    write_json(path, json.loads(path.read_text()) | {"findings": [{"key": "harm", "sections": sections}]})
+    part = f"<!-- generated: {{}} one -->\n{END}"
+    text = refreshed(part.format("advice"), Sources(recorded))
+    assert "```text\ntask        harmed\nsgd   2^-10 .. 2^0\nadam             -\n```" in text
+    assert "flushed share" in refreshed(part.format("predictors"), Sources(recorded))
+    with pytest.raises(ValueError, match="no finding 'published' with a table by network; there are: harm"):
+        refreshed(part.format("published"), Sources(recorded))
+
+
+def test_the_headline_compares_each_technique(tmp_path: Path) -> None:
+    assert len(headline_table(RECORDED).splitlines()) == 5
+    several = {"low": 59.0, "high": 60.0}
+    for line in HEADLINES:
+        arms = [arm("fp32", 5, 59.5, 1, **several), arm(line.with_it, 5, 59.25, 1, **several)]
+        broken = arm(line.without_it, 1, None, 1, diverged=1)
+        write_record(tmp_path, "cpu", [*arms, broken], experiment=line.experiment)
+    rows = headline_table(tmp_path).splitlines()
+    assert rows[0].endswith("| FP32 | FP16 with it | FP16 without it | seeds |")
+    assert rows[2] == (
+        "| FP32 master copy (3.1) | classifier | test accuracy % | 59.50 (59.00 .. 60.00) | 59.25 (59.00 .. 60.00) | "
+        "diverged 1 of 1 | 1 or 5 |"
+    )
 
 
 def test_the_tool_has_help() -> None:
