@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from synthetic import write_json
+from synthetic import write_json, write_json_lines
 
 
 def arm(name: str, seeds: int, mean: float | None, milliseconds: float, **other: float | None) -> dict:
@@ -24,11 +24,22 @@ GPU_ARMS = [
 
 
 def write_record(folder: Path, device: str, arms: list[dict], experiment: str = "one") -> None:
+    """The summary of an experiment and its packed runs."""
+    record = folder / device / experiment
     write_json(
-        folder / device / experiment / "summary.json",
+        record / "summary.json",
         {"format_version": 1, "experiment": experiment, "title": "a title", "metric": "test accuracy", "unit": "%",
          "paper": "Section 3.1: FP32 is matched.", "arms": arms, "verdict": "none"},
     )  # fmt: skip
+    write_json(record / "environment.json", {"version": "0.1.0", "gpu": None if device == "cpu" else device})
+    named = {"format_version": 1, "experiment": experiment}
+    lines = [{**named, "config": named | {"model": "cnn"}}]
+    for line in arms:
+        for seed, metric in enumerate(line["values"]):
+            own = {"arm": line["arm"], "seed": seed}
+            settings = own | {"policy": line["arm"], "loss_scale": "none"}
+            lines.append({**own, "config": settings, "summary": {**named, **own, "metric": metric}})
+    write_json_lines(record / "runs.jsonl", lines)
 
 
 def report_rows(report: Path) -> dict[str, dict[str, str]]:

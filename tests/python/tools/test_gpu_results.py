@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import gpu_results
 import parity_data
 from halfscope.results import recorded_frame
+from halfscope.results.packed import read_packed_runs
 from recording.device_tables import device_section
 from recording.source_tree import PROGRAM, ROOT
 from synthetic_record import report_rows
@@ -67,12 +69,14 @@ def test_all_arms_are_run_and_recorded(whole: Path) -> None:
 def test_a_record_is_small_and_names_nothing_of_this_machine(whole: Path) -> None:
     files = [path for path in (whole / "recorded").rglob("*") if path.is_file()]
     assert {path.name for path in files} == {
-        "config.json", "environment.json", "histograms.jsonl", "report.txt", "summary.json",
+        "environment.json", "histograms.jsonl.gz", "report.txt", "runs.jsonl", "summary.json",
     }  # fmt: skip
     assert sum(path.stat().st_size for path in files) < 3_000_000
     folders = (str(whole), str(whole.parents[1]))
-    assert [path for path in files if any(folder in path.read_text() for folder in folders)] == []
-    config = json.loads((whole / "recorded/negative-controls/language_model_fp32/seed0/config.json").read_text())
+    texts = {path: gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in files}
+    assert [path for path, text in texts.items() if any(folder.encode() in text for folder in folders)] == []
+    runs = read_packed_runs(whole / "recorded/negative-controls")
+    config = next(run.config for run in runs if (run.arm, run.seed) == ("language_model_fp32", 0))
     assert (config["data"], config["steps"]) == ("data/text.txt", 4)
     assert not list(whole.glob("*/*/seed*/checkpoint/*.safetensors"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from halfscope.results import recorded_frame
+from halfscope.results import read_experiment, recorded_frame
 from halfscope.results.recorded import read_table, read_tables, recorded_devices
 from recording.device_tables import NOTHING, device_section
 from recording.source_tree import ROOT
@@ -35,6 +35,11 @@ def test_a_table_is_what_its_file_says(recorded: Path) -> None:
     assert gpu.outcome("fp16_mixed") == "70.02 (68.90 .. 71.14) diverged 1 of 3"
     assert gpu.cell("fp32", "peak MiB") == "2048"
     assert gpu.columns == ("ms/step", "peak MiB")
+    assert {name: arm.in_fp32 for name, arm in gpu.arms.items()} == {"fp32": True, "fp16_mixed": False}
+    runs = read_experiment(recorded / "a-gpu/one").runs
+    assert {arm: [run.seed for run in found] for arm, found in runs.items()} == {
+        "fp32": [0, 1, 2], "fp16_mixed": [0, 1, 2],
+    }  # fmt: skip
 
 
 def test_a_file_without_a_table_is_named(recorded: Path) -> None:

@@ -115,7 +115,7 @@ def read_arms(summary: dict, configs: Mapping[str, dict]) -> tuple[Arm, ...]:
 def _own_facts(line: dict, config: dict) -> dict[str, Any]:
     """The summary's word, or the settings' where it has none."""
     of_settings = {
-        "loss_scale": config.get("loss_scale", "none"),
+        "loss_scale": str(config.get("loss_scale", "none")),
         "loss_weight": config.get("loss_weight", 1.0),
         "in_fp32": str(config.get("activation_gradient", config.get("policy", ""))).startswith("fp32"),
     }
