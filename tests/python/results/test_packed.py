@@ -84,6 +84,7 @@ def test_a_packed_experiment_is_the_experiment(pair: tuple[Path, Path]) -> None:
     packed = read_experiment(pair[1] / "detection-loss-scale")
     assert [everything(run) for runs in packed.runs.values() for run in runs] == runs
     assert len(packed.runs["fp32"][0].counters("tensors")) == 4
+    assert packed.runs["fp16_dynamic"][0].final_scale == 2.0**20  # of the run's summary
     assert runs_frame(pair[1]).drop(columns="folder").equals(runs_frame(pair[0]).drop(columns="folder"))
 
 
@@ -119,6 +120,15 @@ def packed(tmp_path: Path) -> Path:
     experiment = write_results(tmp_path, seeds=1, steps=10)
     pack(experiment)
     return experiment
+
+
+def test_runs_are_in_the_order_of_their_seeds(tmp_path: Path) -> None:
+    experiment = write_results(tmp_path, seeds=3, steps=10)
+    pack(experiment)
+    head, *runs = read_lines(experiment / "runs.jsonl")
+    write_json_lines(experiment / "runs.jsonl", [head, *reversed(runs)])
+    found = read_experiment(experiment).runs
+    assert {arm: [run.seed for run in runs] for arm, runs in found.items()} == {arm: [0, 1, 2] for arm in found}
 
 
 def changed(**changes: object) -> Callable[[dict], object]:
