@@ -188,13 +188,15 @@ def test_findings_are_drawn_as_they_are(experiment: Experiment) -> None:
     sections = [
         {"heading": "The paper's <table>", "columns": ["row", "FP32", "mixed"],
          "rows": [["A & B", "76.50", "-"], ["C", "60.00", "+1.5"]], "note": "Ours & theirs."},
+        {"heading": "", "lines": ["fp16: <step 1>", "more"], "columns": [], "rows": [], "note": ""},
         {"heading": "Orders", "columns": ["order", "division"], "rows": [["ring", "ddp"]] * 30, "note": ""},
     ]  # fmt: skip
-    found = [{"key": "published", "sections": sections[:1]}, {"key": "orders", "sections": sections[1:]}]
+    found = [{"key": "published", "sections": sections[:2]}, {"key": "orders", "sections": sections[2:]}]
     text = section_of(dataclasses.replace(experiment, summary={**experiment.summary, "findings": found}), []).html
     assert "<h3>The paper&#x27;s &lt;table&gt;</h3>" in text and '<p class="note">Ours &amp; theirs.</p>' in text
     assert "<tr><th>row</th><th class=number>FP32</th><th class=number>mixed</th></tr>" in text
     assert "<tr><td>A &amp; B</td><td class=number>76.50</td><td class=number>-</td></tr>" in text
+    assert "<ul><li>fp16: &lt;step 1&gt;</li><li>more</li></ul>" in text
     assert "<details><summary>All 30 rows</summary>" in text and text.count("<tr><td>ring</td><td>ddp</td></tr>") == 30
 
 

@@ -14,16 +14,18 @@ LONG = 25  # rows beyond which a table is folded
 
 
 def finding_tables(experiment: Experiment) -> str:
-    """Every section of every finding: heading, table, note; empty without findings."""
+    """Every section of every finding: heading, lines, table, note; empty without findings."""
     findings = experiment.summary.get("findings") or ()
     return "\n".join(_section(section) for finding in findings for section in finding["sections"])
 
 
 def _section(section: dict) -> str:
-    heading, columns, rows, note = (section.get(key) or "" for key in ("heading", "columns", "rows", "note"))
+    heading, columns, rows, note = (section[key] for key in ("heading", "columns", "rows", "note"))
+    lines = "".join(f"<li>{escape(line)}</li>" for line in section.get("lines", ()))
     drawn = table(columns, rows, numeric=_numeric(rows)) if rows else ""
     parts = [
         f"<h3>{escape(heading)}</h3>" if heading else "",
+        f"<ul>{lines}</ul>" if lines else "",
         folded(f"All {len(rows)} rows", drawn) if len(rows) > LONG else drawn,
         f'<p class="note">{escape(note)}</p>' if note else "",
     ]
