@@ -229,4 +229,4 @@ def test_the_recorded_experiments_are_read() -> None:
     assert sweep.histogram("fp32", "activation_gradient").elements > 10_000
     assert sweep.arm("fp16_s8").baseline == "fp32" and sweep.arm("fp32").in_fp32
     frame = runs_frame(sweep.folder)
-    assert isinstance(frame, pd.DataFrame) and np.isclose(frame.loc[0, "flushed"], sweep.arms[0].flushed)
+    assert isinstance(frame, pd.DataFrame) and np.isclose(frame.loc[0, "would_flush"], sweep.arms[0].flushed)

@@ -159,6 +159,8 @@ def test_runs_of_several_folders_are_one_frame_with_the_settings_that_differ(tmp
     path = one / "fp32/seed0/summary.json"
     counts = {"nonzero": 8, "flushed": 4, "subnormal": 2, "overflow": 0}
     write_json(path, {**json.loads(path.read_text()), "gradients": counts})
+    path = one / "fp16_mixed/seed0/summary.json"
+    write_json(path, {**json.loads(path.read_text()), "gradients": counts | {"flushed": 1}})
     frame = runs_frame(one.parent, other)
     assert len(frame) == 2 * 4 * 2
     assert set(frame["folder"]) == {str(one.parent), str(other)}
@@ -169,6 +171,9 @@ def test_runs_of_several_folders_are_one_frame_with_the_settings_that_differ(tmp
     assert "batch" not in columns and "data" not in columns
     fp32 = frame[frame["arm"] == "fp32"].iloc[0]
     assert fp32["metric"] == read_experiment(one).runs["fp32"][0].summary["metric"]
-    assert (fp32["flushed"], fp32["subnormal"], fp32["overflow"]) == (0.5, 0.25, 0.0)
+    assert (fp32["would_flush"], fp32["subnormal"], fp32["overflow"]) == (0.5, 0.25, 0.0)
+    assert np.isnan(fp32["flushed"])
+    mixed = frame[frame["arm"] == "fp16_mixed"].iloc[0]
+    assert (mixed["flushed"], np.isnan(mixed["would_flush"])) == (0.125, True)
     with pytest.raises(ValueError, match="no results here"):
         runs_frame(tmp_path / "none")
