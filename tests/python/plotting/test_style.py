@@ -45,11 +45,17 @@ def test_no_two_arms_look_alike(arms: list[Arm]) -> None:
 
 
 @pytest.mark.parametrize("arms", [DOSES, TASKS])
-def test_partners_share_a_colour_and_fp32_is_solid(arms: list[Arm]) -> None:
+def test_partners_share_a_colour_and_the_baseline_is_solid(arms: list[Arm]) -> None:
     styles = [arm_style(arms, one.name) for one in arms]
     for one, two in zip(styles[::2], styles[1::2]):
         assert one["color"] == two["color"] and one["linestyle"] == "-" != two["linestyle"]
     assert len({style["color"] for style in styles}) == len(arms) // 2
+
+
+def test_partners_need_not_be_fp32_and_fp16() -> None:
+    arms = [arm(f"{task}_{sums}", "8", f"{task}_wide" if sums == "narrow" else None)
+            for task in ("a", "b") for sums in ("wide", "narrow")]  # fmt: skip
+    assert [arm_style(arms, one.name)["linestyle"] == "-" for one in arms] == [True, False, True, False]
 
 
 def test_arms_without_a_partner_keep_the_palette() -> None:

@@ -40,7 +40,6 @@ def line_style(place: int) -> dict:
 
 def arm_style(arms: Sequence[Arm], name: str) -> dict:
     """Colour and dashes of the arm `name` of `arms`: the same in every figure of an experiment."""
-    arm = next(arm for arm in arms if arm.name == name)
     scales, by_scale = scale_colours(arms), arms_by_scale(arms)
     if scales and name in by_scale:
         return {"color": scales.to_rgba(math.log2(by_scale[name])), "linestyle": "-"}
@@ -50,8 +49,8 @@ def arm_style(arms: Sequence[Arm], name: str) -> dict:
     pairs = _pairs(arms)
     if pairs:
         place = list(dict.fromkeys(pairs.values())).index(pairs[name])
-        return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[0 if arm.in_fp32 else 1]}
-    return line_style(list(arms).index(arm))
+        return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[0 if pairs[name] == name else 1]}
+    return line_style([arm.name for arm in arms].index(name))
 
 
 def scale_colours(arms: Sequence[Arm]) -> ScalarMappable | None:
@@ -74,8 +73,8 @@ def arms_by_scale(arms: Sequence[Arm]) -> dict[str, float]:
 
 
 def _pairs(arms: Sequence[Arm]) -> dict[str, str]:
-    """By arm its pair's baseline, where all arms are pairs of an FP32 arm and one that is compared with it."""
-    bases = {arm.name: arm.name if arm.in_fp32 else arm.baseline or "" for arm in arms}
+    """By arm its pair's baseline, where all arms are pairs of a baseline and one that is compared with it."""
+    bases = {arm.name: arm.baseline or arm.name for arm in arms}
     return bases if len(arms) > 2 and set(Counter(bases.values()).values()) == {2} else {}
 
 
