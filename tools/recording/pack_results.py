@@ -1,6 +1,6 @@
 """Packs finished results into a folder small enough to commit: one file of runs and one of histograms per experiment.
 
-Checkpoints and the steps between are left out, and the histograms of an experiment that has too many to commit.
+Checkpoints and the steps between are left out, and histograms that are too many to commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import NamedTuple
 from halfscope.results.json_files import FORMAT_VERSION, read_json, read_json_lines
 from halfscope.results.packed import ENVIRONMENT, HISTOGRAMS, RUNS
 
-MOST_HISTOGRAMS = 160 << 10  # compressed bytes of an experiment's, beyond which they are left out
+# Compressed bytes of an experiment's histograms, beyond which they are left out unless predictions are made from them.
+MOST_HISTOGRAMS = 256 << 10
 
 
 class RunFolder(NamedTuple):
@@ -96,25 +97,30 @@ def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
 
 def pack_experiment(experiment: Path, made: Path) -> None:
     """Writes the environment, the runs and the ends of the histograms of `experiment` into the folder `made`."""
-    runs = _run_folders(experiment)
+    predicts, runs = _predicts(experiment), _run_folders(experiment)
     shutil.copy(runs[0].path / ENVIRONMENT, made)
     (made / RUNS).write_text("".join(map(_line, _packed_runs(experiment, runs))), encoding="utf-8")
     lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
     histograms = _compressed("".join(lines))
-    if lines and len(histograms) <= MOST_HISTOGRAMS:
+    if lines and (predicts or len(histograms) <= MOST_HISTOGRAMS):
         (made / HISTOGRAMS).write_bytes(histograms)
+
+
+def _predicts(experiment: Path) -> bool:
+    """Whether its summary compares predictions from FP32's histograms with the counters of the first step."""
+    return bool(read_json(experiment / "summary.json").get("predictions"))
 
 
 def _packed_runs(experiment: Path, runs: list[RunFolder]) -> list[dict]:
     """The lines of runs.jsonl: settings that all runs share, then each run with its own."""
-    summary = read_json(experiment / "summary.json")
+    name, predicts = read_json(experiment / "summary.json")["experiment"], _predicts(experiment)
     configs = [read_json(path / "config.json") for _, _, path in runs]
     shared = {key: value for key, value in configs[0].items() if all(_has(config, key, value) for config in configs)}
-    lines = [{"format_version": FORMAT_VERSION, "experiment": summary["experiment"], "config": shared}]
+    lines = [{"format_version": FORMAT_VERSION, "experiment": name, "config": shared}]
     for (arm, seed, path), config in zip(runs, configs):
         own = {key: value for key, value in config.items() if key not in shared}
         line = {"arm": arm, "seed": seed, "config": own, "summary": read_json(path / "summary.json")}
-        lines.append(line | (_first_step(path) if summary.get("predictions") else {}))
+        lines.append(line | (_first_step(path) if predicts else {}))
     return lines
 
 

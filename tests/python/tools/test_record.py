@@ -108,6 +108,10 @@ def test_histograms_that_are_none_or_too_many_are_left_out(
         monkeypatch.setattr(pack_results, "MOST_HISTOGRAMS", most)
         record_results(tmp_path / "results", tmp_path / "kept", program)
         assert (tmp_path / "kept/master-copy/histograms.jsonl.gz").exists() is kept
+    summary = read(experiment / "summary.json")
+    write_json(experiment / "summary.json", summary | {"predictions": [{"arm": "fp16_mixed"}]})
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    assert (tmp_path / "kept/master-copy/histograms.jsonl.gz").exists()  # predictions are made from them
     monkeypatch.undo()
     for path in experiment.glob("*/seed0/histograms.jsonl"):
         path.write_text("")
