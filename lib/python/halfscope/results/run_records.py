@@ -51,7 +51,7 @@ class FolderRecords:
 
 @dataclass(frozen=True)
 class PackedRecords:
-    """What a packed record keeps of a run: the counters of its first step at most, and histograms."""
+    """Records of a run in a packed experiment: the counters of its first step at most, and histograms."""
 
     run: PackedRun
     histograms: PackedHistograms
