@@ -5,11 +5,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <ctime>
+#include <exception>
+#include <latch>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/memory_limit.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
@@ -95,6 +101,62 @@ TEST_CASE("a child process, which has none of the threads, does the loop alone",
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+/// Whether the two indices of a loop are visited by two threads: each waits for the other. One thread alone
+/// gives up after a minute, which two threads never need.
+bool is_split_over_two_threads() {
+  const Threads in_use(2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::latch other(2);
+  std::atomic<bool> met = true;
+  parallel_for(2, [&](std::int64_t /*index*/) {
+    other.count_down();
+    while (!other.try_wait()) {
+      if (std::chrono::steady_clock::now() < end) continue;
+      met = false;
+      return;
+    }
+  });
+  return met;
+}
+
+TEST_CASE("a thread whose team found no memory has loops on several threads later", "[parallel]") {
+  if constexpr (!memory_can_be_limited) return;
+  REQUIRE(is_split_over_two_threads());
+  {
+    const Threads in_use(1 << 26);  // 4 GiB for their shares of a loop alone
+    const MemoryLimit memory(std::size_t{1} << 30);
+    CHECK_THROWS_AS(sum_below(2), std::bad_alloc);
+    CHECK_THROWS_AS(sum_below(2), std::bad_alloc);
+  }
+  CHECK(is_split_over_two_threads());
+}
+
+/// The exit status of a child process in which a loop's body throws: 0 where the loop ends it, 1 where the
+/// error arrives at the caller.
+int status_after_throwing_body(int threads) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::set_terminate([] { _exit(0); });
+    set_thread_count(threads);
+    try {
+      parallel_for(2, [](std::int64_t /*index*/) { throw std::runtime_error("a body that throws"); });
+    } catch (const std::runtime_error&) {
+      _exit(1);
+    }
+    _exit(2);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("a body that throws ends the program, on one thread as on several", "[parallel]") {
+  for (const int threads : {1, 2}) {
+    INFO(threads << " threads");
+    CHECK(status_after_throwing_body(threads) == 0);
+  }
 }
 
 double seconds_of(clockid_t clock) {

@@ -19,6 +19,14 @@ namespace {
 std::atomic<int> threads_in_use = 1;
 thread_local bool is_inside = false;  ///< a loop; loops in it are not split
 
+/// The calling thread is in a loop for the life of the object.
+struct InsideLoop {
+  InsideLoop() { is_inside = true; }
+  InsideLoop(const InsideLoop&) = delete;
+  InsideLoop& operator=(const InsideLoop&) = delete;
+  ~InsideLoop() { is_inside = false; }
+};
+
 constexpr std::size_t cache_line = 64;
 /// Looks for a new loop before a thread sleeps: some ten microseconds, as the work between two loops takes.
 constexpr int looks = 500;
@@ -171,21 +179,26 @@ struct OwnTeam {
   OwnTeam() = default;
   OwnTeam(const OwnTeam&) = delete;
   OwnTeam& operator=(const OwnTeam&) = delete;
-  ~OwnTeam() {
+  ~OwnTeam() { end(); }
+
+  void end() {
     if (team) team->stop();
+    team.reset();
+    wanted = 0;
   }
 
+  /// Where memory is missing it throws, and there is no team: the next call makes one.
   Team& of(std::size_t threads) {
     if (threads <= wanted) return *team;
-    wanted = threads;
-    for (std::size_t size = threads;;) {
-      if (team) team->stop();
-      team = std::make_shared<Team>(size);
-      const std::size_t started = team->start();
-      if (started == size) break;
-      size = (started + 1) / 2;  // threads and memory are left for others
+    end();
+    std::shared_ptr<Team> made = std::make_shared<Team>(threads);
+    for (std::size_t started = made->start(); started != made->size(); started = made->start()) {
+      const std::size_t size = (started + 1) / 2;  // threads and memory are left for others
       note_missing_threads(threads, size);
+      made = std::make_shared<Team>(size);
     }
+    team = std::move(made);
+    wanted = threads;
     return *team;
   }
 };
@@ -212,10 +225,9 @@ void parallel_for_each(std::int64_t count, void* context, RangeFunction function
   }
   constexpr std::int64_t steps_of_thread = 16;  // as many as keep threads level, few enough to cost nothing
   const std::int64_t step = std::max<std::int64_t>(1, count / (threads * steps_of_thread));
-  is_inside = true;
   Team& team = own_team.of(static_cast<std::size_t>(threads_in_use));
+  const InsideLoop inside;
   team.run(count, {function, context, step, std::min(static_cast<std::size_t>(threads), team.size())});
-  is_inside = false;
 }
 }  // namespace detail
 
