@@ -236,6 +236,34 @@ def test_pages_are_short_and_reached_from_the_readme() -> None:
     assert [name for name in lengths if f"(docs/{name})" not in PAGES["README.md"].read_text()] == []
 
 
+def test_names_nothing_that_pytorch_deprecates() -> None:
+    assert [name for name, page in PAGES.items() if "torch.cuda.amp" in page.read_text()] == []
+
+
+def test_no_heading_names_a_version_that_is_still_to_come() -> None:
+    version = re.search(
+        r"^project\(halfscope VERSION (\d+)\.(\d+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE
+    )
+    assert version is not None
+    for name, page in PAGES.items():
+        for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE):
+            named = [tuple(map(int, found)) for found in re.findall(r"\b(0)\.(\d+)\b", heading)]
+            assert all(found <= tuple(map(int, version.groups())) for found in named), f"{name}: {heading}"
+
+
+def test_most_gradients_are_flushed_where_a_sentence_says_so() -> None:
+    """The sentence names the arm, and the last table before it has the share."""
+    sentences = [
+        (page.read_text(), found)
+        for page in PAGES.values()
+        for found in re.finditer(r"\(`(\w+)`\) FP16 makes most nonzero gradients zero", page.read_text())
+    ]
+    assert sentences
+    for text, found in sentences:
+        rows = re.findall(rf"^{found[1]} +\d+ .*?([\d.]+) %", text[: found.start()], re.MULTILINE)
+        assert float(rows[-1]) > 50, found[0]
+
+
 # In every command's help, and over every table of arms.
 SHARED_LINES = ("-h,--help", "Exit status:", "arm seeds")
 
