@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from halfscope.advice import TOLERANCE
 from halfscope.results import Experiment, find_or_run, locate, read_experiment, recorded_frame
 from recording.source_tree import ROOT
 from synthetic import write_results
@@ -34,7 +35,7 @@ WITH_TORCH = {
     "your_own_model": (5, ["Over 200 watched steps: without loss scaling FP16 flushes", "Loss scale: "], "fits all"),
 }
 USERS_OWN = "model"  # the tag of cells that stand for what the reader brings: a model and its training loop
-SECONDS = 120
+HANGS = 900  # seconds of one cell; they take a few, on a busy machine a minute
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -51,12 +52,10 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 
 def execute(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nbformat.NotebookNode]:
-    """The outputs, from a clean kernel and in less than two minutes, without an error."""
+    """The outputs, from a clean kernel, without an error."""
     notebook = read(path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "lib" / "python"))  # the package alone
-    started = time.monotonic()
-    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3").execute()
-    assert time.monotonic() - started < SECONDS
+    NotebookClient(notebook, timeout=HANGS, kernel_name="python3").execute()
     outputs = [output for cell in code(notebook) for output in cell.outputs]
     assert all(output.output_type != "error" for output in outputs)
     return outputs
@@ -88,6 +87,14 @@ def test_computes_nothing(notebook: nbformat.NotebookNode) -> None:
             assert all(module.split(".")[0] == "halfscope" for module in modules)
 
 
+def test_advises_by_the_rule_that_its_text_names(notebook: nbformat.NotebookNode) -> None:
+    """The default one, as reports do: each has one recommendation."""
+    for text, cell in itertools.pairwise(notebook.cells):
+        if cell.cell_type == "code" and ".advise_scale(" in cell.source:
+            assert ".advise_scale()" in cell.source
+            assert f"at most {100 * TOLERANCE:g} % of their norm" in " ".join(text.source.split())
+
+
 @pytest.mark.parametrize("name", RUN_ON)
 def test_runs_from_a_clean_kernel(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -114,6 +121,15 @@ def test_runs_with_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "".join(output.text for output in outputs if output.get("name") == "stdout")
     assert [sentence for sentence in sentences if sentence not in said] == []
     assert last in outputs[-1]["data"]["text/plain"]
+
+
+@pytest.mark.torch
+def test_the_report_and_the_last_cell_recommend_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    outputs = execute(ROOT / "notebooks" / "your_own_model.ipynb", monkeypatch)
+    said = "".join(output.text for output in outputs if output.get("name") == "stdout")
+    _, verdict = ast.literal_eval(outputs[-1]["data"]["text/plain"])
+    assert verdict in said
 
 
 @pytest.fixture(scope="session")
