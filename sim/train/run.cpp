@@ -32,6 +32,18 @@ void start_trainer(Trainer& trainer, const TrainConfig& config, const Safetensor
   }
 }
 
+std::string memory_advice(const RunSettings& settings, const std::bad_alloc& error) {
+  const auto* known = dynamic_cast<const OutOfMemory*>(&error);
+  return fmt::format("{}; the model is {}, the batch {}: ask for smaller sizes, or for fewer --jobs",
+                     known != nullptr ? known->what() : "out of memory", settings.config.model,
+                     settings.config.batch);
+}
+
+std::string reason_of(const RunSettings& settings, const std::exception& error) {
+  const auto* memory = dynamic_cast<const std::bad_alloc*>(&error);
+  return memory != nullptr ? memory_advice(settings, *memory) : error.what();
+}
+
 /// One run in progress.
 class Run {
  public:
@@ -65,8 +77,7 @@ class Run {
     while (trainer_.steps_done() < config_.steps && !diverged_) {
       const auto begin = Clock::now();
       reset_peak_device_bytes();
-      workers.step();
-      const StepRecord record = trainer_.step();
+      const StepRecord record = step(workers);
       if (settings_.device == Device::cuda) peak_bytes_ = std::max(peak_bytes_, peak_device_bytes());
       seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
       finish_step(record);
@@ -117,6 +128,19 @@ class Run {
     const std::optional<double> metric = loss ? trainer_.metric_at_loss(*loss) : std::nullopt;
     json["initial_loss"] = loss ? Json(*loss) : Json();
     json["initial_metric"] = metric ? Json(*metric) : Json();
+  }
+
+  StepRecord step(const Workers& workers) {
+    workers.step();
+    if (process_count() == 1) return trainer_.step();
+    try {
+      return trainer_.step();
+    } catch (const std::exception& error) {  // the others may be in the middle of the step
+      const std::string reason = reason_of(settings_, error);
+      folder_.fail(reason);
+      print_stderr(fmt::format("halfscope: process 1 of {}: {}\n", process_count(), reason));
+      abort_processes(3);
+    }
   }
 
   [[nodiscard]] bool is_at_end() const { return diverged_ || trainer_.steps_done() == config_.steps; }
@@ -185,13 +209,6 @@ RunEnd train_in(const HeldFolder& held, const RunSettings& settings, const Datas
   return RunEnd::done;
 }
 
-std::string memory_advice(const RunSettings& settings, const std::bad_alloc& error) {
-  const auto* known = dynamic_cast<const OutOfMemory*>(&error);
-  return fmt::format("{}; the model is {}, the batch {}: ask for smaller sizes, or for fewer --jobs",
-                     known != nullptr ? known->what() : "out of memory", settings.config.model,
-                     settings.config.batch);
-}
-
 }  // namespace
 
 void check_training(const RunSettings& settings, const Dataset& dataset) {
@@ -220,10 +237,6 @@ RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const R
   } catch (const std::bad_alloc& error) {
     const std::string reason = memory_advice(settings, error);
     folder.fail(reason);
-    if (process_count() > 1) {  // the others are in the middle of a step
-      print_stderr(fmt::format("halfscope: {}\n", reason));
-      abort_processes(3);
-    }
     throw RuntimeFailure(reason);
   } catch (const std::exception& error) {
     folder.fail(error.what());

@@ -112,11 +112,7 @@ void work_for_first_process() {
       run = begin_run(std::string_view(order).substr(begin_order.size()));
       continue;
     }
-    try {
-      (void)run->trainer.step();
-    } catch (const Error&) {
-      // The first process has met the same, and says so; it begins another run or ends.
-    }
+    (void)run->trainer.step();
   }
 }
 

@@ -20,7 +20,9 @@ class Workers {
   static void end_program();
 };
 
-/// Trains what the first process trains, until it ends the program. Throws where a run cannot begin.
+/// Trains what the first process trains, until it ends the program. Throws where a run cannot begin, and
+/// where a step fails: the other processes may be in the middle of it and wait for this one, so that the
+/// caller has to end all of them.
 void work_for_first_process();
 
 }  // namespace halfscope

@@ -1,6 +1,6 @@
 """Training in several processes of an mpirun: the bytes of one, after a kill too, and refusals in one line.
 
-    mpi_test.py MPIRUN PROGRAM
+    mpi_test.py MPIRUN FAILING_STEP PROGRAM
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from program import PROGRAM, WithFolder
 
-MPIRUN = sys.argv.pop()
+FAILING_STEP, MPIRUN = sys.argv.pop(), sys.argv.pop()
 # As root OpenMPI wants to be told so, and so it does of more processes than cores.
 ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -77,6 +77,19 @@ class Mpi(WithFolder):
         resumed = self.call(2, *self.words("killed", "--resume", steps=steps))
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertEqual(self.records_of("killed"), self.records_of("whole"))
+
+    def test_a_step_that_fails_in_one_process_alone_ends_all_with_its_reason(self):
+        waits, results = [FAILING_STEP, str(self.data)], self.folder / "failed"
+        labels, lost = "model unet wants a label for each pixel", "the examples are lost"
+        for first, second, failing, reason in ((waits, [PROGRAM], 2, labels), ([*waits, str(results)], waits, 1, lost)):
+            with self.subTest(failing=failing):
+                done = subprocess.run([MPIRUN, "-n", "1", *first, ":", "-n", "1", *second], capture_output=True,
+                                      text=True, timeout=60, env=ENVIRONMENT)
+                self.assertNotEqual(done.returncode, 0)
+                said = [line for line in done.stderr.splitlines() if reason in line]
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertTrue(said[0].startswith(f"halfscope: process {failing} of 2: {reason}"), said)
+        self.assertEqual((results / "failing/fp32/seed0/status").read_text(), f"FAILED: {lost}\n")
 
     @staticmethod
     def started_by(launcher):
