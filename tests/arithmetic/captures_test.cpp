@@ -34,7 +34,8 @@ TEST_CASE("the models equal every committed capture of a GPU", "[captures]") {
                                           << " differ; first: " << comparison.first);
     CHECK((!comparison.binding || comparison.different == 0));
   }
-  if (captures == 0) WARN("no capture of a GPU is committed below " << folder.string());
+  // ctest reports the test as skipped.
+  if (captures == 0) WARN("skipped: no capture of a GPU is committed below " << folder.string());
 }
 
 const CaptureOrigin made_up{"made up by the model", "9.0", "none", "none"};
