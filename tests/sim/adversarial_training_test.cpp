@@ -11,6 +11,7 @@
 #include "sim/models/models.hpp"
 #include "sim/models/sample_distance.hpp"
 #include "sim/stored_weights.hpp"
+#include "sim/train/build.hpp"
 #include "sim/train/memory.hpp"
 #include "sim/train/start_weights.hpp"
 #include "tests/sim/small_runs.hpp"
@@ -50,8 +51,9 @@ bool has_gradient(const ParameterStore& store) {
 
 /// A model with the parameters of one of its networks frozen, and a tape.
 struct OneLoss {
-  explicit OneLoss(const char* policy = "fp32")
-      : caster(find_in_table("policy", policy, policy_table).make(), 3, nobody) {
+  explicit OneLoss(const char* policy = "fp32", Model (*make)(const ModelSpec&) = make_dcgan)
+      : model(make({.example_shape = {8, 8, 1}, .class_count = 4, .seed = 3})),
+        caster(find_in_table("policy", policy, policy_table).make(), 3, nobody) {
     caster.begin_step({.step = 5});
   }
   void freeze(const ParameterStore& store) {
@@ -63,7 +65,7 @@ struct OneLoss {
   }
 
   TrackerList nobody;
-  Model model = make_dcgan({.example_shape = {8, 8, 1}, .class_count = 4, .seed = 3});
+  Model model;
   Caster caster;
   Tape tape{caster, Phase::training};
 };
@@ -121,9 +123,48 @@ TEST_CASE("statistics of the generator learn once a step", "[adversarial]") {
   CHECK_FALSE(std::ranges::equal(before.values(), generator.buffers[0].value.values()));
 }
 
+/// -log of what the discriminator gives the truth of `layer`'s images, 1 or 0; the mean over them.
+double cross_entropy(const Tape& tape, const std::string& layer, double truth) {
+  const Array answers = value_of(tape, layer + ".fc");
+  double sum = 0;
+  for (const float answer : answers.values())
+    sum += std::log1p(std::exp(truth == 1 ? -double{answer} : double{answer}));
+  return sum / static_cast<double>(answers.size());
+}
+
+TEST_CASE("losses are the cross entropies of the discriminator's answers", "[adversarial]") {
+  // An exponential, the sum and the quotient of a probability, its logarithm, three additions, a division and
+  // the sum of both losses: nine roundings, each to 2^-24 of numbers below twice the loss.
+  constexpr double roundings = 9 * 0x1p-23;
+  for (const auto make : {make_dcgan, make_dcgan_logits}) {
+    OneLoss one("fp32", make);
+    const float loss = one.tape.value(one.model.forward(one.tape, OneLoss::batch()).loss).item();
+    const double expected = cross_entropy(one.tape, "real", 1) + cross_entropy(one.tape, "made", 0);
+    CHECK(loss == Approx(expected).epsilon(roundings));
+    Tape second(one.caster, Phase::training);
+    const float further = second.value(one.model.further[0].loss(second, OneLoss::batch())).item();
+    CHECK(further == Approx(cross_entropy(second, "judged", 1)).epsilon(roundings));
+  }
+}
+
+/// The discriminator's loss of a run's first batch, before any update.
+float first_loss(const TrainConfig& config) {
+  const RunSettings settings = parsed(config);
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  const Model model = make_model(settings, small_dataset);
+  Sampler sampler(small_dataset.size(Split::train), config.batch, seed);
+  const Batch batch = small_dataset.batch(Split::train, sampler.indices(0));
+  TrackerList nobody;
+  Caster caster(settings.policy, seed, nobody);
+  caster.begin_step({.step = 1, .loss_scale = 1});
+  Tape tape(caster, Phase::training);
+  return tape.value(model.forward(tape, batch).loss).item();
+}
+
 TEST_CASE("both networks learn, and one alone does not move the other", "[adversarial]") {
   for (const char* model : {"dcgan", "dcgan_logits"}) {
-    Trainer trainer(adversarial("fp16_mixed", "1", model), small_dataset);
+    const TrainConfig config = adversarial("fp16_mixed", "1", model);
+    Trainer trainer(config, small_dataset);
     const std::vector<float> real = weights(trainer, "discriminator"), made = weights(trainer, "generator");
     REQUIRE(real.size() == 16 * 16 + 16 * 16 * 32 + 32 * 2 + 16 * 32 * 64 + 64 * 2 + 65);
     REQUIRE(made.size() == 64 * 64 + 64 * 2 + 16 * 64 * 32 + 32 * 2 + 16 * 32 * 16 + 16 * 2 + 16 * 16);
@@ -131,8 +172,8 @@ TEST_CASE("both networks learn, and one alone does not move the other", "[advers
     CHECK_FALSE(record.diverged);
     REQUIRE(record.further.size() == 1);
     CHECK(record.further[0].name == "generator");
-    CHECK(record.loss == Approx(2 * std::log(2.0)).epsilon(0.3));
-    CHECK(record.further[0].loss == Approx(std::log(2.0)).epsilon(0.3));
+    CHECK(record.loss == first_loss(config));
+    CHECK(std::isfinite(record.further[0].loss));
     CHECK(weights(trainer, "discriminator") != real);
     CHECK(weights(trainer, "generator") != made);
   }
