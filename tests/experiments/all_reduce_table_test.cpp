@@ -24,15 +24,19 @@ TEST_CASE("rings err as NumPy's, and trees and FP32 sums stay exact", "[all_redu
     std::int64_t ranks;
     double ring, butterfly, fp32;
   };
-  for (const Known& known : {Known{8, 3.9e-4, 3.1e-4, 2.0e-4}, Known{64, 9.7e-4, 2.9e-4, 1.8e-4},
-                             Known{512, 2.7e-3, 2.8e-4, 1.8e-4}, Known{4096, 4.9e-2, 2.9e-4, 1.8e-4}}) {
+  // NumPy's have 20,000 elements, the table's 512: the root of the mean of n squares has a relative deviation
+  // of (kurtosis - 1)^(1/2) / (2 n^(1/2)), 3.1 % where many roundings make errors normal, and 2.0 % where one
+  // makes them uniform. Three of them.
+  constexpr double normal = 3 * 0.031, uniform = 3 * 0.020;
+  for (const Known& known : {Known{8, 3.77e-4, 3.06e-4, 1.99e-4}, Known{64, 9.75e-4, 2.89e-4, 1.80e-4},
+                             Known{512, 2.75e-3, 2.84e-4, 1.79e-4}, Known{4096, 4.82e-2, 2.83e-4, 1.80e-4}}) {
     INFO(known.ranks);
     const auto error = [&](const char* order) {
       return row_of(rows, "gradients of one", order, "deepspeed", known.ranks).relative_error.value();
     };
-    CHECK(error("nccl_ring") == Approx(known.ring).epsilon(0.1));
-    CHECK(error("butterfly") == Approx(known.butterfly).epsilon(0.1));
-    CHECK(error("fp32") == Approx(known.fp32).epsilon(0.1));
+    CHECK(error("nccl_ring") == Approx(known.ring).epsilon(normal));
+    CHECK(error("butterfly") == Approx(known.butterfly).epsilon(normal));
+    CHECK(error("fp32") == Approx(known.fp32).epsilon(uniform));
   }
   CHECK(row_of(rows, "gradients of one", "nccl_ring", "deepspeed", 4096).stagnated > 0.3);
   CHECK(row_of(rows, "gradients of one", "fp32", "deepspeed", 4096).stagnated < 1e-4);
