@@ -114,8 +114,12 @@ def sixteen_bits(rank: int, size: int) -> None:
                 optimizer.step()
         compare(str(kind), found, Trained(losses, states(master, optimizer), None))
         plain = train_sharded(case, rank, emulated=False)
+        fp32 = train_sharded(Case("fp32", momentum), rank, emulated=False)
         for key, tensor in found.tensors.items():
-            assert torch.allclose(tensor, plain.tensors[key], rtol=0.1, atol=1e-2), key
+            # Sixteen bits move PyTorch's training this far from FP32's. The emulated one may round elsewhere: as far
+            # in another direction at most, that is the square root of two apart.
+            moved = (plain.tensors[key] - fp32.tensors[key]).norm()
+            assert (tensor - plain.tensors[key]).norm() <= 2**0.5 * moved, key
         if rank == 0:
             print(found.emulation.verdict(), flush=True)
         model = sharded(case)
