@@ -206,7 +206,7 @@ def test_bisection_finds_a_planted_layer_and_comparison_ranks_it_first() -> None
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
         final_loss()
     ranked = emulated.compare_to("fp32", steps=[1]).ranked()
-    assert (ranked[0].role, ranked[0].tensor) == ("activation", "13")
+    assert (ranked[0].role, ranked[0].tensor) == ("activation", "13.mul")
     seen: list[bool] = []
 
     def accepts() -> bool:

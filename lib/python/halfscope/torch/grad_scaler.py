@@ -21,6 +21,7 @@ class _Seen:
     max_abs: float = 0.0
     histogram: Histogram | None = None
     stepped: bool = False
+    gradients: int = 0  # how many parameters have one
 
     def add(self, other: _Seen) -> None:
         self.finite = self.finite and other.finite
@@ -71,7 +72,8 @@ class GradScaler:
             raise RuntimeError("GradScaler.unscale_: already called for this optimizer since the last update()")
         gradients = list(_gradients(optimizer))
         with torch.no_grad():
-            self._seen[id(optimizer)] = self._look_at(gradients)
+            seen = self._seen[id(optimizer)] = self._look_at(gradients)
+            seen.gradients = len(gradients)
             for gradient in gradients:
                 # As torch.amp.GradScaler has it: the reciprocal in double, the product in float.
                 gradient.mul_(self._factor(gradient.device).double().reciprocal().float())
@@ -87,6 +89,12 @@ class GradScaler:
         seen = self._seen[id(optimizer)]
         if seen.stepped:
             raise RuntimeError("GradScaler.step: already called for this optimizer since the last update()")
+        if not seen.gradients:
+            # As torch.amp.GradScaler, which asserts that it has looked at some.
+            raise AssertionError(
+                f"GradScaler.step: none of the {_count(optimizer)} parameters of this {type(optimizer).__name__} has a "
+                "gradient; step it in iterations that give it some"
+            )
         seen.stepped = True
         skips = not seen.finite and self._scaler.needs != "none"
         return None if skips else optimizer.step(*arguments, **options)
@@ -149,6 +157,10 @@ class GradScaler:
             for gradient in gradients:
                 seen.histogram.merge(_histogram(gradient))
         return seen
+
+
+def _count(optimizer: torch.optim.Optimizer) -> int:
+    return sum(len(group["params"]) for group in optimizer.param_groups)
 
 
 def _gradients(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:

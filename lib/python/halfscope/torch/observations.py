@@ -36,6 +36,7 @@ class Observations:
     """One step's; a tensor that is seen several times (a shared layer, accumulated gradients) is counted together."""
 
     format: str = "fp16"  # that the counts are for
+    is_emulated: bool = False  # the tensors were rounded to it after they were counted
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
     formats: dict[tuple[str, str], str] = field(default_factory=dict)  # of the tensors as they came

@@ -35,10 +35,15 @@ def update_records(seen: Observations) -> list[dict]:
 
 
 def gradient_record(seen: Observations, scale: float) -> dict:
-    """The `gradients` of a line of metrics.jsonl, for `halfscope replay`: all weight gradients, `scale` in them."""
+    """The `gradients` of a line of metrics.jsonl, for `halfscope replay`: all weight gradients, `scale` in them.
+
+    finite: in their own type, as the run's scaler saw them, or, where they were rounded to the format, in that.
+    """
     found = together(seen.unscaled("weight_gradient").values(), seen.format).scaled(power_of_two(scale))
-    finite = found.infinities + found.nans + found.what_if(1.0).overflow == 0
-    return {"finite": finite, "max_abs": found.max_abs if finite else None, "histogram": _counts(found)}
+    beyond = found.what_if(1.0).overflow
+    finite = found.infinities + found.nans + (beyond if seen.is_emulated else 0) == 0
+    record = {"finite": finite, "max_abs": found.max_abs if finite else None, "histogram": _counts(found)}
+    return {**record, "would_overflow": beyond} if finite and beyond else record
 
 
 def _counts(histogram: Histogram) -> dict:

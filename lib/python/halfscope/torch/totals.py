@@ -30,6 +30,7 @@ class Totals:
         self.unreadable: dict[str, str] = {}  # by tensor
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._hardest: dict[tuple[str, str], Histogram] = {}  # of a step, by role and tensor
+        self._judged: dict[tuple[str, str], Histogram] = {}  # without what a loss scale has made infinite
         self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
 
     def add(self, seen: Observations) -> None:
@@ -43,6 +44,7 @@ class Totals:
                 known[tensor] = histogram.scaled(1.0)
             if role in GRADIENTS:
                 self._compare((role, tensor), histogram)
+                self._judge((role, tensor), histogram, seen.scales[role, tensor])
         for key, format in seen.formats.items():
             self._formats[key].add(format)
         for counters in seen.updates.values():
@@ -61,6 +63,16 @@ class Totals:
         if window and window[0] > self._asked.get(key, window[0] - 1):
             self._asked[key], self._hardest[key] = window[0], histogram.scaled(1.0)
 
+    def _judge(self, key: tuple[str, str], histogram: Histogram, scale: float) -> None:
+        """Adds a step to what a loss scale is advised from: infinities at a large scale say nothing of a small one."""
+        if scale > 1 and histogram.infinities + histogram.nans:
+            return
+        known = self._judged.get(key)
+        if known is None:
+            self._judged[key] = histogram.scaled(1.0)
+        else:
+            known.merge(histogram)
+
     def histograms(self, role: str) -> dict[str, Histogram]:
         """By tensor, copies."""
         return {tensor: found.scaled(1.0) for tensor, found in self.of[role].items()}
@@ -69,11 +81,15 @@ class Totals:
         """Of layers' outputs and of weights in the backward pass, by role and tensor."""
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
+    def _judged_gradients(self) -> dict[tuple[str, str], Histogram]:
+        """Those that every watched step has made infinite are judged as they are."""
+        return {key: self._judged.get(key, found) for key, found in self.gradients().items()}
+
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights: the hardest step beside all together."""
         steps = {
             gradient_name(*key): [self._hardest[key], found] if key in self._hardest else found
-            for key, found in self.gradients().items()
+            for key, found in self._judged_gradients().items()
         }
         return advise_scale(steps, format=self.format, **options)
 

@@ -41,16 +41,33 @@ def verdict(totals: Totals, about: Circumstances) -> str:
 
 def _overflow(totals: Totals) -> list[str]:
     activations = totals.of["activation"]
-    beyond = {name: _beyond(found) for name, found in activations.items()}
+    beyond = {name: _beyond(found, totals.flushed_before("activation", name)) for name, found in activations.items()}
     worst = sorted(
         (name for name in beyond if beyond[name]), key=lambda name: -beyond[name] / activations[name].elements
     )
     if not worst:
-        return []
+        return _not_finite(totals)
     shares = [f"{_called(name)} ({beyond[name]} of {activations[name].elements} elements)" for name in worst]
     return [
         f"{label(totals.format)} overflows in the outputs of {len(worst)} of {len(activations)} layers, which no loss "
-        f"scale helps: {_listed(shares)}. Keep these layers in {_wider(totals.format)}."
+        f"scale helps: {_listed(shares)}. Keep these layers in {_wider(totals.format)}.",
+        *_not_finite(totals),
+    ]
+
+
+def _not_finite(totals: Totals) -> list[str]:
+    """Outputs that are infinite or NaN in a type that is wider than the format: no fault of the format's."""
+    found = {
+        name: found.infinities + found.nans
+        for name, found in totals.of["activation"].items()
+        if not totals.flushed_before("activation", name) and found.infinities + found.nans
+    }
+    if not found:
+        return []
+    shares = [f"{_called(name)} ({count} of {totals.of['activation'][name].elements})" for name, count in found.items()]
+    return [
+        f"Outputs are infinite or NaN in the run's own format, before any cast to {label(totals.format)}: "
+        f"{_listed(shares)}. Look at the inputs and the loss first."
     ]
 
 
@@ -59,8 +76,10 @@ def _wider(format: str) -> str:
     return "FP32" if has_range_of_fp32(format) else "FP32 or BF16"
 
 
-def _beyond(histogram: Histogram) -> int:
-    return histogram.what_if(1.0).overflow + histogram.infinities + histogram.nans
+def _beyond(histogram: Histogram, narrow: str | None) -> int:
+    """Elements that the format makes infinite; narrow: the format of the tensor, where that has done so already."""
+    own = histogram.infinities + histogram.nans if narrow else 0
+    return histogram.what_if(1.0).overflow + own
 
 
 def _scaler(about: Circumstances) -> list[str]:

@@ -151,7 +151,11 @@ class Watch:
         return self._totals.advise_scale(**options)
 
     def trace(self) -> list[dict]:
-        """The watched steps, for `halfscope.replay`: what other loss scalers would have done."""
+        """The watched steps, for `halfscope.replay`: what other loss scalers would have done, had gradients been FP16.
+
+        `finite` is about the gradients' own type. FP32 gradients beyond FP16's largest number are finite, skip no step
+        of the run and overflow in the replay: `would_overflow` counts them.
+        """
         return self._records.trace()
 
     def close(self) -> None:

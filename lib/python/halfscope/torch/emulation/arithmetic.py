@@ -12,13 +12,14 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.computation import Computation
 from halfscope.torch.emulation.half_tensors import HalfTensors, has_half
 from halfscope.torch.emulation.marks import Marks, covers_storage
+from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operands import Operands
 from halfscope.torch.emulation.operations import Kind, Operation, autocast_list, is_composed, operation_of, writes_to
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.shard_operations import ShardOperations
-from halfscope.torch.emulation.trees import floats, has_floats, map_floats, results
+from halfscope.torch.emulation.trees import floats, has_complex, has_floats, map_complex, map_floats, results
 from halfscope.torch.emulation.updates import Updates
 from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
 
@@ -53,9 +54,10 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.marks = Marks()
         self._operands = Operands(policy, places, caster, parameters, self.marks)
         self._computation = Computation(caster, attention_scale)
-        self.half = HalfTensors(policy, caster)
+        self.half = HalfTensors(caster, places.forward, parameters.owner)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
+        self.latest: Forward | None = None  # the operation of a forward pass that was run last
         self.wire: Wire | None = None  # of a model that several ranks train
         self.shards: ShardOperations | None = None  # of a model that they share
         self._lines: dict[Any, Operation] = {}
@@ -65,14 +67,17 @@ class EmulatedArithmetic(TorchDispatchMode):
     def begin_step(self) -> None:
         self.marks.purge()
         self._operands.begin_step()
+        self._places.nodes.begin_step()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        if self.shards is not None:
-            return self.shards.run(self._dispatch, (func, types), args, kwargs)
-        return self._dispatch(func, args, kwargs)
+        with torch._C.DisableTorchFunction():  # the model's own casts are not these
+            if self.shards is not None:
+                return self.shards.run(self._dispatch, (func, types), args, kwargs)
+            return self._dispatch(func, args, kwargs)
 
     def _dispatch(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        self.latest = None
         line = self._lines.get(func)
         if line is None:
             line = self._lines[func] = self._line_of(func)
@@ -96,6 +101,8 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         if line.kind is Kind.SOURCE and has_half(args, kwargs):
             return self.half.run(func, line, (args, kwargs), None)
+        if line.kind not in _NATIVE and has_complex(args):
+            return self._complex(func, line, args, kwargs)
         if line.kind in _NATIVE or not has_floats(args, kwargs):
             if self.wire is not None and line.name.startswith(ALL_REDUCE):
                 self.wire.send(args[0])
@@ -107,7 +114,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         if has_half(args, kwargs):
             if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
                 line = self._admit(line, place)
-            return self.half.run(func, line, (args, kwargs), place)
+            if place is not None and place.region is Region.FORWARD:
+                self._note(line, place, is_wide=False)
+            result = self.half.run(func, line, (args, kwargs), place)
+            if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
+                self._mark_wide(result, place.region is Region.BACKWARD)
+            return result
         if not self._active:
             return func(*args, **kwargs)
         if place is None or (not place.formats.rounds and place.region is not Region.UPDATE):
@@ -119,6 +131,30 @@ class EmulatedArithmetic(TorchDispatchMode):
         if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
             line = self._admit(line, place)
         return self._inside(func, line, place, args, kwargs)
+
+    def _complex(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        """Of complex numbers both parts are rounded, operands and result; a product's sums are PyTorch's own."""
+        place = self._places.now()
+        if place is None or not place.formats.rounds or place.region not in (Region.FORWARD, Region.BACKWARD):
+            return func(*args, **kwargs)
+        if place.region is Region.FORWARD:
+            self._note(line, place, is_wide=False)
+        args = map_complex(args, lambda tensor: self._rounded_parts(tensor, line, place, ".input"))
+        result = func(*args, **kwargs)
+        if line.kind is Kind.EXACT or self._written_by(func):
+            return result
+        return map_complex(result, lambda tensor: self._rounded_parts(tensor, line, place, ""))
+
+    def _rounded_parts(self, tensor: torch.Tensor, line: Operation, place: Place, suffix: str) -> torch.Tensor:
+        role = "activation" if place.region is Region.FORWARD else "activation_gradient"
+        quantizer = getattr(place.formats, role)
+        mark = self.marks.get(tensor)
+        if quantizer == FP32 or (mark is not None and mark.quantizer == quantizer):
+            return tensor
+        parts = torch.view_as_real(tensor.resolve_conj()).contiguous().clone()
+        self._caster.round(parts, quantizer, role, place.tensor(line.name) + suffix)
+        self.marks.set(parts, quantizer, place.region is Region.BACKWARD)
+        return torch.view_as_complex(parts)
 
     def _admit(self, line: Operation, place: Place | None) -> Operation:
         """A line for an operation without one: an error, or one rounding and a warning."""
@@ -155,11 +191,81 @@ class EmulatedArithmetic(TorchDispatchMode):
         chosen = autocast_list(line, self._policy)
         if chosen == "refuse":
             raise UnknownOperation(f"emulate: policy {self._policy.name} refuses {line.listed} ('{place.module}')")
-        if line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._has_wide(args, place)):
-            return self._outside(func, line, args, kwargs)
         if place.region is Region.BACKWARD:
+            return self._gradient(func, line, place, args, kwargs)
+        if self._policy.fp32_parameters and self._places.autocast_is_off and self._has_wide(args, place):
+            chosen = "deny"
+        is_cast_up = not (self._policy.fp32_parameters and chosen == "allow") and self._is_cast_up(func, line, args)
+        is_wide = line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._has_wide(args, place))
+        self._note(line, place, is_wide or is_cast_up)
+        if not is_wide and not is_cast_up:
+            return self._forward(func, line, place, args, kwargs)
+        result = self._outside(func, line, args, kwargs)
+        if is_cast_up:
+            self._mark_wide(result, is_gradient=False)
+        return result
+
+    def _note(self, line: Operation, place: Place, is_wide: bool) -> None:
+        row = self._places.row(place, line.name)
+        if line.kind is not Kind.EXACT:
+            self._places.computed.add(place.module)
+        self.latest = Forward(line.name, place.tensor(line.name), row, is_wide)
+        self._places.nodes.note(self.latest)
+
+    def _gradient(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
+        """In the precision of the forward operation, where that is known."""
+        forward, chosen = self._places.forward(), autocast_list(line, self._policy)
+        if forward is None:
+            is_wide = line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._has_wide(args, place))
+        else:
+            is_wide = forward.is_wide
+        if not is_wide:
             return self._backward(func, line, place, args, kwargs)
-        return self._forward(func, line, place, args, kwargs)
+        if forward is not None:
+            args = self._operands.settled(args, line, place)
+        result = self._outside(func, line, args, kwargs)
+        if forward is not None and not forward.narrows and line.kind is not Kind.LOSS:
+            self._mark_wide(result, is_gradient=True)
+        return result
+
+    def _is_cast_up(self, func: Any, line: Operation, args: tuple) -> bool:
+        """Whether the model has cast an operand to FP32 itself, which PyTorch's promotion then keeps.
+
+        A product has operands of one type; what is written in place keeps its own.
+        """
+        if self._written_by(func):
+            return isinstance(args[0], torch.Tensor) and self.marks.is_wide(args[0])
+        operands = [tensor for tensor in floats(args) if tensor.dim()]
+        wide = [self.marks.is_wide(tensor) for tensor in operands]
+        return (all if line.kind is Kind.PRODUCT else any)(wide) if wide else False
+
+    def _mark_wide(self, result: Any, is_gradient: bool) -> None:
+        for tensor in floats(result):
+            self.marks.set_wide(tensor, is_gradient)
+
+    def cast(self, tensor: torch.Tensor, is_to_fp32: bool) -> torch.Tensor:
+        """A cast that the model makes itself: a copy in FP32, or in its place's format; called in its own node."""
+        place = self._places.now()
+        assert place is not None
+        narrow = not self._policy.fp32_parameters or self.is_narrow(tensor, place)
+        name = place.tensor("to")
+        self._places.nodes.note(Forward("to", name, name, is_to_fp32, is_to_fp32 and narrow))
+        source = tensor
+        if narrow and not self.marks.is_wide(tensor):
+            source = self._operands.one(tensor, Operation("to", Kind.ROUNDED), place)
+        copy = torch.empty_like(source, memory_format=torch.preserve_format).copy_(source)
+        if is_to_fp32:
+            self._mark_wide(copy, is_gradient=False)
+        else:
+            self._round_result(copy, place.formats.activation, (place.tensor("to"), (tensor,)))
+        return copy
+
+    def is_narrow(self, tensor: torch.Tensor, place: Place) -> bool:
+        """Whether a float32 tensor would have the format of its place, were the model converted to that."""
+        if self._policy.fp32_parameters:
+            mark = self.marks.get(tensor)
+            return mark is not None and mark.quantizer == place.formats.activation
+        return not self.marks.is_wide(tensor)
 
     def _has_wide(self, args: tuple, place: Place) -> bool:
         """Whether an operand is FP32, but for parameters: the widest decides under automatic mixed precision."""
@@ -186,7 +292,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         for position, tensor in enumerate(results(result)):
             if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32 and position not in line.statistics:
                 self._round_result(tensor, quantizer, (name, args[1:] if written else args))
-        return result
+        return map_complex(result, lambda tensor: self._rounded_parts(tensor, line, place, ""))  # such as polar's
 
     def _move(self, func: Any, line: Operation, args: tuple, kwargs: dict, quantizer: str) -> Any:
         """An exact operation: what it makes of numbers of a format has that format."""
@@ -230,7 +336,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         }
         if line.kind is not Kind.EXACT:
             result = self._computation.run(func, line, place, cast, options)
-            self._mark_gradients(result)
+            for tensor in floats(result):
+                self.marks.set(tensor, None, is_gradient=True).awaits_rounding = True
             return result
         result = func(*cast, **options)
         self._mark_gradients(result, place.formats.activation_gradient)
@@ -244,18 +351,22 @@ class EmulatedArithmetic(TorchDispatchMode):
         quantizer = place.formats.activation_gradient
         if first is not None and mark is not None and mark.is_gradient:
             owed = mark.owed
-            if mark.quantizer is None and quantizer != FP32 and covers_storage(first):
+            if mark.quantizer is None and quantizer != FP32 and not mark.is_wide and covers_storage(first):
                 owed = [*owed, self._caster.round_unnamed(first, quantizer, "activation_gradient")]
                 mark.quantizer, mark.owed = quantizer, []
+        is_wide = any(self.marks.is_wide(tensor) for tensor in floats(args))
         result = func(*args, **kwargs)
         for tensor in floats(result):
-            self.marks.set(tensor, None, is_gradient=True).owed = owed
+            mark = self.marks.set(tensor, None, is_gradient=True)
+            mark.owed, mark.is_wide = owed, is_wide
         return result
 
     def weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient as it arrives at a parameter, in the format of its role."""
         quantizer = owned.formats.weight_gradient
         if quantizer == FP32 or gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
+            return gradient
+        if self.marks.is_wide(gradient):  # of a parameter that an FP32 operation used
             return gradient
         if not covers_storage(gradient):
             gradient = gradient.contiguous().clone()

@@ -34,6 +34,7 @@ class TiledAttention:
         """(..., rows, value size), unrounded, and the logarithm of the row sums (..., rows)."""
         if dropout_p:
             raise ValueError("emulate: tiled attention has no dropout; give attention='math', or dropout_p=0")
+        key, value = _for_each_query(key, query), _for_each_query(value, query)
         scores = self._scores(query, key, is_causal, attn_mask, scale)
         largest = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).min)
         exponentials = (scores - largest).exp()
@@ -49,6 +50,8 @@ class TiledAttention:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
         """Gradients of query, key and value, unrounded; P is computed anew and divided before it is rounded."""
         del dropout_p
+        heads = key.shape[-3]
+        key, value = _for_each_query(key, query), _for_each_query(value, query)
         factor = _factor(query, scale)
         scores = self._scores(query, key, is_causal, attn_mask, scale)
         exact = (scores - logarithms.unsqueeze(-1)).exp()
@@ -59,7 +62,7 @@ class TiledAttention:
         of_scores = self.round_gradient(of_scores, "scores")
         of_query = product(of_scores, key, self.model) * factor
         of_key = product(of_scores.transpose(-1, -2), query, self.model) * factor
-        return of_query, of_key, of_value
+        return of_query, _of_groups(of_key, heads), _of_groups(of_value, heads)
 
     def _scores(
         self, query: torch.Tensor, key: torch.Tensor, is_causal: bool, mask: torch.Tensor | None, scale: float | None
@@ -72,6 +75,19 @@ class TiledAttention:
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is torch.bool else scores + mask
         return scores
+
+
+def _for_each_query(tensor: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Keys or values (batch, head, row, size) that groups of query heads share, once for each of these."""
+    times = query.shape[-3] // tensor.shape[-3]
+    return tensor if times == 1 else tensor.repeat_interleave(times, -3)
+
+
+def _of_groups(gradient: torch.Tensor, heads: int) -> torch.Tensor:
+    """Gradients of shared heads: the sum over the query heads that share each."""
+    if gradient.shape[-3] == heads:
+        return gradient
+    return gradient.unflatten(-3, (heads, -1)).sum(-3)
 
 
 def _factor(query: torch.Tensor, scale: float | None) -> float:

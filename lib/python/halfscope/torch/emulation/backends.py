@@ -67,6 +67,28 @@ def decompose_in_autocast(tiled_attention: bool) -> list[Callable[[], None]]:
     return [restore]
 
 
+def follow_autocast(places: Any) -> list[Callable[[], None]]:
+    """Notes torch.autocast blocks that switch it off: a model keeps its own types there. Returns what undoes it."""
+    autocast = torch.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    before: list[bool] = []
+
+    def entered(self: Any) -> Any:
+        before.append(places.autocast_is_off)
+        places.autocast_is_off = not self._enabled
+        return enter(self)
+
+    def left(self: Any, *error: Any) -> Any:
+        places.autocast_is_off = before.pop() if before else False
+        return leave(self, *error)
+
+    def restore() -> None:
+        autocast.__enter__, autocast.__exit__ = enter, leave
+
+    autocast.__enter__, autocast.__exit__ = entered, left
+    return [restore]
+
+
 def _undo_last(several: list[list[Callable[[], None]]]) -> None:
     for undo in reversed(several.pop() if several else []):
         undo()

@@ -1,4 +1,4 @@
-"""Search for the fewest layers that must stay in FP32, by trainings that all begin alike."""
+"""Search for layers that must stay in FP32, none of which can be left out, by trainings that all begin alike."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import torch
 from halfscope.torch.emulation.training import Trainee
 
 Train = Callable[[list[str], Callable[[], bool]], bool]
+# What may stay in FP32 beside layers, by role; names of modules have no brackets.
+ROLES = {"(stored weights)": "master_weight", "(optimizer state)": "optimizer_state"}
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,23 @@ class Bisection:
     runs: int  # trainings
 
     @property
-    def rules(self) -> dict[str, str]:
+    def rules(self) -> dict[str, Any]:
         """For `emulate(rules=...)`."""
-        return dict.fromkeys(self.layers, "fp32")
+        roles = {ROLES[name]: "fp32" for name in self.layers if name in ROLES}
+        layers = {name: "fp32" for name in self.layers if name not in ROLES}
+        return {**layers, "*": roles} if roles else layers
 
     def __str__(self) -> str:
         runs = f"({self.runs} run{'s' * (self.runs != 1)})"
         if not self.layers:
             return f"No layer needs FP32 {runs}."
-        return f"Keep {len(self.layers)} layer{'s' * (len(self.layers) != 1)} in FP32: {', '.join(self.layers)} {runs}."
+        layers = [name for name in self.layers if name]
+        count = f"{len(layers)} layer{'s' * (len(layers) != 1)} in FP32: {', '.join(layers)}"
+        if all(name in ROLES for name in layers):
+            count = f"{', '.join(name.strip('()') for name in layers)} in FP32"
+        if "" not in self.layers:
+            return f"Keep {count} {runs}."
+        return f"Keep the model's own operations{', and ' + count if layers else ' in FP32'} {runs}."
 
 
 def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bisection:
@@ -72,7 +82,8 @@ def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bise
         return Bisection((), search.runs)
     if not search.will_do(layers):
         raise ValueError(
-            f"bisect: with all {len(layers)} layers in FP32 the result is refused too; it is not their formats"
+            f"bisect: with all {len(layers)} layers in FP32 the result is refused too ({_some(layers)}); it is not "
+            "their formats"
         )
     found: list[str] = []
     candidates = list(layers)
@@ -80,7 +91,17 @@ def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bise
         candidates = candidates[: search.shortest_prefix(candidates, found)]
         found.append(candidates.pop())
         if not candidates or search.will_do(found):
-            return Bisection(tuple(sorted(found, key=layers.index)), search.runs)
+            break
+    for name in list(found):
+        without = [other for other in found if other != name]
+        if without and search.will_do(without):
+            found = without
+    return Bisection(tuple(sorted(found, key=layers.index)), search.runs)
+
+
+def _some(layers: list[str]) -> str:
+    shown = [name or "the model's own operations" for name in layers]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
 
 
 class _Search:

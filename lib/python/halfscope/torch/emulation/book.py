@@ -85,6 +85,7 @@ class Book:
         self._every, self.format = every, format
         self.step = 1  # the one under way
         self.totals: dict[tuple[str, str], CastTotals] = {}
+        self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
         self.first_overflow: FirstOverflow | None = None
         self.nonzero_updates = self.lost_updates = 0
         self.scale = 1.0  # the loss scale of the step under way
@@ -100,7 +101,7 @@ class Book:
 
     def begin_step(self, step: int, scale: float) -> None:
         self.step, self.scale = step, scale
-        self.seen = Observations(self.format) if self.watches() else None
+        self.seen = Observations(self.format, is_emulated=True) if self.watches() else None
 
     def watches(self) -> bool:
         """Whether histograms are taken in the step under way: the first and every `every`-th."""
@@ -114,13 +115,17 @@ class Book:
         """Whether a cast is counted now."""
         return self.enabled and not self.is_recomputing()
 
+    def casts(self) -> dict[tuple[str, str], CastTotals]:
+        """The training's; those of evaluations where nothing was trained."""
+        return self.totals or self.evaluated
+
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
-        if not self.counts():
+        if self.is_recomputing():
             round("none")
             return None
         histogram = None
-        if self.seen is not None and self._format_of(quantizer) == self.format:
+        if self.enabled and self.seen is not None and self._format_of(quantizer) == self.format:
             histogram = count_floats([(address, elements, "f32")], self.format)[0]
         return Counted(round("counters"), histogram, self.scale)
 
@@ -133,16 +138,24 @@ class Book:
         if counted is None:
             return
         key, counts = (role, tensor), counted.counts
+        if not self.enabled:
+            self.evaluated.setdefault(key, CastTotals(quantizer)).add(counts)
+            self._note_overflow(role, tensor, counted)
+            return
         self._totals_of(key).setdefault(key, CastTotals(quantizer)).add(counts)
+        self._note_overflow(role, tensor, counted)
+        if self.seen is not None and counted.histogram is not None:
+            scale = counted.scale if role.endswith("gradient") else 1.0
+            self.seen.add(role, tensor, counted.histogram, scale)
+            self.seen.formats[role, tensor] = "fp32"
+
+    def _note_overflow(self, role: str, tensor: str, counted: Counted) -> None:
+        counts = counted.counts
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if self.first_overflow is None and counts.overflow + nonfinite:
             self.first_overflow = FirstOverflow(
                 self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements
             )
-        if self.seen is not None and counted.histogram is not None:
-            scale = counted.scale if role.endswith("gradient") else 1.0
-            self.seen.add(role, tensor, counted.histogram, scale)
-            self.seen.formats[role, tensor] = "fp32"
 
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
         """Those of shards wait for the end of the step, when the ranks add them up."""

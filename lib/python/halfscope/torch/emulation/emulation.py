@@ -12,6 +12,7 @@ import torch
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.torch.emulation.agreement import all_agree
 from halfscope.torch.emulation.attention import parse_attention
+from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import FP32, Policy
@@ -29,7 +30,7 @@ def emulate(
     model: torch.nn.Module,
     policy: str | Mapping[str, str],
     *,
-    optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer],
+    optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
     scaler: Any = None,
     accumulate: str | None = None,
     rules: Mapping[str, Any] | None = None,
@@ -48,7 +49,7 @@ def emulate(
     policy: a name of `halfscope list policies`; a format such as "bf16" or "fp8_e4m3" for the tensors of the network
         beside FP32 master weights; or a mapping of roles (weight, activation, activation_gradient, weight_gradient,
         master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16 already keep that type.
-    optimizer: one, or all that train the model.
+    optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy.
@@ -132,7 +133,7 @@ class Emulation:
 
     def verdict(self) -> str:
         """The text that `report` prints."""
-        text = report_text(self._policy, self._found.book, self._found.steps)
+        text = report_text(self._policy, self._found.book, self._found.steps, self._found.totals.stalled.values())
         words = "" if self._found.wire is None else self._found.wire.words()
         return f"{text} {words}" if words else text
 
@@ -141,8 +142,11 @@ class Emulation:
         print(self.verdict())
 
     def casts(self) -> dict[tuple[str, str], CastTotals]:
-        """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed."""
-        return dict(self._found.book.totals)
+        """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed.
+
+        Where nothing was trained these are the casts of evaluations, under `no_grad` or `inference_mode`.
+        """
+        return dict(self._found.book.casts())
 
     def histograms(self, role: str) -> dict[str, Histogram]:
         """By tensor, all watched steps together, of the exact numbers before their rounding, without the loss scale.
@@ -183,12 +187,13 @@ class Emulation:
                 self._training.begin()
 
     def bisect(self, accepts: Callable[[], bool], *, layers: Iterable[str] | None = None) -> Bisection:
-        """The fewest layers that must stay in FP32 for `accepts` to return True.
+        """Layers that must stay in FP32 for `accepts` to return True: none of them can be left out.
 
         accepts: trains the model and says whether the result will do; of several ranks all must accept. Each call
             starts from the weights, the optimizer's state and the random numbers that there were when the emulation
-            was entered.
-        layers: names of modules; by default those with parameters of their own.
+            was entered. A training whose steps were all skipped is refused, whatever it says.
+        layers: names of modules, of which "" stands for the model's own operations; by default those that compute
+            something in the emulation, and "(stored weights)" and "(optimizer state)" where these are narrow.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in
         FP32, and for an unknown name; RuntimeError inside of the block, and where it was never entered.
@@ -202,23 +207,29 @@ class Emulation:
     def _layers(self, given: Iterable[str] | None) -> list[str]:
         """In the order of the model."""
         modules = dict(self._trainee.model.named_modules())
-        own = [name for name, module in modules.items() if module._parameters]
+        roles = self._policy.narrow_roles(list(modules))
+        every = [*modules, *(name for name, role in ROLES_BESIDE.items() if role in roles)]
+        seen = self._found.modules
+        own = [name for name in every if name in seen or name in ROLES_BESIDE or modules[name]._parameters]
         if given is None:
             return own
         wanted = list(given)
         for name in wanted:
-            if name not in modules:
-                raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(own)}")
-        return [name for name in modules if name in wanted]
+            if name not in every:
+                raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(filter(None, own))}")
+        return [name for name in every if name in wanted]
 
     def _train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool:
-        """Whether `train` returns True, from the beginning, with these modules in FP32."""
+        """Whether `train` returns True, from the beginning, with these in FP32."""
         assert self._before is not None
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
-        with Emulation(self._trainee, self._policy.keeping_fp32(layers), options):
+        modules = [name for name in layers if name not in ROLES_BESIDE]
+        policy = self._policy.keeping_fp32(modules, [ROLES_BESIDE[name] for name in layers if name in ROLES_BESIDE])
+        with Emulation(self._trainee, policy, options) as training:
             accepted = bool(train())
-        return all_agree(self._trainee.model, accepted)
+        found = training._found
+        return all_agree(self._trainee.model, accepted and not (found.steps and found.skipped == found.steps))
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:

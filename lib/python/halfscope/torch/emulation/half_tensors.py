@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -10,9 +10,11 @@ import torch
 from halfscope.torch.emulation import products, sums
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_rules import rule_of
+from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operations import Kind, Operation, writes_to
+from halfscope.torch.emulation.parameters import Owned
 from halfscope.torch.emulation.places import Place, Region
-from halfscope.torch.emulation.policies import REDUCTIONS, Policy
+from halfscope.torch.emulation.policies import REDUCTIONS
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 _ROLES = {
@@ -36,8 +38,11 @@ def _is_half(value: Any) -> bool:
 class HalfTensors:
     """Runs an operation in FP32 and rounds its results to the types that PyTorch gives them."""
 
-    def __init__(self, policy: Policy, caster: Caster) -> None:
-        self._policy, self._caster = policy, caster
+    def __init__(
+        self, caster: Caster, forward: Callable[[], Forward | None], owner: Callable[[torch.Tensor], Owned | None]
+    ) -> None:
+        """forward: the operation whose gradient is computed; owner: of a tensor."""
+        self._caster, self._forward, self._owner = caster, forward, owner
 
     def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
         args, kwargs = given
@@ -91,14 +96,21 @@ class HalfTensors:
         original = operands.original(result)
         kind = kinds[0] if original is None else original.dtype
         if kind in HALF and result.dtype is torch.float32 and line.kind is not Kind.SOURCE:
-            self._count(result, HALF[kind], line, place)
+            owned = None if original is None else self._owner(original)
+            if place is not None and place.region is Region.UPDATE and owned is not None:
+                self._caster.count(result, HALF[kind], "master_weight", owned.name)
+            else:
+                self._count(result, HALF[kind], line, place)
         if original is not None:
             return original
         return result.to(kind) if result.dtype is torch.float32 else result
 
     def _count(self, exact: torch.Tensor, quantizer: str, line: Operation, place: Place | None) -> None:
-        role = "activation" if place is None else _ROLES[place.region]
-        self._caster.count(exact, quantizer, role, line.name if place is None else place.tensor(line.name))
+        if place is None:  # outside of the model
+            return
+        forward = self._forward() if place.region is Region.BACKWARD else None
+        name = place.tensor(line.name if forward is None else forward.operation)
+        self._caster.count(exact, quantizer, _ROLES[place.region], name)
 
 
 class Operands:

@@ -21,6 +21,8 @@ class Mark:
     reference: StorageWeakRef  # as long as it is held, no other storage has this one's address
     quantizer: str | None
     is_gradient: bool
+    is_wide: bool = False  # FP32 in a model of a narrower format: not to be rounded by what uses it
+    awaits_rounding: bool = False  # a gradient that an operation in a narrow format has made
     owed: list[Any] = field(default_factory=list)  # counts of casts whose tensor has no name yet
 
 
@@ -61,6 +63,14 @@ class Marks:
         storage = storage_of(tensor)
         mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
         return mark
+
+    def is_wide(self, tensor: torch.Tensor) -> bool:
+        """Whether it is FP32 in a model of a narrower format."""
+        mark = self.get(tensor)
+        return mark is not None and mark.is_wide
+
+    def set_wide(self, tensor: torch.Tensor, is_gradient: bool) -> None:
+        self.set(tensor, None, is_gradient).is_wide = True
 
     def forget(self, tensor: torch.Tensor) -> None:
         self._marks.pop(storage_key(tensor), None)

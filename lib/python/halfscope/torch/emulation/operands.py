@@ -49,6 +49,16 @@ class Operands:
             return type(value)(self.one(part, line, place) for part in value)
         return value
 
+    def settled(self, args: tuple, line: Operation, place: Place) -> tuple:
+        """Arguments of an FP32 operation: gradients that were made in a narrower format are rounded to it."""
+
+        def settle(value: Any) -> Any:
+            mark = self._marks.get(value) if isinstance(value, torch.Tensor) else None
+            owes = mark is not None and mark.awaits_rounding and mark.quantizer is None
+            return self.one(value, line, place) if owes else value
+
+        return tuple(map(settle, args))
+
     def _cast(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
         owned = self._parameters.owner(tensor)
         if owned is not None and owned.is_parameter:
@@ -56,17 +66,23 @@ class Operands:
         mark = self._marks.get(tensor)
         is_gradient = mark is not None and mark.is_gradient and place.region is Region.BACKWARD
         wanted = place.formats.activation_gradient if is_gradient else place.formats.activation
-        if wanted == FP32 or (mark is not None and mark.quantizer == wanted) or (tensor.dim() == 0 and not is_gradient):
+        is_number = tensor.dim() == 0 and owned is None and not is_gradient
+        if wanted == FP32 or (mark is not None and mark.quantizer == wanted) or is_number:
             return tensor
         role = "activation_gradient" if is_gradient else "activation"
-        name = place.tensor(line.name) + ("" if is_gradient else ".input")
+        name = self._gradient_name(line, place) if is_gradient else f"{place.tensor(line.name)}.input"
         if mark is not None and is_gradient:
             self._settle(mark, wanted, name)
-            if mark.quantizer is None and covers_storage(tensor):
+            if mark.quantizer is None and not mark.is_wide and covers_storage(tensor):
                 self._caster.round(tensor, wanted, role, name)
                 mark.quantizer = wanted
                 return tensor
         return self._copy(tensor, wanted, role, name)
+
+    def _gradient_name(self, line: Operation, place: Place) -> str:
+        """That of the tensor whose gradient it is."""
+        forward = self._places.forward()
+        return place.tensor(line.name) if forward is None else forward.tensor
 
     def _settle(self, mark: Any, quantizer: str, name: str) -> None:
         """Enters the casts of a gradient's parts, now that its tensor is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.emulation.nodes import Forward, Nodes, number_of
 from halfscope.torch.emulation.policies import Formats, Policy
 from halfscope.torch.tensors import floating
 from halfscope.torch.weak_hooks import WeakHook
@@ -18,6 +20,9 @@ from halfscope.torch.weak_hooks import WeakHook
 _IS_PYTORCH_2 = "always_call" in signature(torch.nn.Module.register_forward_hook).parameters
 _ALWAYS = {"always_call": True} if _IS_PYTORCH_2 else {}
 _WITH_KEYWORDS = {"with_kwargs": True} if _IS_PYTORCH_2 else {}
+
+_CALLED = {"_to_copy": "to", "_safe_softmax": "softmax"}  # as sources call what the table has another name for
+_LAYERS = ("torch.nn.", "torchvision.ops.")
 
 
 class Region(Enum):
@@ -32,14 +37,15 @@ class Place:
     """Of an operation."""
 
     module: str
-    is_leaf: bool
+    is_leaf: bool  # a layer of PyTorch's, whose operations have its name
     region: Region
     formats: Formats
 
     def tensor(self, operation: str) -> str:
-        """Name of what an operation makes here: the module's, with the operation's where several modules are inside."""
+        """Name of what an operation makes here: that of a layer of PyTorch's, else the module's and the operation's."""
         if self.is_leaf and self.module:
             return self.module
+        operation = _CALLED.get(operation, operation.lstrip("_"))
         return f"{self.module}.{operation}" if self.module else operation
 
 
@@ -55,10 +61,15 @@ class Places:
         self._modules = {name: module for module, name in self._names.items()}
         self._stack: list[Place] = []
         self._node: Place | None = None
+        self._number: int | None = None  # of the node
+        self.nodes = Nodes()
+        self.computed: set[str] = set()  # modules with operations of their own
+        self.autocast_is_off = False  # inside of a block in which the model switches automatic mixed precision off
         self._backward_depth = 0
         self._creates_graph = False  # the backward pass under way is to be differentiated
         self._update: Place | None = None
         self._places: dict[tuple[str, Region], Place] = {}
+        self._repeats: dict[str, Counter[str]] = {}  # operations of a module's call, by module
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # of the nodes that have been given a place
         self.after_backward: Callable[[], None] | None = None
@@ -75,6 +86,24 @@ class Places:
     def is_recomputing(self) -> bool:
         """Whether a forward pass runs inside of a backward pass, as activation checkpointing has it."""
         return self._backward_depth > 0 and (bool(self._stack) or (torch.is_grad_enabled() and not self._creates_graph))
+
+    def forward(self) -> Forward | None:
+        """The forward operation whose gradient is computed now; None where it is not known."""
+        return self.nodes.of(self._number) if self._backward_depth else None
+
+    @property
+    def in_forward(self) -> bool:
+        """Whether the model's forward pass runs, a recomputed one too."""
+        return bool(self._stack) or self.is_recomputing()
+
+    def row(self, place: Place, operation: str) -> str:
+        """Name of an operation's result among those of its module's call: the second sum is "add.2"."""
+        name = place.tensor(operation)
+        if place.is_leaf and place.module:
+            return name
+        counted = self._repeats.setdefault(place.module, Counter())
+        counted[operation] += 1
+        return name if counted[operation] == 1 else f"{name}.{counted[operation]}"
 
     def modules(self) -> list[tuple[str, torch.nn.Module]]:
         """By name."""
@@ -93,7 +122,9 @@ class Places:
             after = module.register_forward_hook(WeakHook(self._after_forward), **_ALWAYS)
             self._undo += [before.remove, after.remove]
         for name in ("backward", "grad"):
-            self._undo.append(_replace(torch.autograd, name, self._around_backward(getattr(torch.autograd, name))))
+            self._undo.append(
+                replace_attribute(torch.autograd, name, self._around_backward(getattr(torch.autograd, name)))
+            )
 
     def end(self) -> None:
         for undo in reversed(self._undo):
@@ -110,13 +141,14 @@ class Places:
         found = self._places.get((module, region))
         if found is None:
             owner = self._modules.get(module, self._model)
-            is_leaf = not any(owner.children())
+            is_leaf = not any(owner.children()) and type(owner).__module__.startswith(_LAYERS)
             found = self._places[module, region] = Place(module, is_leaf, region, self._policy.at(module))
         return found
 
     def _before_forward(self, name: str, _module: torch.nn.Module, *inputs: Any) -> None:
         if not name:
             self._stack.clear()  # an exception may have left some
+        self._repeats[name] = Counter()
         # What was computed between two modules belongs to the one around them.
         self._give_place(floating(inputs), self._stack[-1].module if self._stack else None)
         self._stack.append(self._place(name, Region.FORWARD))
@@ -138,35 +170,36 @@ class Places:
                 continue
             node.metadata[self._key] = True
             accumulates = type(node).__name__ == "AccumulateGrad"
-            node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward))
+            number = number_of(node)
+            node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward, number))
             if not accumulates:
-                node.register_hook(WeakHook(self._enter_node, fan_in))
+                node.register_hook(WeakHook(self._enter_node, fan_in, number))
             waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
 
-    def _enter_node(self, place: Place | None, *_: Any) -> None:
-        self._node = place
+    def _enter_node(self, place: Place | None, number: int | None, *_: Any) -> None:
+        self._node, self._number = place, number
 
     def _around_backward(self, original: Callable) -> Callable:
         def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
             roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
             outer = self._node if self._backward_depth else None  # of a backward pass inside of another
             self._give_place(roots, None if outer is None else outer.module)
-            before = self._node, self._stack, self._creates_graph
+            before = self._node, self._number, self._stack, self._creates_graph
             creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)
-            self._node, self._stack, self._creates_graph = None, [], bool(creates_graph)
+            self._node, self._number, self._stack, self._creates_graph = None, None, [], bool(creates_graph)
             self._backward_depth += 1
             try:
                 return original(tensors, *arguments, **options)
             finally:
                 self._backward_depth -= 1
-                self._node, self._stack, self._creates_graph = before
+                self._node, self._number, self._stack, self._creates_graph = before
                 if not self._backward_depth and self.after_backward is not None:
                     self.after_backward()
 
         return around
 
 
-def _replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
+def replace_attribute(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Sets an attribute; returns what undoes that."""
     original = getattr(owner, name)
     setattr(owner, name, value)

@@ -81,12 +81,19 @@ class Policy:
             if not any(fnmatchcase(name, glob) for name in names):
                 raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
 
-    def keeping_fp32(self, modules: list[str]) -> Policy:
-        """The same with `modules`, by name, in FP32."""
+    def keeping_fp32(self, modules: list[str], roles: list[str]) -> Policy:
+        """The same with `modules`, by name, in FP32, and with `roles` of all modules."""
         other = object.__new__(Policy)
-        other.__dict__ = {**self.__dict__, "_at": {}}
-        other._rules = [*self._rules, *((_literal(name), _changes(name, FP32)) for name in modules)]
+        wide = dict.fromkeys(roles, FP32)
+        other.__dict__ = {**self.__dict__, "_at": {}, "_formats": replace(self._formats, **wide)}
+        rules = [(_literal(name), _changes(name, FP32)) for name in modules]
+        other._rules = [*self._rules, *rules, *([("*", wide)] if wide else [])]
         return other
+
+    def narrow_roles(self, names: list[str]) -> list[str]:
+        """The roles of stored numbers that are not FP32 in all of the modules `names`."""
+        stored = ("master_weight", "optimizer_state")
+        return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
 
     def _with_products(self, formats: Formats, asked: str | None) -> Formats:
         products = asked or self._accumulate

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from halfscope.results.formats import label
 from halfscope.torch.emulation.book import Book, CastTotals
 from halfscope.torch.emulation.policies import ROLES, Policy
+from halfscope.torch.observations import Stalled
 
 _PLURALS = {
     "weight": "weights", "activation": "activations", "activation_gradient": "activation gradients",
@@ -14,17 +16,19 @@ _PLURALS = {
 }  # fmt: skip
 
 
-def report_text(policy: Policy, book: Book, steps: int) -> str:
-    if not steps and not book.totals:
-        return "Nothing was emulated: train a step inside of the block."
+def report_text(policy: Policy, book: Book, steps: int, stalled: Iterable[Stalled] = ()) -> str:
+    if not steps and not book.casts():
+        return "Nothing was emulated: train a step inside of the block, or call the model there."
     opening = f"{steps} step{'s' * (steps != 1)} under {policy.name}"
-    sentences = [f"{opening}: {_flushed(book)}." if book.totals else f"{opening}: nothing was rounded."]
-    return " ".join([*sentences, *_worst(book), *_overflow(book), *_updates(policy, book)])
+    if not book.totals and book.evaluated:
+        opening = f"Evaluation under {policy.name}"
+    sentences = [f"{opening}: {_flushed(book)}." if book.casts() else f"{opening}: {_unrounded(policy)}."]
+    return " ".join([*sentences, *_worst(book), *_overflow(book), *_updates(policy, book), *map(_stalled, stalled)])
 
 
 def _flushed(book: Book) -> str:
     by_role: dict[str, list[CastTotals]] = defaultdict(list)
-    for (role, _), total in book.totals.items():
+    for (role, _), total in book.casts().items():
         by_role[role].append(total)
     parts = []
     for role in ROLES:
@@ -32,6 +36,12 @@ def _flushed(book: Book) -> str:
             names = {label(total.quantizer.partition("/")[0]) for total in by_role[role]}
             parts.append(f"{_percent(_share(by_role[role]))} of the {_PLURALS[role]} ({', '.join(sorted(names))})")
     return f"rounding flushed {'; '.join(parts)}"
+
+
+def _unrounded(policy: Policy) -> str:
+    """Products may round their operands without a cast, as TF32's do."""
+    products = policy.base.products
+    return "no tensor was rounded" + (f"; products add up by {products}" if products else "")
 
 
 def _share(totals: list[CastTotals]) -> float:
@@ -42,7 +52,11 @@ def _share(totals: list[CastTotals]) -> float:
 def _worst(book: Book) -> list[str]:
     gradients = {name: total for (role, name), total in book.totals.items() if role == "activation_gradient"}
     ranked = sorted(gradients.items(), key=lambda item: -item[1].flushed_fraction)
-    shown = [f"{name or 'the model'} {_percent(total.flushed_fraction)}" for name, total in ranked[:3] if total.flushed]
+    shown = [
+        f"{name or 'the model'} {_percent(total.flushed_fraction)}"
+        for name, total in ranked[:3]
+        if total.flushed_fraction >= 0.0005
+    ]
     return [f"Most of all the gradients of {', '.join(shown)}."] if shown else []
 
 
@@ -63,8 +77,25 @@ def _updates(policy: Policy, book: Book) -> list[str]:
         return []
     share = book.lost_updates / book.nonzero_updates
     stored = label(policy.base.master_weight.partition("/")[0])
+    if "stochastic" in policy.base.master_weight:
+        return [
+            f"{stored} weights did not move in {_percent(share)} of the updates; stochastic rounding makes up for "
+            "these on average."
+        ]
     advice = ": keep an FP32 master copy" if share >= 0.01 else ""
     return [f"{stored} weights lost {_percent(share)} of the updates{advice}."]
+
+
+def _stalled(found: Stalled) -> str:
+    """Of weights that are stored in 16 bits."""
+    if not found.with_gradient:
+        return ""
+    share = found.unmoved / found.with_gradient
+    advice = ": keep an FP32 master copy" if share >= 0.01 else ""
+    return (
+        f"{label(found.format)} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
+        f"({_percent(share)}){advice}."
+    )
 
 
 def _percent(share: float) -> str:

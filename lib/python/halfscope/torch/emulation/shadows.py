@@ -11,13 +11,16 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulation.marks import Marks, storage_key, storage_of
+from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operations import Kind, Operation
-from halfscope.torch.emulation.places import Places, Region
+from halfscope.torch.emulation.places import Place, Places, Region
 
 _HALF = (torch.float16, torch.bfloat16)
 _RANDOM = """
     bernoulli native_dropout normal uniform random exponential rand rand_like randn randn_like
 """
+_GRADIENT = "weight_gradient"
+_NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
 _SAME = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
@@ -28,13 +31,19 @@ class Difference:
     step: int
     role: str
     tensor: str
+    absolute_error: float = 0.0  # the largest
     _squares: list[float] = field(
         default_factory=lambda: [0.0, 0.0, 0.0, 0.0]
     )  # of the difference, FP32, emulated; product
 
     def add(self, emulated: torch.Tensor, exact: torch.Tensor) -> None:
         a, b = emulated.detach().double().flatten(), exact.detach().double().flatten()
+        alike = (a == b) | (a.isnan() & b.isnan())  # the same infinity too, such as a mask's
+        a, b = (x.masked_fill(alike & ~b.isfinite(), 0.0) for x in (a, b))
         parts = (((a - b) ** 2).sum(), (b**2).sum(), (a**2).sum(), (a * b).sum())
+        if a.numel():
+            largest = float((a - b).abs().max())
+            self.absolute_error = largest if math.isnan(largest) else max(self.absolute_error, largest)
         self._squares = [known + float(part) for known, part in zip(self._squares, parts)]
 
     @property
@@ -46,6 +55,11 @@ class Difference:
         if exact == 0:
             return 0.0 if difference == 0 else math.inf
         return math.sqrt(difference / exact)
+
+    @property
+    def norm(self) -> float:
+        """Of FP32's."""
+        return math.sqrt(self._squares[1])
 
     @property
     def cosine(self) -> float:
@@ -81,17 +95,36 @@ class Comparison:
         return Comparison({key: found for key, found in self._found.items() if key[0] in wanted})
 
     def ranked(self) -> list[Difference]:
-        """The largest error first; of equal ones the first that was computed."""
-        return sorted(self._found.values(), key=lambda found: -found.relative_error)
+        """The largest error first; of equal ones the first that was computed; gradients of no size last."""
+        largest = self._largest_gradients()
+
+        def place(found: Difference) -> tuple[bool, float]:
+            layer = found.step, found.tensor.rpartition(".")[0]
+            is_zero = found.role == _GRADIENT and found.norm < _NO_SIZE * largest.get(layer, 0.0)
+            return is_zero, -found.relative_error
+
+        return sorted(self._found.values(), key=place)
+
+    def _largest_gradients(self) -> dict[tuple[int, str], float]:
+        """Norms of the weight gradients of each layer: a bias before a softmax has a gradient of round-off alone."""
+        largest: dict[tuple[int, str], float] = {}
+        for found in self._found.values():
+            if found.role == _GRADIENT and math.isfinite(found.norm):
+                layer = found.step, found.tensor.rpartition(".")[0]
+                largest[layer] = max(largest.get(layer, 0.0), found.norm)
+        return largest
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __str__(self) -> str:
-        rows = [f"{'step':>5}  {'role':<20} {'tensor':<32} {'error':>9} {'cosine':>8}"]
+        shown = self.ranked()[:20]
+        width = max([32, *(len(found.tensor) for found in shown)])
+        rows = [f"{'step':>5}  {'role':<20} {'tensor':<{width}} {'error':>9} {'cosine':>8} {'absolute':>9}"]
         rows += [
-            f"{found.step:>5}  {found.role:<20} {found.tensor:<32} {found.relative_error:>9.2g} {found.cosine:>8.4f}"
-            for found in self.ranked()[:20]
+            f"{found.step:>5}  {found.role:<20} {found.tensor:<{width}} {found.relative_error:>9.2g} "
+            f"{found.cosine:>8.4f} {found.absolute_error:>9.2g}"
+            for found in shown
         ]
         return "\n".join(rows)
 
@@ -99,8 +132,10 @@ class Comparison:
 class Shadows:
     """The FP32 counterpart of every tensor of a step, in a copy of its storage."""
 
-    def __init__(self, comparison: Comparison, step: int, places: Places, marks: Marks) -> None:
-        self._comparison, self._step, self._places, self._marks = comparison, step, places, marks
+    def __init__(self, comparison: Comparison, step: int, places: Places, arithmetic: Any) -> None:
+        self._comparison, self._step, self._places = comparison, step, places
+        self._marks: Marks = arithmetic.marks
+        self._latest: Callable[[], Forward | None] = lambda: arithmetic.latest
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
         self._seen: set[tuple[str, str, int]] = set()
 
@@ -119,16 +154,18 @@ class Shadows:
         if not in_place:
             self._keep(result, exact)
         if place is not None and line.kind is not Kind.EXACT:
-            self._compare_operation(line, place.region, place.tensor(line.name), (args, result))
+            self._compare_operation(line, place, args, result)
         return result
 
-    def _compare_operation(self, line: Operation, region: Region, name: str, given: tuple[Any, Any]) -> None:
-        args, result = given
-        if region is Region.FORWARD:
+    def _compare_operation(self, line: Operation, place: Place, args: tuple, result: Any) -> None:
+        if place.region is Region.FORWARD:
             first = result[0] if isinstance(result, (tuple, list)) else result
             if isinstance(first, torch.Tensor):
-                self.compare("activation", name, first)
-        elif region is Region.BACKWARD:
+                latest = self._latest()
+                self.compare("activation", place.tensor(line.name) if latest is None else latest.row, first)
+        elif place.region is Region.BACKWARD:
+            forward = self._places.forward()
+            name = place.tensor(line.name) if forward is None else forward.row
             for value in args:
                 mark = self._marks.get(value) if isinstance(value, torch.Tensor) else None
                 if mark is not None and mark.is_gradient:

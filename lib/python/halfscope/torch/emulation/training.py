@@ -15,8 +15,9 @@ from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book, ShardCounts
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
-from halfscope.torch.emulation.places import Places
+from halfscope.torch.emulation.places import Places, replace_attribute
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.shadows import Comparison, Shadows
@@ -66,6 +67,7 @@ class Findings:
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
     skipped: int = 0
+    modules: set[str] = field(default_factory=set)  # in which something was computed
     wire: Wire | ReduceScatter | None = None  # where several ranks train
 
 
@@ -77,6 +79,7 @@ class EmulatedTraining:
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
         self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
         self._places = Places(trainee.model, policy)
+        self._places.computed = findings.modules
         findings.book.is_recomputing = self._places.is_recomputing
         self._caster = Caster(findings.book, options.seed)
         self._sharding = sharding_of(trainee.model)
@@ -91,6 +94,7 @@ class EmulatedTraining:
         self._hooked: dict[int, torch.Tensor] = {}  # whose gradients are rounded, by identity
         self._loss: float | None = None
         self._stepped = False
+        self._halves = False  # whether weights are stored in 16 bits
 
     def begin(self) -> None:
         if EmulatedTraining._under_way is not None:
@@ -100,6 +104,7 @@ class EmulatedTraining:
             self._set_hooks()
             self._mode.__enter__()
             self._undo.append(lambda: self._mode.__exit__(None, None, None))
+            self._follow_casts()
             self._begin_step()
         except BaseException:
             self.end()
@@ -108,7 +113,7 @@ class EmulatedTraining:
 
     def _set_hooks(self) -> None:
         model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
-        halves = any(parameter.dtype in HALF for parameter in model.parameters())
+        halves = self._halves = any(parameter.dtype in HALF for parameter in model.parameters())
         if self._sharding is not None:
             halves = halves or self._sharding.has_type(HALF)
             self._share(self._sharding)
@@ -128,6 +133,24 @@ class EmulatedTraining:
             self._undo.append(StepHooks(optimizer, before, after).remove)
         if scaler is not None:
             self._undo.append(wrap_method(scaler, "update", self._update_scale))
+
+    def _follow_casts(self) -> None:
+        """Has the model's own casts act as they would in 16 bits."""
+        if not self._rounds:
+            return
+        casts = OwnCasts(self._policy, self._places, self._mode, self._parameters)
+        casts.__enter__()
+        self._undo.append(lambda: casts.__exit__(None, None, None))
+        run = getattr(torch.autograd, "_engine_run_backward", None)
+        if run is not None:  # a function mode is off in the backward pass that it has intercepted
+
+            def run_backward(*arguments: Any, **options: Any) -> Any:
+                with casts:
+                    return run(*arguments, **options)
+
+            self._undo.append(replace_attribute(torch.autograd, "_engine_run_backward", run_backward))
+        if self._policy.fp32_parameters:
+            self._undo += backends.follow_autocast(self._places)
 
     def _round_gradients(self, parameters: list[Owned]) -> None:
         """Of parameters as they arrive there; of sharded ones before the ranks' gradients are added up."""
@@ -194,7 +217,8 @@ class EmulatedTraining:
 
     def _counts_updates(self) -> bool:
         """Whether the updates of the step are counted for the format that no weight is stored in."""
-        return self._rounds and not self._narrow_updates and self._found.book.seen is not None
+        counts = self._rounds or self._halves
+        return counts and not self._narrow_updates and self._found.book.seen is not None
 
     def _after_update(self, place: int) -> None:
         self._places.end_update()
@@ -219,9 +243,7 @@ class EmulatedTraining:
         self._caster.begin_step()
         self._mode.begin_step()
         compares = self._rounds and found.steps + 1 in self._options.compare_steps
-        self._mode.shadows = (
-            Shadows(found.comparison, found.steps + 1, self._places, self._mode.marks) if compares else None
-        )
+        self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
         self._stepped = False
 
     def _end_step(self, scale: float) -> None:

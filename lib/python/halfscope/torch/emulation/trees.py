@@ -44,3 +44,17 @@ def map_floats(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any
     if isinstance(args, (tuple, list)):
         return type(args)(map_floats(part, change) for part in args)
     return args
+
+
+def has_complex(args: tuple) -> bool:
+    """Whether an argument is a tensor of complex numbers of two float32."""
+    return any(isinstance(value, torch.Tensor) and value.dtype is torch.complex64 for value in args)
+
+
+def map_complex(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same, with each complex tensor changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value) if value.dtype is torch.complex64 else value
+    if type(value) in (tuple, list):
+        return type(value)(map_complex(part, change) for part in value)
+    return value

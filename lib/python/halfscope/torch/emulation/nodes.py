@@ -1,0 +1,55 @@
+"""Forward operations by the node of autograd's graph that differentiates them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# How many nodes this thread has made; PyTorch 1.13 does not tell.
+_made: Callable[[], int] | None = getattr(torch._C._autograd, "_get_sequence_nr", None)
+
+
+@dataclass
+class Forward:
+    """A forward operation as its backward pass needs to know it."""
+
+    operation: str
+    tensor: str  # name of its result
+    row: str = ""  # the same, apart from other results of the operation
+    is_wide: bool = False  # computed in FP32, in a model of a narrower format
+    narrows: bool = False  # a cast to FP32: the gradient that leaves it has the narrower format again
+    site: Any = None  # where the source calls it
+
+
+class Nodes:
+    """The operation that made each node, by the node's number.
+
+    A node is made just before its operation is dispatched, so that the number of the latest one is its own.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[int, Forward] = {}
+        self._before: dict[int, Forward] = {}  # of the step before
+
+    def begin_step(self) -> None:
+        self._before, self._latest = self._latest, {}
+
+    def note(self, forward: Forward) -> None:
+        """The operation that is dispatched now; of several in one node the first counts."""
+        if _made is not None:
+            self._latest.setdefault(_made() - 1, forward)
+
+    def of(self, number: int | None) -> Forward | None:
+        """That of a node; None of one that was not noted."""
+        if number is None:
+            return None
+        return self._latest.get(number) or self._before.get(number)
+
+
+def number_of(node: Any) -> int | None:
+    """The number of a node; None where PyTorch does not tell."""
+    tell = getattr(node, "_sequence_nr", None)
+    return None if _made is None or tell is None else int(tell())

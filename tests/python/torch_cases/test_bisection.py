@@ -1,0 +1,162 @@
+"""Bisection over layers, the operations between them and what is stored; comparison operation by operation."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from torch import nn
+
+from halfscope.torch import GradScaler, emulate
+from halfscope.torch.emulation.bisection import bisect
+
+pytestmark = pytest.mark.torch
+
+
+class Product(nn.Module):
+    """160000 at the product of two outputs, between the layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 1)
+        self.a.weight.data.fill_(100.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.a(x)
+        return self.b(y * y * 1e-6)
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> float:
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def test_operations_between_layers_are_candidates() -> None:
+    model = Product()
+    optimizer, x = torch.optim.SGD(model.parameters(), lr=0.0), torch.ones(2, 4)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
+        step(model, optimizer, x)
+    found = emulated.bisect(lambda: step(model, optimizer, x) < float("inf"))
+    assert found.layers == ("",)
+    assert str(found) == f"Keep the model's own operations in FP32 ({found.runs} runs)."
+    with emulate(model, "fp16_mixed", optimizer=optimizer, rules=found.rules) as emulated:
+        step(model, optimizer, x)
+    assert emulated.first_overflow is None
+
+
+def test_stored_weights_are_candidates() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1)), torch.ones(2, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+
+    def falls() -> bool:
+        losses = [step(model, optimizer, x) for _ in range(3)]
+        return losses[-1] < losses[0]
+
+    with emulate(model, {"master_weight": "bf16"}, optimizer=optimizer) as emulated:
+        falls()
+    found = emulated.bisect(falls)
+    assert found.layers == ("(stored weights)",)
+    assert found.rules == {"*": {"master_weight": "fp32"}}
+    assert str(found).startswith("Keep stored weights in FP32 (")
+
+
+def test_no_layer_of_the_answer_can_be_left_out() -> None:
+    """Accepted with c, or with a and b: what a prefix has found first is not all needed."""
+    found = bisect(lambda: True, ["a", "b", "c"], lambda chosen, _: "c" in chosen or {"a", "b"} <= set(chosen))
+    assert found.layers in (("c",), ("a", "b"))
+    three = bisect(lambda: True, list("abcd"), lambda chosen, _: "d" in chosen or len(chosen) >= 3)
+    for name in three.layers:
+        rest = [other for other in three.layers if other != name]
+        assert not ("d" in rest or len(rest) >= 3)
+
+
+def test_a_training_without_a_step_is_refused_whatever_its_criterion_says() -> None:
+    model = Product()
+    optimizer, scaler, x = torch.optim.SGD(model.parameters(), lr=0.0), GradScaler("dynamic"), torch.ones(2, 4)
+
+    def train() -> bool:
+        optimizer.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return True
+
+    with emulate(model, "fp16_mixed", optimizer=optimizer, scaler=scaler) as emulated:
+        train()
+    assert emulated.counts()["skipped"] == 1
+    assert emulated.bisect(train).layers != ()
+
+
+class Phase(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cos(x * 1000.0)
+
+
+class Inline(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.phase = nn.Linear(4, 4), Phase()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        return self.phase(y) + torch.cos(y * 1000.0) + y
+
+
+def test_operations_have_rows_of_their_own() -> None:
+    torch.manual_seed(0)
+    model = Inline()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
+        step(model, optimizer, torch.randn(8, 4))
+    rows = {row.tensor: row for row in emulated.compare_to("fp32").ranked() if row.role == "activation"}
+    assert {"linear", "phase.mul", "phase.cos", "mul", "cos", "add", "add.2"} <= set(rows)
+    assert rows["cos"].relative_error == pytest.approx(rows["phase.cos"].relative_error)
+    assert rows["cos"].relative_error > 10 * rows["mul"].relative_error
+    assert rows["mul"].absolute_error > 0.1  # in radians
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.linear(x)
+        return torch.softmax(scores.masked_fill(scores > 0.5, float("-inf")), -1)
+
+
+def test_the_same_infinity_is_no_error() -> None:
+    torch.manual_seed(0)
+    model = Masked()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, "bf16", optimizer=optimizer) as emulated:
+        step(model, optimizer, torch.randn(8, 4))
+    rows = {row.tensor: row for row in emulated.compare_to("fp32").ranked()}
+    assert rows["masked_fill"].relative_error < 0.01
+    assert rows["masked_fill"].cosine == pytest.approx(1, abs=1e-3)
+
+
+class Attention(nn.Module):
+    """The gradient of the keys' bias is zero but for round-off: a softmax does not see a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.query(x) @ self.key(x).transpose(-1, -2), -1) @ x
+
+
+def test_gradients_that_are_round_off_alone_come_last() -> None:
+    torch.manual_seed(0)
+    model = Attention()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
+        step(model, optimizer, torch.randn(4, 6, 8))
+    ranked = emulated.compare_to("fp32").ranked()
+    assert ranked[-1].tensor == "key.bias"
+    assert ranked[-1].relative_error > 1
