@@ -1,5 +1,6 @@
-"""Half precision in the training of a PyTorch model: watched, emulated, and with any loss scaler."""
+"""Half precision in the training of a PyTorch model: watched, emulated, diagnosed, and with any loss scaler."""
 
+from halfscope.torch.diagnosis import Diagnosis, diagnose
 from halfscope.torch.emulation import Ablation, Emulation, TrainingRun, ablate, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales
@@ -7,6 +8,7 @@ from halfscope.torch.watch import Watch, watch
 
 __all__ = [
     "Ablation",
+    "Diagnosis",
     "Emulation",
     "GradScaler",
     "ScaleProbe",
@@ -14,6 +16,7 @@ __all__ = [
     "TrainingRun",
     "Watch",
     "ablate",
+    "diagnose",
     "emulate",
     "probe_scales",
     "watch",

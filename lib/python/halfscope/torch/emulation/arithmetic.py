@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,6 +24,16 @@ from halfscope.torch.emulation.shard_operations import ShardOperations
 from halfscope.torch.emulation.trees import floats, has_complex, has_floats, map_complex, map_floats, results
 from halfscope.torch.emulation.updates import Updates
 from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
+
+
+@dataclass(frozen=True)
+class Override:
+    """A change of one operation, to try a remedy: of its arguments, of its result, or to FP32 from here on."""
+
+    is_wide: bool = False
+    arguments: Callable[[tuple, dict], tuple[tuple, dict]] = lambda args, kwargs: (args, kwargs)
+    result: Callable[[Any], Any] = lambda result: result
+
 
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
@@ -52,12 +64,14 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._parameters = parameters
         self._strict, attention_scale = options
         self.marks = Marks()
-        self._operands = Operands(policy, places, caster, parameters, self.marks)
+        self.operands = Operands(policy, places, caster, parameters, self.marks)
         self._computation = Computation(caster, attention_scale)
         self.half = HalfTensors(caster, places.forward, parameters.owner)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
         self.latest: Forward | None = None  # the operation of a forward pass that was run last
+        self.find_site: Callable[[], Any] | None = None  # of a diagnosis: where the source calls an operation
+        self.overrides: dict[str, Override] = {}  # by row: operations that a diagnosis changes
         self.wire: Wire | None = None  # of a model that several ranks train
         self.shards: ShardOperations | None = None  # of a model that they share
         self._lines: dict[Any, Operation] = {}
@@ -66,7 +80,7 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def begin_step(self) -> None:
         self.marks.purge()
-        self._operands.begin_step()
+        self.operands.begin_step()
         self._places.nodes.begin_step()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -197,7 +211,9 @@ class EmulatedArithmetic(TorchDispatchMode):
             chosen = "deny"
         is_cast_up = not (self._policy.fp32_parameters and chosen == "allow") and self._is_cast_up(func, line, args)
         is_wide = line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._has_wide(args, place))
-        self._note(line, place, is_wide or is_cast_up)
+        override = self._note(line, place, is_wide or is_cast_up)
+        if override is not None:
+            return self._overridden(override, func, line, args, kwargs)
         if not is_wide and not is_cast_up:
             return self._forward(func, line, place, args, kwargs)
         result = self._outside(func, line, args, kwargs)
@@ -205,12 +221,32 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._mark_wide(result, is_gradient=False)
         return result
 
-    def _note(self, line: Operation, place: Place, is_wide: bool) -> None:
+    def owner_of(self, tensor: torch.Tensor) -> Owned | None:
+        """The parameter or buffer whose storage it shares."""
+        return self._parameters.owner(tensor)
+
+    def _overridden(self, override: Override, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        """An operation with a remedy: with other arguments, and in FP32 where it says so."""
+        args, kwargs = override.arguments(args, kwargs)
+        place = self._places.now()
+        assert place is not None and self.latest is not None
+        if not override.is_wide:
+            result = override.result(self._forward(func, line, place, args, kwargs))
+        else:
+            self.latest.is_wide = True
+            result = override.result(self._outside(func, line, args, kwargs))
+            self._mark_wide(result, is_gradient=False)
+        return result
+
+    def _note(self, line: Operation, place: Place, is_wide: bool) -> Override | None:
         row = self._places.row(place, line.name)
         if line.kind is not Kind.EXACT:
             self._places.computed.add(place.module)
-        self.latest = Forward(line.name, place.tensor(line.name), row, is_wide)
+        override = self.overrides.get(row) if self.overrides else None
+        site = None if self.find_site is None else self.find_site()
+        self.latest = Forward(line.name, place.tensor(line.name), row, is_wide, site=site)
         self._places.nodes.note(self.latest)
+        return override
 
     def _gradient(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         """In the precision of the forward operation, where that is known."""
@@ -222,7 +258,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         if not is_wide:
             return self._backward(func, line, place, args, kwargs)
         if forward is not None:
-            args = self._operands.settled(args, line, place)
+            args = self.operands.settled(args, line, place)
         result = self._outside(func, line, args, kwargs)
         if forward is not None and not forward.narrows and line.kind is not Kind.LOSS:
             self._mark_wide(result, is_gradient=True)
@@ -249,10 +285,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         assert place is not None
         narrow = not self._policy.fp32_parameters or self.is_narrow(tensor, place)
         name = place.tensor("to")
+        if name in self.overrides and self.overrides[name].is_wide:
+            return tensor.clone()
         self._places.nodes.note(Forward("to", name, name, is_to_fp32, is_to_fp32 and narrow))
         source = tensor
         if narrow and not self.marks.is_wide(tensor):
-            source = self._operands.one(tensor, Operation("to", Kind.ROUNDED), place)
+            source = self.operands.one(tensor, Operation("to", Kind.ROUNDED), place)
         copy = torch.empty_like(source, memory_format=torch.preserve_format).copy_(source)
         if is_to_fp32:
             self._mark_wide(copy, is_gradient=False)
@@ -283,9 +321,9 @@ class EmulatedArithmetic(TorchDispatchMode):
             return func(*args, **kwargs)
         if line.kind is Kind.EXACT:
             return self._move(func, line, args, kwargs, quantizer)
-        cast = self._operands.of(line, place, args, bool(written))
+        cast = self.operands.of(line, place, args, bool(written))
         options = {
-            key: self._operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
+            key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
         result = self._computation.run(func, line, place, cast, options)
         name = place.tensor(line.name)
@@ -298,9 +336,9 @@ class EmulatedArithmetic(TorchDispatchMode):
         """An exact operation: what it makes of numbers of a format has that format."""
         written = bool(self._written_by(func))
         args = (
-            (args[0], *map_floats(args[1:], self._operands.weights_of(line)))
+            (args[0], *map_floats(args[1:], self.operands.weights_of(line)))
             if written
-            else map_floats(args, self._operands.weights_of(line))
+            else map_floats(args, self.operands.weights_of(line))
         )
         sources = args[1:] if written and line.name == "copy" else args
         marks = [self.marks.get(tensor) for tensor in floats((sources, kwargs)) if tensor.dim()]
@@ -330,9 +368,9 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _backward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         written = self._written_by(func)
-        cast = self._operands.of(line, place, args, bool(written))
+        cast = self.operands.of(line, place, args, bool(written))
         options = {
-            key: self._operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
+            key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
         if line.kind is not Kind.EXACT:
             result = self._computation.run(func, line, place, cast, options)

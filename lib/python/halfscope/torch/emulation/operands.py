@@ -21,6 +21,7 @@ class Operands:
     def __init__(self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, marks: Marks) -> None:
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters, self._marks = parameters, marks
+        self.see_cast: Callable[[torch.Tensor, torch.Tensor, str], None] | None = None  # of a diagnosis
         self.begin_step()
 
     def begin_step(self) -> None:
@@ -101,6 +102,8 @@ class Operands:
             if not covers_storage(copy):
                 copy = tensor.contiguous().clone()
             self._caster.round(copy, quantizer, role, name, (tensor,))
+            if self.see_cast is not None and role == "activation":
+                self.see_cast(tensor, copy, name)
             self._marks.set(copy, quantizer, role == "activation_gradient")
             if torch.is_grad_enabled() or self._places.in_backward:  # of an evaluation nothing is kept
                 self._copies[key] = copy

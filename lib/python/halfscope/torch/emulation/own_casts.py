@@ -120,6 +120,8 @@ class OwnCasts(TorchFunctionMode):
             return result
         if source.is_floating_point() and source.dtype is not _WIDE:
             return result
+        if is_to_fp32 and not source.is_floating_point() and _is_mask(source):
+            return result  # models of 16 bits cast masks of zeros and ones to their own type
         return self._applied(result, is_to_fp32)
 
     def _applied(self, tensor: torch.Tensor, is_to_fp32: bool) -> Any:
@@ -139,6 +141,10 @@ class OwnCasts(TorchFunctionMode):
     def _widened(self, value: Any) -> Any:
         is_float = isinstance(value, torch.Tensor) and value.dtype is _WIDE
         return self._applied(value, True) if is_float else value
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.bool or bool(((tensor == 0) | (tensor == 1)).all())
 
 
 def _replaced(value: Any, narrow: torch.dtype) -> Any:

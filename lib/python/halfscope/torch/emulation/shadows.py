@@ -136,6 +136,7 @@ class Shadows:
         self._comparison, self._step, self._places = comparison, step, places
         self._marks: Marks = arithmetic.marks
         self._latest: Callable[[], Forward | None] = lambda: arithmetic.latest
+        self.observer: Any = None  # of a diagnosis
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
         self._seen: set[tuple[str, str, int]] = set()
 
@@ -153,6 +154,10 @@ class Shadows:
         result = run(func, line, args, kwargs)
         if not in_place:
             self._keep(result, exact)
+        if self.observer is not None:
+            in_forward = place is not None and place.region is Region.FORWARD
+            forward = self._latest() if in_forward else self._places.forward()
+            self.observer(line.name, place, args, kwargs, exact, result, forward)
         if place is not None and line.kind is not Kind.EXACT:
             self._compare_operation(line, place, args, result)
         return result
@@ -184,6 +189,11 @@ class Shadows:
             return
         self._seen.add(key)
         self._comparison.difference(self._step, role, name).add(tensor, self._view(found[1], original))
+
+    def counterpart(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The FP32 numbers of the same step; None of a tensor that is the same in both."""
+        found = self._shadows.get(storage_key(tensor)) if tensor.is_floating_point() else None
+        return None if found is None else self._view(found[1], tensor)
 
     def _any_shadow(self, value: Any) -> bool:
         if isinstance(value, torch.Tensor):

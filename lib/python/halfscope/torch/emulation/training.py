@@ -69,6 +69,7 @@ class Findings:
     skipped: int = 0
     modules: set[str] = field(default_factory=set)  # in which something was computed
     wire: Wire | ReduceScatter | None = None  # where several ranks train
+    observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
 
 
 class EmulatedTraining:
@@ -244,6 +245,8 @@ class EmulatedTraining:
         self._mode.begin_step()
         compares = self._rounds and found.steps + 1 in self._options.compare_steps
         self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
+        if compares and found.observe is not None:
+            found.observe(self._mode.shadows, self._mode)
         self._stepped = False
 
     def _end_step(self, scale: float) -> None:

@@ -1,0 +1,120 @@
+"""`diagnose`: which operation makes NaN, at which line, and what to write instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from halfscope.torch.diagnosis.fault import Fault
+from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.diagnosis.session import Outcome, Session
+from halfscope.torch.diagnosis.silent import silent_findings
+from halfscope.torch.diagnosis.stored import stored_findings
+from halfscope.torch.diagnosis.trials import mend
+from halfscope.torch.emulation.emulation import check_model
+from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.policies import Policy
+from halfscope.torch.emulation.training import Trainee
+from halfscope.torch.steps import optimizers_of
+
+
+class Diagnosis:
+    """Result of `diagnose`: findings, the first one first; `str` of it is the text."""
+
+    def __init__(self, findings: list[Finding], about: str, runs: int) -> None:
+        self.findings, self.about, self.runs = tuple(findings), about, runs
+
+    @property
+    def fault(self) -> Fault | None:
+        """The first fault: elements that are not finite where FP32's are."""
+        return next((found.about for found in self.findings if isinstance(found.about, Fault)), None)
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return self.about
+        return "\n\n".join([*map(str, self.findings), self.about])
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {len(self.findings)} finding{'s' * (len(self.findings) != 1)}>"
+
+
+def diagnose(
+    model: torch.nn.Module,
+    loss_or_step: Callable[[], Any],
+    format: str | Mapping[str, str] = "fp16",
+    *,
+    optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
+    scale: float = 1.0,
+) -> Diagnosis:
+    """Names the first operation that goes wrong in a format, its line, its size, and a remedy that was tried.
+
+    The step is computed in FP32 and in the format, side by side, once, and once more for each remedy that is tried.
+    Weights, optimizer, gradients and random numbers of PyTorch are left as they were.
+
+    loss_or_step: computes the loss of one batch and returns it; or makes a whole step, with backward pass and update,
+        and may return the loss. The batch must be the same in each call.
+    format: "fp16", "bf16" or another format, or a policy as `emulate` has them.
+    optimizer: where `loss_or_step` calls its `step`.
+    scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
+
+    Raises as `emulate` does.
+    """
+    check_model(model)
+    policy = Policy(format, None, {})
+    session = Session(Trainee(model, optimizers_of(optimizer)), loss_or_step, policy, _format_of(model, policy), scale)
+    session.keep_gradients()
+    try:
+        exact = session.run_fp32()
+        if not exact.is_finite and not session.is_half:
+            return Diagnosis([_wrong_in_fp32(exact)], _about(session, exact, exact), session.runs)
+        outcome = session.run()
+        findings = [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]
+        if not findings:
+            findings = silent_findings(session, outcome, exact)
+        return Diagnosis(findings, _about(session, outcome, exact), session.runs)
+    finally:
+        session.close()
+
+
+def _format_of(model: torch.nn.Module, policy: Policy) -> Format:
+    """That of the activations; of the weights where these have 16 bits."""
+    kinds = [HALF[parameter.dtype] for parameter in model.parameters() if parameter.dtype in HALF]
+    formats = policy.base
+    narrow = [name for name in (formats.activation, formats.weight, formats.master_weight) if name != "fp32"]
+    return Format.of(kinds[0] if kinds else (narrow or ["fp32"])[0])
+
+
+def _wrong_in_fp32(exact: Outcome) -> Finding:
+    bad = exact.bad_gradients or exact.bad_buffers or exact.bad_weights
+    what = (
+        f"the loss is {exact.loss}"
+        if exact.loss is not None and not math.isfinite(exact.loss)
+        else "the loss is finite"
+    )
+    return Finding(
+        "fp32",
+        "look at the batch and at the loss in FP32 first; no format is to blame",
+        f"in FP32 {what}, and {len(bad)} tensors are infinite or NaN" + (f": {', '.join(bad[:4])}." if bad else "."),
+        "computed in FP32; the format was not tried",
+    )
+
+
+def _about(session: Session, outcome: Outcome, exact: Outcome) -> str:
+    """What was looked at."""
+    operations = 0 if outcome.recorder is None else outcome.recorder.operations
+    text = f"Looked at: {operations} operations of one step in {session.format.label} beside FP32"
+    losses = [found.loss for found in (outcome, exact) if found.loss is not None]
+    if len(losses) == 2:
+        text += f"; loss {losses[0]:.6g}, in FP32 {losses[1]:.6g}"
+    text += f"; loss scale {session.scale:g}; {session.runs} runs of the step."
+    if outcome is not exact and not _harms(outcome):
+        text += " Every number is finite."
+    return text
+
+
+def _harms(outcome: Outcome) -> bool:
+    return not outcome.is_finite or bool(outcome.recorder and outcome.recorder.faults)

@@ -1,0 +1,62 @@
+"""A fault of an emulated step: the operation where a number stopped being what FP32 has, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halfscope.torch.diagnosis.operands import Constant, Format, Operand
+from halfscope.torch.diagnosis.source import Site
+
+
+@dataclass
+class Made:
+    """An operation of the step, as those that use its result need to know it."""
+
+    operation: str
+    row: str  # name of its result
+    module: str
+    site: Site | None
+    constants: list[Constant] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)  # storages of its operands
+    exponent: float | None = None  # of a power
+    is_square: bool = False  # both factors are one tensor
+    flushed: int = 0  # elements of the result that are zero, and are not in FP32
+    largest: float = 0.0  # of the result, in FP32
+
+
+@dataclass
+class Fault:
+    """Elements that are not finite, where FP32's are, and whose operands are."""
+
+    made: Made
+    format: Format
+    region: str  # "forward", "backward"
+    kind: str
+    value: float  # the largest FP32 magnitude of the result; of a cast that of the operand
+    count: int
+    elements: int
+    terms: int = 0  # of a sum
+    operands: list[Operand] = field(default_factory=list)
+    sources: list[Made] = field(default_factory=list)  # operations that made the operands, the nearest first
+    scale: float = 1.0  # the loss scale in gradients
+    nan_at: Made | None = None
+    hidden_by: Made | None = None
+    damage: float = 0.0  # relative error of the result that hides it
+    reaches_loss: bool = False
+    has_weight: bool = False  # whether a parameter is among the operands
+
+    @property
+    def ratio(self) -> float:
+        """The value over the format's largest number."""
+        return self.value / self.format.largest
+
+    @property
+    def constants(self) -> list[Constant]:
+        """Those of the operation, then those of the operations before it that the format loses."""
+        before = [constant for made in self.sources for constant in made.constants if constant.is_lost]
+        return [*self.made.constants, *before]
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether what follows is as in FP32: an infinity that a softmax turns into zero, say."""
+        return not self.reaches_loss and self.nan_at is None and self.hidden_by is not None and self.damage < 0.01

@@ -1,0 +1,43 @@
+"""A finding of a diagnosis in three lines: what to change, why, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """change: what to type; why: what was seen; sure: what was tried."""
+
+    kind: str
+    change: str
+    why: str
+    sure: str
+    about: Any = None  # the fault, the cast or the tensor that it is about
+    remedy: str = ""  # by its name in the table
+
+    def __str__(self) -> str:
+        return f"{self.change}\n  Why: {self.why}\n  Sure: {self.sure}"
+
+
+def place_of(made: Any) -> str:
+    """ "mlp.py:12, mul of module mlp"."""
+    where = f"{made.site}, " if made.site is not None else ""
+    return f"{where}{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
+
+
+def called(operation: str) -> str:
+    """An operation as sources have it."""
+    operation = {"_to_copy": "to", "_safe_softmax": "softmax"}.get(operation, operation)
+    return operation.lstrip("_").removesuffix("_backward_data").removesuffix("_backward")
+
+
+def digits(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def short(value: float) -> str:
+    """A power of ten as sources have it: -1e4."""
+    mantissa, _, exponent = f"{value:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"

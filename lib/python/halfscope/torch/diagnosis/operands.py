@@ -1,0 +1,106 @@
+"""Operands of an operation as a format sees them: ranges, and constants with their value in the format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import halfscope
+from halfscope.results.formats import describe, has_range_of_fp32, label
+
+
+@dataclass(frozen=True)
+class Format:
+    """A number format with its limits."""
+
+    name: str
+    largest: float
+    smallest: float  # above zero
+    precision: int  # bits of a significand, the leading one included
+
+    @classmethod
+    def of(cls, name: str) -> Format:
+        found = describe(name.partition("/")[0])
+        return cls(name, float(found["largest"]), float(found["smallest"]), int(found["mantissa_bits"]) + 1)
+
+    @property
+    def has_range_of_fp32(self) -> bool:
+        return has_range_of_fp32(self.name.partition("/")[0])
+
+    @property
+    def label(self) -> str:
+        return label(self.name.partition("/")[0])
+
+    def round(self, value: float) -> float:
+        return float(halfscope.round(torch.tensor([value], dtype=torch.float32), self.name)[0])
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number in the source, and what the format makes of it."""
+
+    value: float
+    stored: float
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it overflows or vanishes in the format."""
+        return abs(self.stored) == float("inf") or (self.stored == 0 and self.value != 0)
+
+    def words(self, format: Format) -> str:
+        if self.value == self.stored:
+            return f"{self.value:g}"
+        return f"{self.value:g} is {self.stored:.4g} in {format.label}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that went into an operation: finite magnitudes in FP32, and what it was where the format held it."""
+
+    name: str
+    largest: float  # of the finite FP32 numbers
+    smallest: float  # above zero
+    flushed: int  # elements that are zero, and are not in FP32
+    infinite: int  # elements that are not finite, and are in FP32
+
+    def words(self) -> str:
+        return f"{self.name} up to {self.largest:.4g}"
+
+
+def constants_of(args: Any, format: Format, is_known: Any) -> list[Constant]:
+    """Numbers among the arguments; is_known: whether a tensor without axes was computed, or belongs to the model."""
+    found = []
+    for value in _flat(args):
+        number = None
+        if isinstance(value, torch.Tensor):
+            if value.dim() == 0 and value.is_floating_point() and not is_known(value):
+                number = float(value)
+        elif isinstance(value, float):
+            number = value
+        if number is not None and number == number and abs(number) != float("inf"):
+            found.append(Constant(number, format.round(number)))
+    return found
+
+
+def operand_of(name: str, tensor: torch.Tensor, exact: torch.Tensor, seen: torch.Tensor) -> Operand:
+    """tensor: as it came; exact: its FP32 counterpart; seen: in the format."""
+    del tensor
+    finite = exact[exact.isfinite()].abs().float()
+    positive = finite[finite > 0]
+    return Operand(
+        name,
+        float(finite.max()) if finite.numel() else 0.0,
+        float(positive.min()) if positive.numel() else 0.0,
+        int(((seen == 0) & (exact != 0)).sum()),
+        int((~seen.isfinite() & exact.isfinite()).sum()),
+    )
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        return [part for each in value for part in _flat(each)]
+    return [value]

@@ -1,0 +1,140 @@
+"""One step of a training, computed as often as a diagnosis asks, always from the same weights and random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.diagnosis.recorder import Ran, Recorder
+from halfscope.torch.diagnosis.source import current_site
+from halfscope.torch.emulation.arithmetic import Override
+from halfscope.torch.emulation.bisection import Snapshot
+from halfscope.torch.emulation.emulation import Emulation
+from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.training import Options, Trainee
+
+
+@dataclass
+class Outcome:
+    """What a step has come to."""
+
+    loss: float | None  # None of a step that returns none
+    gradients: dict[str, torch.Tensor]
+    buffers: dict[str, torch.Tensor]
+    bad_gradients: list[str]  # parameters with a gradient that is not finite
+    bad_buffers: list[str]
+    bad_weights: list[str]
+    recorder: Recorder | None = None
+    emulation: Emulation | None = None
+    error: str = ""
+
+    @property
+    def is_finite(self) -> bool:
+        loss_is = self.loss is None or math.isfinite(self.loss)
+        return loss_is and not (self.bad_gradients or self.bad_buffers or self.bad_weights or self.error)
+
+
+@dataclass
+class Session:
+    """A model with the step that is diagnosed."""
+
+    trainee: Trainee
+    step: Callable[[], Any]
+    policy: Policy
+    format: Format
+    scale: float
+    before: Snapshot = field(init=False)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.before = Snapshot.of(self.trainee)
+
+    def run(self, overrides: dict[str, Override] | None = None, policy: Policy | None = None) -> Outcome:
+        """The step in the format, with remedies where given."""
+        recorder = Recorder(self.format, self.scale)
+        emulation = Emulation(self.trainee, policy or self.policy, Options(compare_steps=frozenset({1}), every=1))
+
+        def observe(shadows: Any, arithmetic: Any) -> None:
+            recorder.attach(shadows, arithmetic)
+            arithmetic.find_site = current_site
+            arithmetic.overrides = dict(overrides or {})
+            arithmetic.operands.see_cast = recorder.see_cast
+            shadows.observer = lambda *about: recorder.see(Ran(*about))
+
+        emulation._found.observe = observe
+        self._restore()
+        with emulation:
+            outcome = self._step()
+        outcome.recorder, outcome.emulation = recorder, emulation
+        return outcome
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the weights have 16 bits themselves, so that there is no FP32 step beside."""
+        return any(parameter.dtype in HALF for parameter in self.trainee.model.parameters())
+
+    @property
+    def narrow_state(self) -> Format | None:
+        """The format that the optimizer computes in; None of FP32."""
+        if self.is_half:
+            return self.format
+        state = self.policy.base.optimizer_state
+        return None if state == FP32 else Format.of(state)
+
+    def run_with_fp32_state(self) -> Outcome | None:
+        """With weights and optimizer state in FP32; None where they have 16 bits themselves."""
+        if self.is_half:
+            return None
+        return self.run(policy=self.policy.keeping_fp32([], ["master_weight", "optimizer_state"]))
+
+    def run_fp32(self) -> Outcome:
+        """The step as PyTorch computes it."""
+        self._restore()
+        return self._step()
+
+    def close(self) -> None:
+        """Leaves the model, the optimizers and the gradients as they were."""
+        self._restore()
+        for parameter, gradient in self._kept_gradients:
+            parameter.grad = gradient
+
+    def keep_gradients(self) -> None:
+        self._kept_gradients = [
+            (parameter, None if parameter.grad is None else parameter.grad.clone())
+            for parameter in self.trainee.model.parameters()
+        ]
+
+    def _restore(self) -> None:
+        self.before.restore(self.trainee)
+        for parameter in self.trainee.model.parameters():
+            parameter.grad = None
+
+    def _step(self) -> Outcome:
+        self.runs += 1
+        model, loss = self.trainee.model, None
+        result = self.step()
+        if isinstance(result, torch.Tensor):
+            loss = float(result.detach().float().sum())
+            if result.requires_grad and not any(p.grad is not None for p in model.parameters()):
+                (result.float().sum() * self.scale).backward()
+        gradients = {name: p.grad.detach().clone() for name, p in model.named_parameters() if p.grad is not None}
+        return Outcome(
+            loss,
+            gradients,
+            {name: buffer.detach().clone() for name, buffer in model.named_buffers()},
+            [name for name, gradient in gradients.items() if not bool(gradient.isfinite().all())],
+            _not_finite(dict(model.named_buffers())),
+            _not_finite(dict(model.named_parameters())),
+        )
+
+
+def _not_finite(tensors: dict[str, torch.Tensor]) -> list[str]:
+    return [
+        name for name, tensor in tensors.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())
+    ]

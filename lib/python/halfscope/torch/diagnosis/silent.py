@@ -1,0 +1,247 @@
+"""Findings where every number is finite: positions that coincide, angles, logits, constants, gradients, updates."""
+
+from __future__ import annotations
+
+import torch
+
+import halfscope
+from halfscope.torch.diagnosis.fault import Made
+from halfscope.torch.diagnosis.finding import Finding, digits, place_of
+from halfscope.torch.diagnosis.recorder import InputChange
+from halfscope.torch.diagnosis.session import Outcome, Session
+from halfscope.torch.emulation.arithmetic import Override
+
+_ANGLE = 0.05  # radians
+_GAP = 0.01  # nat
+_SCALES_LOG2 = (8, 12, 16, 20, 24)  # that are tried, up to the first that is enough
+_FLUSHED = 0.05  # of the elements of weight gradients
+
+
+def silent_findings(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    angles = _angles(session, outcome, exact)
+    looks = [_logits, _stored_averages, _flushed_gradients, _updates]
+    if not angles:  # which tell of their positions and frequencies themselves
+        looks = [_positions, _buffers, *looks]
+    return [*angles, *(finding for look in looks for finding in look(session, outcome, exact))]
+
+
+def _angles(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
+    assert outcome.recorder is not None
+    worst = max(outcome.recorder.phases, key=lambda phase: phase[1], default=None)
+    if worst is None or worst[1] < _ANGLE:
+        return []
+    made, error, sources = worst
+    casts = [name.removesuffix(".input") for name in outcome.recorder.inputs]
+    trial = {row: Override(is_wide=True) for row in (made.row, *(source.row for source in sources), *casts)}
+    again = session.run(trial)
+    assert again.recorder is not None
+    after = max((found for _, found, _ in again.recorder.phases), default=0.0)
+    inputs = "; ".join(_change(session, change) for change in outcome.recorder.inputs.values() if not _is_small(change))
+    where = f"{made.site}: " if made.site is not None else ""
+    return [
+        Finding(
+            "angle",
+            f"{where}compute positions, frequencies and their product in FP32, and cast only the sine and cosine: "
+            "positions.float() * frequencies.float(), frequencies stored in FP32",
+            f"{place_of(made)}: its angle is off by {digits(error)} rad" + (f"; {inputs}" if inputs else "") + ".",
+            f"tried, and the angle is off by {digits(after)} rad"
+            if after < error / 2
+            else "not sure: tried, no better",
+            made,
+            "angles in FP32",
+        )
+    ]
+
+
+def _is_small(change: InputChange) -> bool:
+    return change.largest_change < 0.25 and change.distinct >= change.distinct_before
+
+
+def _change(session: Session, change: InputChange) -> str:
+    text = f"{change.name.removesuffix('.input')}: {change.elements} values, {change.changed} changed by the cast to "
+    text += f"{session.format.label}, by up to {digits(change.largest_change)}"
+    if change.distinct < change.distinct_before:
+        text += f", {change.distinct_before} different ones become {change.distinct}"
+    examples = [f"{before:g} is {after:g}" for before, after in zip(change.exact, change.stored)]
+    return f"{text} ({', '.join(examples)})"
+
+
+def _positions(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
+    assert outcome.recorder is not None
+    return [
+        Finding(
+            "input",
+            f"keep {change.name.removesuffix('.input')} in FP32 up to where it is embedded",
+            f"{_change(session, change)}.",
+            "seen, at its cast; no remedy was tried",
+            change,
+            "input in FP32",
+        )
+        for change in outcome.recorder.inputs.values()
+        if change.is_whole and change.distinct < change.distinct_before and not change.is_buffer
+    ]
+
+
+def _buffers(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
+    """Constants that a model keeps in buffers or parameters."""
+    assert outcome.recorder is not None
+    found = []
+    for change in outcome.recorder.inputs.values():
+        relative = max((abs(b - a) / abs(b) for b, a in zip(change.exact, change.stored) if b), default=0.0)
+        if not change.is_buffer or not (change.flushed or relative > 1e-3) or change.elements > 64:
+            continue
+        examples = [f"{before:g} is {after:g}" for before, after in zip(change.exact, change.stored)]
+        zeros = (
+            f"{change.flushed} of {change.elements} elements are 0 in {session.format.label}; "
+            if change.flushed
+            else ""
+        )
+        found.append(
+            Finding(
+                "buffer",
+                f"keep the buffer {change.name} and the operations on it in FP32, or choose constants that "
+                f"{session.format.label} has",
+                f"{change.name}: {zeros}{', '.join(examples)}.",
+                "seen, at its cast; no remedy was tried",
+                change,
+                "constants",
+            )
+        )
+    return found
+
+
+def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
+    assert outcome.recorder is not None
+    if outcome.recorder.log_softmax_error is None:
+        return []
+    gap, sources = outcome.recorder.log_softmax_error
+    head = next((made for made in sources if made.operation in ("addmm", "mm", "bmm")), None)
+    if gap < _GAP or head is None:
+        return []
+    again = session.run({head.row: Override(is_wide=True)})
+    assert again.recorder is not None
+    after = (again.recorder.log_softmax_error or (gap, []))[0]
+    if after > 0.7 * gap:
+        return []
+    step = 2.0 ** (_exponent(head.largest) - session.format.precision + 1)
+    return [
+        Finding(
+            "logits",
+            f"keep {f'module {head.module}' if head.module else head.row} in FP32: model(...).float() is too "
+            "late, the product itself must not be rounded",
+            f"{place_of(head)}: logits up to {digits(head.largest)} have a step of {digits(step)} in "
+            f"{session.format.label}; log-probabilities are off by up to {digits(gap)} nat, probability ratios by a "
+            f"factor of {torch.tensor(gap).exp().item():.3f}.",
+            f"tried, and they are off by {digits(after)} nat",
+            head,
+            "head in FP32",
+        )
+    ]
+
+
+def _exponent(value: float) -> int:
+    return int(torch.tensor(max(value, 1e-30)).log2().floor())
+
+
+def _stored_averages(session: Session, _: Outcome, exact: Outcome) -> list[Finding]:
+    """Buffers that a step moves by less than half a step of the format."""
+    found = []
+    for name, after in exact.buffers.items():
+        before = session.before.model.get(name)
+        if before is None or not after.is_floating_point() or not bool((after != before).any()):
+            continue
+        moved = (after.float() != before.float()).sum()
+        stored = halfscope.round(before.float().contiguous(), session.format.name)
+        stays = halfscope.round((stored + (after.float() - before.float())).contiguous(), session.format.name) == stored
+        lost = int((stays & (after != before)).sum())
+        if lost * 2 < int(moved):
+            continue
+        change = float((after.float() - before.float()).abs().max())
+        found.append(
+            Finding(
+                "average",
+                f"keep {name} in FP32",
+                f"{name}: the step changes it by up to {digits(change)}, which {session.format.label} loses in "
+                f"{lost} of "
+                f"{int(moved)} elements: stored in {session.format.label} it never moves.",
+                "computed from the FP32 step; the emulation itself keeps buffers that are updated in place in FP32",
+                name,
+                "average in FP32",
+            )
+        )
+    return found
+
+
+def _flushed_gradients(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    if session.scale != 1 or session.trainee.scaler is not None or session.format.has_range_of_fp32:
+        return []
+    lost, nonzero = _flushed(outcome, exact)
+    if not nonzero or lost / nonzero < _FLUSHED:
+        return []
+    for scale_log2 in _SCALES_LOG2:
+        session.scale = 2.0**scale_log2
+        try:
+            again = session.run()
+        finally:
+            session.scale = 1.0
+        after, _ = _flushed(again, exact)
+        if again.bad_gradients:
+            break
+        if after < 0.01 * nonzero:
+            return [_scale_finding(session, (lost, after, nonzero), scale_log2)]
+    return []
+
+
+def _scale_finding(session: Session, counts: tuple[int, int, int], scale_log2: int) -> Finding:
+    lost, after, nonzero = counts
+    return Finding(
+        "flushed gradients",
+        f"scale the loss: scaler = torch.amp.GradScaler(init_scale=2.0**{scale_log2}); scaler.scale(loss).backward(); "
+        "scaler.step(optimizer); scaler.update()",
+        f"without a loss scale {lost} of {nonzero} elements of the weight gradients ({100 * lost / nonzero:.1f} "
+        "%) are 0 in "
+        f"{session.format.label}, and are not in FP32.",
+        f"tried, and {after} of {nonzero} are 0",
+        "gradients",
+        "loss scale",
+    )
+
+
+def _flushed(outcome: Outcome, exact: Outcome) -> tuple[int, int]:
+    lost = nonzero = 0
+    for name, gradient in exact.gradients.items():
+        if name in outcome.gradients and gradient.shape == outcome.gradients[name].shape:
+            nonzero += int((gradient != 0).sum())
+            lost += int(((gradient != 0) & (outcome.gradients[name] == 0)).sum())
+    return lost, nonzero
+
+
+def _updates(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
+    """Weights without an FP32 copy that an update does not move."""
+    assert outcome.emulation is not None
+    found = outcome.emulation._found
+    stalled = list(found.totals.stalled.values())
+    unmoved, moving = sum(each.unmoved for each in stalled), sum(each.with_gradient for each in stalled)
+    if found.book.nonzero_updates:
+        unmoved, moving = unmoved + found.book.lost_updates, moving + found.book.nonzero_updates
+    if not moving or unmoved / moving < _FLUSHED:
+        return []
+    rates = {group["lr"] for optimizer in session.trainee.optimizers for group in optimizer.param_groups}
+    half = 2.0**-session.format.precision
+    return [
+        Finding(
+            "updates",
+            "keep an FP32 master copy of the weights: model.float() under autocast; else stochastic rounding, or "
+            "Kahan sums",
+            f"{unmoved} of {moving} weights with a gradient ({100 * unmoved / moving:.1f} %) did not move in this "
+            "step: an "
+            f"update below half a step of {session.format.label}, {half:.3g} of a weight of 1, is lost; learning rate "
+            f"{', '.join(f'{rate:g}' for rate in sorted(rates))}.",
+            "counted over the step; no remedy was tried",
+            "updates",
+            "master copy",
+        )
+    ]
+
+
+__all__ = ["Made", "silent_findings"]

@@ -1,0 +1,80 @@
+"""Findings on what a step leaves behind: buffers and weights that are not finite, and the optimizer's eps."""
+
+from __future__ import annotations
+
+from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.session import Outcome, Session
+
+
+def stored_findings(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    return [*_buffers(outcome, exact), *_weights(session, outcome, exact)]
+
+
+def _buffers(outcome: Outcome, exact: Outcome) -> list[Finding]:
+    names = [name for name in outcome.bad_buffers if name not in exact.bad_buffers]
+    if not names:
+        return []
+    return [
+        Finding(
+            "buffer",
+            f"reset {names[0].rpartition('.')[0]}.reset_running_stats(), or load it from before the step; then "
+            "remove the "
+            "overflow above: skipping the step does not protect buffers",
+            f"{', '.join(names[:4])} {'is' if len(names) == 1 else 'are'} infinite or NaN after this step. The "
+            "scaler skips "
+            "the update of the weights, not that of the buffers, and an average never forgets an infinity: "
+            "evaluation stays "
+            "NaN.",
+            "seen after the step",
+            names,
+            "buffers",
+        )
+    ]
+
+
+def _weights(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    names = [name for name in outcome.bad_weights if name not in exact.bad_weights]
+    if not names or outcome.bad_gradients:
+        return []
+    state = session.narrow_state
+    lost = [
+        (type(optimizer).__name__, group["eps"])
+        for optimizer in session.trainee.optimizers
+        for group in optimizer.param_groups
+        if state is not None and group.get("eps") and state.round(group["eps"]) == 0
+    ]
+    verb = "is" if len(names) == 1 else "are"
+    why = f"{', '.join(names[:4])} {verb} infinite or NaN after the update, with finite gradients"
+    if not lost or state is None:
+        return [
+            Finding(
+                "update",
+                "keep weights and optimizer state in FP32",
+                f"{why}.",
+                "seen after the step; not tried",
+                names,
+                "FP32 state",
+            )
+        ]
+    name, eps = lost[0]
+    again = session.run_with_fp32_state()
+    tried = (
+        "not tried"
+        if again is None
+        else (
+            "tried, FP32 state and weights: they are finite" if not again.bad_weights else "not sure: tried, no better"
+        )
+    )
+    return [
+        Finding(
+            "update",
+            f"keep the state of {name} in FP32 (FP32 weights under autocast); eps=1e-4 avoids the NaN, and makes small "
+            "updates smaller",
+            f"{why}: {name} divides by sqrt(v) + eps; eps {eps:g} is 0 in {state.label}, and so is v = (1 - "
+            "beta2) g^2 of a "
+            "small gradient: 0 / 0, or m / 0.",
+            tried,
+            names,
+            "FP32 state",
+        )
+    ]

@@ -1,0 +1,91 @@
+"""Remedies tried: the step is computed again with each, until no fault is left."""
+
+from __future__ import annotations
+
+import math
+
+from halfscope.torch.diagnosis.fault import Fault
+from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.remedies import Remedy, remedies_of
+from halfscope.torch.diagnosis.session import Outcome, Session
+from halfscope.torch.diagnosis.words import why
+from halfscope.torch.emulation.arithmetic import Override
+
+_MOST_FAULTS, _MOST_TRIALS = 6, 3
+
+
+def is_told(fault: Fault) -> bool:
+    """Whether a fault is worth a finding."""
+    return not fault.is_harmless
+
+
+def faults_of(outcome: Outcome) -> list[Fault]:
+    assert outcome.recorder is not None
+    return [fault for fault in outcome.recorder.faults if is_told(fault)]
+
+
+def mend(session: Session, first: Outcome, exact: Outcome) -> list[Finding]:
+    """A finding per fault, in the order of the step; each with the remedies of those before it in place."""
+    findings: list[Finding] = []
+    outcome, overrides = first, dict[str, Override]()
+    for _ in range(_MOST_FAULTS):
+        faults = faults_of(outcome)
+        if not faults:
+            break
+        finding, overrides, outcome, is_mended = _mend_one(session, faults[0], overrides, outcome, exact)
+        findings.append(finding)
+        if not is_mended:
+            break
+    return findings
+
+
+def _mend_one(
+    session: Session, fault: Fault, overrides: dict[str, Override], before: Outcome, exact: Outcome
+) -> tuple[Finding, dict[str, Override], Outcome, bool]:
+    fitting = remedies_of(fault)
+    for remedy in fitting[:_MOST_TRIALS]:
+        trial = {**overrides, **remedy.trial(fault)}
+        outcome = session.run(trial)
+        if remedy.keeps_loss and not _is_close(outcome.loss, exact.loss):
+            continue
+        if not any(_is_same(fault, other) for other in faults_of(outcome)):
+            left = len(faults_of(outcome))
+            return _finding((fault, before), remedy, _tried(outcome, exact, left)), trial, outcome, True
+    names = ", ".join(remedy.name for remedy in fitting[:_MOST_TRIALS])
+    finding = _finding((fault, before), fitting[0], f"not sure: tried {names}, and the fault was still there")
+    return finding, overrides, before, False
+
+
+def _is_close(loss: float | None, exact: float | None) -> bool:
+    return loss is None or exact is None or math.isclose(loss, exact, rel_tol=0.01, abs_tol=1e-6)
+
+
+def _is_same(fault: Fault, other: Fault) -> bool:
+    return (fault.made.row, fault.region) == (other.made.row, other.region)
+
+
+def _finding(seen: tuple[Fault, Outcome], remedy: Remedy, sure: str) -> Finding:
+    fault, outcome = seen
+    assert outcome.recorder is not None
+    site = fault.made.site
+    where = f"{site}: " if site is not None else ""
+    code = f" (now `{site.line.text}`)" if site is not None and site.line.text else ""
+    return Finding(
+        fault.kind,
+        f"{where}{remedy.advice(fault)}{code}",
+        why(fault, outcome.recorder.faults),
+        sure,
+        fault,
+        remedy.name,
+    )
+
+
+def _tried(outcome: Outcome, exact: Outcome, left: int) -> str:
+    text = "tried, and this fault is gone"
+    if left:
+        return f"{text}; {left} more follow{'s' * (left == 1)} in the step"
+    if outcome.is_finite:
+        text = "tried, and the step is finite"
+    if outcome.loss is not None and exact.loss is not None and math.isfinite(outcome.loss):
+        text += f": loss {outcome.loss:.6g}, in FP32 {exact.loss:.6g}"
+    return text

@@ -1,0 +1,79 @@
+"""Sentences on a fault."""
+
+from __future__ import annotations
+
+from halfscope.torch.diagnosis.fault import Fault
+from halfscope.torch.diagnosis.finding import called, digits, place_of
+from halfscope.torch.diagnosis.kinds import WORDS
+
+
+def why(fault: Fault, others: list[Fault]) -> str:
+    """Cause, size, operands, constants, and what becomes of it; others: all faults of the step."""
+    parts = [f"{_cause(fault)} ({fault.count} of {fault.elements} elements)", *_operands(fault), *_constants(fault)]
+    return ". ".join([f"{place_of(fault.made)}: {'; '.join(parts)}", *_fate(fault), *_forward(fault, others)]) + "."
+
+
+def _cause(fault: Fault) -> str:
+    format = fault.format
+    times = f"{fault.ratio:.2g}" if fault.ratio > 1.05 else f"{fault.ratio:.4g}"
+    size = f"{digits(fault.value)}, {times} times {format.label}'s largest number {format.largest:g}"
+    words = WORDS[fault.kind]
+    if fault.kind == "gradient":
+        scale = "" if fault.scale == 1 else f", at a loss scale of {fault.scale:g}"
+        return f"{words} in the backward pass: {size}{scale}"
+    where = " in the backward pass" if fault.region == "backward" else ""
+    if fault.ratio < 1:
+        return f"{words}{where}"
+    terms = fault.terms
+    return f"{words}{where}: {size}" if not terms else f"{words}{where}, of {fault.terms} terms: {size}"
+
+
+def _operands(fault: Fault) -> list[str]:
+    if not fault.operands:
+        return []
+    listed = [operand.words() for operand in fault.operands[:3]]
+    finite = "operands" if not any(operand.infinite for operand in fault.operands) else "as cast, its operands"
+    flushed = [
+        f"{operand.name} has {operand.flushed} zeros that FP32 has not" for operand in fault.operands if operand.flushed
+    ]
+    zeros = [text.replace("1 zeros", "a zero") for text in flushed]
+    return [f"{finite} {', '.join(listed)}", *zeros[:2]]
+
+
+def _constants(fault: Fault) -> list[str]:
+    words, seen = [], set()
+    for made in (fault.made, *fault.sources):
+        for constant in made.constants:
+            small = 0 < abs(constant.value) < 1 / fault.format.largest
+            if (constant.is_lost or small or made is fault.made) and constant.value not in seen:
+                seen.add(constant.value)
+                text = constant.words(fault.format)
+                if small and not constant.is_lost:
+                    text += f", and its reciprocal {1 / constant.value:.3g} is beyond the largest"
+                words.append(f"constant {text}" + ("" if made is fault.made else f" (in {called(made.operation)})"))
+    return words[:3]
+
+
+def _fate(fault: Fault) -> list[str]:
+    if fault.nan_at is not None and fault.nan_at is not fault.made:
+        kind = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
+        made = fault.nan_at
+        return [f"It is NaN from {place_of(made)} on ({kind.get(made.operation, 'of infinities')})"]
+    if fault.hidden_by is not None:
+        how = (
+            f"whose result is {100 * fault.damage:.3g} % off" if fault.damage >= 0.01 else "whose result is as in FP32"
+        )
+        return [f"{place_of(fault.hidden_by)} hides it, {how}"]
+    return []
+
+
+def _forward(fault: Fault, others: list[Fault]) -> list[str]:
+    """The overflow of the forward pass behind a gradient's, which something hid."""
+    if fault.region == "forward":
+        return []
+    same = [other for other in others if other.region == "forward" and other.made.row == fault.made.row]
+    return [
+        f"Forward it overflows too, {digits(other.value)}, which {called(other.hidden_by.operation)} hides"
+        for other in same[:1]
+        if other.hidden_by is not None
+    ]
