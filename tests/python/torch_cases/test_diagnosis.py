@@ -79,7 +79,8 @@ CASES = [
     Case("gemma_normalizer", 35, "constants", "", ("normalizer: 55.4256 is 55.5", "choose constants that BF16 has")),
     Case("gelu_cubic", 36, "fused activation", "torch.pow(x, 3)",
          ("use the fused function, gelu(x, approximate='tanh')", "pow of the model: a gradient overflows in the",
-          "backward pass: 1.2e+05", "Forward it overflows too, 8e+06, which tanh hides", "tried, and the step is finite")),
+          "backward pass: 1.2e+05", "Forward it overflows too, 8e+06, which tanh hides",
+          "tried, and the step is finite")),
     Case("fp16_constants", 54, "constants", "",
          ("keep the buffer coefficients", "3 of 7 elements are 0 in FP16", "-8.6e-11 is -0")),
 ]  # fmt: skip

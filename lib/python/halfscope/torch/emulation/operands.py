@@ -83,7 +83,7 @@ class Operands:
     def _gradient_name(self, line: Operation, place: Place) -> str:
         """That of the tensor whose gradient it is."""
         forward = self._places.forward()
-        return place.tensor(line.name) if forward is None else forward.tensor
+        return place.tensor(line.name.removesuffix("_backward")) if forward is None else forward.tensor
 
     def _settle(self, mark: Any, quantizer: str, name: str) -> None:
         """Enters the casts of a gradient's parts, now that its tensor is known."""

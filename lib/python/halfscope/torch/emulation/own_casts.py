@@ -17,6 +17,7 @@ from halfscope.torch.emulation.policies import Policy
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _WIDE = torch.float32
 _DTYPE = torch.Tensor.dtype.__get__
+_REFUSE = ("torchvision.",)  # refuses boxes in BF16, of which it asks the type
 _CASTS = (torch.Tensor.to, torch.Tensor.type, torch.Tensor.type_as)
 
 
@@ -53,10 +54,10 @@ class OwnCasts(TorchFunctionMode):
         kwargs = kwargs or {}
         place = self._places.now() if self._places.in_forward and not self._is_casting else None
         narrow = None if place is None else self._type_of_format(place)
-        if place is None or narrow is None or _asked_by_halfscope():
+        if place is None or narrow is None or _asked_by(("halfscope.torch.",)):
             return func(*args, **kwargs)
         if func == _DTYPE:
-            return self._answer(args[0], place, narrow)
+            return func(*args) if _asked_by(_REFUSE) else self._answer(args[0], place, narrow)
         self._is_casting = True
         try:
             return self._run(func, args, kwargs, narrow)
@@ -154,6 +155,6 @@ def _replaced(value: Any, narrow: torch.dtype) -> Any:
     return _WIDE if value is narrow else value
 
 
-def _asked_by_halfscope() -> bool:
+def _asked_by(modules: tuple[str, ...]) -> bool:
     caller = sys._getframe(2)
-    return str(caller.f_globals.get("__name__", "")).startswith("halfscope.torch.")
+    return str(caller.f_globals.get("__name__", "")).startswith(modules)
