@@ -61,7 +61,7 @@ TEST_CASE("the ends of a window are where trying every scale finds them", "[advi
         const ScaleWindow ends = ends_by_trial(values, format, tolerance);
         CHECK(fit.underflow_low == ends.low);
         CHECK(fit.overflow_high == ends.high);
-        CHECK(fit.window().has_value() == (ends.low <= ends.high));
+        CHECK(fit.window().has_value() == (ends.low <= std::min(ends.high, largest_scale_log2)));
         CHECK(fit.nonfinite == 2);
       }
     }
@@ -142,6 +142,24 @@ TEST_CASE("tiny tensors do not get an absurd scale", "[advisor]") {
   const Advice wide = advise(std::vector{fit_of("a", between(-30, -29), e7m8)}, e7m8);
   CHECK(wide.recommended == 24);
   check_says(wide.verdict, {"S = 1, would do as well"});
+}
+
+TEST_CASE("no scale beyond FP32's largest is recommended", "[advisor]") {
+  const TensorFit tiny = fit_of("tiny", std::vector(3, 1e-45f), fp8_e4m3);
+  REQUIRE(tiny.underflow_low > largest_scale_log2);
+  REQUIRE(tiny.underflow_low <= tiny.overflow_high);
+  CHECK_FALSE(tiny.window());
+  const TensorFit usual = fit_of("usual", std::vector(3, 1.0f), fp8_e4m3);
+  const Advice both = advise(std::vector{usual, tiny}, fp8_e4m3);
+  REQUIRE(both.outliers.size() == 1);
+  CHECK(both.outliers[0].remedy == Remedy::fp32_island);
+  CHECK_FALSE(both.outliers[0].scale_log2);
+  check_says(both.verdict, {"keep in FP32: tiny (needs 2^140 against underflow, and FP32 ends at 2^127)"});
+  CHECK_FALSE(advise(std::vector{tiny}, fp8_e4m3).recommended);
+  const TensorFit small = fit_of("small", std::vector(3, 0x1p-126f), fp8_e4m3);
+  REQUIRE(small.window());
+  CHECK(small.window()->high == largest_scale_log2);
+  CHECK(*advise(std::vector{small}, fp8_e4m3).recommended <= largest_scale_log2);
 }
 
 TEST_CASE("a format with the exponents of FP32 needs no loss scale", "[advisor]") {

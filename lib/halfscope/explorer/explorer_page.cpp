@@ -39,8 +39,8 @@ std::string html(std::string_view text) {
 
 std::string scales_that_fit(const TensorFit& fit) {
   if (fit.any_scale) return "any";
-  if (fit.underflow_low > fit.overflow_high) return "none";
-  return fmt::format("2^{} to 2^{}", fit.underflow_low, fit.overflow_high);
+  const auto window = fit.window();
+  return window ? fmt::format("2^{} to 2^{}", window->low, window->high) : "none";
 }
 
 /// What a cast makes of all steps of a tensor, unscaled.

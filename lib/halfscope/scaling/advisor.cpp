@@ -58,7 +58,8 @@ ScaleWindow intersection(std::span<const TensorFit> tensors, Predicate&& agree) 
   ScaleWindow joint{least_scale, greatest_scale};
   for (const TensorFit& tensor : tensors) {
     if (tensor.any_scale || !agree(tensor)) continue;
-    joint = {std::max(joint.low, tensor.underflow_low), std::min(joint.high, tensor.overflow_high)};
+    joint = {std::max(joint.low, tensor.underflow_low),
+             std::min({joint.high, tensor.overflow_high, largest_scale_log2})};
   }
   return joint;
 }
@@ -110,8 +111,9 @@ Advice advise_outliers(std::span<const TensorFit> tensors, const FloatFormat& fo
 }  // namespace
 
 std::optional<ScaleWindow> TensorFit::window() const {
-  if (any_scale || underflow_low > overflow_high) return std::nullopt;
-  return ScaleWindow{underflow_low, overflow_high};
+  const int high = std::min(overflow_high, largest_scale_log2);
+  if (any_scale || underflow_low > high) return std::nullopt;
+  return ScaleWindow{underflow_low, high};
 }
 
 TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram, const AdvisorOptions& options) {

@@ -24,6 +24,9 @@ struct AdvisorOptions {
   int ceiling_log2 = 24;  ///< of the recommendation: beyond it the scaled loss itself is in danger
 };
 
+/// Log2 of the largest scale that is an FP32 number: the loss is multiplied by it in FP32.
+inline constexpr int largest_scale_log2 = 127;
+
 /// Scales 2^low .. 2^high.
 struct ScaleWindow {
   int low = 0;
@@ -46,7 +49,7 @@ struct TensorFit {
   bool fits_bf16 = false;  ///< unscaled, BF16's underflow error is within the tolerance and nothing overflows
   std::int64_t nonfinite = 0;
 
-  /// Nothing where no scale fits, and where any does.
+  /// At most up to `largest_scale_log2`. Nothing where no scale fits, and where any does.
   [[nodiscard]] std::optional<ScaleWindow> window() const;
 };
 [[nodiscard]] TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram,

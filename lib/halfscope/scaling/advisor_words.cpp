@@ -63,6 +63,16 @@ std::string say_choice(int scale, const ScaleWindow& window, const AdvisorOption
              : "it is the smallest that fits";
 }
 
+/// Why no scale fits a tensor.
+std::string why_none_fits(const TensorFit& fit) {
+  if (fit.underflow_low <= fit.overflow_high) {
+    return fmt::format("{} (needs 2^{} against underflow, and FP32 ends at 2^{})", fit.name,
+                       fit.underflow_low, largest_scale_log2);
+  }
+  return fmt::format("{} (needs 2^{} against underflow, overflows beyond 2^{})", fit.name, fit.underflow_low,
+                     fit.overflow_high);
+}
+
 /// "give a (2^3), b (2^5) a scale of their own", and likewise for the other remedies.
 std::string say_remedy(Remedy remedy, const Advice& advice) {
   std::vector<std::string> names;
@@ -71,9 +81,8 @@ std::string say_remedy(Remedy remedy, const Advice& advice) {
     const TensorFit& fit = outlier.tensor;
     names.push_back(remedy == Remedy::own_scale
                         ? fmt::format("{} (2^{}, of 2^{} to 2^{})", fit.name, *outlier.scale_log2,
-                                      fit.underflow_low, fit.overflow_high)
-                        : fmt::format("{} (needs 2^{} against underflow, overflows beyond 2^{})", fit.name,
-                                      fit.underflow_low, fit.overflow_high));
+                                      fit.window()->low, fit.window()->high)
+                        : why_none_fits(fit));
   }
   if (names.empty()) return "";
   switch (remedy) {
