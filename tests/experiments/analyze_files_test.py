@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import unittest
+import zipfile
 
 from program import PROGRAM, OnTerminal, halfscope
 from tensor_files import TINY, Files, npy, safetensors, write_npz
@@ -49,6 +50,49 @@ class Paths(Files):
             self.refuse("analyze", index, says=["m.index.json", says])
         index.write_text('{"weight_map": {"a": "gone.safetensors"}}')
         self.refuse("analyze", index, says=["gone.safetensors", "No such file"])
+
+    def test_an_index_and_its_shards_must_agree(self):
+        first, second = self.write("a.safetensors", {"x": [1.0], "y": [TINY]}), self.write("b.safetensors", {"z": [1.0]})
+        index = self.model / "model.safetensors.index.json"
+        for weight_map, count, says in (
+            ({"x": first.name, "y": first.name, "z": second.name}, 0, []),
+            ({"x": first.name, "y": first.name, "z": second.name, "c": second.name, "d": second.name},
+             1, ["b.safetensors what it lacks: tensor 'c' and 1 more"]),
+            ({"x": first.name, "z": second.name}, 1, ["does not name what", "a.safetensors holds: tensor 'y'"]),
+            ({"x": first.name, "y": second.name, "z": second.name}, 2, ["a.safetensors holds: tensor 'y'", "b.safetensors what it lacks: tensor 'y'"]),
+            ({"x": first.name, "y": first.name, "z": "gone.safetensors"}, 1, ["gone.safetensors: No such file"]),
+        ):
+            index.write_text(json.dumps({"weight_map": weight_map}))
+            for word in (index, self.model):
+                with self.subTest(word=word, weight_map=weight_map):
+                    result = halfscope("analyze", word, "--json")
+                    self.assertEqual(result.returncode, 2 if count else 0, result.stderr)
+                    self.assertEqual(len(result.stderr.splitlines()), count)
+                    for text in says:
+                        self.assertIn(text, result.stderr)
+                    self.assertLessEqual({"x", "y"}, {t["name"].split(":")[-1] for t in json.loads(result.stdout)["tensors"]})
+        index.write_text(json.dumps({"weight_map": {"x": first.name, "z": second.name}}))
+        self.refuse("analyze", second, "--against", index, says=["does not name", "'y'"])
+
+    def test_a_bad_entry_does_not_block_a_folder(self):
+        self.write("a.safetensors", {"x": [1.0]})
+        os.symlink("self", self.model / "self")
+        os.symlink("loop.npy", self.model / "loop.npy")
+        result = halfscope("analyze", self.model, "--json")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\A[^\n]*loop\.npy[^\n]*\n\Z")
+        self.assertEqual([t["name"].split(":")[-1] for t in json.loads(result.stdout)["tensors"]], ["x"])
+        (self.model / "loop.npy").unlink()
+        self.assertEqual(self.names(self.model), ["x"])
+        if os.geteuid() != 0:
+            self.skipTest("needs root to run as somebody who may not read everything")
+        (self.model / "below").mkdir(mode=0o700)
+        os.chmod(self.folder, 0o755)
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PROGRAM, "analyze", self.model, "--json"]
+        result = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"\A[^\n]*cannot read [^\n]*/below: Permission denied\n\Z")
+        self.assertEqual([t["name"] for t in json.loads(result.stdout)["tensors"]], ["x"])
 
     def test_extensions_in_capitals(self):
         path = self.model / "G.NPY"
@@ -261,6 +305,35 @@ class References(Files):
         self.refuse("analyze", path, "--against", self.write("s.safetensors", {"a": [1.0, 2.0], "d": [1.0]}), says=["'a'", "(1)", "(2)", "n.safetensors", "s.safetensors"])
         self.refuse("analyze", path, "--against", self.model / "r.safetensors", "--against", self.write("t.safetensors", {"c": [1.0]}), says=["'c'", "r.safetensors", "t.safetensors"])
         self.refuse("analyze", "--against", path, says=["FILE"])
+
+
+class Orders(Files):
+    """The matrix (0 1 2) (3 4 5) in the orders of C and of Fortran."""
+
+    ROWS, COLUMNS = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+
+    def matrix(self, name, fortran, packing=None):
+        header = f"{{'descr': '<f4', 'fortran_order': {fortran}, 'shape': (2, 3), }}\n".encode()
+        array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+        array += struct.pack("<6f", *(self.COLUMNS if fortran else self.ROWS))
+        path = self.model / name
+        if packing is None:
+            path.write_bytes(array)
+        else:
+            with zipfile.ZipFile(path, "w", packing) as archive:
+                archive.writestr("m.npy", array)
+        return path
+
+    def test_pairs_follow_the_order(self):
+        files = [self.matrix(f"{order}{ending}", order, packing) for order in (False, True)
+                 for ending, packing in ((".npy", None), (".npz", zipfile.ZIP_STORED), ("z.npz", zipfile.ZIP_DEFLATED))]
+        for one in files:
+            for other in files:
+                with self.subTest(one=one.name, other=other.name):
+                    (tensor,) = self.analyze(one, "--against", other)["tensors"]
+                    self.assertEqual((tensor["relative_error"], tensor["reference_cosine"]), (0, 1))
+                    (update,) = self.analyze("--weights", one, "--updates", other)["updates"]
+                    self.assertEqual((update["elements"], update["nonzero"], update["lost"]), (6, 5, 0))
 
 
 class Updates(Files):

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ struct SelectedFile {
 
 /// Throws InvalidArgument where the file cannot be read.
 [[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection);
+
+/// All that the file holds, what cannot be read of it too.
+[[nodiscard]] std::set<std::string> names_in(const TensorFile& file);
 
 /// Appends what is in the request's files. A file that is wrong is one line on stderr, and the others go on.
 /// Throws InvalidArgument where no file holds a tensor that is asked for.

@@ -45,8 +45,14 @@ class Progress {
 
 class Reader {
  public:
-  Reader(const AnalyzeRequest& request, Analysis& analysis, std::size_t files)
-      : request_(request), analysis_(analysis), rows_(request, analysis), progress_(files) {}
+  Reader(const AnalyzeRequest& request, Analysis& analysis, const ExpandedPaths& paths)
+      : request_(request),
+        analysis_(analysis),
+        paths_(paths),
+        rows_(request, analysis),
+        progress_(paths.files.size()) {
+    for (const std::string& problem : paths.problems) say(problem);
+  }
 
   /// Reads `paths`, of which the first is file `first` of all.
   void read(std::span<const std::string> paths, std::size_t first) {
@@ -97,6 +103,7 @@ class Reader {
         SelectedFile file = select_tensors(path, request_.selection);
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
+        check_against_index(path, *file.file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
@@ -119,13 +126,23 @@ class Reader {
                        escaped(skipped[0].name), skipped[0].reason);
   }
 
-  void fail(const std::exception_ptr& error) {
+  void check_against_index(const std::string& path, const TensorFile& file) {
+    const auto entry = paths_.indexed.find(path);
+    if (entry == paths_.indexed.end()) return;
+    for (const std::string& line : contradictions(path, entry->second, names_in(file))) say(line);
+  }
+
+  void say(const std::string& problem) {
     progress_.clear();
+    print_error(problem);
+    analysis_.status = wrong_request;
+  }
+
+  void fail(const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const InvalidArgument& problem) {
-      print_error(problem.what());
-      analysis_.status = wrong_request;
+      say(problem.what());
     }
   }
 
@@ -138,6 +155,7 @@ class Reader {
 
   const AnalyzeRequest& request_;
   Analysis& analysis_;
+  const ExpandedPaths& paths_;
   Rows rows_;
   Progress progress_;
   bool selected_any_ = false;
@@ -165,13 +183,20 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
   return selected;
 }
 
+std::set<std::string> names_in(const TensorFile& file) {
+  std::set<std::string> names;
+  for (const StoredTensor& tensor : file.tensors()) names.insert(tensor.name);
+  for (const SkippedTensor& skipped : file.skipped()) names.insert(skipped.name);
+  return names;
+}
+
 void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
-  const std::vector<std::string> paths = expand_paths(request.files);
-  analysis.files = paths.size();
-  Reader reader(request, analysis, paths.size());
-  for (std::size_t first = 0; first < paths.size(); first += files_at_a_time) {
-    reader.read(std::span(paths).subspan(first, std::min(files_at_a_time, paths.size() - first)), first);
-  }
+  const ExpandedPaths paths = expand_paths(request.files);
+  analysis.files = paths.files.size();
+  Reader reader(request, analysis, paths);
+  const std::span<const std::string> files = paths.files;
+  for (std::size_t first = 0; first < files.size(); first += files_at_a_time)
+    reader.read(files.subspan(first, std::min(files_at_a_time, files.size() - first)), first);
   reader.finish();
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -29,25 +30,42 @@ bool holds_tensors(const fs::path& path) {
   return extension == ".npy" || extension == ".npz" || extension == ".safetensors";
 }
 
-std::vector<std::string> files_below(const std::string& folder) {
-  std::vector<std::string> files;
-  try {
-    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
-      const bool is_folder = entry->is_directory() && !entry->is_symlink();
-      const bool is_hidden = entry->path().filename().string().starts_with('.');
-      if (is_hidden && is_folder) entry.disable_recursion_pending();
-      if (!is_hidden && !entry->is_directory() && holds_tensors(entry->path()))
-        files.push_back(entry->path().string());
+bool is_index(const fs::path& path) {
+  return path.string().ends_with(index_ending);
+}
+
+/// What a folder holds, and what those below it hold.
+struct FolderContents {
+  std::vector<std::string> files, indices, problems;
+};
+
+/// A part that cannot be read is a problem, and the rest is taken.
+void look_into(const fs::path& folder, FolderContents& found) {
+  std::error_code error;
+  auto entry = fs::directory_iterator(folder, error);
+  for (; !error && entry != fs::end(entry); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    std::error_code ignored;  // a link to nothing, or to itself, is no folder
+    if (path.filename().string().starts_with('.')) continue;
+    if (entry->is_directory(ignored)) {
+      if (!entry->is_symlink(ignored)) look_into(path, found);
+    } else if (holds_tensors(path)) {
+      found.files.push_back(path.string());
+    } else if (is_index(path)) {
+      found.indices.push_back(path.string());
     }
-  } catch (const fs::filesystem_error& error) {
-    throw InvalidArgument(fmt::format("cannot read {}: {}",
-                                      printable(error.path1().empty() ? fs::path(folder) : error.path1()),
-                                      error.code().message()));
   }
-  std::sort(files.begin(), files.end());
-  if (files.empty())
+  if (error) found.problems.push_back(fmt::format("cannot read {}: {}", printable(folder), error.message()));
+}
+
+FolderContents contents_of(const std::string& folder) {
+  FolderContents found;
+  look_into(folder, found);
+  std::sort(found.files.begin(), found.files.end());
+  if (found.files.empty() && !found.problems.empty()) throw InvalidArgument(found.problems.front());
+  if (found.files.empty())
     throw InvalidArgument(printable(folder) + ": no .npy, .npz or .safetensors file in it or below");
-  return files;
+  return found;
 }
 
 std::vector<std::string> files_of_glob(const std::string& pattern) {
@@ -61,12 +79,12 @@ std::vector<std::string> files_of_glob(const std::string& pattern) {
 }
 
 /// The shards of a model, as Hugging Face's index lists them: {"weight_map": {tensor: file}}.
-std::vector<std::string> files_of_index(const std::string& path) {
+std::map<std::string, IndexEntry> shards_of(const std::string& path) {
   const Json index = read_json(path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object())
     throw InvalidArgument(printable(path) + ": no index of shards; it lacks an object 'weight_map'");
-  std::set<std::string> names;
+  std::map<std::string, IndexEntry> shards;
   for (const auto& [tensor, file] : map->items()) {
     const fs::path name = file.is_string() ? file.get<std::string>() : std::string();
     const bool leads_out = std::find(name.begin(), name.end(), "..") != name.end() || name.is_absolute();
@@ -74,42 +92,77 @@ std::vector<std::string> files_of_index(const std::string& path) {
       throw InvalidArgument(fmt::format("{}: weight_map: '{}' is in {}; expected a file beside the index",
                                         printable(path), escaped(tensor), escaped(to_line(file))));
     }
-    names.insert((fs::path(path).parent_path() / name).string());
+    IndexEntry& shard = shards[(fs::path(path).parent_path() / name).string()];
+    shard.index = path;
+    shard.tensors.insert(tensor);
   }
-  if (names.empty()) throw InvalidArgument(printable(path) + ": weight_map names no file");
-  return {names.begin(), names.end()};
+  if (shards.empty()) throw InvalidArgument(printable(path) + ": weight_map names no file");
+  return shards;
 }
 
-std::vector<std::string> files_of(const std::string& word) {
+void add_index(const std::string& path, ExpandedPaths& found) {
+  for (auto& [file, shard] : shards_of(path)) {
+    found.files.push_back(file);
+    found.indexed.insert_or_assign(file, std::move(shard));
+  }
+}
+
+/// A folder's indices name some of its files, and tell what is missing in it.
+void add_folder(const std::string& path, ExpandedPaths& found) {
+  const FolderContents contents = contents_of(path);
+  found.files.insert(found.files.end(), contents.files.begin(), contents.files.end());
+  found.problems.insert(found.problems.end(), contents.problems.begin(), contents.problems.end());
+  for (const std::string& index : contents.indices) {
+    try {
+      add_index(index, found);
+    } catch (const InvalidArgument&) {
+      continue;  // nobody has named it: it may be the index of something else
+    }
+  }
+}
+
+void add_word(const std::string& word, ExpandedPaths& found) {
   if (word == "-") {
     throw InvalidArgument(
         "standard input is not read, since tensors are read at any place; save it to a file");
   }
   std::error_code ignored;
   const bool exists = fs::exists(word, ignored);
-  if (exists && fs::is_directory(word, ignored)) return files_below(word);
-  if (exists && word.ends_with(index_ending)) return files_of_index(word);
-  if (exists || word.find_first_of("*?[{") == std::string::npos) return {word};
-  std::vector<std::string> files;
-  for (const std::string& match : files_of_glob(word)) {
-    for (std::string& file : files_of(match)) files.push_back(std::move(file));
-  }
-  return files;
+  if (exists && fs::is_directory(word, ignored)) return add_folder(word, found);
+  if (exists && is_index(word)) return add_index(word, found);
+  if (exists || word.find_first_of("*?[{") == std::string::npos) return found.files.push_back(word);
+  for (const std::string& match : files_of_glob(word)) add_word(match, found);
 }
 
 }  // namespace
 
-std::vector<std::string> expand_paths(const std::vector<std::string>& words) {
-  std::vector<std::string> files;
+ExpandedPaths expand_paths(const std::vector<std::string>& words) {
+  ExpandedPaths found;
+  for (const std::string& word : words) add_word(word, found);
   std::set<std::pair<dev_t, ino_t>> seen;
-  for (const std::string& word : words) {
-    for (std::string& file : files_of(word)) {
-      struct stat status {};
-      const bool exists = ::stat(file.c_str(), &status) == 0;
-      if (!exists || seen.emplace(status.st_dev, status.st_ino).second) files.push_back(std::move(file));
-    }
-  }
-  return files;
+  std::set<std::string> missing;
+  std::erase_if(found.files, [&](const std::string& file) {
+    struct stat status {};
+    const bool exists = ::stat(file.c_str(), &status) == 0;
+    return exists ? !seen.emplace(status.st_dev, status.st_ino).second : !missing.insert(file).second;
+  });
+  return found;
+}
+
+std::vector<std::string> contradictions(const std::string& file, const IndexEntry& entry,
+                                        const std::set<std::string>& held) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::vector<std::string>& names, std::string_view what) {
+    if (names.empty()) return;
+    const std::string more = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "";
+    lines.push_back(fmt::format("{}: {} '{}'{}", printable(entry.index), what, escaped(names[0]), more));
+  };
+  std::vector<std::string> lacking, unknown;
+  std::ranges::set_difference(entry.tensors, held, std::back_inserter(lacking));
+  std::ranges::set_difference(held, entry.tensors, std::back_inserter(unknown));
+  add(lacking, fmt::format("weight_map says of {} what it lacks: tensor", printable(file)));
+  add(unknown, fmt::format("weight_map does not name what {} holds: tensor", printable(file)));
+  return lines;
 }
 
 }  // namespace halfscope

@@ -10,9 +10,15 @@
 namespace halfscope {
 
 TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSelection& selection) {
-  for (const std::string& path : expand_paths(words)) {
+  const ExpandedPaths paths = expand_paths(words);
+  if (!paths.problems.empty()) throw InvalidArgument(paths.problems.front());
+  for (const std::string& path : paths.files) {
     files_.push_back(select_tensors(path, selection));
     const SelectedFile& file = files_.back();
+    if (const auto entry = paths.indexed.find(path); entry != paths.indexed.end()) {
+      const auto lines = contradictions(path, entry->second, names_in(*file.file));
+      if (!lines.empty()) throw InvalidArgument(lines.front());
+    }
     for (const std::size_t index : file.tensors) {
       const std::string& name = file.file->tensors()[index].name;
       const auto [entry, is_new] = by_name_.emplace(name, places_.size());
