@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <vector>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/bits.hpp>
@@ -16,10 +17,10 @@ namespace {
 void dump(const TensorFile& file) {
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
     const StoredTensor& tensor = file.tensors()[i];
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements));
+    file.read_row_major(i, values);
     std::string bits;
-    file.read(i, 0, tensor.elements, [&](std::span<const float> piece) {
-      for (const float x : piece) bits += fmt::format("{:08x}", to_bits(x));
-    });
+    for (const float x : values) bits += fmt::format("{:08x}", to_bits(x));
     fmt::print("{}\n", to_line({{"name", tensor.name},
                                 {"type", name_of(tensor.type)},
                                 {"shape", tensor.shape},

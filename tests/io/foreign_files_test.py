@@ -118,7 +118,7 @@ class FromNumPy(unittest.TestCase):
         return (self.generator.standard_normal(shape) * 2.0**exponents).astype(descr)
 
     def expected(self, values):
-        stored = values.ravel(order="K")  # as it lies in memory, and in the file
+        stored = values.ravel()
         codes = rounded_to_odd(stored) if values.itemsize == 8 else stored.astype("=f4").view("=u4")
         return "".join(f"{code:08x}" for code in codes)
 

@@ -152,6 +152,35 @@ TEST_CASE("raw bytes of .npy have the type that the caller names", "[tensor_file
   CHECK_THROWS_AS(open_tensor_file(path, DType::f8_e4m3), InvalidArgument);
 }
 
+TEST_CASE("types that NumPy lacks are read by the letters and names of ml_dtypes", "[tensor_file][npy]") {
+  const TemporaryFolder folder;
+  const auto read = [&](const char* descr, std::size_t width, std::optional<DType> type = {}) {
+    const auto path =
+        folder.put("a.npy", npy_bytes(descr, "(1,)", little_endian(width == 1 ? 0xC4 : 0xC0A0, width)));
+    return elements_of(*open_tensor_file(path, type)).front();
+  };
+  CHECK(read("<f1", 1) == -4);
+  CHECK(read("|f1", 1) == -4);
+  CHECK(read("<f1", 1, DType::f8_e4m3) == -3);
+  CHECK(read("bfloat16", 2) == -5);
+  CHECK(read("float8_e5m2", 1) == -4);
+  CHECK(read("float8_e4m3fn", 1) == -3);
+  CHECK(read("<g2", 2, DType::bf16) == -5);
+  CHECK(read("<f2", 2, DType::bf16) != -5);  // NumPy's own types are what they are
+  check_says(refusal("a.npy", npy_bytes("<g2", "(1,)", "12")), {"\"<g2\"", "--dtype"});
+  check_says(refusal("a.npy", npy_bytes("<i2", "(1,)", "12"), DType::bf16),
+             {"\"<i2\"", "only f2, f4 and f8"});
+}
+
+TEST_CASE("metadata may be null", "[tensor_file]") {
+  const TemporaryFolder folder;
+  const auto file = open_tensor_file(folder.put(
+      "n.safetensors",
+      safetensors_bytes(R"({"__metadata__":null,"g":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                        bytes_of(std::vector{2.0f}))));
+  CHECK(elements_of(*file) == std::vector{2.0f});
+}
+
 TEST_CASE("raw files are elements of the given type", "[tensor_file]") {
   const TemporaryFolder folder;
   const auto path = folder.put("grads.bin", bytes_of(numbers));

@@ -45,11 +45,9 @@ ReferenceComparison compare_block(std::span<const float> tensor, std::span<const
   return found;
 }
 
-ReferenceComparison compare_part(const TensorInFile& tensor, const TensorInFile& reference,
-                                 const TensorPart& part) {
+ReferenceComparison compare_part(const TensorPair& pair, const TensorPart& part) {
   ReferenceComparison found;
-  read_beside(tensor, reference, part,
-              [&](std::span<const float> x, std::span<const float> r) { found += compare_block(x, r); });
+  pair.read(part, [&](std::span<const float> x, std::span<const float> r) { found += compare_block(x, r); });
   return found;
 }
 
@@ -82,11 +80,11 @@ ReferenceComparison compare_with_reference(const TensorInFile& tensor, const Ten
                     escaped(tensor.tensor().name), to_string(tensor.tensor().shape), tensor.file_name,
                     to_string(reference.tensor().shape), reference.file_name));
   }
-  const std::vector<TensorPart> parts = common_parts(tensor, reference);
+  const TensorPair pair(tensor, reference);
+  const std::vector<TensorPart> parts = pair.parts();
   ReferenceComparison total;
   work_through(
-      std::span<const TensorPart>(parts),
-      [&](const TensorPart& part) { return compare_part(tensor, reference, part); },
+      std::span<const TensorPart>(parts), [&](const TensorPart& part) { return compare_part(pair, part); },
       [&](const TensorPart&, const ReferenceComparison& part) { total += part; });
   return total;
 }

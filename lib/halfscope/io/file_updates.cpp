@@ -15,12 +15,11 @@
 namespace halfscope {
 namespace {
 
-LostUpdates count_part(const TensorInFile& weights, const TensorInFile& updates, const FloatFormat& format,
-                       const TensorPart& part) {
+LostUpdates count_part(const TensorPair& pair, const TensorPart& part, const Site& site,
+                       const FloatFormat& format) {
   LostUpdates found;
-  read_beside(weights, updates, part, [&](std::span<const float> before, std::span<const float> update) {
-    const UpdateCounters counters =
-        count_lost_updates({.tensor = updates.tensor().name}, {format}, before, update);
+  pair.read(part, [&](std::span<const float> before, std::span<const float> update) {
+    const UpdateCounters counters = count_lost_updates(site, {format}, before, update);
     found.elements += counters.elements;
     found.nonzero += counters.nonzero;
     found.lost += counters.lost;
@@ -41,11 +40,13 @@ LostUpdates count_lost_updates(const TensorInFile& weights, const TensorInFile& 
         escaped(tensor.name), to_string(weights.tensor().shape), weights.file_name, to_string(tensor.shape),
         updates.file_name));
   }
-  const std::vector<TensorPart> parts = common_parts(updates, weights);
+  const TensorPair pair(weights, updates);
+  const std::vector<TensorPart> parts = pair.parts();
+  const Site site{.tensor = tensor.name};
   LostUpdates found;
   work_through(
       std::span<const TensorPart>(parts),
-      [&](const TensorPart& part) { return count_part(weights, updates, format, part); },
+      [&](const TensorPart& part) { return count_part(pair, part, site, format); },
       [&](const TensorPart&, const LostUpdates& part) {
         found.elements += part.elements;
         found.nonzero += part.nonzero;

@@ -79,8 +79,9 @@ std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::opti
   const NpyArray array = read_npy_array(bytes_from(file, 0), file.size(), file.name(), void_type);
   if (!array.encoding) reject(file.name(), why_not_read(array.header.descr));
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
-  opened->add({std::move(name), array.encoding->type, array.header.shape, array.elements},
-              {array.header.data_begin, *array.encoding});
+  opened->add(
+      {std::move(name), array.encoding->type, array.header.shape, array.elements, Access::random, array.axes},
+      {array.header.data_begin, *array.encoding});
   return opened;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include <halfscope/io/detail/element_order.hpp>
 #include <halfscope/io/detail/flat_tensor_file.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/npz/detail/npz_file.hpp>
@@ -41,6 +42,19 @@ void TensorFile::read(std::size_t index, std::int64_t first, std::int64_t count,
                       const ElementSink& sink) const {
   const DType type = tensors().at(index).type;
   read_stored(index, first, count, [&](std::span<const std::byte> bytes) { deliver(type, bytes, sink); });
+}
+
+void TensorFile::read_row_major(std::size_t index, std::span<float> values) const {
+  const StoredTensor& tensor = tensors().at(index);
+  if (tensor.axes.empty()) {
+    auto next = values.begin();
+    return read(index, 0, tensor.elements,
+                [&](std::span<const float> piece) { next = std::ranges::copy(piece, next).out; });
+  }
+  RowMajorIndex place(tensor);
+  read(index, 0, tensor.elements, [&](std::span<const float> piece) {
+    for (const float x : piece) values[place.next()] = x;
+  });
 }
 
 std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, std::optional<DType> raw_type,

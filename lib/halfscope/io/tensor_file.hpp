@@ -27,6 +27,9 @@ struct StoredTensor {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;  ///< product of `shape`
   Access access = Access::random;
+  /// The axes of `shape` in the order in which the elements come, the slowest first; empty where that is the
+  /// order of the shape, as the last axis then moves fastest.
+  std::vector<std::size_t> axes{};
 };
 
 /// A tensor, or another member of an archive, that holds no numbers to look at: integers, text, pickled
@@ -44,9 +47,10 @@ using ElementSink = std::function<void(std::span<const float>)>;
 /// The same as they are stored, little-endian; the memory is aligned for any element.
 using StoredSink = std::function<void(std::span<const std::byte>)>;
 
-/// Elements come in storage order, so a column-major array is read as it lies. Every type becomes FP32: f16,
-/// bf16, f8 exactly; f64 rounded to odd, so that rounding it again to any format of up to 22 significand bits
-/// gives what rounding the f64 would, and a nonzero number never becomes zero nor a finite one infinite.
+/// Elements come in storage order, so a column-major array is read as it lies (StoredTensor::axes). Every
+/// type becomes FP32: f16, bf16, f8 exactly; f64 rounded to odd, so that rounding it again to any format of
+/// up to 22 significand bits gives what rounding the f64 would, and a nonzero number never becomes zero nor a
+/// finite one infinite.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
@@ -63,6 +67,9 @@ class TensorFile {
                            const StoredSink& sink) const = 0;
   /// The same as FP32, in pieces of at most 16384 elements.
   void read(std::size_t index, std::int64_t first, std::int64_t count, const ElementSink& sink) const;
+  /// All elements of tensor `index` as FP32 in the order of its shape, whatever the order in the file;
+  /// `values` has room for them.
+  void read_row_major(std::size_t index, std::span<float> values) const;
 };
 
 /// Opens `path` by its extension (.npy, .npz, .safetensors); any other file holds raw little-endian elements

@@ -2,8 +2,8 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include <halfscope/io/tensor_file.hpp>
 
@@ -25,11 +25,9 @@ nb::object read_tensor(const TensorFile& file, std::size_t index) {
   auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(tensor.elements));
   {
     const nb::gil_scoped_release release;
-    float* next = values.get();
-    file.read(index, 0, tensor.elements,
-              [&](std::span<const float> piece) { next = std::ranges::copy(piece, next).out; });
+    file.read_row_major(index, {values.get(), static_cast<std::size_t>(tensor.elements)});
   }
-  return to_array(std::move(values), {static_cast<std::size_t>(tensor.elements)}, nb::none());
+  return to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
 }
 
 nb::tuple read_file(const std::filesystem::path& path) {

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include <halfscope/io/detail/element_order.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
@@ -22,16 +24,25 @@ constexpr std::array encodings{
     NamedEncoding{">f2", {DType::f16, std::endian::big}},
     NamedEncoding{">f4", {DType::f32, std::endian::big}},
     NamedEncoding{">f8", {DType::f64, std::endian::big}},
+    // As ml_dtypes writes them: one byte that is no raw byte is E5M2, and some versions write the name.
+    NamedEncoding{"<f1", {DType::f8_e5m2}},
+    NamedEncoding{"|f1", {DType::f8_e5m2}},
+    NamedEncoding{"bfloat16", {DType::bf16}},
+    NamedEncoding{"float8_e5m2", {DType::f8_e5m2}},
+    NamedEncoding{"float8_e4m3fn", {DType::f8_e4m3}},
 };
 
 /// Kinds of numpy.dtype that are known and not read: booleans, integers, complex numbers, longer floats,
 /// text, times, raw bytes, Python objects.
 constexpr std::string_view other_kinds = "?biucfSaUMmVO";
 
-/// "V2" and `bf16`: the elements are bfloat16, as a user says who knows.
-bool is_void_of(std::string_view descr, DType type) {
+/// "V2" and `bf16`: the elements are bfloat16, as a user says who knows. Other packages have other letters
+/// for types that NumPy lacks.
+bool may_be(std::string_view descr, DType type) {
+  constexpr std::string_view kinds_of_numpy = "?biucSaUMmO";
   return descr.size() == 3 && (descr[0] == '|' || descr[0] == '<') &&
-         descr.substr(1) == fmt::format("V{}", bytes_per_element(type));
+         kinds_of_numpy.find(descr[1]) == std::string_view::npos &&
+         descr.substr(2) == std::to_string(bytes_per_element(type));
 }
 
 /// Reading these would run what the file says.
@@ -41,15 +52,19 @@ bool is_object(std::string_view descr) {
 
 std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<DType> void_type,
                                              std::string_view where) {
+  constexpr std::array<std::string_view, 3> of_numpy{"<f2", "<f4", "<f8"};
+  const bool is_certain = std::ranges::find(of_numpy, descr) != of_numpy.end();
+  if (void_type && !is_certain && may_be(descr, *void_type)) return ElementEncoding{*void_type};
   for (const NamedEncoding& entry : encodings) {
     if (entry.descr == descr) return entry.encoding;
   }
-  if (void_type && is_void_of(descr, *void_type)) return ElementEncoding{*void_type};
   const bool has_order = descr.find_first_of("<>|=") == 0;
   const std::string_view kind = descr.substr(has_order ? 1 : 0, 1);
   const bool is_known =
       descr.starts_with('[') || (!kind.empty() && other_kinds.find(kind) != std::string::npos);
-  if (!is_known) reject(where, fmt::format("descr {} is no type of NumPy's", excerpt(descr)));
+  if (!is_known)
+    reject(where,
+           fmt::format("descr {} is no type of NumPy's; --dtype says what its elements are", excerpt(descr)));
   return {};
 }
 
@@ -70,6 +85,7 @@ NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::strin
                               to_string(array.header.shape), wanted, array.header.data_begin, held));
   }
   array.elements = static_cast<std::int64_t>(wanted / width);
+  if (array.header.fortran_order) array.axes = column_major(array.header.shape);
   return array;
 }
 

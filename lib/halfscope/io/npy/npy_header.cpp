@@ -41,7 +41,7 @@ NpyHeader parse_dictionary(std::string_view text, std::uint64_t begin, std::stri
       literal.fail(fmt::format("the key {} is given twice", excerpt(key)));
     literal.expect(':');
     if (index == 0) header.descr = literal.string_or_list();
-    if (index == 1) literal.boolean();
+    if (index == 1) header.fortran_order = literal.boolean();
     if (index == 2) header.shape = literal.extents();
     if (!literal.accept(',')) {
       literal.expect('}');

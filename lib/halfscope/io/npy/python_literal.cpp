@@ -62,12 +62,12 @@ std::string PythonLiteral::string_or_list() {
   return at_ < text_.size() && text_[at_] == '[' ? list() : string();
 }
 
-void PythonLiteral::boolean() {
+bool PythonLiteral::boolean() {
   skip_blanks();
   for (const std::string_view word : {"True", "False"}) {
     if (text_.substr(at_).starts_with(word)) {
       at_ += word.size();
-      return;
+      return word == "True";
     }
   }
   fail("expected True or False");

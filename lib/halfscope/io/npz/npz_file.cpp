@@ -136,7 +136,7 @@ class NpzFile : public TensorFile {
     const NpyArray array = read_header(member, void_type);
     if (!array.encoding) return skipped_.push_back({name, why_not_read(array.header.descr)});
     const Access access = member.packing == Packing::stored ? Access::random : Access::sequential;
-    tensors_.push_back({name, array.encoding->type, array.header.shape, array.elements, access});
+    tensors_.push_back({name, array.encoding->type, array.header.shape, array.elements, access, array.axes});
     std::unique_ptr<StoredChecksum> checksum;
     if (member.packing == Packing::stored) checksum = checksum_of(member, array.header.data_begin);
     arrays_.push_back({std::move(member), array.header.data_begin, *array.encoding, std::move(checksum)});

@@ -110,6 +110,7 @@ void check_cover(std::vector<SafetensorsEntry>& entries, std::uint64_t size, std
 }
 
 std::map<std::string, std::string> parse_metadata(const nlohmann::json& value, std::string_view source) {
+  if (value.is_null()) return {};  // as the reference reader takes it
   if (!value.is_object()) reject(source, "__metadata__ is not an object of strings");
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {

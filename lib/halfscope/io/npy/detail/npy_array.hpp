@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <halfscope/io/detail/elements.hpp>
 #include <halfscope/io/npy/detail/npy_header.hpp>
@@ -13,6 +14,7 @@ namespace halfscope {
 struct NpyArray {
   NpyHeader header;
   std::int64_t elements = 0;
+  std::vector<std::size_t> axes;            ///< see StoredTensor
   std::optional<ElementEncoding> encoding;  ///< nothing: not floating-point numbers that halfscope reads
 };
 

@@ -11,8 +11,9 @@
 namespace halfscope {
 
 struct NpyHeader {
-  std::string descr;  ///< "<f4"; a structured type as it is written, with its brackets
-  Shape shape;        ///< the extents as the user indexes them, whatever the order in the file
+  std::string descr;           ///< "<f4"; a structured type as it is written, with its brackets
+  Shape shape;                 ///< the extents as the user indexes them, whatever the order in the file
+  bool fortran_order = false;  ///< the first axis moves fastest in the file
   std::uint64_t data_begin = 0;
 };
 

@@ -24,7 +24,7 @@ class PythonLiteral {
   [[nodiscard]] std::string string();
   /// A string, or the text of a list with its brackets.
   [[nodiscard]] std::string string_or_list();
-  void boolean();
+  [[nodiscard]] bool boolean();
   /// A tuple of whole numbers; Python 2 wrote an L after long ones.
   [[nodiscard]] Shape extents();
   [[noreturn]] void fail(std::string_view problem) const;
