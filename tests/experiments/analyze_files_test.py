@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import pickle
 import struct
 import subprocess
 import unittest
@@ -39,7 +40,7 @@ class Paths(Files):
     def test_words_that_stand_for_no_file(self):
         empty = self.model / "empty"
         empty.mkdir()
-        self.refuse("analyze", empty, says=["empty", "no .npy, .npz or .safetensors file"])
+        self.refuse("analyze", empty, says=["empty", "no .npy, .npz or .safetensors file", "no checkpoint of PyTorch's"])
         self.refuse("analyze", self.model / "*.none", says=["no file matches", "*.none"])
         self.refuse("analyze", "-", says=["standard input", "save it to a file"])
         for text, says in (("[1]", "weight_map"), ('{"weight_map": {"a": 5}}', "'a' is in 5"),
@@ -99,6 +100,57 @@ class Paths(Files):
         path.write_bytes(npy([1.0, TINY]))
         self.assertEqual(self.analyze(path)["tensors"][0]["flushed"], 1)
         self.assertEqual(self.names(self.model), ["G"])
+
+
+class Checkpoints(Files):
+    """PyTorch's, without PyTorch: a pickle with persistent ids in a zip archive."""
+
+    def checkpoint(self, name, root, storage=b""):
+        with zipfile.ZipFile(self.model / name, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("archive/data.pkl", pickle.dumps(root, 2))
+            archive.writestr("archive/data/0", storage)
+        return self.model / name
+
+    def test_a_hostile_pickle_runs_nothing(self):
+        mark = self.folder / "was-run"
+
+        class Hostile:
+            def __init__(self, function, *arguments):
+                self.call = function, arguments
+
+            def __reduce__(self):
+                return self.call
+
+        for function, name in ((os.system, "posix.system"), (eval, "builtin__.eval"), (exec, "builtin__.exec"), (open, "io.open"),
+                               (subprocess.Popen, "Popen"), (getattr, "getattr"), (__import__, "__import__")):
+            with self.subTest(function=name):
+                first = f"open({str(mark)!r}, 'w')" if function in (eval, exec) else str(mark)
+                path = self.checkpoint("bad.pt", {"w": Hostile(function, f"touch {mark}" if function is os.system else first)})
+                self.refuse("analyze", path, says=["bad.pt", name, "nothing is imported or run"])
+                self.assertFalse(mark.exists())
+        with (self.model / "raw.pt").open("wb") as file:
+            pickle.dump(Hostile(os.system, f"touch {mark}"), file)
+        self.refuse("analyze", self.model / "raw.pt", says=["a pickle of Python's"])
+        self.assertFalse(mark.exists())
+
+    def test_a_checkpoint_without_tensors(self):
+        self.refuse("analyze", self.checkpoint("args.bin", {"lr": 1e-3, "name": "x"}), says=["args.bin", "holds no tensor"])
+
+    def test_a_folder_says_what_it_does_not_read(self):
+        for rank in range(3):
+            self.checkpoint(f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt", {})
+        (self.model / "config.json").write_text("{}")
+        self.refuse("analyze", self.model, says=["no .npy, .npz or .safetensors", "zero_pp_rank_0", "zero_to_fp32.py"])
+        self.write("a.safetensors", {"x": [1.0]})
+        (self.model / "w.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+        found = self.analyze(self.model)
+        self.assertEqual([t["name"] for t in found["tensors"]], ["x"])
+        self.assertEqual([os.path.basename(f["file"]) for f in found["not_read"]],
+                         ["w.h5", *(f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt" for rank in range(3))])
+        text = " ".join(self.run_ok("analyze", self.model).split())
+        self.assertIn("zero_pp_rank_0_mp_rank_00_optim_states.pt and 2 more: a shard of DeepSpeed's ZeRO", text)
+        self.assertIn("w.h5: HDF5", text)
+        self.assertNotIn("config.json", text)
 
 
 class Selection(Files):

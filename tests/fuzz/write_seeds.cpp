@@ -5,7 +5,9 @@
 #include <map>
 
 #include "tests/sim/mo_files.hpp"
+#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/tensor_bytes.hpp"
+#include "tests/support/torch_bytes.hpp"
 #include "tests/support/zip_bytes.hpp"
 
 namespace halfscope {
@@ -55,6 +57,41 @@ std::vector<std::string> safetensors_seeds() {
   return seeds;
 }
 
+std::vector<std::string> torch_seeds() {
+  using namespace pickled;
+  const std::string view = tensor(storage("0", 6), 1, integer(2) + integer(2), integer(3) + integer(1));
+  const std::string expanded = tensor(storage("0", 6), 0, integer(4), integer(0));
+  const std::string untyped = tuple(text("storage") + global("torch.storage", "UntypedStorage") + text("0") +
+                                    text("cpu") + integer(24)) +
+                              "Q";
+  const std::string typed = global("torch._utils", "_rebuild_tensor_v3") +
+                            tuple(untyped + integer(1) + tuple(integer(3)) + tuple(integer(2)) + "\x89N" +
+                                  global("torch", "float8_e5m2")) +
+                            "R";
+  const std::string nested = dict(text("a") + view + text("b") + "](" + expanded + "N\x88K\1M\1\1J\1\1\1\1e" +
+                                  integer(3) + tuple(typed + "G12345678"));
+  const std::string ordered =
+      global("collections", "OrderedDict") + "]N\x86a\x85Rq\1" + text("w") + view + "s}b0h\1";
+  const std::string parameter = global("torch._utils", "_rebuild_parameter") + tuple(view + "\x88N") + "R";
+  const std::string framed = "\x95" + little_endian(9, 8) +
+                             "\x8c\1k\x94\x8f(K\1\x90\x91"
+                             "2010";
+  std::vector<std::string> seeds;
+  for (const std::string& value : {view, nested, ordered, parameter, framed}) {
+    seeds.push_back(whole(value));
+    seeds.push_back(torch_legacy_bytes(whole(value), bytes_of(numbers), numbers.size()));
+  }
+  return seeds;
+}
+
+std::vector<std::string> gguf_seeds() {
+  const std::string data = bytes_of(numbers) + std::string(64, '\x3c');
+  return {
+      gguf_bytes({}, ""), gguf_bytes({gguf_tensor("w", {3, 2}, 0, 0)}, data),
+      gguf_bytes({gguf_tensor("w", {2}, 30, 16), gguf_tensor("q", {32}, 2, 32), gguf_tensor("d", {1}, 28, 0)},
+                 data)};
+}
+
 std::vector<std::string> records_seeds() {
   const std::string line = R"({"step":1,"loss":2.5,"metric":null,"tensors":[{"tensor":"w","elements":6}]})"
                            "\n";
@@ -81,9 +118,14 @@ std::vector<std::string> catalogue_seeds() {
   return {mo_bytes({}), mo_bytes({utf8_header}), mo_bytes(messages), mo_bytes(messages, ByteOrder::big)};
 }
 
-const std::map<std::string, std::vector<std::string> (*)()> formats{
-    {"npy", npy_seeds},         {"npz", npz_seeds},           {"safetensors", safetensors_seeds},
-    {"records", records_seeds}, {"skip_log", skip_log_seeds}, {"catalogue", catalogue_seeds}};
+const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_seeds},
+                                                                    {"npz", npz_seeds},
+                                                                    {"safetensors", safetensors_seeds},
+                                                                    {"torch", torch_seeds},
+                                                                    {"gguf", gguf_seeds},
+                                                                    {"records", records_seeds},
+                                                                    {"skip_log", skip_log_seeds},
+                                                                    {"catalogue", catalogue_seeds}};
 
 }  // namespace
 }  // namespace halfscope
@@ -91,7 +133,8 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{
 int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
-    std::fputs("usage: write_seeds npy|npz|safetensors|records|skip_log|catalogue FOLDER\n", stderr);
+    std::fputs("usage: write_seeds npy|npz|safetensors|torch|gguf|records|skip_log|catalogue FOLDER\n",
+               stderr);
     return 2;
   }
   const std::filesystem::path folder = words[2];

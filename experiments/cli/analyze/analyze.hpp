@@ -15,6 +15,7 @@
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
+#include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/tensor_groups.hpp"
 #include "experiments/cli/exit_status.hpp"
 
@@ -67,6 +68,7 @@ struct Analysis {
   std::size_t files = 0;                 ///< that were given, with those in folders
   std::vector<AnalyzedTensor> tensors{};
   std::vector<SkippedReport> skipped{};
+  std::vector<FileNotRead> not_read{};  ///< in folders that were given
   std::vector<UpdateReport> updates{};
   Advice advice{};
   ExitStatus status = done;  ///< wrong_request where a file could not be read; its line is on stderr

@@ -40,7 +40,8 @@ void check_files(const AnalyzeRequest& request) {
   }
   if (request.files.empty() && request.weights.empty()) {
     throw InvalidArgument(
-        "give a FILE of tensors (.npy, .npz, .safetensors, a folder of them, or raw with --dtype), or "
+        "give a FILE of tensors (.npy, .npz, .safetensors, .gguf, .pt, a folder of them, or raw with "
+        "--dtype), or "
         "--weights "
         "and --updates");
   }
@@ -186,9 +187,11 @@ void run(const AnalyzeOptions& options) {
 
 void add_inputs(CLI::App& command, AnalyzeOptions& options) {
   AnalyzeRequest& request = options.request;
-  command.add_option("FILE", request.files,
-                     ".npy, .npz, .safetensors, or raw elements with --dtype; folders, quoted globs and "
-                     "model.safetensors.index.json stand for the files they name");
+  command.add_option(
+      "FILE", request.files,
+      ".npy, .npz, .safetensors, .gguf, PyTorch's .pt, .pth, .bin and .ckpt, or raw elements "
+      "with --dtype; folders, quoted globs and model.safetensors.index.json stand for the files "
+      "they name");
   command.add_option("--dtype", options.dtype,
                      "of a raw file's elements: f16, bf16, f32, f64, f8_e4m3, f8_e5m2");
   command.add_option("--include", request.selection.include, "a glob: only these tensors; repeatable")

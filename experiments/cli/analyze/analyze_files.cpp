@@ -193,6 +193,7 @@ std::set<std::string> names_in(const TensorFile& file) {
 void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
   const ExpandedPaths paths = expand_paths(request.files);
   analysis.files = paths.files.size();
+  analysis.not_read = paths.not_read;
   Reader reader(request, analysis, paths);
   const std::span<const std::string> files = paths.files;
   for (std::size_t first = 0; first < files.size(); first += files_at_a_time)

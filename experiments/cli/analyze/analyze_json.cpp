@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/cli/analyze/analyze_present.hpp"
@@ -65,6 +66,10 @@ Json skipped_json(const SkippedReport& skipped) {
   return {{"name", skipped.name}, {"reason", skipped.reason}};
 }
 
+Json not_read_json(const FileNotRead& file) {
+  return {{"file", escaped_bytes(file.file)}, {"reason", file.reason}};
+}
+
 template <typename Values, typename ToJson>
 Json list_of(const Values& values, ToJson&& to_json) {
   Json list = Json::array();
@@ -82,6 +87,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
   json["skipped"] = list_of(analysis.skipped, skipped_json);
+  json["not_read"] = list_of(analysis.not_read, not_read_json);
   json["files"] = analysis.files;
   json["analysed"] = view.all;
   if (analysis.averaging) {

@@ -15,6 +15,7 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
 namespace {
@@ -23,13 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view index_ending = ".index.json";
 
-bool holds_tensors(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return extension == ".npy" || extension == ".npz" || extension == ".safetensors";
-}
-
 bool is_index(const fs::path& path) {
   return path.string().ends_with(index_ending);
 }
@@ -37,6 +31,14 @@ bool is_index(const fs::path& path) {
 /// What a folder holds, and what those below it hold.
 struct FolderContents {
   std::vector<std::string> files, indices, problems;
+  std::vector<FileNotRead> not_read;
+
+  void add(const fs::path& path) {
+    if (is_index(path)) return indices.push_back(path.string());
+    const FolderEntry entry = look_at_file(path);
+    if (entry.role == FolderRole::tensors) files.push_back(path.string());
+    if (entry.role == FolderRole::not_read) not_read.push_back({path.string(), entry.reason});
+  }
 };
 
 /// A part that cannot be read is a problem, and the rest is taken.
@@ -49,10 +51,8 @@ void look_into(const fs::path& folder, FolderContents& found) {
     if (path.filename().string().starts_with('.')) continue;
     if (entry->is_directory(ignored)) {
       if (!entry->is_symlink(ignored)) look_into(path, found);
-    } else if (holds_tensors(path)) {
-      found.files.push_back(path.string());
-    } else if (is_index(path)) {
-      found.indices.push_back(path.string());
+    } else {
+      found.add(path);
     }
   }
   if (error) found.problems.push_back(fmt::format("cannot read {}: {}", printable(folder), error.message()));
@@ -62,9 +62,19 @@ FolderContents contents_of(const std::string& folder) {
   FolderContents found;
   look_into(folder, found);
   std::sort(found.files.begin(), found.files.end());
+  std::ranges::sort(found.not_read, {}, &FileNotRead::file);
   if (found.files.empty() && !found.problems.empty()) throw InvalidArgument(found.problems.front());
-  if (found.files.empty())
-    throw InvalidArgument(printable(folder) + ": no .npy, .npz or .safetensors file in it or below");
+  if (found.files.empty()) {
+    const std::string others =
+        found.not_read.empty()
+            ? ""
+            : fmt::format("; {} is {}", printable(found.not_read[0].file), found.not_read[0].reason);
+    throw InvalidArgument(
+        printable(folder) +
+        ": no .npy, .npz or .safetensors file, no GGUF and no checkpoint of PyTorch's in it "
+        "or below" +
+        others);
+  }
   return found;
 }
 
@@ -111,6 +121,7 @@ void add_index(const std::string& path, ExpandedPaths& found) {
 void add_folder(const std::string& path, ExpandedPaths& found) {
   const FolderContents contents = contents_of(path);
   found.files.insert(found.files.end(), contents.files.begin(), contents.files.end());
+  found.not_read.insert(found.not_read.end(), contents.not_read.begin(), contents.not_read.end());
   found.problems.insert(found.problems.end(), contents.problems.begin(), contents.problems.end());
   for (const std::string& index : contents.indices) {
     try {

@@ -14,13 +14,19 @@ struct IndexEntry {
   std::set<std::string> tensors;
 };
 
+/// A file of a folder that holds tensors and is not read.
+struct FileNotRead {
+  std::string file, reason;
+};
+
 struct ExpandedPaths {
   std::vector<std::string> files;
+  std::vector<FileNotRead> not_read;
   std::vector<std::string> problems;          ///< a line for each part of a folder that cannot be read
   std::map<std::string, IndexEntry> indexed;  ///< by file
 };
 
-/// A word is a file, a folder (all .npy, .npz and .safetensors files in it and below, by name; hidden ones
+/// A word is a file, a folder (all files of tensors in it and below, see look_at_file, by name; hidden ones
 /// and links to folders are left out), a glob that the shell did not expand, or an index of safetensors
 /// shards (model.safetensors.index.json). Indices in a folder count too. A file that several words stand for
 /// comes once, where it came first. Throws InvalidArgument for a word that stands for no file.

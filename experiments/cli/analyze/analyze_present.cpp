@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+
+#include <halfscope/core/escape.hpp>
 
 namespace halfscope {
 namespace {
@@ -164,6 +167,18 @@ std::string skipped_text(const Analysis& analysis, std::size_t width) {
   return text;
 }
 
+/// Files of one kind are one line.
+std::string not_read_text(const Analysis& analysis, std::size_t width) {
+  std::map<std::string, std::vector<std::string>> files;
+  for (const FileNotRead& file : analysis.not_read) files[file.reason].push_back(file.file);
+  std::string text;
+  for (const auto& [reason, names] : files) {
+    const std::string more = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "";
+    text += wrapped(fmt::format("not read: {}{}: {}", escaped(names[0]), more, reason), width, "  ") + "\n";
+  }
+  return text;
+}
+
 std::string lost_line(const Analysis& analysis) {
   UpdateReport all;
   for (const UpdateReport& update : analysis.updates) {
@@ -197,7 +212,7 @@ std::string share_words(double share) {
 std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
   std::string text;
   if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
-  text += skipped_text(analysis, width);
+  text += skipped_text(analysis, width) + not_read_text(analysis, width);
   if (!text.empty() && !analysis.updates.empty()) text += "\n";
   if (!analysis.updates.empty()) text += updates_text(analysis, width);
   return text;

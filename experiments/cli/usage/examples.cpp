@@ -24,6 +24,7 @@ constexpr std::array compare_examples{"halfscope compare results other-results"s
                                       "halfscope compare cpu/master-copy gpu/master-copy --json"sv};
 constexpr std::array analyze_examples{
     "halfscope analyze gradients.safetensors"sv,
+    "halfscope analyze model.pt --sort flushed"sv,
     "halfscope analyze model/ --group 'model.layers.*.{attn,mlp}'"sv,
     "halfscope analyze 'shards/*.safetensors' --include '*.weight' --sort flushed --top 10"sv,
     "halfscope analyze grads.npz --fail-on 'flushed>2%' --quiet"sv,

@@ -5,47 +5,13 @@
 
 #include <utility>
 
-#include <halfscope/io/detail/elements.hpp>
+#include <halfscope/io/detail/flat_places.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/npy/detail/npy_array.hpp>
 #include <halfscope/io/safetensors/detail/safetensors_header.hpp>
 
 namespace halfscope {
 namespace {
-
-/// Where the elements of a tensor start, and how they are written.
-struct Place {
-  std::uint64_t begin = 0;
-  ElementEncoding encoding;
-};
-
-class FlatTensorFile : public TensorFile {
- public:
-  explicit FlatTensorFile(InputFile file) : file_(std::move(file)) {}
-
-  void add(StoredTensor tensor, const Place& place) {
-    tensors_.push_back(std::move(tensor));
-    places_.push_back(place);
-  }
-  void skip(SkippedTensor tensor) { skipped_.push_back(std::move(tensor)); }
-
-  [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
-
-  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
-                   const StoredSink& sink) const override {
-    check_range(tensors_.at(index), first, count);
-    const auto& [begin, encoding] = places_[index];
-    const std::uint64_t offset = static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
-    read_elements(encoding, count, bytes_from(file_, begin + offset), sink);
-  }
-
- private:
-  InputFile file_;
-  std::vector<StoredTensor> tensors_;
-  std::vector<Place> places_;  // of tensors_
-  std::vector<SkippedTensor> skipped_;
-};
 
 SafetensorsHeader read_safetensors_header(const InputFile& file, std::uint64_t& data_begin) {
   std::string text(std::min<std::uint64_t>(file.size(), safetensors_length_bytes), '\0');

@@ -7,9 +7,12 @@
 #include <array>
 
 #include <halfscope/io/detail/element_order.hpp>
+#include <halfscope/io/detail/file_format.hpp>
 #include <halfscope/io/detail/flat_tensor_file.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/gguf/detail/gguf_file.hpp>
 #include <halfscope/io/npz/detail/npz_file.hpp>
+#include <halfscope/io/torch/detail/torch_file.hpp>
 #include <halfscope/kernel/cast/widen.hpp>
 
 namespace halfscope {
@@ -31,9 +34,28 @@ void deliver(DType type, std::span<const std::byte> bytes, const ElementSink& si
   }
 }
 
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
+struct OpenOptions {
+  std::string name;  ///< of a tensor that is the whole file
+  std::optional<DType> void_type;
+  const NameFilter& wanted;
+};
+
+std::unique_ptr<TensorFile> open_as(TensorFormat format, InputFile file, const OpenOptions& options) {
+  switch (format) {
+    case TensorFormat::npz:
+      return open_npz(std::move(file), options.void_type, options.wanted);
+    case TensorFormat::safetensors:
+      return open_safetensors(std::move(file));
+    case TensorFormat::torch_zip:
+      return open_torch_zip(std::move(file), options.name);
+    case TensorFormat::torch_legacy:
+      return open_torch_legacy(std::move(file), options.name);
+    case TensorFormat::gguf:
+      return open_gguf(std::move(file));
+    case TensorFormat::npy:
+      break;
+  }
+  return open_npy(std::move(file), options.name, options.void_type);
 }
 
 }  // namespace
@@ -60,13 +82,15 @@ void TensorFile::read_row_major(std::size_t index, std::span<float> values) cons
 std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, std::optional<DType> raw_type,
                                              const NameFilter& wanted) {
   InputFile file(path);
-  const std::string extension = in_lower_case(path.extension().string());
   const std::string name = path.stem().string();
-  if (extension == ".safetensors") return open_safetensors(std::move(file));
-  if (extension == ".npz") return open_npz(std::move(file), raw_type, wanted);
-  if (extension == ".npy") return open_npy(std::move(file), name, raw_type);
+  const auto [format, foreign] = recognise(file, path);
+  if (format) return open_as(*format, std::move(file), {name, raw_type, wanted});
+  if (foreign && (foreign->certainty == Certainty::certain || !raw_type))
+    reject(file.name(), foreign->description);
   if (raw_type) return open_raw(std::move(file), name, *raw_type);
-  reject(file.name(), "not .npy, .npz or .safetensors; --dtype says what the elements of a raw file are");
+  reject(file.name(),
+         "not .npy, .npz, .safetensors, GGUF or a checkpoint of PyTorch's (.pt, .pth, .bin, .ckpt); --dtype "
+         "says what the elements of a raw file are");
 }
 
 }  // namespace halfscope

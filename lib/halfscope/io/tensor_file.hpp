@@ -72,9 +72,11 @@ class TensorFile {
   void read_row_major(std::size_t index, std::span<float> values) const;
 };
 
-/// Opens `path` by its extension (.npy, .npz, .safetensors); any other file holds raw little-endian elements
-/// of `raw_type`, which must then be given. In .npy it gives a type to elements that the format has no name
-/// for
+/// Opens `path` by its first bytes, and where they do not tell by its extension: .npy, .npz, .safetensors,
+/// PyTorch's checkpoints (zip and older; of their pickles no function is called) and GGUF. Formats that are
+/// known and not read are named in the error, with a way to convert them. Any other file holds raw
+/// little-endian elements of `raw_type`, which must then be given. In .npy it gives a type to elements that
+/// the format has no name for
 /// ("V2", which is how NumPy saves ml_dtypes' bfloat16). Members of an archive that `wanted`, where given,
 /// refuses are not looked into: they may be damaged, and are in neither list. Memory does not grow with the
 /// file's size. Throws InvalidArgument with the file, and the byte or the tensor where there is one, for a
@@ -82,5 +84,18 @@ class TensorFile {
 [[nodiscard]] std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
                                                            std::optional<DType> raw_type = std::nullopt,
                                                            const NameFilter& wanted = {});
+
+/// How a file in a folder is taken.
+enum class FolderRole : std::uint8_t {
+  other,     ///< as nothing: text, say
+  tensors,   ///< as one to be opened
+  not_read,  ///< as tensors in a format that is not read
+};
+struct FolderEntry {
+  FolderRole role = FolderRole::other;
+  std::string reason;  ///< of not_read: what it is, and how to convert it
+};
+/// By the name, and where it does not tell by the first bytes.
+[[nodiscard]] FolderEntry look_at_file(const std::filesystem::path& path);
 
 }  // namespace halfscope

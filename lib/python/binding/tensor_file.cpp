@@ -17,7 +17,7 @@ namespace {
 constexpr const char* tensor_file_documentation =
     R"doc(The tensors of a file by name, and what else it holds with the reason.
 
-path: .npy, .npz or .safetensors. Every type becomes float32: float16, bfloat16 and float8 exactly, float64 rounded to
+path: .npy, .npz, .safetensors, .gguf or a checkpoint of PyTorch's. Every type becomes float32: float16, bfloat16 and float8 exactly, float64 rounded to
 odd, so that counts stay exact. Raises ValueError with the file, and the byte or tensor, for one that breaks its format.)doc";
 
 nb::object read_tensor(const TensorFile& file, std::size_t index) {

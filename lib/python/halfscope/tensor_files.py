@@ -1,4 +1,4 @@
-"""Tensors of files as `halfscope analyze` reads them: .npy, .npz and .safetensors."""
+"""Tensors of files as `halfscope analyze` reads them: .npy, .npz, .safetensors, PyTorch checkpoints, GGUF."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ const std::string one = npy_bytes("<f4", "(1,)", "1234");
 TEST_CASE("an .npy file that is cut or is none is refused", "[npy]") {
   check_says(refusal(""), {"truncated", "the array at 0"});
   check_says(refusal("\x93NUMP"), {"truncated", "byte 8", "the array at 5"});
-  check_says(refusal("PK\3\4 is a zip archive"), {"byte 0", "\\x93NUMPY"});
+  check_says(refusal("this is no array of NumPy's"), {"byte 0", "\\x93NUMPY"});
+  check_says(refusal("PK\3\4 is a zip archive"), {"no end of a zip archive"});
   check_says(refusal(one.substr(0, 9)), {"truncated", "byte 10", "the array at 9"});
   check_says(refusal(one.substr(0, 30)), {"truncated", "the array at 30"});
   check_says(refusal(one.substr(0, one.size() - 1)), {"truncated", "takes 4 bytes", "there are 3"});

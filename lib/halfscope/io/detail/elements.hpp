@@ -16,6 +16,12 @@ struct ElementEncoding {
   std::endian order = std::endian::little;
 };
 
+/// Elements [first, first + count) of a tensor.
+struct ElementRange {
+  ElementEncoding encoding;
+  std::int64_t first = 0, count = 0;
+};
+
 /// Takes `count` elements from `source` and hands them to `sink`, see
 /// TensorFile::read_stored.
 void read_elements(const ElementEncoding& encoding, std::int64_t count, const ByteSource& source,
