@@ -17,6 +17,7 @@ from pathlib import Path
 
 KERNEL = {"lib/core", "lib/device", "lib/format", "lib/arithmetic", "lib/kernel/detail"}
 SIMULATOR = {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data", "sim/train"}
+RESULTS = SIMULATOR | {"experiments/definition", "experiments/table"}
 # Which layers a layer may include besides itself; the key is the folder. A name stands for the folders below it too,
 # but "sim" for its own files alone.
 ALLOWED = {
@@ -43,9 +44,11 @@ ALLOWED = {
     "sim/data": {"lib"},
     "sim/train": {"lib", "sim", "sim/layers", "sim/models", "sim/optim", "sim/data"},
     "experiments/table": {"lib"},
-    "experiments/runner": SIMULATOR | {"experiments/table"},
-    "experiments/ablations": SIMULATOR | {"experiments/table", "experiments/runner"},
-    "experiments/cli": SIMULATOR | {"experiments/table", "experiments/runner", "experiments/ablations"},
+    "experiments/definition": SIMULATOR,
+    "experiments/results": RESULTS,
+    "experiments/analyses": RESULTS | {"experiments/results"},
+    "experiments/run": RESULTS | {"experiments/results"},
+    "experiments/cli": RESULTS | {"experiments/results", "experiments/analyses", "experiments/run"},
 }
 SOURCES = {".hpp", ".cpp", ".cu", ".cuh"}
 LOOPS = re.compile(r"(\w+?)(?:_simd\.cpp|(?:_gpu)?\.cu)$")
@@ -232,9 +235,16 @@ PLANTED = {  # file: (content, what the check must say; None where the file is r
     "sim/data/up.hpp": ('#include "sim/models/model.hpp"\n', "may not include layer sim/models"),
     "sim/train/ok.hpp": ('#include "sim/data/dataset.hpp"\n#include "sim/optim/sgd.hpp"\n', None),
     "sim/train/up.hpp": ('#include "experiments/cli/main.hpp"\n', "may not include layer experiments"),
-    "experiments/runner/ok.cpp": ('#include "sim/train/trainer.hpp"\n', None),
-    "experiments/runner/up.cpp": ('#include "experiments/ablations/averaging_sweep.hpp"\n', "may not include layer experiments/ablations"),
-    "experiments/cli/ok.cpp": ('#include "experiments/ablations/averaging_sweep.hpp"\n', None),
+    "experiments/definition/ok.cpp": ('#include "sim/train/trainer.hpp"\n', None),
+    "experiments/definition/up.cpp": ('#include "experiments/results/summary.hpp"\n', "may not include layer experiments/results"),
+    "experiments/results/ok.cpp": (
+        '#include "experiments/definition/experiment.hpp"\n#include "experiments/table/table.hpp"\n', None),
+    "experiments/results/up.cpp": ('#include "experiments/analyses/analyses.hpp"\n', "may not include layer experiments/analyses"),
+    "experiments/analyses/ok.cpp": ('#include "experiments/results/summary.hpp"\n', None),
+    "experiments/analyses/aside.cpp": ('#include "experiments/run/plan.hpp"\n', "may not include layer experiments/run"),
+    "experiments/run/ok.cpp": ('#include "experiments/results/summary.hpp"\n', None),
+    "experiments/run/aside.cpp": ('#include "experiments/analyses/analyses.hpp"\n', "may not include layer experiments/analyses"),
+    "experiments/cli/ok.cpp": ('#include "experiments/analyses/analyses.hpp"\n#include "experiments/run/plan.hpp"\n', None),
 }
 
 

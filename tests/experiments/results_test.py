@@ -94,6 +94,19 @@ class Results(WithFolder):
         self.assertEqual(reports[0]["verdict"], "")
         self.assertEqual([entry["key"] for entry in reports[0]["settings_differ"]], ["steps", "batch"])
 
+    def test_report_saves_what_run_and_report_would_write(self):
+        self.run_ok(*self.words("out", "--arms", "fp32,fp16_mixed", "--seeds", "1", steps=4))
+        experiment = self.folder / "out/master-copy"
+        written = (experiment / "summary.json").read_bytes()
+        (experiment / "summary.json").unlink()
+        text = self.run_ok("report", self.folder / "out", "--save")
+        self.assertEqual((experiment / "summary.json").read_bytes(), written)
+        self.assertEqual((experiment / "report.txt").read_text().strip("\n"), text.strip("\n"))
+        self.assertEqual(self.run_ok("report", self.folder / "out"), text)
+        described = json.loads(self.run_ok("report", self.folder / "out", "--json"))
+        described.pop("folder")
+        self.assertEqual(described, json.loads(written))
+
     def test_report_has_a_format_for_every_reader(self):
         self.run_ok(*self.words("out", "--arms", "fp32,fp16_mixed", "--seeds", "1", steps=4))
         out = self.folder / "out"

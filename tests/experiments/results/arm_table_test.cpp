@@ -1,6 +1,7 @@
 // Columns and rows of the arms, for people and for programs.
 #include "experiments/results/arm_table.hpp"
 
+#include "tests/experiments/summaries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -12,9 +13,15 @@ const Experiment experiment{.name = "tiny", .varied = {}, .arms = {}};
 ExperimentSummary summary() {
   return {
       .metric = {},
-      .arms = {{.arm = "none", .values = {std::nullopt}, .diverged = 1},
-               {.arm = "high", .values = {9.0}, .mean = 9.125, .flushed = 0.5},
-               {.arm = "low", .values = {2.0, 4.0}, .mean = 3.0, .low = 1.0, .high = 5.0, .flushed = 0.25}}};
+      .arms = {
+          {.arm = "none", .values = {std::nullopt}, .diverged = 1, .columns = columns_with({})},
+          {.arm = "high", .values = {9.0}, .mean = 9.125, .columns = columns_with({{"fp16_flushed", 0.5}})},
+          {.arm = "low",
+           .values = {2.0, 4.0},
+           .mean = 3.0,
+           .low = 1.0,
+           .high = 5.0,
+           .columns = columns_with({{"fp16_flushed", 0.25}})}}};
 }
 
 std::vector<std::string> column(const Table& table, std::size_t at) {
@@ -33,7 +40,7 @@ TEST_CASE("programs get the ends of an interval and all digits", "[arm_table]") 
 
 TEST_CASE("an accuracy beside the metric has a column, once an arm has one", "[arm_table]") {
   ExperimentSummary known = summary();
-  known.arms[1].accuracy = 31.25;
+  set_column(known.arms[1], "accuracy", 31.25);
   CHECK(write_table(arm_table(experiment, known, TableFormat::csv), {TableFormat::csv}) ==
         "arm,seeds,mean,low,high,accuracy,diverged,skipped,flushed,lost_updates,ms_per_step\n"
         "none,1,,,,,1,,,,\n"

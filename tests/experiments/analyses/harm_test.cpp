@@ -41,9 +41,12 @@ std::string arm_name(const std::string& task, int scale_log2) {
 }
 
 /// A task whose two gradients are all 2^exponent, so that they are lost below 2^(-24 - exponent), and whose
-/// trainings are harmed there, and at 2^16, where they diverge.
-HarmTask write_task(const fs::path& folder, const std::string& name, int exponent, HarmSet set) {
-  HarmTask task{.name = name, .baseline = name + "_fp32", .set = set};
+/// trainings are harmed there, and at 2^16, where they diverge; with its arms.
+void add_task(Experiment& experiment, const fs::path& folder, const std::string& name, int exponent,
+              HarmSet set = HarmSet::fitted) {
+  const HarmTask task{.name = name, .baseline = name + "_fp32", .set = set};
+  experiment.harm_tasks.push_back(task);
+  experiment.arms.push_back({task.baseline, "", {{"policy", "fp32"}}});
   const fs::path baseline = folder / task.baseline / "seed0";
   write_run(baseline, 0, 0.5);
   const std::vector<float> values(8, std::ldexp(1.0f, exponent));
@@ -53,11 +56,21 @@ HarmTask write_task(const fs::path& folder, const std::string& name, int exponen
   for (int k = first_scale; k <= last_scale; k += 2) {
     const bool lost = k < -24 - exponent;
     probes.push_back({{"scale", std::ldexp(1.0, k)}, {"error", lost ? 0.9 : 0.01}});
-    task.arms.push_back({k, arm_name(name, k)});
+    experiment.arms.push_back(
+        {.name = arm_name(name, k),
+         .summary = "",
+         .settings = {{"policy", "fp16_mixed"}, {"loss_scale", fmt::format("{}", std::ldexp(1.0, k))}},
+         .baseline = task.baseline});
     write_run(folder / arm_name(name, k) / "seed0", 0, k == last_scale ? Json() : Json(lost ? 0.6 : 0.51));
   }
   write_file(baseline / "metrics.jsonl", to_line({{"step", 1}, {"probes", probes}}) + "\n");
-  return task;
+}
+
+/// Task "a" alone, with its results in `folder`.
+Experiment one_task(const TemporaryFolder& folder, int exponent = -28) {
+  Experiment experiment{.name = "tasks", .varied = {"policy"}, .arms = {}};
+  add_task(experiment, folder.path(), "a", exponent);
+  return experiment;
 }
 
 const PredictorResult& find(const HarmEvidence& evidence, std::string_view name, PredictorSteps steps) {
@@ -67,10 +80,10 @@ const PredictorResult& find(const HarmEvidence& evidence, std::string_view name,
 
 TEST_CASE("predictors that know which trainings are harmed are right in all", "[harm]") {
   const TemporaryFolder folder;
-  const std::vector<HarmTask> tasks{write_task(folder.path(), "a", -28, HarmSet::fitted),
-                                    write_task(folder.path(), "b", -22, HarmSet::fitted),
-                                    write_task(folder.path(), "c", -25, HarmSet::held_out)};
-  const HarmEvidence evidence = judge_predictors(tasks, folder.path());
+  Experiment experiment = one_task(folder);
+  add_task(experiment, folder.path(), "b", -22);
+  add_task(experiment, folder.path(), "c", -25, HarmSet::held_out);
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   CHECK(evidence.trainings.size() == 33);
   REQUIRE(evidence.predictors.size() == 3 * predictor_table.size());
   for (const PredictorEntry& entry : predictor_table) {
@@ -93,19 +106,19 @@ TEST_CASE("predictors that know which trainings are harmed are right in all", "[
 
 TEST_CASE("of several steps the first, the largest or the mean counts", "[harm]") {
   const TemporaryFolder folder;
-  const HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
-  const fs::path baseline = folder.path() / task.baseline / "seed0";
+  const Experiment experiment = one_task(folder);
+  const fs::path baseline = folder.path() / "a_fp32" / "seed0";
   std::string records, histograms;
   for (const auto& [step, error] : {std::pair{1, 0.25}, {2, 1.0}, {3, 0.5}, {4, 0.25}}) {
     Json probes = Json::array();
-    for (const ScaledArm& arm : task.arms)
-      probes.push_back({{"scale", std::ldexp(1.0, arm.scale_log2)}, {"error", error}});
+    for (int k = first_scale; k <= last_scale; k += 2)
+      probes.push_back({{"scale", std::ldexp(1.0, k)}, {"error", error}});
     records += to_line({{"step", step}, {"probes", probes}}) + "\n";
     histograms += gradient_line(step, "activation_gradient", {1.0f});
   }
   write_file(baseline / "metrics.jsonl", records);
   write_file(baseline / "histograms.jsonl", histograms);
-  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   REQUIRE_FALSE(evidence.trainings.empty());
   for (const auto& [steps, value] :
        {std::pair{PredictorSteps::first, 0.25}, {PredictorSteps::all, 1.0}, {PredictorSteps::mean, 0.5}}) {
@@ -116,9 +129,9 @@ TEST_CASE("of several steps the first, the largest or the mean counts", "[harm]"
 
 TEST_CASE("a predictor that is wrong about some is counted so", "[harm]") {
   const TemporaryFolder folder;
-  const HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  const Experiment experiment = one_task(folder);
   write_run(folder.path() / "a_s10" / "seed0", 0, 0.6);  // harmed, and nothing tells
-  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   for (const PredictorResult& result : evidence.predictors) {
     CHECK(result.fitted.right == 9);
     CHECK(result.fitted.total == 10);
@@ -127,9 +140,9 @@ TEST_CASE("a predictor that is wrong about some is counted so", "[harm]") {
 
 TEST_CASE("the advisor's answer stands beside the nearest training below it", "[harm]") {
   const TemporaryFolder folder;
-  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
+  Experiment experiment = one_task(folder);
   write_run(folder.path() / "a_s14" / "seed0", 0, 0.53);
-  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   REQUIRE(evidence.advice.size() == 1);
   const TaskAdvice& advice = evidence.advice[0];
   CHECK(advice.enough_from == 4);
@@ -137,32 +150,32 @@ TEST_CASE("the advisor's answer stands beside the nearest training below it", "[
   CHECK(advice.use == 24);
   CHECK(advice.trained_at == 16);
   CHECK_FALSE(advice.loss_ratio.has_value());  // it diverged there
-  task.arms.pop_back();
-  CHECK(judge_predictors({task}, folder.path()).advice[0].trained_at == 14);
-  CHECK(judge_predictors({task}, folder.path()).advice[0].loss_ratio == Approx(0.53 / 0.5));
+  experiment.arms.pop_back();
+  CHECK(judge_predictors(experiment, folder.path()).advice[0].trained_at == 14);
+  CHECK(judge_predictors(experiment, folder.path()).advice[0].loss_ratio == Approx(0.53 / 0.5));
 }
 
 TEST_CASE("losses that are logs of perplexities are compared as perplexities", "[harm]") {
   const TemporaryFolder folder;
-  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
-  task.loss = LossKind::log_perplexity;
-  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  Experiment experiment = one_task(folder);
+  experiment.harm_tasks[0].loss = LossKind::log_perplexity;
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   CHECK(evidence.trainings[0].loss_ratio.value() == Approx(std::exp(0.1)));
   CHECK(evidence.trainings[0].harmed());
 }
 
 TEST_CASE("without an FP32 run there is no evidence", "[harm]") {
   const TemporaryFolder folder;
-  HarmTask task = write_task(folder.path(), "a", -28, HarmSet::fitted);
-  fs::remove_all(folder.path() / task.baseline);
-  const HarmEvidence evidence = judge_predictors({task}, folder.path());
+  const Experiment experiment = one_task(folder);
+  fs::remove_all(folder.path() / "a_fp32");
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   CHECK(evidence.trainings.empty());
   CHECK(evidence.advice.empty());
 }
 
 TEST_CASE("of several steps a predictor takes the worst or the first", "[harm]") {
   const TemporaryFolder folder;
-  const HarmTask task = write_task(folder.path(), "a", -20, HarmSet::fitted);
+  (void)one_task(folder, -20);
   const fs::path file = folder.path() / "a_fp32/seed0/histograms.jsonl";
   write_file(file, read_file(file) + gradient_line(2, "activation_gradient", {0x1p-28f}));
   write_file(file, read_file(file) + R"({"step":3,)");  // still being written

@@ -4,7 +4,7 @@
 #include <halfscope/io/file.hpp>
 
 #include "experiments/results/summarise.hpp"
-#include "experiments/runner/sweep.hpp"
+#include "experiments/results/sweep_runs.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
@@ -65,15 +65,22 @@ TEST_CASE("shares are read, and refused where they are none", "[shard]") {
     check_says(message_of<InvalidArgument>([&] { (void)parse_shard(text); }), {"--shard", text, "2/12"});
 }
 
+SweepRuns seeds_by_arm(const RunRequest& request) {
+  SweepRuns seeds;
+  for (const PlannedRun& run : settled_runs(tiny(), request))
+    seeds[run.folder.identity().arm].insert(run.folder.identity().seed);
+  return seeds;
+}
+
 TEST_CASE("a sweep's list grows by later requests, and says what has not begun", "[shard]") {
   const TemporaryFolder folder;
   const Place place;
   CHECK(read_sweep(folder.path()).empty());
-  add_to_sweep(folder.path(), settled_runs(tiny(), place.request({"fp32"}, 2)));
+  add_to_sweep(folder.path(), seeds_by_arm(place.request({"fp32"}, 2)));
   const std::string once = read_file(folder / "sweep.json");
-  add_to_sweep(folder.path(), settled_runs(tiny(), place.request({"fp32"}, 2)));
+  add_to_sweep(folder.path(), seeds_by_arm(place.request({"fp32"}, 2)));
   CHECK(read_file(folder / "sweep.json") == once);
-  add_to_sweep(folder.path(), settled_runs(tiny(), place.request({}, 1)));
+  add_to_sweep(folder.path(), seeds_by_arm(place.request({}, 1)));
   CHECK(read_sweep(folder.path()) == SweepRuns{{"fp32", {0, 1}}, {"fp16_mixed", {0}}});
   put_run(folder, "fp32", 1);
   folder.put("fp16_mixed/seed0/status", "RUNNING\n");

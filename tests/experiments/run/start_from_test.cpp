@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "experiments/run/run_queue.hpp"
 #include "experiments/run/run_experiments.hpp"
+#include "experiments/run/run_queue.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -22,7 +22,7 @@ Experiment chained() {
   experiment.quick_arms = {"tuned"};
   experiment.full_arms = {"tuned"};
   experiment.varied = {"policy", "start_from"};
-  experiment.verdict = nullptr;
+  experiment.verdict.clear();
   return experiment;
 }
 

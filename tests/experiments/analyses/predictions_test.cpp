@@ -1,14 +1,13 @@
 // Predicted beside counted underflow, from records made by hand: which steps, seeds, casts and arms count.
-#include "experiments/runner/prediction.hpp"
-
 #include <nlohmann/json.hpp>
 
+#include "tests/experiments/found.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace halfscope::prediction_test {
+namespace halfscope::predictions_test {
 namespace {
 
 Experiment experiment() {
@@ -16,6 +15,10 @@ Experiment experiment() {
           .varied = {"loss_scale"},
           .predicts_from = "fp32",
           .arms = {{"fp32", "", {}}, {"s1", "", {}}, {"s32", "", {}}}};
+}
+
+Json predictions(const TemporaryFolder& folder) {
+  return found(find_predictions, experiment(), {}, folder.path()).values;
 }
 
 /// A line of histograms.jsonl: 8 elements in [2^-30, 2^-29), 4 in [2^-25, 2^-24) of which 3 are 2^-25, 2 in
@@ -63,22 +66,37 @@ TEST_CASE("a prediction is the baseline's first histogram at the arm's scale", "
                  step_line(2, {counters("logits", activation, 1, 20)}));
   folder.put("s32/seed0/metrics.jsonl",
              step_line(1, {counters("fc", weight, 32, 5), counters("unknown", weight, 32, 5)}));
-  const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
-  REQUIRE(found.size() == 3);
-  CHECK(found[0].arm == "s1");
-  CHECK(found[0].tensor == "logits");
-  CHECK(found[0].role == activation);
-  CHECK(found[0].scale == 1);
-  CHECK(found[0].elements == 20);
-  CHECK(found[0].predicted == 11.0 / 20);
-  CHECK(found[0].counted == 10.0 / 20);
-  CHECK(found[1].tensor == "fc");
-  CHECK(found[1].counted == 2.0 / 20);
-  CHECK(found[2].arm == "s32");
-  CHECK(found[2].tensor == "fc");
-  CHECK(found[2].scale == 32);
-  CHECK(found[2].predicted == 1.0 / 20);
-  CHECK(found[2].counted == 5.0 / 20);
+  const Json all = predictions(folder);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0]["arm"] == "s1");
+  CHECK(all[0]["tensor"] == "logits");
+  CHECK(all[0]["role"] == activation);
+  CHECK(all[0]["scale"] == 1);
+  CHECK(all[0]["elements"] == 20);
+  CHECK(all[0]["predicted"] == 11.0 / 20);
+  CHECK(all[0]["counted"] == 10.0 / 20);
+  CHECK(all[1]["tensor"] == "fc");
+  CHECK(all[1]["counted"] == 2.0 / 20);
+  CHECK(all[2]["arm"] == "s32");
+  CHECK(all[2]["tensor"] == "fc");
+  CHECK(all[2]["scale"] == 32);
+  CHECK(all[2]["predicted"] == 1.0 / 20);
+  CHECK(all[2]["counted"] == 5.0 / 20);
+}
+
+TEST_CASE("predictions are shares of all elements, by role", "[prediction]") {
+  const TemporaryFolder folder;
+  // 11 of 20 are flushed at scale 1: of 20, 20 and 60 elements.
+  folder.put("fp32/seed0/histograms.jsonl", histogram(1, "logits", activation) + histogram(1, "fc", weight) +
+                                                histogram(1, "hidden", activation, 3));
+  folder.put("s1/seed0/metrics.jsonl",
+             step_line(1, {counters("logits", activation, 1, 10), counters("fc", weight, 1, 5),
+                           counters("hidden", activation, 1, 15, 60)}));
+  const std::string table = to_text(found(find_predictions, experiment(), {}, folder.path()), any_width);
+  CHECK(table.find("predicted from the histograms of fp32 / counted") != std::string::npos);
+  CHECK(table.find("\n  arm  nearest the loss: logits  activation gradients  weight gradients\n"
+                   "  s1           55.0 / 50.0 %         55.0 / 31.2 %     55.0 / 25.0 %\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("seeds and casts of one tensor are counted together, each with its own histogram", "[prediction]") {
@@ -90,22 +108,22 @@ TEST_CASE("seeds and casts of one tensor are counted together, each with its own
                            counters("x", activation, 1, 60, 60)}));  // a third cast, which FP32 did not have
   folder.put("s1/seed1/metrics.jsonl", step_line(1, {counters("x", activation, 1, 9, 40)}));
   folder.put("s1/seed2/metrics.jsonl", step_line(1, {counters("x", activation, 1, 20)}));  // not in FP32
-  const std::vector<UnderflowPrediction> found = predict_underflow(experiment(), folder.path());
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].elements == 20 + 60 + 40);
-  CHECK(found[0].predicted == Approx((11.0 + 33 + 22) / 120));
-  CHECK(found[0].counted == Approx((4.0 + 6 + 9) / 120));
+  const Json all = predictions(folder);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["elements"] == 20 + 60 + 40);
+  CHECK(all[0]["predicted"].get<double>() == Approx((11.0 + 33 + 22) / 120));
+  CHECK(all[0]["counted"].get<double>() == Approx((4.0 + 6 + 9) / 120));
 }
 
 TEST_CASE("without records, or at a scale that is no power of two, nothing is predicted", "[prediction]") {
   const TemporaryFolder folder;
-  CHECK(predict_underflow(experiment(), folder.path()).empty());
+  CHECK(predictions(folder).empty());
   folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
   folder.put("s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 3, 4)}));
   folder.put("s32/seed0/metrics.jsonl", R"({"step":1,"loss":2})");
-  CHECK(predict_underflow(experiment(), folder.path()).empty());
+  CHECK(predictions(folder).empty());
   folder.put("s1/seed0/metrics.jsonl", step_line(1, {counters("x", activation, 0, 4)}));
-  CHECK(predict_underflow(experiment(), folder.path()).empty());
+  CHECK(predictions(folder).empty());
 }
 
 TEST_CASE("records of a run in training end anywhere in a line", "[prediction]") {
@@ -115,7 +133,7 @@ TEST_CASE("records of a run in training end anywhere in a line", "[prediction]")
              step_line(1, {counters("x", activation, 1, 4), counters("fc", weight, 1, 4)}) + R"({"step":)");
   for (std::size_t more = 0; more <= second.size(); ++more) {
     folder.put("fp32/seed0/histograms.jsonl", first + second.substr(0, more));
-    CHECK(predict_underflow(experiment(), folder.path()).size() == (more == second.size() ? 2 : 1));
+    CHECK(predictions(folder).size() == (more == second.size() ? 2 : 1));
   }
 }
 
@@ -123,8 +141,7 @@ TEST_CASE("a record that is no JSON is refused with its file", "[prediction]") {
   const TemporaryFolder folder;
   folder.put("fp32/seed0/histograms.jsonl", "{\n");
   folder.put("s1/seed0/metrics.jsonl", "");
-  check_says(message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); }),
-             {"histograms.jsonl: line 1"});
+  check_says(message_of<InvalidArgument>([&] { (void)predictions(folder); }), {"histograms.jsonl: line 1"});
 }
 
 TEST_CASE("a record without a key, or with one of another type, is refused with file and line",
@@ -133,7 +150,7 @@ TEST_CASE("a record without a key, or with one of another type, is refused with 
   folder.put("fp32/seed0/histograms.jsonl", histogram(1, "x", activation));
   const auto refusal = [&](const std::string& metrics) {
     folder.put("s1/seed0/metrics.jsonl", metrics);
-    return message_of<InvalidArgument>([&] { (void)predict_underflow(experiment(), folder.path()); });
+    return message_of<InvalidArgument>([&] { (void)predictions(folder); });
   };
   Json without_role = counters("x", activation, 1, 4);
   without_role.erase("role");
@@ -150,4 +167,4 @@ TEST_CASE("a record without a key, or with one of another type, is refused with 
 }
 
 }  // namespace
-}  // namespace halfscope::prediction_test
+}  // namespace halfscope::predictions_test

@@ -5,9 +5,9 @@
 
 #include "experiments/results/report_text.hpp"
 #include "experiments/results/run_records.hpp"
-#include "experiments/run/run_experiments.hpp"
 #include "experiments/results/summarise.hpp"
 #include "experiments/results/verdict.hpp"
+#include "experiments/run/run_experiments.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/experiments/tiny_experiment.hpp"
 #include "tests/support/catch.hpp"
@@ -83,7 +83,7 @@ TEST_CASE("only folders called by their seed are runs", "[run_records]") {
     folder.put(std::string("one/") + name + "/summary.json", "{}");
   folder.put("one/seed3/status", "FAILED: no memory\n");
   folder.put("one/seed2/config.json", "{}");
-  const ArmRuns runs = read_runs(folder.path(), "one");
+  const ArmRuns runs = RunRecords(folder.path()).of_arm("one");
   REQUIRE(runs.finished.size() == 2);
   CHECK((runs.finished[0].seed == 0 && runs.finished[1].seed == 7));
   REQUIRE(runs.unfinished.size() == 2);
@@ -99,7 +99,7 @@ TEST_CASE("a record of the wrong type is refused with file, key and value", "[ru
   const auto refusal = [](const Json& changes) {
     const TemporaryFolder folder;
     put_run(folder, "one", 0, changes);
-    return message_of<InvalidArgument>([&] { (void)read_runs(folder.path(), "one"); });
+    return message_of<InvalidArgument>([&] { (void)RunRecords(folder.path()).of_arm("one"); });
   };
   check_says(refusal({{"diverged", "false"}}),
              {"seed0/summary.json: diverged is \"false\"", "true or false"});

@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "experiments/results/arm_columns.hpp"
+#include "experiments/results/arm_table.hpp"
+#include "experiments/results/comparison.hpp"
 #include "tests/experiments/synthetic_runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -72,6 +75,67 @@ TEST_CASE("an arm is judged by the experiment's own metric", "[summarise]") {
   CHECK(arm.diverged == 0);
 }
 
+Experiment of_perplexity() {
+  Experiment experiment = two_arms();
+  experiment.metric = {
+      .name = "perplexity", .unit = "", .comparison = Comparison::ratio, .lower_is_better = true};
+  return experiment;
+}
+
+TEST_CASE("a metric that is compared by ratio has its interval on the logarithm", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder, "one", 0, {{"metric", 10.0}});
+  put_run(folder, "one", 1, {{"metric", 1000.0}});
+  const ArmSummary arm = only_arm(folder, of_perplexity());
+  const double half_width = 12.7062047361747 * std::log(10.0);  // deviations of the logarithms: +- log(10)
+  CHECK(arm.mean == 505);
+  CHECK(arm.low.value() == Approx(100 * std::exp(-half_width)));
+  CHECK(arm.high.value() == Approx(100 * std::exp(half_width)));
+  CHECK(arm.low.value() > 0);
+}
+
+TEST_CASE("a run that ends beyond ten times the untrained model diverged", "[summarise]") {
+  const TemporaryFolder folder;
+  put_run(folder, "one", 0, {{"metric", 1000.0}, {"initial_metric", 100.0}});
+  put_run(folder, "one", 1, {{"metric", 1001.0}, {"initial_metric", 100.0}});
+  put_run(folder, "one", 2, {{"metric", 1e9}});  // without a note there is nothing to compare with
+  const ArmSummary arm = only_arm(folder, of_perplexity());
+  CHECK(arm.values == std::vector<std::optional<double>>{1000.0, std::nullopt, 1e9});
+  CHECK((arm.diverged == 1 && arm.beyond == 1 && !arm.diverged_step));
+  CHECK(only_arm(folder).diverged == 0);  // of an accuracy more is better
+  check_says(diverged_words(arm),
+             {"one diverged in 1 of 3 seeds (1 ended beyond 10 times the untrained model)"});
+
+  Experiment of_loss = of_perplexity();
+  of_loss.metric.key = "train_loss";
+  put_run(folder, "one", 0, {{"train_loss", 31.0}, {"initial_loss", 3.0}});
+  put_run(folder, "one", 1, {{"train_loss", 29.0}, {"initial_loss", 3.0}});
+  put_run(folder, "one", 2, diverged_at(5));
+  const ArmSummary lossy = only_arm(folder, of_loss);
+  CHECK(lossy.values == std::vector<std::optional<double>>{std::nullopt, 29.0, std::nullopt});
+  CHECK((lossy.diverged == 2 && lossy.beyond == 1 && lossy.diverged_step == 5));
+}
+
+TEST_CASE("gradients that an arm flushed and those that FP16 would flush are columns apart", "[summarise]") {
+  const TemporaryFolder folder;
+  const auto put = [&](const std::string& arm, const char* format) {
+    put_run(folder, arm, 0,
+            {{"gradients", {{"nonzero", 100}, {"flushed", 25}, {"subnormal", 0}, {"overflow", 0}}}});
+    folder.put(arm + "/seed0/config.json",
+               Json{{"format_version", 1}, {"activation_gradient", format}}.dump());
+  };
+  put("one", "fp32");
+  put("two", "fp16");
+  const ExperimentSummary summary = summarise(two_arms(), folder.path());
+  const ArmSummary &fp32 = *summary.find("one"), &fp16 = *summary.find("two");
+  CHECK((fp32.in_fp32 && !fp16.in_fp32));
+  CHECK((fp32.column("flushed") == 0.25 && fp16.column("flushed") == 0.25));
+  CHECK((fp32.column("fp16_would_flush") == 0.25 && !fp32.column("fp16_flushed")));
+  CHECK((fp16.column("fp16_flushed") == 0.25 && !fp16.column("fp16_would_flush")));
+  const std::string table = write_table(arm_table(two_arms(), summary, TableFormat::csv), {TableFormat::csv});
+  check_says(table, {"flushed,would_flush,", "one,1,50,,,0,,,0.25,", "two,1,50,,,0,,0.25,,"});
+}
+
 Json gradients(int nonzero, int flushed, int subnormal, int overflow) {
   return {{"nonzero", nonzero}, {"flushed", flushed}, {"subnormal", subnormal}, {"overflow", overflow}};
 }
@@ -108,19 +172,19 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
            {"memory", {{"roles", Json::array()}, {"peak_step_bytes", 5000}}},
            {"overflows", {"step 4: second"}}});
   const ArmSummary arm = only_arm(folder);
-  CHECK(arm.lost_updates == 0.375);
-  CHECK(arm.accuracy == 25);
-  REQUIRE(arm.flushed);
-  CHECK(*arm.flushed == Approx(0.3));  // of 40 % and 20 %, whatever their elements
-  CHECK(arm.subnormal == 0.1);
-  CHECK(arm.overflow == 0.005);
-  CHECK(arm.skipped == 1.5);
-  CHECK(arm.last_skipped == 90);
-  CHECK(arm.final_scale_log2 == 11);
-  CHECK(arm.first_at_final_scale == 8);
-  CHECK(arm.seconds_per_step == 0.2);
-  CHECK(arm.peak_device_bytes == 700);
-  CHECK(arm.peak_step_bytes == 5000);  // other runs are of earlier versions
+  CHECK(arm.column("lost_updates") == 0.375);
+  CHECK(arm.column("accuracy") == 25);
+  REQUIRE(arm.column("flushed"));
+  CHECK(*arm.column("flushed") == Approx(0.3));  // of 40 % and 20 %, whatever their elements
+  CHECK(arm.column("subnormal") == 0.1);
+  CHECK(arm.column("overflow") == 0.005);
+  CHECK(arm.column("skipped") == 1.5);
+  CHECK(arm.column("last_skipped_step") == 90);
+  CHECK(arm.column("final_scale_log2") == 11);
+  CHECK(arm.column("first_at_final_scale") == 8);
+  CHECK(arm.column("seconds_per_step") == 0.2);
+  CHECK(arm.column("peak_device_bytes") == 700);
+  CHECK(arm.column("peak_step_bytes") == 5000);  // other runs are of earlier versions
   CHECK(arm.overflows == std::vector<std::string>{"step 3: first"});
 }
 
@@ -129,10 +193,10 @@ TEST_CASE("what no run says stays empty", "[summarise]") {
   put_run(folder, "one", 0);
   const ArmSummary arm = only_arm(folder);
   CHECK(arm.mean == 50.0);
-  for (const auto& column :
-       {arm.low, arm.high, arm.accuracy, arm.lost_updates, arm.flushed, arm.skipped, arm.last_skipped,
-        arm.final_scale_log2, arm.seconds_per_step, arm.peak_device_bytes, arm.peak_step_bytes}) {
-    CHECK_FALSE(column);
+  CHECK_FALSE((arm.low || arm.high));
+  for (const std::string_view key : arm_column_keys()) {
+    CAPTURE(key);
+    CHECK_FALSE(arm.column(key));
   }
   CHECK(arm.overflows.empty());
 }
@@ -173,13 +237,12 @@ TEST_CASE("losses of all-reduces are shares of all seeds together", "[summarise]
   put_run(folder, "one", 0, {{"all_reduce", counters}});
   counters["stagnated"] = 0;
   put_run(folder, "one", 1, {{"all_reduce", counters}});
-  const std::optional<AllReduceLosses> losses = only_arm(folder).all_reduce;
-  REQUIRE(losses);
-  CHECK(losses->ranks == 4);
-  CHECK(losses->stagnated == Approx(30.0 / 600));
-  CHECK(losses->flushed == Approx(8.0 / 800));
-  CHECK(losses->overflowed == Approx(2.0 / 200));
-  CHECK(losses->stagnated_steps == Approx(4.0 / 10));
+  const ArmSummary arm = only_arm(folder);
+  CHECK(arm.column("all_reduce.ranks") == 4);
+  CHECK(arm.column("all_reduce.stagnated").value() == Approx(30.0 / 600));
+  CHECK(arm.column("all_reduce.flushed").value() == Approx(8.0 / 800));
+  CHECK(arm.column("all_reduce.overflowed").value() == Approx(2.0 / 200));
+  CHECK(arm.column("all_reduce.stagnated_steps").value() == Approx(4.0 / 10));
   counters.erase("adds");
   put_run(folder, "one", 1, {{"all_reduce", counters}});
   check_says(message_of<InvalidArgument>([&] { (void)summarise(two_arms(), folder.path()); }),

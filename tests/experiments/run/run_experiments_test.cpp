@@ -12,7 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
-namespace halfscope::runner_test {
+namespace halfscope::run_experiments_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,22 +116,23 @@ TEST_CASE("results that are done are kept, others only where they are to be resu
 /// Where `finish_another` finds a finished run.
 fs::path watched_arm;
 
-/// As another process does between the moments when this one reads the runs and writes their summary.
-std::vector<AccumulationRow> finish_another() {
-  if (fs::exists(watched_arm / "seed1")) return {};
+/// Reads the results, and finishes a run as another process does before this one writes their summary.
+ExperimentSummary summarise_then_finish_another(const Experiment& experiment, const fs::path& folder) {
+  ExperimentSummary found = summarise(experiment, folder);
+  if (fs::exists(watched_arm / "seed1")) return found;
   Json summary = read_json(watched_arm / "seed0/summary.json");
   summary["seed"] = 1;
   fs::create_directories(watched_arm / "seed1");
   write_file(watched_arm / "seed1/summary.json", to_text(summary));
-  return {};
+  return found;
 }
 
 TEST_CASE("whoever writes the summary last has seen every run that is done", "[runner]") {
   const Place place;
   watched_arm = place.out / "tiny/fp32";
-  Experiment shared = tiny();
-  shared.accumulation = finish_another;
-  train(shared, place.request({"fp32"}));
+  const RunsOutcome outcome =
+      run_experiments({{tiny(), place.request({"fp32"})}}, {}, summarise_then_finish_another);
+  CHECK(outcome.failures.empty());
   CHECK(read_json(place.out / "tiny/summary.json")["arms"][0]["seeds"] == 2);
 }
 
@@ -263,4 +264,4 @@ TEST_CASE("a run is repeated from its config.json", "[runner]") {
 }
 
 }  // namespace
-}  // namespace halfscope::runner_test
+}  // namespace halfscope::run_experiments_test

@@ -51,7 +51,7 @@ TEST_CASE("a verdict is for the arms that are the base's", "[own_arms]") {
   CHECK(experiment.verdict_arms == std::vector<std::string>{"fp16_mixed"});
   experiment.settings.emplace_back("batch", "5");
   take_verdict(experiment, tiny());
-  CHECK(experiment.verdict == nullptr);
+  CHECK(experiment.verdict.empty());
   CHECK_FALSE(is_same(experiment, tiny()));
   CHECK(is_same(tiny(), tiny()));
 }
