@@ -69,7 +69,12 @@ class GradScaler:
         if not self._enabled:
             return
         if id(optimizer) in self._seen:
-            raise RuntimeError("GradScaler.unscale_: already called for this optimizer since the last update()")
+            raise RuntimeError(
+                "GradScaler.unscale_: already called for this optimizer since the last update(). With "
+                "accumulated gradients "
+                "call it behind the last micro-batch: the gradients of the first were divided by "
+                f"{self.get_scale():g} already"
+            )
         gradients = list(_gradients(optimizer))
         with torch.no_grad():
             seen = self._seen[id(optimizer)] = self._look_at(gradients)

@@ -16,6 +16,7 @@ from halfscope.torch.observations import AT_OPTIMIZER, Observations
 from halfscope.torch.optimizer_states import OptimizerStates
 from halfscope.torch.ranks import Alone, Ranks
 from halfscope.torch.records import Records
+from halfscope.torch.scaler_steps import ScalerSteps
 from halfscope.torch.steps import StepHooks, parameters_of, stepping_scaler
 from halfscope.torch.totals import Totals
 from halfscope.torch.weak_hooks import WeakHook
@@ -56,6 +57,7 @@ class StepWatcher:
         self.unowned = [name for name, p in self.parameters.items() if p.requires_grad and id(p) not in trained]
         self._gradients = BackwardGradients(self.parameters, self._after_backward_pass)
         self.steps = self.optimizer_steps = 0
+        self.scaler_steps = ScalerSteps()
         self.unknown_scale: float | None = None
         self._closers: list[Callable[[], None]] = []
         self._seen: Observations | None = None
@@ -153,6 +155,9 @@ class StepWatcher:
         self._looks_after = closure
         if not closure:
             self._count_at_optimizer(place, scale_left(optimizer))
+            if self._scaler is not None and place == 0 and scale_left(optimizer) == 1:
+                gradients = [p.grad for p in self._weights[place].parameters.values() if p.grad is not None]
+                self.scaler_steps.see_gradients(gradients, self._scale())
         self._weights[place].keep(closure)
 
     def _count_at_optimizer(self, place: int, scale: float) -> None:
@@ -185,8 +190,10 @@ class StepWatcher:
         """The scaler's update, which ends the step: it was skipped where the optimizer did not step."""
         if not self._closers:
             return update(*arguments, **options)
-        scale = self._scale() if self._records_step() else 1.0  # asking waits for a GPU
+        asks = self._records_step() or not self._stepped  # which waits for a GPU
+        scale = self._scale() if asks else 1.0
         result = update(*arguments, **options)
+        self.scaler_steps.end(self._stepped, scale, float(self._optimizers[0].param_groups[0]["lr"]))
         self._end_step(scale)
         return result
 

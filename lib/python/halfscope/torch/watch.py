@@ -19,6 +19,11 @@ from halfscope.torch.tensors import Choice
 from halfscope.torch.totals import ROLES, Totals
 from halfscope.torch.verdict import Circumstances, verdict
 
+_UNSEEN = (
+    "Not looked at: operations between layers, such as products, masks and softmax. "
+    "print(halfscope.torch.diagnose(model, loss)) looks at them."
+)
+
 
 def watch(
     model: torch.nn.Module,
@@ -113,6 +118,7 @@ class Watch:
         """
         if self._ranks.first:
             print(self.verdict())
+            print(_UNSEEN)
             if page is not None:
                 self.explore().write(page)
 
@@ -127,7 +133,7 @@ class Watch:
             len(self.layers), self.unseen, watcher.layers.compiled(), watcher.unowned, watcher.unknown_scale,
             watcher.optimizer_steps, watcher.steps, self._ranks.size,
         )  # fmt: skip
-        return verdict(self._totals, about)
+        return " ".join([verdict(self._totals, about), *watcher.scaler_steps.words()])
 
     def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:
         """By tensor, all watched steps together, without the loss scale.

@@ -86,7 +86,9 @@ class Book:
         self.step = 1  # the one under way
         self.totals: dict[tuple[str, str], CastTotals] = {}
         self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
-        self.first_overflow: FirstOverflow | None = None
+        self._fault: FirstOverflow | None = None
+        self._scaled: FirstOverflow | None = None  # of a gradient, at a loss scale
+        self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
         self.scale = 1.0  # the loss scale of the step under way
         self.enabled = True
@@ -97,7 +99,20 @@ class Book:
 
     def seeks_overflow(self, counted: Counted | None) -> bool:
         """Whether the first number that is not finite may be among these; an overflow of the cast itself is."""
-        return self.first_overflow is None and counted is not None and counted.counts.nonfinite > 0
+        return self._fault is None and counted is not None and counted.counts.nonfinite > 0
+
+    @property
+    def first_overflow(self) -> FirstOverflow | None:
+        """Of a forward pass, of a gradient without a loss scale, or of one that no smaller scale has kept finite."""
+        if self._fault is not None and self._scaled is not None and not self.scale_helped:
+            return min(self._fault, self._scaled, key=lambda found: found.step)
+        return self._fault or (None if self.scale_helped else self._scaled)
+
+    def end_step(self, stepped: bool) -> None:
+        """stepped: whether the scaler let the optimizer step."""
+        self.scale_helped = self.scale_helped or (
+            stepped and self._scaled is not None and self._scaled.step < self.step
+        )
 
     def begin_step(self, step: int, scale: float) -> None:
         self.step, self.scale = step, scale
@@ -152,10 +167,13 @@ class Book:
     def _note_overflow(self, role: str, tensor: str, counted: Counted) -> None:
         counts = counted.counts
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
-        if self.first_overflow is None and counts.overflow + nonfinite:
-            self.first_overflow = FirstOverflow(
-                self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements
-            )
+        if not counts.overflow + nonfinite:
+            return
+        found = FirstOverflow(self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements)
+        if role.endswith("gradient") and self.scale > 1:
+            self._scaled = self._scaled or found
+        else:
+            self._fault = self._fault or found
 
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
         """Those of shards wait for the end of the step, when the ranks add them up."""

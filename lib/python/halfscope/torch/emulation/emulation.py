@@ -107,7 +107,10 @@ class Emulation:
 
     @property
     def first_overflow(self) -> FirstOverflow | None:
-        """Step, tensor and role of the first number that is not finite; None where all are."""
+        """Step, tensor and role of the first number that is not finite; None where all are.
+
+        A gradient that overflowed at a loss scale is none where the scaler came down and then let a step be taken.
+        """
         return self._found.book.first_overflow
 
     @property
@@ -135,7 +138,7 @@ class Emulation:
         """The text that `report` prints."""
         text = report_text(self._policy, self._found.book, self._found.steps, self._found.totals.stalled.values())
         words = "" if self._found.wire is None else self._found.wire.words()
-        return f"{text} {words}" if words else text
+        return " ".join(filter(None, [text, *self._found.scaler.words(), words]))
 
     def report(self) -> None:
         """Prints in words what was rounded: casts by role, the first overflow, lost updates."""

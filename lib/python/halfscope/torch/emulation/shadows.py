@@ -74,18 +74,25 @@ class Comparison:
 
     def __init__(self, found: dict[tuple[int, str, str], Difference] | None = None) -> None:
         self._found = {} if found is None else found
+        self.instead: dict[int, int] = {}  # steps that were compared in place of skipped ones
 
     def difference(self, step: int, role: str, tensor: str) -> Difference:
         """That of a tensor, which begins with nothing."""
         return self._found.setdefault((step, role, tensor), Difference(step, role, tensor))
+
+    def drop(self, step: int) -> None:
+        self._found = {key: found for key, found in self._found.items() if key[0] != step}
 
     @property
     def steps(self) -> list[int]:
         return sorted({step for step, _, _ in self._found})
 
     def of_steps(self, steps: Iterable[int] | None) -> Comparison:
-        """Of these steps alone; all for None. Raises ValueError for one that was not compared."""
-        wanted = self.steps if steps is None else list(steps)
+        """Of these steps alone; all for None. Raises ValueError for one that was not compared.
+
+        A step that a scaler skipped is the next one that it took.
+        """
+        wanted = self.steps if steps is None else [self.instead.get(step, step) for step in steps]
         missing = sorted(set(wanted) - set(self.steps))
         if missing:
             raise ValueError(

@@ -26,6 +26,7 @@ from halfscope.torch.emulation.shard_operations import ShardOperations
 from halfscope.torch.emulation.sharding import ShardedParameter, Sharding, sharding_of
 from halfscope.torch.emulation.wire import Wire, is_data_parallel
 from halfscope.torch.records import Records, Sinks
+from halfscope.torch.scaler_steps import ScalerSteps
 from halfscope.torch.steps import StepHooks
 from halfscope.torch.totals import Totals
 from halfscope.torch.weak_hooks import WeakHook
@@ -67,6 +68,7 @@ class Findings:
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
     skipped: int = 0
+    scaler: ScalerSteps = field(default_factory=ScalerSteps)
     modules: set[str] = field(default_factory=set)  # in which something was computed
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
@@ -95,6 +97,7 @@ class EmulatedTraining:
         self._hooked: dict[int, torch.Tensor] = {}  # whose gradients are rounded, by identity
         self._loss: float | None = None
         self._stepped = False
+        self._postponed: int | None = None  # the step that was to be compared, and was skipped
         self._halves = False  # whether weights are stored in 16 bits
 
     def begin(self) -> None:
@@ -213,6 +216,9 @@ class EmulatedTraining:
     def _before_update(self, place: int, closure: bool) -> None:
         self._places.begin_update()
         self._mode.updates.begin()
+        if self._trainee.scaler is not None and place == 0:
+            gradients = [owned.tensor.grad for owned in self._parameters.all() if owned.tensor.grad is not None]
+            self._found.scaler.see_gradients(gradients, self._trainee.scale())
         if self._counts_updates():
             self._weights[place].keep(closure)
 
@@ -243,22 +249,38 @@ class EmulatedTraining:
         found.book.begin_step(found.steps + 1, self._trainee.scale())
         self._caster.begin_step()
         self._mode.begin_step()
-        compares = self._rounds and found.steps + 1 in self._options.compare_steps
+        compares = self._rounds and (found.steps + 1 in self._options.compare_steps or self._postponed is not None)
         self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
         if compares and found.observe is not None:
             found.observe(self._mode.shadows, self._mode)
         self._stepped = False
 
+    def _postpone_comparison(self) -> None:
+        """A skipped step is compared in the next one that is taken: its gradients are infinite."""
+        step, comparison = self._found.steps, self._found.comparison
+        if self._mode.shadows is None:
+            return
+        asked = step if self._postponed is None else self._postponed
+        if not self._stepped:
+            comparison.drop(step)
+            self._postponed = asked
+        elif self._postponed is not None:
+            comparison.instead[asked], self._postponed = step, None
+
     def _end_step(self, scale: float) -> None:
         found, seen = self._found, self._found.book.seen
         found.steps += 1
         found.skipped += not self._stepped
+        found.book.end_step(self._stepped)
         rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
         record: dict[str, Any] = {
             "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
             "learning_rate": float(rates[0]),
         }  # fmt: skip
         self._loss = None
+        if self._trainee.scaler is not None:
+            found.scaler.end(self._stepped, scale, float(rates[0]))
+            self._postpone_comparison()
         if seen is not None:
             seen.finish()
         if self._sharding is not None:
