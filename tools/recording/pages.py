@@ -166,7 +166,7 @@ def refreshed(text: str, sources: Sources) -> str:
 
 def pages(root: Path = ROOT) -> list[Path]:
     """README.md and the pages of docs/."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def stale_pages(sources: Sources, root: Path = ROOT) -> dict[Path, str]:

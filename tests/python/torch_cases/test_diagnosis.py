@@ -49,7 +49,7 @@ CASES = [
          ("keep an FP32 master copy", "did not move in this step", "0.00391 of a weight of 1", "learning rate 1e-05")),
     Case("softmax_then_log", 13, "log_softmax", "torch.log(p + 1e-10)",
          ("use log_softmax(x)", "log of the model: log of 0", "constant 1e-10 is 0 in FP16 (in add)", "(0 * inf)",
-          "tried, and the step is finite")),
+          "as log_softmax computes it, and the step is finite")),
     Case("mask_minimum", 16, "clamped mask", "torch.finfo(scores.dtype).min",
          ("clamp the sum of mask and scores", "add of the model: an addition overflows", "1.001 times",
           "mul up to 6.55e+04", "tried, and the step is finite")),
@@ -80,7 +80,7 @@ CASES = [
     Case("gelu_cubic", 36, "fused activation", "torch.pow(x, 3)",
          ("use the fused function, gelu(x, approximate='tanh')", "pow of the model: a gradient overflows in the",
           "backward pass: 1.2e+05", "Forward it overflows too, 8e+06, which tanh hides",
-          "tried, and the step is finite")),
+          "and the step is finite")),
     Case("fp16_constants", 54, "constants", "",
          ("keep the buffer coefficients", "3 of 7 elements are 0 in FP16", "-8.6e-11 is -0")),
 ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_a_healthy_step_has_no_finding() -> None:
     found = diagnose(model, lambda: nn.functional.cross_entropy(model(inputs), labels))
     assert found.findings == ()
     assert str(found).startswith("Looked at: ")
-    assert str(found).endswith("Every number is finite.")
+    assert " ".join(str(found).split()).endswith("Every number is finite.")
 
 
 def test_a_mask_that_does_no_harm_is_no_finding() -> None:
@@ -155,7 +155,7 @@ def test_the_line_of_a_library_has_its_callers(tmp_path: Path) -> None:
     assert found.fault is not None and found.fault.made.site is not None
     assert Path(found.fault.made.site.line.file).name == "modeling_llama.py"
     assert Path(found.fault.made.site.caller.file).name == "test_diagnosis.py"
-    assert "called from test_diagnosis.py:" in str(found)
+    assert "called from test_diagnosis.py:" in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])

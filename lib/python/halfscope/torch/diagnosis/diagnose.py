@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from halfscope.torch.emulation.policies import Policy
 from halfscope.torch.emulation.training import Trainee
 from halfscope.torch.steps import optimizers_of
 
+_COLUMNS = 112
+
 
 class Diagnosis:
     """Result of `diagnose`: findings, the first one first; `str` of it is the text."""
@@ -34,12 +37,19 @@ class Diagnosis:
         return next((found.about for found in self.findings if isinstance(found.about, Fault)), None)
 
     def __str__(self) -> str:
-        if not self.findings:
-            return self.about
-        return "\n\n".join([*map(str, self.findings), self.about])
+        return "\n\n".join(map(_wrapped, [*map(str, self.findings), self.about]))
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {len(self.findings)} finding{'s' * (len(self.findings) != 1)}>"
+
+
+def _wrapped(text: str) -> str:
+    """In lines for a terminal; what follows the first line of a finding is indented already."""
+    wrapped = [
+        line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
+        for line in text.splitlines()
+    ]
+    return "\n".join(wrapped)
 
 
 def diagnose(

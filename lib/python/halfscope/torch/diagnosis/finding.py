@@ -16,9 +16,11 @@ class Finding:
     sure: str
     about: Any = None  # the fault, the cast or the tensor that it is about
     remedy: str = ""  # by its name in the table
+    code: str = ""  # the line as it is
 
     def __str__(self) -> str:
-        return f"{self.change}\n  Why: {self.why}\n  Sure: {self.sure}"
+        code = f"\n  Now: {self.code}" if self.code else ""
+        return f"{self.change}{code}\n  Why: {self.why}\n  Sure: {self.sure}"
 
 
 def place_of(made: Any) -> str:

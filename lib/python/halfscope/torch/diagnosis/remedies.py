@@ -26,6 +26,7 @@ class Remedy:
     fits: Callable[[Fault], bool]
     advice: Callable[[Fault], str]
     trial: Callable[[Fault], Trial]
+    how: str = ""  # it is tried, where that is not the advice to the letter
     keeps_loss: bool = False  # it is none where the loss changes by it
 
 
@@ -207,11 +208,13 @@ TABLE: tuple[Remedy, ...] = (
     Remedy(
         "log_softmax", lambda f: f.made.operation in LOGARITHMS and f.kind == "log 0"
         and _made_by(f, "_softmax", "_safe_softmax") is not None,
-        lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps, and is finite here", _log_trial,
+        lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps", _log_trial,
+        how=" in FP32 from the softmax to the log, as log_softmax computes it",
     ),
     Remedy(
         "logits", lambda f: f.made.operation in LOGARITHMS and _made_by(f, "sigmoid") is not None,
         lambda f: "use logsigmoid(x), or binary_cross_entropy_with_logits", _log_trial,
+        how=" in FP32 from the sigmoid to the log",
     ),
     Remedy(
         "eps", lambda f: (f.made.operation in QUOTIENTS or f.kind in ("gradient", "log 0", "0 / 0", "x / 0"))
@@ -227,6 +230,7 @@ TABLE: tuple[Remedy, ...] = (
     Remedy(
         "fused activation", _is_cube,
         lambda f: "use the fused function, gelu(x, approximate='tanh') for this GELU, which is FP32 inside", _of_fault,
+        how=" in FP32 from this power on",
     ),
     Remedy(
         "scaled scores", _is_score,

@@ -50,7 +50,7 @@ def _mend_one(
             continue
         if not any(_is_same(fault, other) for other in faults_of(outcome)):
             left = len(faults_of(outcome))
-            return _finding((fault, before), remedy, _tried(outcome, exact, left)), trial, outcome, True
+            return _finding((fault, before), remedy, _tried(remedy, outcome, exact, left)), trial, outcome, True
     names = ", ".join(remedy.name for remedy in fitting[:_MOST_TRIALS])
     finding = _finding((fault, before), fitting[0], f"not sure: tried {names}, and the fault was still there")
     return finding, overrides, before, False
@@ -69,23 +69,18 @@ def _finding(seen: tuple[Fault, Outcome], remedy: Remedy, sure: str) -> Finding:
     assert outcome.recorder is not None
     site = fault.made.site
     where = f"{site}: " if site is not None else ""
-    code = f" (now `{site.line.text}`)" if site is not None and site.line.text else ""
-    return Finding(
-        fault.kind,
-        f"{where}{remedy.advice(fault)}{code}",
-        why(fault, outcome.recorder.faults),
-        sure,
-        fault,
-        remedy.name,
-    )
+    about = why(fault, outcome.recorder.faults)
+    code = site.line.text if site is not None else ""
+    return Finding(fault.kind, f"{where}{remedy.advice(fault)}", about, sure, fault, remedy.name, code)
 
 
-def _tried(outcome: Outcome, exact: Outcome, left: int) -> str:
-    text = "tried, and this fault is gone"
+def _tried(remedy: Remedy, outcome: Outcome, exact: Outcome, left: int) -> str:
+    tried = f"tried{remedy.how}"
+    text = f"{tried}, and this fault is gone"
     if left:
         return f"{text}; {left} more follow{'s' * (left == 1)} in the step"
     if outcome.is_finite:
-        text = "tried, and the step is finite"
+        text = f"{tried}, and the step is finite"
     if outcome.loss is not None and exact.loss is not None and math.isfinite(outcome.loss):
         text += f": loss {outcome.loss:.6g}, in FP32 {exact.loss:.6g}"
     return text
