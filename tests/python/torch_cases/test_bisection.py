@@ -160,3 +160,14 @@ def test_gradients_that_are_round_off_alone_come_last() -> None:
     ranked = emulated.compare_to("fp32").ranked()
     assert ranked[-1].tensor == "key.bias"
     assert ranked[-1].relative_error > 1
+
+
+def test_the_first_overflow_has_its_line() -> None:
+    model = Product()
+    with torch.no_grad(), emulate(model, "fp16_mixed") as emulated:
+        model(torch.ones(2, 4))
+    first = emulated.first_overflow
+    assert first is not None and first.site is not None
+    assert first.site.line.text == "return self.b(y * y * 1e-6)"
+    assert f"8 of 8 elements overflowed, at test_bisection.py:{first.site.line.number}." in emulated.verdict()
+    assert "Cause and remedy: print(halfscope.torch.diagnose(model, loss))." in emulated.verdict()

@@ -13,7 +13,7 @@ _ALIKE = 1.01
 
 @dataclass
 class ScalerSteps:
-    """Of a training with a scaler: told of every step."""
+    """Counts of a training with a scaler, which is told of every step."""
 
     steps: int = 0
     skipped: list[tuple[int, float]] = field(default_factory=list)  # step and its scale
@@ -23,7 +23,7 @@ class ScalerSteps:
     _rate_when_skipped: float | None = None
 
     def see_gradients(self, gradients: Iterable[torch.Tensor], scale: float) -> None:
-        """Those that the optimizer gets, without the loss scale."""
+        """Gradients as the optimizer gets them, without the loss scale."""
         norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients if _is_plain(gradient)]
         if norms:
             self.norms.append((float(torch.stack(norms).norm()), scale))

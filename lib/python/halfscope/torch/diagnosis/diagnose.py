@@ -114,7 +114,7 @@ def _wrong_in_fp32(exact: Outcome) -> Finding:
 
 
 def _about(session: Session, outcome: Outcome, exact: Outcome) -> str:
-    """What was looked at."""
+    """The extent of the look: operations, losses, runs."""
     operations = 0 if outcome.recorder is None else outcome.recorder.operations
     text = f"Looked at: {operations} operations of one step in {session.format.label} beside FP32"
     losses = [found.loss for found in (outcome, exact) if found.loss is not None]

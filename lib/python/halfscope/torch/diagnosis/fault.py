@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from halfscope.torch.diagnosis.operands import Constant, Format, Operand
-from halfscope.torch.diagnosis.source import Site
+from halfscope.torch.source import Site
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Fault:
 
     @property
     def constants(self) -> list[Constant]:
-        """Those of the operation, then those of the operations before it that the format loses."""
+        """Constants of the operation, then those before it that the format loses."""
         before = [constant for made in self.sources for constant in made.constants if constant.is_lost]
         return [*self.made.constants, *before]
 

@@ -12,9 +12,9 @@ from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import called
 from halfscope.torch.diagnosis.kinds import kind_of, terms_of
 from halfscope.torch.diagnosis.operands import Constant, Format, Operand, constants_of, operand_of
-from halfscope.torch.diagnosis.source import Site
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.places import Region
+from halfscope.torch.source import Site
 
 _DEPTH = 6  # operations that are followed back from a fault
 
@@ -34,7 +34,7 @@ class Ran:
 
 @dataclass
 class InputChange:
-    """What a cast did to a tensor that the model was given, or has made of integers."""
+    """The effect of a cast on a tensor that the model was given, or has made of integers."""
 
     name: str
     site: Site | None

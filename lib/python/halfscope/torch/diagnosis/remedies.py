@@ -272,5 +272,5 @@ TABLE: tuple[Remedy, ...] = (
 
 
 def remedies_of(fault: Fault) -> list[Remedy]:
-    """Those that fit, the most specific first."""
+    """Remedies that fit, the most specific first."""
     return [remedy for remedy in TABLE if remedy.fits(fault)]

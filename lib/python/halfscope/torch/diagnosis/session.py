@@ -11,18 +11,18 @@ import torch
 
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.recorder import Ran, Recorder
-from halfscope.torch.diagnosis.source import current_site
 from halfscope.torch.emulation.arithmetic import Override
 from halfscope.torch.emulation.bisection import Snapshot
 from halfscope.torch.emulation.emulation import Emulation
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.training import Options, Trainee
+from halfscope.torch.source import current_site
 
 
 @dataclass
 class Outcome:
-    """What a step has come to."""
+    """The result of a step."""
 
     loss: float | None  # None of a step that returns none
     gradients: dict[str, torch.Tensor]

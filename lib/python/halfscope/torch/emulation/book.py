@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats, describe_quantizer
 from halfscope.torch.observations import Observations
+from halfscope.torch.source import Site, current_site
 
 REDUCED = "reduce-scatter, summed"  # name of the gradients that fully_shard has added up
 _SHARD_ROLES = ("master_weight", "optimizer_state", "update_ratio")
@@ -60,6 +61,7 @@ class FirstOverflow(NamedTuple):
     overflow: int  # finite elements that became infinite
     nonfinite: int  # elements that were infinite or NaN before
     elements: int
+    site: Site | None = None  # the line of the source, in a forward pass
 
 
 @dataclass
@@ -169,7 +171,11 @@ class Book:
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if not counts.overflow + nonfinite:
             return
-        found = FirstOverflow(self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements)
+        is_known = self._fault is not None and (self._scaled is not None or not role.endswith("gradient"))
+        if is_known:
+            return
+        site = current_site() if role in ("activation", "weight") else None
+        found = FirstOverflow(self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements, site)
         if role.endswith("gradient") and self.scale > 1:
             self._scaled = self._scaled or found
         else:

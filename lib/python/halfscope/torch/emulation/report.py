@@ -67,8 +67,11 @@ def _overflow(book: Book) -> list[str]:
     what = f"{first.overflow} of {first.elements} elements overflowed"
     if not first.overflow:
         what = f"{first.nonfinite} of {first.elements} elements were infinite or NaN before they were rounded"
+    where = f"{first.role.replace('_', ' ')} {first.tensor or 'of the model'}"
+    line = "" if first.site is None else f", at {first.site}"
     return [
-        f"First overflow: step {first.step}, {first.role.replace('_', ' ')} {first.tensor or 'of the model'}, {what}."
+        f"First overflow: step {first.step}, {where}, {what}{line}.",
+        "Cause and remedy: print(halfscope.torch.diagnose(model, loss)).",
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 _TORCH = str(Path(torch.__file__).parent)
-_OWN = str(Path(__file__).parents[1])
+_OWN = str(Path(__file__).parent)
 _LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
 _DEEPEST = 120  # frames that are looked at
 

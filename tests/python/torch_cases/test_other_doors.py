@@ -1,0 +1,74 @@
+"""Public cases that other doors than `diagnose` answer: FP16 weights and a scaler, TF32, statistics, histograms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from torch import nn
+
+import halfscope
+from halfscope.torch import GradScaler, emulate, watch
+
+pytestmark = pytest.mark.torch
+
+
+def test_fp16_weights_handed_to_a_scaler_are_refused_with_the_remedy() -> None:
+    """Public case 3."""
+    model = nn.Linear(4, 1).half()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 0.5)
+    with pytest.raises(ValueError, match="FP16 gradients, which unscaling would flush; keep the weights in FP32"):
+        GradScaler("dynamic").unscale_(optimizer)
+    with watch(model, optimizer=optimizer) as watched:
+        for parameter in model.parameters():
+            parameter.grad = torch.full_like(parameter, 1e-4)
+        optimizer.step()
+    assert "did not move" in watched.verdict()
+    assert "keep an FP32 master copy" in watched.verdict()
+
+
+class Product(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.eye(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.w
+
+
+@pytest.mark.parametrize(("rounding", "result"), [("tf32/nearest_away", 1025.0), ("tf32", 1024.0)])
+def test_tf32_rounds_its_operands_as_told(rounding: str, result: float) -> None:
+    """Public case 9: a GPU gave 1025, ties away from zero."""
+    model, x = Product(), torch.tensor([[1024.5, 0.0]])
+    with torch.no_grad(), emulate(model, {"weight": rounding, "activation": rounding}, compare_steps=(1,)):
+        assert model(x)[0, 0].item() == result
+
+
+def test_statistics_of_narrow_tensors_are_exact() -> None:
+    """Public case 53: a mean in BF16 stalls at 256, a norm in FP16 overflows."""
+    ones = halfscope.Histogram(torch.ones(768, dtype=torch.bfloat16).float(), format="bf16")
+    assert (ones.elements, ones.max_abs) == (768, 1.0)
+    wide = torch.cat([torch.full((1000,), 1e-3), torch.full((1000,), 3e4)]).half()
+    found = halfscope.Histogram(wide.float())
+    assert found.elements == 2000 and found.infinities == 0
+    assert math.isclose(found.max_abs, 30000.0)
+
+
+def test_a_histogram_survives_infinities_and_nan() -> None:
+    """Public case 6: they are counted, and bins are those of the other elements."""
+    mixed = torch.tensor([1e-7, -3e-3, math.inf, math.nan, 0.0])
+    found = halfscope.Histogram(mixed)
+    assert (found.elements, found.infinities, found.nans, found.zeros, found.nonzero) == (5, 1, 1, 1, 2)
+    assert found.what_if(1.0).flushed == 0
+    model = Product()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, every=1, optimizer=optimizer) as watched:
+        for value in (1.0, math.inf, 1.0):
+            model.w.grad = torch.full((2, 2), value)
+            optimizer.step()
+    assert watched.steps == 3
+    assert watched.histograms("weight_gradient")["w"].infinities == 4
