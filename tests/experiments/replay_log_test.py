@@ -151,7 +151,7 @@ class ReplayOfLogs(WithFolder):
                 )
                 least, greatest = set(runs[0]["overflow_steps"]), set(runs[-1]["overflow_steps"])
                 self.assertLessEqual(least, truth)
-                self.assertLessEqual(truth - set(skipped), greatest)
+                self.assertLessEqual(truth, greatest)
                 self.assertEqual(min(greatest - least, default=None), runs[0]["first_unsure"])
                 unsure[norms] += len(greatest - least)
         self.assertGreater(unsure[False], unsure[True])
@@ -178,6 +178,8 @@ class ReplayOfLogs(WithFolder):
         for part in (
             "gradients",
             "unsure from",
+            "recorded - 7",
+            "harmless",
             "A log of DeepSpeed: 40 steps, 7 of them skipped",
             "7 of the skipped steps lie",
             "'least' takes its gradients as zero",
@@ -197,13 +199,10 @@ class ReplayOfLogs(WithFolder):
         text, _, _ = megatron_log(largest_gradients(30, 1), 1)
         deepspeed, _, _ = deepspeed_log(largest_gradients(30, 1), 100)
         for content, says in (
-            ("", ["no step"]),
+            ("", ["is empty"]),
             ("epoch 1, loss 2.5\n" * 9, ["no step", "DeepSpeed", "Megatron-LM"]),
-            (text.replace("loss scale", "scale"), ["no step"]),
-            (deepspeed.replace("| ", "|"), ["none that counts steps"]),
-            (deepspeed + deepspeed, ["the progress bar starts again"]),
             ("step=10, skipped=0, lr=[0]\n", ["none of a skipped step"]),
-            ("\0" * 1000, ["no step"]),
+            ("\0" * 1000, ["no step", '"max_abs": 12.5']),
         ):
             with self.subTest(content[:40]):
                 self.refuse("replay", self.log(content), "--scaler", "all", says=["train.log", *says])

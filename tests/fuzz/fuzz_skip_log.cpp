@@ -1,4 +1,4 @@
-// Fuzzes the reader of DeepSpeed's and Megatron-LM's logs: whatever it finds is a run of ascending steps.
+// Fuzzes the reader of logs: whatever it finds is a run of ascending steps.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -28,6 +28,8 @@ void check_log(const SkipLog& log) {
   check(skipped == log.skipped && log.missing >= 0);
   check(log.unsure_steps >= 0 && log.unsure_steps <= skipped);
   check(log.unsure_scales >= 0 && log.unsure_scales <= skipped);
+  check(log.unknown_steps >= 0 && log.uncounted >= 0 && log.uncounted <= skipped);
+  check(!verdict_of(log).empty());
 }
 
 }  // namespace

@@ -70,12 +70,11 @@ std::vector<std::string> torch_seeds() {
                             "R";
   const std::string nested = dict(text("a") + view + text("b") + "](" + expanded + "N\x88K\1M\1\1J\1\1\1\1e" +
                                   integer(3) + tuple(typed + "G12345678"));
-  const std::string ordered =
-      global("collections", "OrderedDict") + "]N\x86a\x85Rq\1" + text("w") + view + "s}b0h\1";
+  const std::string ordered = global("collections", "OrderedDict") + std::string("]N\x86") + "a\x85Rq\1" +
+                              text("w") + view + "s}b0h\1";
   const std::string parameter = global("torch._utils", "_rebuild_parameter") + tuple(view + "\x88N") + "R";
-  const std::string framed = "\x95" + little_endian(9, 8) +
-                             "\x8c\1k\x94\x8f(K\1\x90\x91"
-                             "2010";
+  const std::string framed =
+      "\x95" + little_endian(9, 8) + std::string("\x8c\1k\x94\x8f(K\1\x90") + std::string("2010");
   std::vector<std::string> seeds;
   for (const std::string& value : {view, nested, ordered, parameter, framed}) {
     seeds.push_back(whole(value));
@@ -104,10 +103,21 @@ std::vector<std::string> skip_log_seeds() {
   const std::string counted = "[Rank 0] step=10, skipped=2, lr=[0]\n";
   const std::string iteration =
       " iteration 10/ 40 | loss scale: 64.0 | grad norm: 1.250 | number of skipped iterations:   2 |\n";
-  return {overflow + "reducing to 32\n" + counted + "step=20, skipped=2,",
-          iteration + " 7%|# | 3/9 [0:01]\r" + iteration,
-          overflow + "but hysteresis is 2. Reducing hysteresis to 1\n" + iteration + counted,
-          "0%| | 0/9 [0:01] | 1/9 [0:02]" + overflow + "reducing to 32\n| 2/9 [0:03]"};
+  return {
+      overflow + "reducing to 32\n" + counted + "step=20, skipped=2,",
+      iteration + " 7%|# | 3/9 [0:01]\r" + iteration,
+      overflow + "but hysteresis is 2. Reducing hysteresis to 1\n" + iteration + counted,
+      "0%| | 0/9 [0:01] | 1/9 [0:02]" + overflow + "reducing to 32\n| 2/9 [0:03]",
+      iteration + overflow +
+          "reducing to 32\n iteration 20/ 40 | loss scale: 32.0 | grad norm: nan | number of "
+          "skipped iterations: 0 | number of nan iterations: 1 |\nalready at minimum",
+      "NOTE: overflow detected, setting loss scale to: 64.0\ntrain_inner | num_updates=2, gnorm=inf, "
+      "loss_scale=64\n",
+      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n" + overflow,
+      "Epoch: [1]  [ 1/10]  loss_scale: 64.0 (64.0)\nEpoch: [1]  [ 2/10]  loss_scale: 32.0 (64.0)\n",
+      "step,loss_scale,grad_norm\n1,64,1.5\n2,32,nan\n9,32,\n",
+      "{'grad_norm': nan, 'epoch': 1}\n",
+      "{\n\"log_history\": [\n{\n\"grad_norm\": NaN,\n\"step\": 3\n}\n{\"_step\": 4, \"loss_scale\": 64}\n"};
 }
 
 std::vector<std::string> catalogue_seeds() {

@@ -145,10 +145,10 @@ TEST_CASE("a progress bar counts steps where no line does", "[skip_log]") {
   CHECK(text_of(read({unranked, unranked, bar(1, 9), unranked, bar(2, 9)})) ==
         "1 skipped at 64, 2 skipped at 64");
   CHECK(read({bar(1, 900), overflow("8", ", reducing to 4"), counted(1, 1)}).bar_total == 0);
-  check_says(message_of<InvalidArgument>([] {
-               (void)read({bar(1, 9), overflow("8", ", reducing to 4"), bar(2, 9), bar(1, 9), bar(2, 9)});
-             }),
-             {"the progress bar starts again"});
+  // A bar that starts again counts no steps: the overflows are all that is known.
+  const SkipLog epochs = read({bar(1, 9), overflow("8", ", reducing to 4"), bar(2, 9), bar(1, 9), bar(2, 9)});
+  CHECK(text_of(epochs) == "1 skipped at 8");
+  CHECK_FALSE(epochs.counts_steps);
 }
 
 TEST_CASE("a log of DeepSpeed that begins or breaks off in a run is read from there", "[skip_log]") {
@@ -209,19 +209,17 @@ TEST_CASE("a log that tells nothing, or too little, is refused with what is miss
   const auto message = [](const std::vector<std::string>& lines) {
     return message_of<InvalidArgument>([&] { (void)read(lines); });
   };
-  check_says(message({}), {"there is no step in it"});
   check_says(message({"hello", iteration(1, "0", 0)}),
              {"there is no step in it", "DeepSpeed", "Megatron-LM"});
-  check_says(message({overflow("64", ", reducing to 32")}),
-             {"none that counts steps", "no progress bar", "steps_per_print"});
   check_says(message({counted(10, 0), counted(20, 0)}), {"none of a skipped step"});
-  check_says(message({overflow("64", ", reducing to 32"), counted(0, 0)}), {"there is no step in it"});
   check_says(message({iteration(1'000'000, "1", 1'000'000), iteration(2'000'000, "1", 1)}),
              {"more than 1000000 skipped steps"});
 }
 
 void take(SkipLogReplay& replay, const std::vector<LoggedStep>& steps) {
-  for (const LoggedStep& step : steps) replay.step(step);
+  SkipLog log;
+  log.steps = steps;
+  replay.take(log);
 }
 
 std::vector<std::int64_t> overflows(const TraceReplay& replay, std::size_t index) {
@@ -233,19 +231,184 @@ TEST_CASE("a log decides what a scaler does up to the scale that it was recorded
                                     {5, 16, true}, {6, 8},  {7, 8},  {8, 8}};
   SkipLogReplay dynamic({"dynamic"}, {{"initial_scale", 16}, {"growth_interval", 3}});
   take(dynamic, log);
-  // It grows to 32 after step 3, beyond what the log tells of step 4.
-  CHECK(dynamic.first_unsure(0) == 4);
+  // The first step was skipped at 32: what it would have done at 16 is not known.
+  CHECK(dynamic.first_unsure(0) == 1);
   CHECK(overflows(dynamic.least(), 0) == std::vector<std::int64_t>{5});
-  CHECK(overflows(dynamic.greatest(), 0) == std::vector<std::int64_t>{4, 5});
+  CHECK(overflows(dynamic.greatest(), 0) == std::vector<std::int64_t>{1, 5});
   SkipLogReplay constant({"8", "16", "32"}, {});
   take(constant, log);
-  CHECK(constant.first_unsure(0) == std::nullopt);
+  CHECK(constant.first_unsure(0) == 1);
   CHECK(overflows(constant.least(), 0).empty());
-  CHECK(constant.first_unsure(1) == 6);
+  CHECK(overflows(constant.greatest(), 0) == std::vector<std::int64_t>{1, 5});
+  CHECK(constant.first_unsure(1) == 1);
   CHECK(overflows(constant.least(), 1) == std::vector<std::int64_t>{5});
-  CHECK(overflows(constant.greatest(), 1) == std::vector<std::int64_t>{5, 6, 7, 8});
+  CHECK(overflows(constant.greatest(), 1) == std::vector<std::int64_t>{1, 5, 6, 7, 8});
   CHECK(constant.first_unsure(2) == 2);
   CHECK(overflows(constant.least(), 2) == std::vector<std::int64_t>{1, 5});
+}
+
+TEST_CASE("overflow lines between iteration lines are skipped steps, whatever the counter says",
+          "[skip_log]") {
+  const SkipLog log = read({iteration(1, "65536.0", 0), overflow("65536", ", reducing to 32768"),
+                            iteration(2, "32768.0", 0), counted(2, 1), iteration(3, "32768.0", 0)});
+  CHECK(text_of(log) == "1 finite at 65536, 2 skipped at 65536, 3 finite at 32768");
+  CHECK(log.format == SkipLogFormat::megatron_deepspeed);
+  CHECK(log.uncounted == 1);
+  const RecordedRun run = recorded_run(log);
+  CHECK(run.skips == std::vector<std::int64_t>{2});
+  CHECK(run.scales == std::vector<double>{65536, 65536, 32768});
+  CHECK(std::ranges::find(run.reproduced_by, "dynamic") != run.reproduced_by.end());
+}
+
+TEST_CASE("a falling scale tells of skipped steps, and a norm of 0 of nothing", "[skip_log]") {
+  const SkipLog log = read({iteration(1, "65536.0", 0, "0.000"), iteration(2, "8192.0", 0, "0.000"),
+                            iteration(3, "8192.0", 0, "0.000")});
+  CHECK(text_of(log) == "1 finite at 65536, 2 skipped at 65536, 3 finite at 8192");
+  CHECK(log.uncounted == 1);
+  CHECK_FALSE(log.steps[0].grad_norm);
+  const SkipLog several = read({iteration(10, "65536.0", 0), iteration(20, "4096.0", 1)});
+  CHECK(several.skipped == 4);
+  CHECK(several.uncounted == 3);
+}
+
+TEST_CASE("a norm that is not finite loses the weights where nothing skips the step", "[skip_log]") {
+  for (const char* scale : {"1.0", "-1.0"}) {
+    const SkipLog log =
+        read({iteration(412, scale, 0), iteration(413, scale, 0, "nan"), iteration(414, scale, 0, "inf")});
+    CHECK_FALSE(log.has_scaler);
+    CHECK(log.lost_from() == 413);
+    SkipLogReplay replay({"1", "1024"}, {});
+    replay.take(log);
+    for (const std::size_t index : {std::size_t{0}, std::size_t{1}}) {
+      CHECK(overflows(replay.least(), index) == std::vector<std::int64_t>{413, 414});
+      CHECK(overflows(replay.greatest(), index) == std::vector<std::int64_t>{413, 414});
+    }
+    check_says(verdict_of(log), {"No loss scaler", "lost from step 413"});
+  }
+  CHECK(read({iteration(1, "8.0", 1, "nan"), iteration(2, "8.0", 0)}).lost_from() == std::nullopt);
+  std::string counted_nan = iteration(7, "1.0", 0);
+  counted_nan.replace(counted_nan.find("nan iterations:   0"), 19, "nan iterations:   1");
+  CHECK(read({iteration(6, "1.0", 0), counted_nan}).lost_from() == 7);
+}
+
+TEST_CASE("a log without a scaler bounds gradients by their norm alone", "[skip_log]") {
+  const std::string without = " iteration 2/ 9 | lm loss: 7.1 | number of skipped iterations: 0 |";
+  const SkipLog log = read({iteration(1, "1.0", 0, "2.000"), without});
+  CHECK_FALSE(log.has_scaler);
+  SkipLogReplay replay({"1", "65536"}, {});
+  replay.take(log);
+  CHECK(overflows(replay.greatest(), 0) == std::vector<std::int64_t>{2});
+  CHECK(overflows(replay.greatest(), 1) == std::vector<std::int64_t>{1, 2});
+  CHECK(overflows(replay.least(), 1).empty());
+}
+
+TEST_CASE("steps in holes may be anything", "[skip_log]") {
+  const SkipLog log =
+      read({iteration(10, "65536.0", 0), iteration(20, "65536.0", 0), iteration(30, "65536.0", 0),
+            iteration(1000, "8192.0", 0), iteration(1010, "8192.0", 0)});
+  CHECK(log.unknown_steps == 960);
+  CHECK(log.skipped_in_holes == 3);
+  CHECK(log.step_count() == 1010);
+  SkipLogReplay replay({"8192"}, {});
+  replay.take(log);
+  CHECK(overflows(replay.least(), 0).empty());
+  CHECK(overflows(replay.greatest(), 0).size() == 960);
+  check_says(verdict_of(log), {"At least 3 steps", "holes"});
+}
+
+TEST_CASE("overflows without a counter, to the smallest scale, are incurable", "[skip_log]") {
+  std::vector<std::string> lines{overflow("65536", ", but hysteresis is 2. Reducing hysteresis to 1")};
+  for (int scale = 65536; scale > 1; scale /= 2)
+    lines.push_back(overflow(std::to_string(scale), ", reducing to " + std::to_string(scale / 2)));
+  const std::string exception =
+      "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.";
+  lines.insert(lines.end(), {exception, exception});
+  const SkipLog log = read(lines);
+  CHECK(log.skipped == 18);
+  CHECK(log.ended == 18);
+  CHECK_FALSE(log.counts_steps);
+  CHECK(log.steps.back().scale == 1);
+  SkipLogReplay replay({"1", "8", "deepspeed"}, {});
+  replay.take(log);
+  CHECK(overflows(replay.least(), 0) == std::vector<std::int64_t>{18});
+  CHECK(overflows(replay.greatest(), 0).size() == 18);
+  CHECK(overflows(replay.greatest(), 1).size() == 18);
+  CHECK(replay.first_unsure(2) == std::nullopt);
+  check_says(verdict_of(log), {"No loss scale cures this", "All 18 steps", "first_overflow"});
+}
+
+TEST_CASE("verdicts tell skips of the start-up, regular ones and late ones apart", "[skip_log]") {
+  SkipLog log;
+  const auto add = [&](double scale, bool skipped) {
+    log.steps.push_back({std::ssize(log.steps) + 1, scale, skipped});
+  };
+  for (const double scale : {65536.0, 32768.0, 16384.0}) add(scale, true);
+  for (int i = 0; i < 50; ++i) add(8192, false);
+  check_says(verdict_of(log), {"3 steps skipped at the start", "2^16 to 2^13", "harmless"});
+  for (int cycle = 0; cycle < 4; ++cycle) {
+    add(16384, true);
+    for (int i = 0; i < 50; ++i) add(8192, false);
+  }
+  check_says(verdict_of(log),
+             {"3 steps skipped at the start", "4 steps skipped later, regularly", "largest scale of 2^13"});
+  log.steps.erase(log.steps.begin(), log.steps.begin() + 100);
+  for (int i = 0; i < 500; ++i) add(8192, false);
+  add(8192, true);
+  add(4096, false);
+  check_says(verdict_of(log), {"skipped later; a largest scale of 2^12"});
+  log.steps.assign({{1, 8}, {2, 8}});
+  CHECK(verdict_of(log) == "No step was skipped.");
+  log.steps.assign({{1, 8, true}, {2, 4, true}});
+  check_says(verdict_of(log), {"All 2 steps", "down to a scale of 2^2"});
+}
+
+TEST_CASE("lines of fairseq, Apex, MAE, the Trainer, JSON and CSV are read", "[skip_log]") {
+  const SkipLog fairseq =
+      read({"2026-02-03 | INFO | fairseq.trainer | NOTE: overflow detected, setting loss scale to: 64.0",
+            "| WARNING: overflow detected, setting loss scale to: 32.0",
+            "2026-02-03 | INFO | train_inner | epoch 002: 2 / 900 loss=7.31, num_updates=2, gnorm=88.4, "
+            "loss_scale=32, wall=4",
+            "2026-02-03 | INFO | train_inner | epoch 002: 4 / 900 loss=7.31, num_updates=4, gnorm=88.4, "
+            "loss_scale=32, wall=4"});
+  CHECK(fairseq.format == SkipLogFormat::fairseq);
+  CHECK(text_of(fairseq) == "3 skipped at 128, 4 skipped at 64, 5 finite at 32, 6 finite at 32");
+  const SkipLog apex =
+      read({"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+            "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 16384.0"});
+  CHECK(apex.format == SkipLogFormat::apex);
+  CHECK(text_of(apex) == "1 skipped at 65536, 2 skipped at 32768");
+  const SkipLog mae =
+      read({"Epoch: [1]  [ 1/10]  eta: 0:10  lr: 0.1  loss: 6.9 (7.0)  loss_scale: 64.0000 (64.0000)",
+            "Epoch: [1]  [ 2/10]  eta: 0:10  lr: 0.1  loss: 6.9 (7.0)  loss_scale: 32.0000 (64.0000)"});
+  CHECK(mae.format == SkipLogFormat::mae);
+  CHECK(text_of(mae) == "12 finite at 64, 13 skipped at 64");
+  const SkipLog state =
+      read({"{", "  \"best_metric\": null,", "  \"log_history\": [", "    {", "      \"epoch\": 0.1,",
+            "      \"grad_norm\": 1.5,", "      \"step\": 10", "    },", "    {", "      \"grad_norm\": NaN,",
+            "      \"step\": 20", "    }", "  ],"});
+  CHECK(state.format == SkipLogFormat::hf_trainer);
+  CHECK(state.lost_from() == 20);
+  const SkipLog printed = read({"{'loss': 2.04, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': 0.28}",
+                                "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.29}"});
+  CHECK(printed.lost_from() == 2);
+  const SkipLog json = read({R"({"_step": 1, "loss_scale": 64.0})", R"({"_step": 2, "loss_scale": 32.0})"});
+  CHECK(text_of(json) == "1 finite at 64, 2 skipped at 64");
+  const SkipLog csv = read({"\"Step\",\"run-a - train/loss_scale\",\"run-a - train/loss_scale__MIN\"",
+                            "\"1\",\"64\",\"64\"", "\"2\",\"32\",\"32\"", "\"3\",\"32\",\"32\""});
+  CHECK(csv.format == SkipLogFormat::csv);
+  CHECK(text_of(csv) == "1 finite at 64, 2 skipped at 64, 3 finite at 32");
+  const SkipLog lightning = read({"epoch,grad_norm,step", "0,1.5,49", "0,,49", "0,nan,99"});
+  CHECK(lightning.lost_from() == 99);
+}
+
+TEST_CASE("a known format without a scale is named, with what would be read", "[skip_log]") {
+  const auto message = [](const std::vector<std::string>& lines) {
+    return message_of<InvalidArgument>([&] { (void)read(lines); });
+  };
+  check_says(message({"abc brain.Event:2 def"}), {"TensorBoard", "CSV", "\"max_abs\": 12.5"});
+  check_says(message({"iter 0: loss 10.9, time 100.0ms"}), {"nanoGPT"});
+  check_says(message({}), {"the file is empty"});
+  check_says(message({"epoch 1, loss 2.5"}), {"there is no step in it", "fairseq", "\"scale\": 65536"});
 }
 
 TEST_CASE("the gradients' norm bounds the largest of them", "[skip_log]") {

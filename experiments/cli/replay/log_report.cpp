@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <iostream>
 #include <string_view>
 
@@ -15,11 +16,24 @@
 namespace halfscope {
 namespace {
 
-Table table_of(const std::vector<SkipLogOutcome>& outcomes) {
+/// What the run itself did, in the columns of `table_of`.
+std::vector<Cell> recorded_row(const RecordedRun& run) {
+  const Cell none{"-", std::monostate{}};
+  return {"recorded",
+          none,
+          count_cell(std::ssize(run.skips)),
+          run.skips.empty() ? none : count_cell(run.skips.back()),
+          scales_over_time(run.scales),
+          count_cell(run.first_at_final_scale),
+          none};
+}
+
+Table table_of(const RecordedRun& run, const std::vector<SkipLogOutcome>& outcomes) {
   Table table{replay_columns(), {}};
   std::erase_if(table.columns, [](const Column& column) { return column.key == "flushed"; });
   table.columns.insert(table.columns.begin() + 1, {"gradients", "gradients"});
   table.columns.push_back({"first_unsure", "unsure from", 1});
+  table.rows.push_back(recorded_row(run));
   constexpr std::ptrdiff_t flushed = 3;
   for (const SkipLogOutcome& outcome : outcomes) {
     std::vector<Cell> row = replay_row(*outcome.candidate);
@@ -39,12 +53,62 @@ void note_left_out(const SkipLogReplay& replay) {
   }
 }
 
+std::string_view log_words(SkipLogFormat format) {
+  switch (format) {
+    case SkipLogFormat::deepspeed:
+      return "A log of DeepSpeed";
+    case SkipLogFormat::megatron:
+      return "A log of Megatron-LM";
+    case SkipLogFormat::megatron_deepspeed:
+      return "A log of Megatron-LM with DeepSpeed";
+    case SkipLogFormat::fairseq:
+      return "A log of fairseq";
+    case SkipLogFormat::apex:
+      return "A log of Apex";
+    case SkipLogFormat::mae:
+      return "A log as MAE prints it";
+    case SkipLogFormat::hf_trainer:
+      return "A log of Hugging Face's Trainer";
+    case SkipLogFormat::json:
+      return "A log of JSON lines";
+    case SkipLogFormat::csv:
+      break;
+  }
+  return "A table of scalars";
+}
+
+void print_reproduction(const SkipLog& log, const RecordedRun& run) {
+  if (!log.has_scaler || !log.counts_steps || log.unknown_steps > 0) return;
+  if (run.reproduced_by.empty()) {
+    return print_note(
+        "No scaler of 'halfscope list scalers' does what the run did, with its own options and the "
+        "log's first scale.");
+  }
+  print_note(fmt::format("These scalers do what the run did, from the log's first scale on: {}.",
+                         fmt::join(run.reproduced_by, ", ")));
+}
+
 void print_what_is_unsure(const SkipLog& log) {
+  if (!log.counts_steps)
+    print_note("No line counts steps: the skipped ones are numbered one by one, and others are not known.");
+  if (log.unknown_steps > 0) {
+    print_note(
+        fmt::format("{} steps lie in holes between the log's lines: they may have been skipped or not, and "
+                    "'greatest' takes "
+                    "them as overflows.",
+                    log.unknown_steps));
+  }
+  if (log.uncounted > 0) {
+    print_note(fmt::format(
+        "The log contradicts itself: its counter leaves out {} of the skipped steps, of which its lines of "
+        "overflow or its falling scale tell.",
+        log.uncounted));
+  }
   if (log.bar_total > 0) {
     print_note(
         fmt::format("No line counts steps: they are those of the progress bar up to {}.", log.bar_total));
   }
-  if (log.unsure_steps > 0) {
+  if (log.unsure_steps > 0 && log.counts_steps) {
     print_note(
         fmt::format("{} of the skipped steps lie somewhere between two lines of the log that count steps: "
                     "they are taken as the "
@@ -65,17 +129,23 @@ void print_what_is_unsure(const SkipLog& log) {
 
 void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   note_left_out(replay);
-  std::cout << write_table(table_of(replay.outcomes()), {.width = output_width()}) << "\n";
+  const RecordedRun run = recorded_run(log);
+  std::cout << write_table(table_of(run, replay.outcomes()), {.width = output_width()}) << "\n";
   for (const SkipLogOutcome& outcome : replay.outcomes()) print_end_of_run(*outcome.candidate);
+  print_note(verdict_of(log));
+  print_reproduction(log, run);
   print_note(fmt::format(
-      "A log of {}: {} steps, {} of them skipped. A skipped step is taken to overflow at its loss scale S "
-      "and above, "
-      "and to be finite below. Of any other step the log tells that max|g| is at most 65504/S{}: 'least' "
-      "takes its "
-      "gradients as zero, 'greatest' as that bound, and with 'any' of them the outcome is the same.",
-      log.format == SkipLogFormat::deepspeed ? "DeepSpeed" : "Megatron-LM", log.step_count(), log.skipped,
-      log.format == SkipLogFormat::deepspeed ? ""
-                                             : ", and at most the gradients' norm where that is logged"));
+      "{}: {} step{}, {} of them skipped. A skipped step overflows at its loss scale S and above; below S "
+      "'least' "
+      "takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as that "
+      "bound, "
+      "and with 'any' of them the outcome is the same.",
+      log_words(log.format), log.step_count(), log.step_count() == 1 ? "" : "s", log.skipped,
+      log.has_scaler
+          ? "Of any other step the log tells that max|g| is at most 65504/S, and at most the "
+            "gradients' norm where that is logged"
+          : "Of any other step the log tells that max|g| is at most the gradients' norm where that is "
+            "logged"));
   print_what_is_unsure(log);
 }
 
@@ -88,6 +158,10 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
     row["first_unsure"] = outcome.first_unsure ? Json(*outcome.first_unsure) : Json();
     list.push_back(std::move(row));
   }
+  const RecordedRun run = recorded_run(log);
+  Json scales = Json::array();
+  for (const double scale : run.scales) scales.push_back(std::log2(scale));
+  const auto lost = log.lost_from();
   std::cout << to_line({{"log", name_of(log.format)},
                         {"steps", log.step_count()},
                         {"not_finite", log.skipped},
@@ -95,6 +169,20 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
                         {"unsure_scales", log.unsure_scales},
                         {"missing", log.missing},
                         {"bar_total", log.bar_total},
+                        {"unknown_steps", log.unknown_steps},
+                        {"skipped_in_holes", log.skipped_in_holes},
+                        {"uncounted", log.uncounted},
+                        {"counts_steps", log.counts_steps},
+                        {"has_scaler", log.has_scaler},
+                        {"ended", log.ended ? Json(*log.ended) : Json()},
+                        {"lost_from", lost ? Json(*lost) : Json()},
+                        {"verdict", verdict_of(log)},
+                        {"recorded",
+                         {{"skipped", run.skips.size()},
+                          {"overflow_steps", run.skips},
+                          {"scale_log2", std::move(scales)},
+                          {"first_at_final_scale", run.first_at_final_scale},
+                          {"reproduced_by", run.reproduced_by}}},
                         {"step_numbers", replay.least().steps()},
                         {"scalers", std::move(list)}})
             << "\n";

@@ -66,7 +66,7 @@ void print_json(const TraceReplay& trace) {
 
 void take_steps(const SkipLog& log, const std::string& path, SkipLogReplay& replay) {
   try {
-    for (const LoggedStep& step : log.steps) replay.step(step);
+    replay.take(log);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
   }
@@ -92,7 +92,11 @@ void replay(const ReplayOptions& options) {
 void add_replay_command(CLI::App& app) {
   auto options = std::make_shared<ReplayOptions>();
   CLI::App* command = app.add_subcommand("replay", "a recorded run under other loss scalers, side by side");
-  command->add_option("TRACE", options->trace, "metrics.jsonl of a run, or a log of DeepSpeed or Megatron-LM")
+  command
+      ->add_option(
+          "TRACE", options->trace,
+          "metrics.jsonl of a run, or a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging "
+          "Face's Trainer, or CSV with step and loss_scale")
       ->required();
   command->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, or all")
       ->required()

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t note_width = 120;
 
-/// log2 of the scale at the trace's beginning, quarters and end.
+}  // namespace
+
 std::string scales_over_time(const std::vector<double>& scales) {
   std::string text;
   for (std::size_t quarter = 0; quarter <= 4; ++quarter) {
@@ -26,8 +27,6 @@ std::string scales_over_time(const std::vector<double>& scales) {
   }
   return text;
 }
-
-}  // namespace
 
 std::vector<Column> replay_columns() {
   return {{"scaler", "scaler"},

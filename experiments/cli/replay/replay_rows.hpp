@@ -12,6 +12,8 @@
 namespace halfscope {
 
 [[nodiscard]] std::vector<Column> replay_columns();
+/// log2 of the scale at the trace's beginning, quarters and end.
+[[nodiscard]] std::string scales_over_time(const std::vector<double>& scales);
 [[nodiscard]] std::vector<Cell> replay_row(const ReplayCandidate& candidate);
 [[nodiscard]] Json replay_json(const ReplayCandidate& candidate);
 

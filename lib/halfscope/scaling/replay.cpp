@@ -137,23 +137,24 @@ TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& s
 
 void TraceReplay::step(const TraceStep& step) {
   if (all_ && steps_.empty() && !step.histogram) restrict_to(GradientDetail::max_abs);
-  fill_gap_before(step.step);
+  if (latest_finite_) hold_until(step.step, *latest_finite_);
   steps_.push_back(step.step);
+  last_ = step.step;
   if (!step.finite) ++not_finite_;
   for (ReplayCandidate& candidate : candidates_) candidate.replay.step(step);
   if (step.finite) latest_finite_ = step;
 }
 
-void TraceReplay::fill_gap_before(std::int64_t step) {
-  if (steps_.empty() || !latest_finite_ || step <= steps_.back()) return;
-  if (step - steps_.back() > longest_gap) {
-    throw InvalidArgument(
-        fmt::format("step {} follows step {}; give steps of the optimizer, at most {} apart", step,
-                    steps_.back(), longest_gap));
+void TraceReplay::hold_until(std::int64_t step, TraceStep like) {
+  if (steps_.empty() || step <= last_) return;
+  if (step - last_ > longest_gap) {
+    throw InvalidArgument(fmt::format(
+        "step {} follows step {}; give steps of the optimizer, at most {} apart", step, last_, longest_gap));
   }
-  for (latest_finite_->step = steps_.back() + 1; latest_finite_->step < step; ++latest_finite_->step) {
-    for (ReplayCandidate& candidate : candidates_) candidate.replay.hold(*latest_finite_);
+  for (like.step = last_ + 1; like.step < step; ++like.step) {
+    for (ReplayCandidate& candidate : candidates_) candidate.replay.hold(like);
   }
+  last_ = step - 1;
 }
 
 void TraceReplay::restrict_to(GradientDetail detail) {

@@ -93,6 +93,10 @@ class TraceReplay {
   /// InvalidArgument for a gap of more than `longest_gap` steps.
   void step(const TraceStep& step);
 
+  /// Takes every scaler through the steps before `step` that were not recorded, each with the gradients of
+  /// `like`. Throws as `step` does.
+  void hold_until(std::int64_t step, TraceStep like);
+
   /// Leaves out those of "all" that look at more than `detail`; throws InvalidArgument for others that do.
   void restrict_to(GradientDetail detail);
 
@@ -103,12 +107,11 @@ class TraceReplay {
   [[nodiscard]] std::int64_t not_finite() const { return not_finite_; }
 
  private:
-  void fill_gap_before(std::int64_t step);
-
   bool all_;
   std::vector<ReplayCandidate> candidates_;
   std::vector<std::string> left_out_;
   std::vector<std::int64_t> steps_;
+  std::int64_t last_ = 0;  ///< the last step that the scalers have been taken through
   std::optional<TraceStep> latest_finite_;
   std::int64_t not_finite_ = 0;
 };

@@ -1,9 +1,10 @@
-// Steps that DeepSpeed's and Megatron-LM's logs tell of: which were skipped, and at which loss scale.
+// Steps that the logs of trainings tell of: which were skipped, at which loss scale, and what is not known.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,20 +12,35 @@
 
 namespace halfscope {
 
-enum class SkipLogFormat : std::uint8_t { deepspeed, megatron };
+enum class SkipLogFormat : std::uint8_t {
+  deepspeed,
+  megatron,
+  megatron_deepspeed,
+  fairseq,
+  apex,
+  mae,
+  hf_trainer,
+  json,
+  csv,
+};
 template <>
-inline constexpr std::array<std::string_view, 2> enum_names<SkipLogFormat>{"deepspeed", "megatron"};
+inline constexpr std::array<std::string_view, 9> enum_names<SkipLogFormat>{
+    "deepspeed", "megatron", "megatron_deepspeed", "fairseq", "apex", "mae", "hf_trainer", "json", "csv"};
 
-/// A step of the optimizer. One that was not skipped is finite at `scale`, and may have been at a larger one.
+/// A step of the optimizer. One that was neither skipped nor lost is finite at `scale`, and may have been at
+/// a larger one.
 struct LoggedStep {
   std::int64_t step = 0;
   double scale = 1;
   bool skipped = false;
   std::optional<double> grad_norm{};  ///< of the unscaled gradients: none of them is larger
+  bool lost = false;                  ///< not finite, and not skipped: the weights are lost
+  bool after_hole = false;            ///< nothing is known of the steps between the one before and this
+  bool scale_is_guess = false;        ///< it was at `scale` or below: no line tells of the scale before
 };
 
-/// A log's steps, ascending. Those between two of them were not skipped, and have the scale of the last one
-/// before them that was not.
+/// A log's steps, ascending. Those between two of them without a hole were not skipped, and have the scale of
+/// the last one before them that was not.
 struct SkipLog {
   SkipLogFormat format = SkipLogFormat::deepspeed;
   std::vector<LoggedStep> steps;
@@ -37,9 +53,29 @@ struct SkipLog {
   std::int64_t missing = 0;
   /// Where a progress bar counts DeepSpeed's steps, since no line does: its total. Else 0.
   std::int64_t bar_total = 0;
+  /// Steps in holes between lines: nothing is known of them.
+  std::int64_t unknown_steps = 0;
+  /// Skipped steps in holes, at least: the scale has fallen there.
+  std::int64_t skipped_in_holes = 0;
+  /// Skipped steps that the log's own counter leaves out: lines of overflow, or a falling scale, tell of
+  /// them.
+  std::int64_t uncounted = 0;
+  /// False where no line counts steps: only the skipped ones are there, numbered one by one.
+  bool counts_steps = true;
+  /// False where nothing scales the loss: the scale is 1 throughout, or there is none, and nothing is
+  /// skipped.
+  bool has_scaler = true;
+  /// The overflow at the smallest scale that ended the run.
+  std::optional<std::int64_t> ended{};
 
   /// From the first step to the last, those between that have no line included.
   [[nodiscard]] std::int64_t step_count() const { return steps.back().step - steps.front().step + 1; }
+  /// The first step that was lost.
+  [[nodiscard]] std::optional<std::int64_t> lost_from() const;
 };
+
+/// What the log's run means, in a sentence or two: skips of the start-up, such as a smaller largest scale
+/// would spare, such as no scale cures, lost weights, no scaler.
+[[nodiscard]] std::string verdict_of(const SkipLog& log);
 
 }  // namespace halfscope

@@ -2,56 +2,15 @@
 #include <halfscope/scaling/detail/skip_log_lines.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <limits>
 
-#include <halfscope/scaling/scaler_options.hpp>
+#include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::string_view attempted = "Attempted loss scale:";
-
-std::string_view without_spaces(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
-}
-
-/// Takes a number off the front of `text`, after spaces.
-template <typename Number>
-std::optional<Number> take_number(std::string_view& text) {
-  const std::string_view rest = without_spaces(text);
-  Number number{};
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  if (error != std::errc{}) return std::nullopt;
-  text = rest.substr(static_cast<std::size_t>(end - rest.data()));
-  return number;
-}
-
-/// Whether `text` begins with `word`, after spaces; it is taken off then.
-bool take_word(std::string_view& text, std::string_view word) {
-  const std::string_view rest = without_spaces(text);
-  if (!rest.starts_with(word)) return false;
-  text = rest.substr(word.size());
-  return true;
-}
-
-/// The number after a label.
-template <typename Number>
-std::optional<Number> number_after(std::string_view text, std::string_view label) {
-  const std::size_t at = text.find(label);
-  if (at == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(at + label.size());
-  return take_number<Number>(text);
-}
-
-bool is_scale(const std::optional<double>& scale) {
-  return scale && *scale >= smallest_scale && *scale <= largest_scale;
-}
-
-bool is_count(const std::optional<std::int64_t>& count) {
-  constexpr std::int64_t most = std::int64_t{1} << 53;
-  return count && *count >= 0 && *count <= most;
-}
 
 /// The number after the last "Rank " of what stands before an overflow.
 std::optional<std::int64_t> rank_before(std::string_view text) {
@@ -59,17 +18,17 @@ std::optional<std::int64_t> rank_before(std::string_view text) {
   const std::size_t at = text.rfind(word);
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + word.size());
-  return take_number<std::int64_t>(text);
+  return take_log_number<std::int64_t>(text);
 }
 
 void find_progress(std::string_view text, const SkipLogSink& sink) {
   for (std::size_t at = text.find("| "); at != std::string_view::npos; at = text.find("| ")) {
     text.remove_prefix(at + 2);
     std::string_view rest = text;
-    const auto done = take_number<std::int64_t>(rest);
+    const auto done = take_log_number<std::int64_t>(rest);
     if (!is_count(done) || !rest.starts_with('/')) continue;
     rest.remove_prefix(1);
-    const auto total = take_number<std::int64_t>(rest);
+    const auto total = take_log_number<std::int64_t>(rest);
     if (is_count(total) && *done <= *total && take_word(rest, "[")) sink.progress({*done, *total});
   }
 }
@@ -82,11 +41,11 @@ void find_overflows(std::string_view text, const SkipLogSink& sink) {
     text.remove_prefix(at + attempted.size());
     if (before.find("Skipping step") == std::string_view::npos) continue;
     const auto rank = rank_before(before);
-    const std::optional<double> scale = take_number<double>(text);
+    const std::optional<double> scale = take_log_number<double>(text);
     if (!is_scale(scale) || rank.value_or(0) != 0) continue;
     OverflowLine line{.scale = *scale, .next = std::nullopt, .has_rank = rank.has_value()};
     if (take_word(text, ", reducing to")) {
-      line.next = take_number<double>(text);
+      line.next = take_log_number<double>(text);
       if (!is_scale(line.next)) continue;
     }
     sink.overflow(line);
@@ -98,22 +57,30 @@ void find_steps(std::string_view text, const SkipLogSink& sink) {
   constexpr std::string_view label = "step=";
   for (std::size_t at = text.find(label); at != std::string_view::npos; at = text.find(label)) {
     text.remove_prefix(at + label.size());
-    const auto step = take_number<std::int64_t>(text);
+    const auto step = take_log_number<std::int64_t>(text);
     if (!is_count(step) || !take_word(text, ", skipped=")) continue;
-    const auto skipped = take_number<std::int64_t>(text);
+    const auto skipped = take_log_number<std::int64_t>(text);
     if (is_count(skipped) && *skipped <= *step) sink.step({*step, *skipped});
   }
 }
 
 /// The fields of an iteration, from behind its number on.
 void read_iteration(std::int64_t iteration, std::string_view fields, const SkipLogSink& sink) {
-  const auto scale = number_after<double>(fields, "loss scale:");
-  const auto skipped = number_after<std::int64_t>(fields, "number of skipped iterations:");
+  constexpr std::string_view label = "loss scale:";
   constexpr std::int64_t most_skipped = 1'000'000;  // of the steps between two lines
-  if (!is_scale(scale) || !is_count(skipped) || *skipped > std::min(iteration, most_skipped)) return;
-  const auto norm = number_after<double>(fields, "grad norm:");
-  const bool known = norm && std::isfinite(*norm) && *norm >= 0;
-  sink.iteration({iteration, *scale, *skipped, known ? norm : std::nullopt});
+  IterationLine line{.iteration = iteration};
+  line.scale = number_after<double>(fields, label);
+  // Without a scaler Megatron-DeepSpeed prints -1.0 or nothing.
+  if (line.scale == -1.0) line.scale.reset();
+  if (line.scale ? !is_scale(line.scale)
+                 : fields.find(label) != std::string_view::npos &&
+                       fields.find("loss scale: -1.0") == std::string_view::npos)
+    return;
+  line.skipped = number_after<std::int64_t>(fields, "number of skipped iterations:");
+  if (!is_count(line.skipped) || *line.skipped > std::min(iteration, most_skipped)) return;
+  line.not_finite = number_after<std::int64_t>(fields, "number of nan iterations:").value_or(0);
+  line.grad_norm = norm_of(number_after<double>(fields, "grad norm:"));
+  sink.iteration(line);
 }
 
 /// "iteration 10/ 1000 |".
@@ -126,8 +93,9 @@ std::optional<IterationStart> next_iteration(std::string_view text, std::size_t 
   constexpr std::string_view label = "iteration ";
   for (std::size_t at = text.find(label, from); at != std::string_view::npos; at = text.find(label, at + 1)) {
     std::string_view rest = text.substr(at + label.size());
-    const auto number = take_number<std::int64_t>(rest);
-    if (is_count(number) && take_word(rest, "/") && take_number<std::int64_t>(rest) && take_word(rest, "|"))
+    const auto number = take_log_number<std::int64_t>(rest);
+    if (is_count(number) && take_word(rest, "/") && take_log_number<std::int64_t>(rest) &&
+        take_word(rest, "|"))
       return IterationStart{*number, at, text.size() - rest.size()};
   }
   return std::nullopt;
@@ -149,6 +117,7 @@ void find_in_log_line(std::string_view line, const SkipLogSink& sink) {
     const std::size_t end = std::min(line.find('\r'), line.size());
     const std::string_view text = line.substr(0, end);
     find_overflows(text, sink);
+    find_other_overflows(text, sink);
     find_steps(text, sink);
     find_iterations(text, sink);
     line.remove_prefix(std::min(end + 1, line.size()));

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include <halfscope/core/error.hpp>
-
 namespace halfscope {
 
 void ProgressLog::add(const OverflowLine& line) {
@@ -14,6 +12,7 @@ void ProgressLog::add(const OverflowLine& line) {
 
 void ProgressLog::add(const ProgressBar& bar) {
   if (bar.total == 0) return;
+  last_done_ = bar.done;
   const bool drawn_again =
       !events_.empty() && events_.back().bar.total == bar.total && events_.back().bar.done == bar.done;
   if (!drawn_again) events_.push_back({bar, {}});
@@ -40,9 +39,7 @@ std::vector<CountedSteps> ProgressLog::steps_of(std::int64_t total, std::vector<
       counted.push_back({last, std::move(rest)});
       rest.clear();
     } else if (event.bar.total == total && event.bar.done < last.step) {
-      throw InvalidArgument(
-          "no line counts DeepSpeed's steps ('step=10, skipped=2'), and the progress bar starts again; set "
-          "steps_per_print, best to 1");
+      return {};  // the bar of another epoch
     }
   }
   return counted;

@@ -2,6 +2,9 @@
 #include <halfscope/scaling/skip_log_replay.hpp>
 
 #include <algorithm>
+#include <cmath>
+
+#include <halfscope/scaling/scalers.hpp>
 
 namespace halfscope {
 namespace {
@@ -9,6 +12,42 @@ namespace {
 constexpr double largest_fp16 = 65504;
 /// Logs print norms with three decimals.
 constexpr double norm_rounding = 0.0005;
+
+/// A step that is finite at no scale.
+TraceStep at_every_scale(std::int64_t step) {
+  return {.step = step, .scale = 1, .finite = false};
+}
+
+/// A step whose gradients are as small as the log allows.
+TraceStep least_of(const LoggedStep& step) {
+  return {.step = step.step, .scale = step.scale, .finite = !step.skipped && !step.lost};
+}
+
+/// A step whose gradients are as large as the log allows.
+TraceStep greatest_of(const LoggedStep& step, const SkipLog& log) {
+  if (step.skipped || step.lost) return at_every_scale(step.step);
+  const bool has_bound = log.has_scaler && !step.scale_is_guess;
+  if (!has_bound && !step.grad_norm) return at_every_scale(step.step);
+  TraceStep greatest{.step = step.step, .scale = step.scale, .max_abs = largest_fp16};
+  if (step.grad_norm) {
+    const double norm = (*step.grad_norm + norm_rounding) * step.scale;
+    greatest.max_abs = has_bound ? std::min(largest_fp16, norm) : norm;
+  }
+  return greatest;
+}
+
+/// Scalers from the log's first scale on.
+SkipLogReplay replay_from(const std::string& name, double initial_scale) {
+  const ScalerEntry& scaler = find_scaler(name);
+  const bool has_it = std::ranges::any_of(
+      scaler.options, [](const ScalerOption& option) { return option.name == "initial_scale"; });
+  return SkipLogReplay({name}, has_it ? ScalerSettings{{"initial_scale", initial_scale}} : ScalerSettings{});
+}
+
+bool does_the_same(const TraceReplay& replay, const RecordedRun& run) {
+  const ScalerReplay& candidate = replay.candidates().front().replay;
+  return candidate.skips() && candidate.scales() == run.scales && candidate.overflows() == run.skips;
+}
 
 }  // namespace
 
@@ -19,13 +58,20 @@ SkipLogReplay::SkipLogReplay(const std::vector<std::string>& names, const Scaler
   greatest_.restrict_to(GradientDetail::finite);
 }
 
-void SkipLogReplay::step(const LoggedStep& step) {
-  TraceStep recorded{.step = step.step, .scale = step.scale, .finite = !step.skipped};
-  least_.step(recorded);
-  recorded.max_abs = largest_fp16;
-  if (step.grad_norm)
-    recorded.max_abs = std::min(largest_fp16, (*step.grad_norm + norm_rounding) * step.scale);
-  greatest_.step(recorded);
+void SkipLogReplay::take(const SkipLog& log) {
+  std::optional<LoggedStep> before;
+  for (const LoggedStep& step : log.steps) {
+    // Steps without a line are as the one before them, but for its norm.
+    if (before) {
+      before->grad_norm.reset();
+      least_.hold_until(step.step, {});
+      greatest_.hold_until(step.step, step.after_hole ? at_every_scale(0) : greatest_of(*before, log));
+    }
+    least_.step(least_of(step));
+    greatest_.step(greatest_of(step, log));
+    before = step;
+    before->skipped = before->lost = false;
+  }
 }
 
 std::optional<std::int64_t> SkipLogReplay::first_unsure(std::size_t index) const {
@@ -45,6 +91,30 @@ std::vector<SkipLogOutcome> SkipLogReplay::outcomes() const {
     if (unsure) outcomes.push_back({&greatest_.candidates()[i], "greatest", unsure});
   }
   return outcomes;
+}
+
+RecordedRun recorded_run(const SkipLog& log) {
+  RecordedRun run;
+  for (const LoggedStep& step : log.steps) {
+    run.scales.push_back(step.scale);
+    if (step.skipped) run.skips.push_back(step.step);
+  }
+  const auto final = std::ranges::find(run.scales, run.scales.back());
+  run.first_at_final_scale = log.steps[static_cast<std::size_t>(final - run.scales.begin())].step;
+  if (!log.has_scaler || log.unknown_steps > 0 || !log.counts_steps) return run;
+  for (const ScalerEntry& scaler : scaler_table) {
+    const auto made = make_scaler(scaler, {});
+    if (made->layerwise() || made->needs() != GradientDetail::finite) continue;
+    const std::string name(scaler.name);
+    try {
+      SkipLogReplay replay = replay_from(name, run.scales.front());
+      replay.take(log);
+      if (does_the_same(replay.least(), run)) run.reproduced_by.push_back(name);
+    } catch (const InvalidArgument&) {
+      continue;  // the scaler does not take that scale
+    }
+  }
+  return run;
 }
 
 }  // namespace halfscope

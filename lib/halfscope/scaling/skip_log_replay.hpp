@@ -1,5 +1,4 @@
-// Replay of loss scalers over a log of skipped steps, with the least and the greatest gradients that it
-// allows.
+// Replay of loss scalers over a log, with the least and the greatest gradients that it allows.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +21,11 @@ struct SkipLogOutcome {
 
 /// Scalers that look at no more than whether gradients are finite, going through a log twice.
 ///
-/// A skipped step overflows at its scale S and above; below, it counts as finite. Of any other step the log
-/// tells that max|g| S was 65504, FP16's largest number, at most, and max|g| at most the gradients' norm
-/// where that is logged. Below these bounds nothing overflows; above them a step overflows with the greatest
-/// gradients and not with the least.
+/// A skipped step overflows at its scale S and above; below, it is finite with the least gradients, and not
+/// with the greatest, which may be NaN. One that was skipped at a scale of 1 or less, or that was lost there,
+/// is finite at no scale. Of any other step the log of a scaler tells that max|g| S was 65504, FP16's largest
+/// number, at most, and max|g| at most the gradients' norm where that is logged; a log without a scaler tells
+/// the norm alone. Steps in a hole may be anything.
 class SkipLogReplay {
  public:
   /// Names and settings as TraceReplay takes them. Throws as that does, and InvalidArgument for a scaler that
@@ -33,8 +33,8 @@ class SkipLogReplay {
   SkipLogReplay(const std::vector<std::string>& names, const ScalerSettings& settings,
                 std::string_view option_prefix = "");
 
-  /// Throws as TraceReplay::step does.
-  void step(const LoggedStep& step);
+  /// Goes through all steps. Throws as TraceReplay::step does.
+  void take(const SkipLog& log);
 
   [[nodiscard]] const TraceReplay& least() const { return least_; }
   [[nodiscard]] const TraceReplay& greatest() const { return greatest_; }
@@ -48,5 +48,16 @@ class SkipLogReplay {
  private:
   TraceReplay least_, greatest_;
 };
+
+/// What the log's own run did.
+struct RecordedRun {
+  std::vector<double> scales;       ///< of each step of the log
+  std::vector<std::int64_t> skips;  ///< the steps
+  std::int64_t first_at_final_scale = 0;
+  /// Scalers that skip the same steps at the same scales from the log's first scale on, and would go on as it
+  /// does; a short log leaves several.
+  std::vector<std::string> reproduced_by;
+};
+[[nodiscard]] RecordedRun recorded_run(const SkipLog& log);
 
 }  // namespace halfscope

@@ -86,18 +86,39 @@ nb::list outcomes_of(const SkipLogReplay& replay) {
   return runs;
 }
 
+nb::dict recorded_of(const SkipLog& log) {
+  RecordedRun run = recorded_run(log);
+  std::ranges::transform(run.scales, run.scales.begin(), [](double scale) { return std::log2(scale); });
+  nb::dict recorded;
+  recorded["skipped"] = run.skips.size();
+  recorded["overflow_steps"] = run.skips;
+  recorded["scale_log2"] = run.scales;
+  recorded["first_at_final_scale"] = run.first_at_final_scale;
+  recorded["reproduced_by"] = run.reproduced_by;
+  return recorded;
+}
+
 void bind_logs(nb::module_& module) {
   nb::class_<SkipLog>(module, "SkipLog", "Log of skipped steps.")
       .def_prop_ro(
           "format", [](const SkipLog& log) { return std::string(name_of(log.format)); },
-          "deepspeed or megatron.")
+          "As halfscope replay --json has it.")
       .def_prop_ro("step_count", &SkipLog::step_count, "From the first step to the last.")
       .def_ro("skipped", &SkipLog::skipped, "Steps.")
       .def_ro("unsure_steps", &SkipLog::unsure_steps,
               "Skipped steps of which lines leave open which ones they were.")
       .def_ro("unsure_scales", &SkipLog::unsure_scales, "Skipped steps whose scale was inferred.")
       .def_ro("missing", &SkipLog::missing, "Skipped steps without a line.")
-      .def_ro("bar_total", &SkipLog::bar_total, "Total of the progress bar that counts steps; 0: lines do.");
+      .def_ro("bar_total", &SkipLog::bar_total, "Total of the progress bar that counts steps; 0: lines do.")
+      .def_ro("unknown_steps", &SkipLog::unknown_steps, "Steps in holes between lines.")
+      .def_ro("skipped_in_holes", &SkipLog::skipped_in_holes, "Skipped steps in holes, at least.")
+      .def_ro("uncounted", &SkipLog::uncounted, "Skipped steps that the log's own counter leaves out.")
+      .def_ro("counts_steps", &SkipLog::counts_steps, "Whether a line or a bar counts steps.")
+      .def_ro("has_scaler", &SkipLog::has_scaler, "Whether anything scales the loss.")
+      .def_ro("ended", &SkipLog::ended, "The step whose overflow at the smallest scale ended the run.")
+      .def_prop_ro("lost_from", &SkipLog::lost_from, "The first step that was not finite and not skipped.")
+      .def_prop_ro("verdict", verdict_of, "What the run means, in a sentence or two.")
+      .def_prop_ro("recorded", recorded_of, "What the run itself did.");
   nb::class_<SkipLogReplay>(module, "SkipLogReplay", log_replay_documentation)
       .def(
           "__init__",
@@ -107,11 +128,7 @@ void bind_logs(nb::module_& module) {
           nb::arg("names"), nb::arg("options"),
           nb::sig("def __init__(self, names: Sequence[str], options: Mapping[str, float]) -> None"))
       .def(
-          "take",
-          [](SkipLogReplay& self, const SkipLog& log) {
-            for (const LoggedStep& step : log.steps) self.step(step);
-          },
-          nb::arg("log"),
+          "take", [](SkipLogReplay& self, const SkipLog& log) { self.take(log); }, nb::arg("log"),
           "Takes the scalers through a log. Raises ValueError for gaps of more than a million steps.")
       .def("runs", outcomes_of, nb::sig("def runs(self) -> list[dict[str, typing.Any]]"),
            "Fields of halfscope.replays.ScalerRun but final_scale_log2, per outcome.")

@@ -43,14 +43,23 @@ class ScalerRun:
 
 @dataclass(frozen=True)
 class LogNotes:
-    """What a log of DeepSpeed or Megatron-LM leaves open."""
+    """What the log of a training tells of the run, and what it leaves open."""
 
-    format: str  # deepspeed or megatron
+    format: str  # deepspeed, megatron, megatron_deepspeed, fairseq, apex, mae, hf_trainer, json or csv
     step_count: int  # from the first to the last
     unsure_steps: int  # skipped steps of which lines leave open which ones they were: taken as the first possible ones
     unsure_scales: int  # skipped steps whose scale is inferred from the lines around them
     missing: int  # skipped steps that have no line: left out
     bar_total: int  # of the progress bar that counts steps; 0 where lines do
+    unknown_steps: int  # in holes between lines
+    skipped_in_holes: int  # at least: the scale has fallen there
+    uncounted: int  # skipped steps that the log's own counter leaves out
+    counts_steps: bool  # False: only the skipped steps are there, numbered one by one
+    has_scaler: bool  # False: the scale is 1 throughout, or there is none
+    ended: int | None  # the step whose overflow at the smallest scale ended the run
+    lost_from: int | None  # the first step that was not finite and not skipped
+    verdict: str  # what the run means, in a sentence or two
+    recorded: dict  # what the run itself did: skipped, overflow_steps, scale_log2, ..., reproduced_by
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,8 +124,9 @@ def replay(
     trace: the path of a run's metrics.jsonl, or of any file with a line {"step": 1, "scale": 65536, "gradients":
         {"finite": true, "max_abs": 12.5}} per step; or the dictionaries themselves. max_abs is of all weight gradients,
         with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram of FP16.
-        Or the path of a log of DeepSpeed or Megatron-LM, which holds scales and skipped steps, but no gradients: of a
-        scaler that it does not decide there are two runs, with the least and the greatest gradients that it allows.
+        Or the path of a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging Face's Trainer, or of a CSV file
+        with step and loss_scale, which hold scales and skipped steps, but no gradients: of a scaler that it does not
+        decide there are two runs, with the least and the greatest gradients that it allows.
     scalers: names as LossScaler takes them, numbers for constant scales, or "all", which leaves out those that look at
         histograms where the trace has none, and at magnitudes where it is a log (with a warning).
     options: set in the scalers that have them.

@@ -1,4 +1,4 @@
-// Lines of DeepSpeed's and Megatron-LM's logs that tell of loss scales.
+// Lines of logs that tell of loss scales: of DeepSpeed, Megatron-LM, fairseq, Apex, MAE and its relatives.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,20 @@
 #include <optional>
 #include <string_view>
 
+#include <halfscope/scaling/skip_log.hpp>
+
 namespace halfscope {
 
 /// DeepSpeed skips a step: "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
 /// "but hysteresis is 2. Reducing hysteresis to 1" in place of the latter, "[Rank 0] Overflow detected. ...".
+/// fairseq: "overflow detected, setting loss scale to: 64.0". Apex: "Gradient overflow.  Skipping step, loss
+/// scaler 0 reducing loss scale to 32768.0".
 struct OverflowLine {
   double scale = 1;            ///< at which the gradients overflowed
   std::optional<double> next;  ///< none: the scale stays
   bool has_rank = false;       ///< 0; other ranks' lines are passed over
+  bool ends = false;           ///< the scale could not fall: the run ended
+  SkipLogFormat format = SkipLogFormat::deepspeed;
 };
 
 /// DeepSpeed counts: "[Rank 0] step=510, skipped=8, lr=[...]".
@@ -22,13 +28,17 @@ struct StepLine {
   std::int64_t skipped = 0;  ///< up to here
 };
 
-/// Megatron-LM and GPT-NeoX: "iteration 10/ 1000 | ... | loss scale: 8388608.0 | grad norm: 1.25 | number of
-/// skipped iterations: 10 | number of nan iterations: 0 |".
+/// State after a step. Megatron-LM and GPT-NeoX: "iteration 10/ 1000 | ... | loss scale: 8388608.0 | grad
+/// norm: 1.25 | number of skipped iterations: 10 | number of nan iterations: 0 |". MAE: "Epoch: [0]  [
+/// 20/625]
+/// ... loss_scale: 65536.0000 (65536.0000)". fairseq: "train_inner | ... num_updates=40, ... loss_scale=64".
 struct IterationLine {
   std::int64_t iteration = 0;
-  double scale = 1;                 ///< of the next iteration
-  std::int64_t skipped = 0;         ///< since the last such line
-  std::optional<double> grad_norm;  ///< of this iteration's unscaled gradients, where it is finite
+  std::optional<double> scale{};          ///< of the next iteration; none where nothing scales the loss
+  std::optional<std::int64_t> skipped{};  ///< since the last such line; none where nothing counts them
+  std::optional<double> grad_norm{};  ///< of this iteration's unscaled gradients; NaN where it is not finite
+  std::int64_t not_finite = 0;        ///< iterations since the last line whose loss was not finite
+  SkipLogFormat format = SkipLogFormat::megatron;
 };
 
 /// A progress bar, as tqdm draws it: "14%|##   | 378/2724 [13:58:09<86:18:35, 132.44s/it]".
@@ -42,6 +52,7 @@ struct SkipLogSink {
   std::function<void(const StepLine&)> step;
   std::function<void(const IterationLine&)> iteration;
   std::function<void(const ProgressBar&)> progress;
+  std::function<void()> end;  ///< the scale is at its minimum, and the run ends
 };
 
 /// Hands over what stands in a line, which progress bars and carriage returns may have joined from several.

@@ -1,10 +1,12 @@
-// Reader of DeepSpeed's and Megatron-LM's logs, line by line.
+// Reader of logs that tell of loss scales, line by line.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include <halfscope/scaling/detail/log_fields.hpp>
 #include <halfscope/scaling/detail/skip_log_lines.hpp>
 #include <halfscope/scaling/skip_log.hpp>
 
@@ -16,6 +18,13 @@ struct CountedSteps {
   std::vector<OverflowLine> overflows;
 };
 
+/// Steps up to a line that tells the state after one, and the overflows that were printed since the line
+/// before.
+struct CountedIterations {
+  IterationLine line;
+  std::vector<OverflowLine> overflows;
+};
+
 /// Overflows between progress bars, of which a log may have several: for downloads, for evaluations.
 class ProgressLog {
  public:
@@ -23,10 +32,12 @@ class ProgressLog {
   void add(const ProgressBar& bar);
 
   [[nodiscard]] bool ends_with_overflow() const { return !events_.empty() && events_.back().bar.total == 0; }
+  /// The count of the last bar, 0 where there was none.
+  [[nodiscard]] std::int64_t last_done() const { return last_done_; }
   /// The total of the bar that moved most often; 0 where there was none.
   [[nodiscard]] std::int64_t longest_bar() const;
-  /// The steps of the bar with this total, and the overflows after its last. Throws InvalidArgument where it
-  /// starts again, as the bar of an epoch does.
+  /// The steps of the bar with this total, and the overflows after its last. Nothing where it starts again,
+  /// as the bar of an epoch does, and where it never moved.
   [[nodiscard]] std::vector<CountedSteps> steps_of(std::int64_t total, std::vector<OverflowLine>& rest) const;
 
  private:
@@ -36,28 +47,42 @@ class ProgressLog {
     OverflowLine overflow;
   };
   std::vector<Event> events_;
+  std::int64_t last_done_ = 0;
 };
 
-/// Reads a log line by line. Iterations win over DeepSpeed's lines where a log has both. A count that falls
-/// back is a restart from a checkpoint, which replaces the steps that it repeats. Where no line counts
-/// DeepSpeed's steps, the log's longest progress bar does.
+/// Reads a log line by line. Lines of overflow are put together with whatever counts steps: lines of state
+/// (iterations), else DeepSpeed's counter, else the longest progress bar, else nothing. A count that falls
+/// back is a restart from a checkpoint, which replaces the steps that it repeats.
 class SkipLogReader {
  public:
   void line(std::string_view text);
 
-  /// Throws InvalidArgument where no line told of a step, or not of both scales and steps.
+  /// Throws InvalidArgument where no line told of a step, or not of both scales and steps; it names the
+  /// format where it is a known one.
   [[nodiscard]] SkipLog finish() const;
 
  private:
   void add(const OverflowLine& line);
   void add(const StepLine& line);
-  void add(const IterationLine& line);
-  [[nodiscard]] SkipLog megatron_log() const;
+  void add(IterationLine line);
+  void end_run();
+  [[noreturn]] void refuse() const;
 
-  std::vector<OverflowLine> overflows_;  ///< since the last line that counts
+  std::vector<OverflowLine> since_count_, since_iteration_, all_;
   std::vector<CountedSteps> counted_;
-  std::vector<IterationLine> iterations_;
+  std::vector<CountedIterations> iterations_;
   ProgressLog progress_;
+  LogFields fields_;
+  std::int64_t fairseq_skips_ = 0;
+  bool ended_ = false, is_empty_ = true;
+  std::optional<std::string_view> known_;  ///< a format whose lines were seen and tell no scale
 };
+
+/// The steps of lines of state, see skip_log_iterations.cpp; `rest` follow the last line.
+[[nodiscard]] SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
+                                        const std::vector<OverflowLine>& rest);
+/// The steps that lines count, and the overflows after the last of them.
+[[nodiscard]] SkipLog log_of_counts(const std::vector<CountedSteps>& counted,
+                                    const std::vector<OverflowLine>& rest);
 
 }  // namespace halfscope

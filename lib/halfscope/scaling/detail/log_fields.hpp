@@ -1,0 +1,37 @@
+// Logs that name their fields: JSON lines, the state of Hugging Face's Trainer, dictionaries, CSV.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/scaling/detail/skip_log_lines.hpp>
+
+namespace halfscope {
+
+/// Reads line by line. A CSV file is known by its first line: a column "step" and one of a loss scale or of
+/// the gradients' norm, as W&B, Lightning and DeepSpeed's monitor write them.
+class LogFields {
+ public:
+  /// The state that the line completes, if it does. `done` is the last count of a progress bar, which numbers
+  /// the dictionaries that the Trainer prints.
+  [[nodiscard]] std::optional<IterationLine> line(std::string_view text, std::int64_t done);
+
+ private:
+  [[nodiscard]] bool take_header(std::string_view text);
+  [[nodiscard]] std::optional<IterationLine> csv_row(std::string_view text) const;
+  [[nodiscard]] std::optional<IterationLine> json_line(std::string_view text) const;
+  [[nodiscard]] std::optional<IterationLine> trainer_entry(std::string_view text);
+  [[nodiscard]] std::optional<IterationLine> printed_dictionary(std::string_view text, std::int64_t done);
+
+  bool first_ = true;
+  std::optional<std::size_t> step_column_, scale_column_, norm_column_;
+  bool in_history_ = false;  ///< of trainer_state.json
+  std::optional<std::int64_t> step_;
+  std::optional<double> scale_, norm_;
+  std::int64_t dictionaries_ = 0;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,67 @@
+// Numbers in a line of a log.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include <halfscope/scaling/detail/skip_log_lines.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
+
+namespace halfscope {
+
+[[nodiscard]] inline std::string_view without_spaces(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+/// Takes a number off the front of `text`, after spaces.
+template <typename Number>
+std::optional<Number> take_log_number(std::string_view& text) {
+  const std::string_view rest = without_spaces(text);
+  Number number{};
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text = rest.substr(static_cast<std::size_t>(end - rest.data()));
+  return number;
+}
+
+/// Whether `text` begins with `word`, after spaces; it is taken off then.
+inline bool take_word(std::string_view& text, std::string_view word) {
+  const std::string_view rest = without_spaces(text);
+  if (!rest.starts_with(word)) return false;
+  text = rest.substr(word.size());
+  return true;
+}
+
+/// The number after a label.
+template <typename Number>
+std::optional<Number> number_after(std::string_view text, std::string_view label) {
+  const std::size_t at = text.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + label.size());
+  return take_log_number<Number>(text);
+}
+
+[[nodiscard]] inline bool is_scale(const std::optional<double>& scale) {
+  return scale && *scale >= smallest_scale && *scale <= largest_scale;
+}
+
+[[nodiscard]] inline bool is_count(const std::optional<std::int64_t>& count) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  return count && *count >= 0 && *count <= most;
+}
+
+/// A norm as a bound: NaN where it is not finite, nothing for 0, which logs print where they have no norm.
+[[nodiscard]] inline std::optional<double> norm_of(std::optional<double> printed) {
+  if (!printed || *printed <= 0) return std::nullopt;
+  return std::isfinite(*printed) ? printed : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The lines of fairseq, Apex, MAE and its relatives, and that of a scale at its minimum.
+void find_other_overflows(std::string_view text, const SkipLogSink& sink);
+
+}  // namespace halfscope

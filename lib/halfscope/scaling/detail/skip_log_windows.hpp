@@ -1,0 +1,30 @@
+// Windows of steps that one line of a log counts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <halfscope/scaling/skip_log.hpp>
+
+namespace halfscope {
+
+/// Some steps that one line of a log counts: those after `first` up to `last`.
+struct LogWindow {
+  std::int64_t first = 0, last = 0;
+  bool after_hole = false;  ///< nothing is known of the steps before it
+
+  [[nodiscard]] std::int64_t size() const { return last - first; }
+};
+
+/// Where the first of several windows begins: they are taken to be equally long.
+[[nodiscard]] inline std::int64_t first_begins(std::int64_t first, std::int64_t second) {
+  return std::max<std::int64_t>(0, first - (second - first));
+}
+
+/// Adds a window's steps: first those that were skipped, at their scales, then those that were not, as
+/// `finite` says. Throws InvalidArgument for more than a million skipped ones.
+void add_window(const LogWindow& window, const std::vector<double>& skipped, const LoggedStep& finite,
+                SkipLog& log);
+
+}  // namespace halfscope

@@ -1,0 +1,129 @@
+// Tells the kinds of trouble apart by where the skipped steps lie, and at which scales.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <halfscope/scaling/skip_log.hpp>
+
+namespace halfscope {
+namespace {
+
+std::string power(double scale) {
+  const double log2 = std::log2(scale);
+  return log2 == std::floor(log2) ? fmt::format("2^{:g}", log2) : fmt::format("{:g}", scale);
+}
+
+std::string count_of_steps(std::int64_t count) {
+  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
+}
+
+std::vector<LoggedStep> skips_of(const SkipLog& log) {
+  std::vector<LoggedStep> skips;
+  std::ranges::copy_if(log.steps, std::back_inserter(skips), &LoggedStep::skipped);
+  return skips;
+}
+
+/// The skips with which the log begins, while the scale falls: others may lie between them, but not more than
+/// there were.
+std::size_t start_up_skips(const std::vector<LoggedStep>& skips, std::int64_t first_step) {
+  std::size_t count = 0;
+  double scale = HUGE_VAL;
+  for (const LoggedStep& skip : skips) {
+    const auto before = skip.step - first_step;
+    if (skip.scale > scale || before > 2 * static_cast<std::int64_t>(count) + 2) break;
+    scale = skip.scale;
+    ++count;
+  }
+  return count;
+}
+
+bool come_regularly(const std::vector<LoggedStep>& skips) {
+  if (skips.size() < 3) return false;
+  std::int64_t least = skips[1].step - skips[0].step, most = least;
+  for (std::size_t i = 2; i < skips.size(); ++i) {
+    least = std::min(least, skips[i].step - skips[i - 1].step);
+    most = std::max(most, skips[i].step - skips[i - 1].step);
+  }
+  return least > 1 && most <= 2 * least;
+}
+
+std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& skips) {
+  const auto at_one = std::ranges::count_if(skips, [](const LoggedStep& step) { return step.scale <= 1; });
+  const bool all = std::ssize(skips) == log.step_count() || !log.counts_steps;
+  std::string text = fmt::format(
+      "No loss scale cures this: {} overflow{} at a scale of 1 or less, so that max|g| is 65520 or more "
+      "there "
+      "or a NaN comes from the forward pass; a smaller scale only flushes more. "
+      "halfscope.torch.emulate(...).first_overflow finds the layer.",
+      count_of_steps(at_one), at_one == 1 ? "s" : "");
+  if (all)
+    text +=
+        fmt::format(" All {} of the log overflow, none was an update.", count_of_steps(std::ssize(skips)));
+  return text;
+}
+
+std::string say_late_skips(const std::vector<LoggedStep>& late) {
+  const auto lowest = std::ranges::min(late, {}, &LoggedStep::scale).scale;
+  return fmt::format("{} skipped later{}; a largest scale of {} would spare them (max_scale).",
+                     count_of_steps(std::ssize(late)),
+                     come_regularly(late) ? ", regularly, each after the scale has grown" : "",
+                     power(lowest / 2));
+}
+
+std::string say_holes(const SkipLog& log) {
+  if (log.skipped_in_holes == 0) return "";
+  return fmt::format(" At least {} were skipped in holes of the log, where the scale fell.",
+                     count_of_steps(log.skipped_in_holes));
+}
+
+std::string say_skips(const SkipLog& log) {
+  const std::vector<LoggedStep> skips = skips_of(log);
+  if (skips.empty()) return log.skipped_in_holes > 0 ? "" : "No step was skipped.";
+  const bool incurable =
+      log.ended || std::ranges::any_of(skips, [](const LoggedStep& step) { return step.scale <= 1; });
+  if (incurable) return say_incurable(log, skips);
+  if (skips.size() == log.steps.size()) {
+    return fmt::format(
+        "All {} that the log tells of were skipped, down to a scale of {}; it ends before one was "
+        "not.",
+        count_of_steps(std::ssize(skips)), power(skips.back().scale));
+  }
+  const std::size_t early = start_up_skips(skips, log.steps.front().step);
+  std::string text;
+  if (early > 0) {
+    text = fmt::format(
+        "{} skipped at the start, while the scale fell from {} to {}: harmless; an initial scale of {} "
+        "spares "
+        "them.",
+        count_of_steps(static_cast<std::int64_t>(early)), power(skips.front().scale),
+        power(skips[early - 1].scale / 2), power(skips[early - 1].scale / 2));
+  }
+  if (early == skips.size()) return text;
+  const std::vector<LoggedStep> late(skips.begin() + static_cast<std::ptrdiff_t>(early), skips.end());
+  return text + (text.empty() ? "" : " ") + say_late_skips(late);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> SkipLog::lost_from() const {
+  const auto lost = std::ranges::find_if(steps, &LoggedStep::lost);
+  return lost == steps.end() ? std::nullopt : std::optional(lost->step);
+}
+
+std::string verdict_of(const SkipLog& log) {
+  std::string text = log.has_scaler
+                         ? say_skips(log) + say_holes(log)
+                         : "No loss scaler in this log: the scale is 1 throughout, or none is printed.";
+  if (const auto lost = log.lost_from()) {
+    text += fmt::format(
+        " Weights are lost from step {} on: the gradients were not finite and the step was not skipped. "
+        "Restart "
+        "from before it.",
+        *lost);
+  }
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+}  // namespace halfscope
