@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace halfscope;
   const std::string_view input(reinterpret_cast<const char*>(bytes), size);
-  if (input.starts_with(legacy_torch_magic)) {
+  if (is_legacy_torch(input)) {
     return fuzz_file(bytes, size,
                      [](InputFile file) { read_all_tensors(*open_torch_legacy(std::move(file), "t")); });
   }

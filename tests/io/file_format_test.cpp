@@ -27,9 +27,11 @@ TEST_CASE("a file is read as what it is under another name", "[file_format]") {
   const std::string npy = npy_bytes("<f4", "(2,)", numbers);
   const std::string safetensors =
       safetensors_bytes(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", numbers);
+  const std::string legacy = torch_legacy_bytes(tensor_pickle, numbers, 2);
+  const std::string framed = "\x80\x04\x95" + little_endian(13, 8) + legacy.substr(2);  // protocol 4
   for (const std::string& bytes :
-       {npy, safetensors, zip_bytes({stored_part("a.npy", npy)}), torch_zip_bytes(tensor_pickle, numbers),
-        torch_legacy_bytes(tensor_pickle, numbers, 2)}) {
+       {npy, framed, safetensors, zip_bytes({stored_part("a.npy", npy)}),
+        torch_zip_bytes(tensor_pickle, numbers), torch_legacy_bytes(tensor_pickle, numbers, 2)}) {
     for (const char* name : {"m.pt", "m.bin", "m.npz", "m.npy", "m.safetensors", "m.ckpt", "m"}) {
       INFO(name << " " << bytes.substr(0, 12));
       const bool is_text = bytes == safetensors && (name == "m.npz"s || name == "m.npy"s);

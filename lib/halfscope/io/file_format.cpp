@@ -147,7 +147,7 @@ FileFormat recognise(const InputFile& file, const std::filesystem::path& path) {
   if (begins(npy_magic)) return {.format = TensorFormat::npy};
   if (begins(gguf_magic)) return {.format = TensorFormat::gguf};
   const auto foreign = find_foreign(bytes, name);
-  if (begins(legacy_torch_magic) && !name.ends_with("_optim_states.pt"))
+  if (is_legacy_torch(bytes) && !name.ends_with("_optim_states.pt"))
     return {.format = TensorFormat::torch_legacy};
   if (foreign && foreign->certainty == Certainty::certain) return {.foreign = foreign};
   if (begins("PK\3\4") || begins("PK\5\6")) return format_of_zip(file, bytes, name);

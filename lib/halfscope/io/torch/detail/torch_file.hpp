@@ -15,9 +15,12 @@ namespace halfscope {
 /// The member of an archive that tells of its tensors, "archive/data.pkl"; nullptr where there is none.
 [[nodiscard]] const ZipMember* find_torch_pickle(const std::vector<ZipMember>& members);
 
-/// The bytes that a legacy file begins with: a pickle of PyTorch's magic number.
-inline constexpr std::string_view legacy_torch_magic{
-    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14};
+/// PyTorch's magic number, as the first pickle of a legacy file holds it in any protocol.
+inline constexpr std::string_view legacy_torch_magic{"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12};
+[[nodiscard]] inline bool is_legacy_torch(std::string_view first_bytes) {
+  constexpr std::size_t reach = 32;  // behind the protocol, and in some a frame
+  return first_bytes.starts_with('\x80') && first_bytes.substr(0, reach).find(legacy_torch_magic) < reach;
+}
 
 /// A zip archive with a pickle and a member for each storage (since PyTorch 1.6); `name` is that of a tensor
 /// that is the whole file. No function of the pickle is called, see PickleMachine. Throws InvalidArgument.

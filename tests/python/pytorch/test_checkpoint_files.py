@@ -1,0 +1,104 @@
+"""Checkpoints that torch.save writes, read tensor by tensor as torch.load reads them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytestmark = pytest.mark.torch
+
+from halfscope import _core
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+EIGHT_BITS = tuple(getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2") if hasattr(torch, name))
+
+
+def checkpoint() -> dict[str, object]:
+    """A trainer's: weights with views and shared storages, optimizer state, numbers and texts beside them."""
+    torch.manual_seed(0)
+    base = torch.randn(40, 30, 20)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 5)
+    )
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.randn(8, 3, 4, 4)).sum().backward()
+    optimizer.step()
+    views = {
+        "whole": base,
+        "shared": base,
+        "row": base[3],
+        "column": base[:, 2],
+        "every_second": base[1::2, ::3, 4:9],
+        "permuted": base.permute(2, 0, 1),
+        "transposed_part": base[5:9, :, 3].t(),
+        "expanded": base[0, 0, :7].expand(9, 7),
+        "empty": base[:0],
+        "scalar": base[1, 2, 3],
+        "channels_last": torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+    }
+    types = {str(dtype): torch.randn(7, 5).to(dtype) for dtype in FLOATS + EIGHT_BITS}
+    return {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "views": views,
+        "types": types,
+        "list": [base[0], (torch.nn.Parameter(base[1]), {"deep": base[2]})],
+        "step": 12,
+        "name": "run",
+        "large": 1 << 80,
+        "none": None,
+        "device": torch.device("cpu"),
+        "dtype": torch.float16,
+        "size": torch.Size([2, 3]),
+        "ids": torch.arange(5),
+    }
+
+
+def flat(value: object, name: str = "") -> dict[str, torch.Tensor]:
+    """The tensors below `value` by their way through the containers."""
+    if isinstance(value, torch.Tensor):
+        return {name: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    return {
+        key: found
+        for part, below in items
+        for key, found in flat(below, f"{name}.{part}" if name else str(part)).items()
+    }
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_every_tensor_is_that_of_torch_load(zipped: bool, protocol: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    torch.save(checkpoint(), path, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
+    read, skipped = _core.read_tensor_file(path)
+    loaded = flat(torch.load(path))
+    expected = {name: tensor for name, tensor in loaded.items() if tensor.is_floating_point()}
+    assert list(read) == list(expected)
+    assert set(skipped) == set(loaded) - set(expected)
+    for name, tensor in expected.items():
+        assert read[name].shape == tuple(tensor.shape), name
+        values = tensor.detach().double().numpy()
+        if tensor.dtype is torch.float64:  # rounded to odd
+            np.testing.assert_allclose(read[name], values, rtol=2.0**-22, err_msg=name)
+        else:
+            np.testing.assert_array_equal(read[name].astype(np.float64), values, err_msg=name)
+
+
+def test_a_checkpoint_is_read_as_fast_as_plain_bytes(tmp_path: Path) -> None:
+    """At least half of the speed of the same numbers in a raw .npy file: nothing is unpacked or copied."""
+    tensor = torch.randn(1 << 24)
+    torch.save({"w": tensor}, tmp_path / "w.pt")
+    np.save(tmp_path / "w.npy", tensor.numpy())
+
+    def seconds(path: Path) -> float:
+        begin = time.perf_counter()
+        _core.read_tensor_file(path)
+        return time.perf_counter() - begin
+
+    pairs = [(seconds(tmp_path / "w.npy"), seconds(tmp_path / "w.pt")) for _ in range(5)]
+    assert max(plain / checkpoint for plain, checkpoint in pairs) > 0.5
