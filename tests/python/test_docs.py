@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checkpoint_file import write_checkpoint
 from doc_blocks import LANGUAGES, Block, all_blocks, prose, read_blocks, shown
 from recording.pages import pages
 from recording.source_tree import PROGRAM, ROOT
@@ -51,6 +52,7 @@ def write_inputs(folder: Path) -> None:
     np.savez(folder / "gradients.npz", **gradients)
     np.savez(folder / "weights.npz", **weights)
     np.savez(folder / "updates.npz", **gradients)
+    write_checkpoint(folder / "model.pt", weights)
     (folder / "operands.txt").write_text("1 3\n")
     (folder / "train.log").write_text("".join(map(megatron_line, range(1, 41))))
     (folder / "my_book.txt").write_text("in the beginning was the word and the word was good\n" * 2000)
