@@ -102,6 +102,14 @@ void check_run_summary(const Json& summary, std::string_view where) {
   if (summary.contains("all_reduce")) check_members(summary["all_reduce"], all_reduce_members, where);
 }
 
+void check_step_counters(const Json& record) {
+  (void)record.at("step").get<std::int64_t>();
+  for (const Json& counters : record.at("tensors")) {
+    for (const char* key : {"tensor", "role"}) (void)counters.at(key).get<std::string>();
+    for (const char* key : {"scale", "elements", "flushed"}) (void)counters.at(key).get<double>();
+  }
+}
+
 Json current_config(const Json& config, std::string_view where) {
   check_format_version(config, where);
   return with_defaults(with_current_names(config));

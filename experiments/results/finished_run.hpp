@@ -26,6 +26,8 @@ struct FinishedRun {
 /// Throws InvalidArgument, opened by `where`, for a summary or config that lacks a key, has it of another
 /// type, or is of another format.
 void check_run_summary(const Json& summary, std::string_view where);
+/// Throws as Json does for a record of a step that lacks a counter of a tensor, or has it of another type.
+void check_step_counters(const Json& record);
 [[nodiscard]] Json current_config(const Json& config, std::string_view where);
 
 }  // namespace halfscope

@@ -37,7 +37,10 @@ PackedRun packed_run(const Json& record, const Json& shared) {
                    {}};
   check_run_summary(packed.run.summary, "summary");
   packed.run.config = current_config(whole_config(shared, member(record, "config")), "config");
-  if (record.contains("first_step")) packed.first_step = record["first_step"];
+  if (record.contains("first_step")) {
+    packed.first_step = record["first_step"];
+    if (!packed.first_step.is_null()) check_step_counters(packed.first_step);
+  }
   return packed;
 }
 

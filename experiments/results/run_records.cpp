@@ -113,7 +113,11 @@ Json RunRecords::first_counters(const std::string& arm, std::int64_t seed) const
   }
   Json first;
   read_records(run_folder(arm, seed) / "metrics.jsonl", [&](const Json& record) {
-    if (record.contains("tensors")) first = {{"step", record.at("step")}, {"tensors", record["tensors"]}};
+    const Json& step = record.at("step");
+    (void)step.get<std::int64_t>();
+    if (!record.contains("tensors")) return Reading::ends;
+    check_step_counters(record);
+    first = {{"step", step}, {"tensors", record["tensors"]}};
     return Reading::ends;
   });
   return first;
