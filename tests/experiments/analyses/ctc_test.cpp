@@ -30,7 +30,7 @@ TEST_CASE("FP16 inside CTC keeps the loss at any length, the gradient of short u
 
 TEST_CASE("the table of CTC has a line per length, with one digit of the deviation", "[experiments]") {
   const std::string text = to_text(found(find_ctc), 100);
-  CHECK(text.find("  frames  labels  logits    loss  in FP16  gradient's error  cosine\n") !=
+  CHECK(text.find("  frames   labels  logits    loss  in FP16  gradient's error  cosine\n") !=
         std::string::npos);
   CHECK(text.find("+-0.1  1015.1   1019.8           1.2e+02   0.336") != std::string::npos);
 }

@@ -146,6 +146,9 @@ TEST_CASE("a damaged line of packed runs is told with file and line", "[packed_r
   wrong = line_of(runs[0]);
   wrong["seed"] = "0";
   check_says(refusal(shared_line + wrong.dump() + "\n"), {"runs.jsonl: line 2: "});
+  wrong = line_of(runs[0]);
+  wrong["first_step"]["tensors"][0].erase("role");
+  check_says(refusal(shared_line + wrong.dump() + "\n"), {"runs.jsonl: line 2: ", "'role'"});
   check_says(refusal(shared_line + good + good), {"runs.jsonl: line 3: ", "one seed 0", "ascend"});
 }
 

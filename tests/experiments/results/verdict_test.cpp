@@ -25,7 +25,7 @@ ArmSummary noted(const Experiment& experiment, const Arm& from, std::optional<do
   arm.loss_scale = config.loss_scale;
   arm.loss_weight = config.loss_weight;
   arm.in_fp32 = config.policy == "fp32";
-  arm.columns = columns_with({});
+  arm.columns = columns_with({{"flushed", 0.5}, {"lost_updates", 0.5}, {"skipped", 1}});
   return arm;
 }
 
@@ -46,7 +46,8 @@ TEST_CASE("every experiment has a verdict over any of its arms", "[verdict]") {
     ExperimentSummary good = empty, broken = empty;
     for (const Arm& each : experiment.arms) {
       good.arms.push_back(noted(experiment, each, 1.0));
-      broken.arms.push_back(noted(experiment, each, std::nullopt));
+      broken.arms.push_back(
+          noted(experiment, each, each.baseline.empty() ? std::optional(1.0) : std::nullopt));
     }
     const std::string nothing = verdict_of(experiment, empty), all = verdict_of(experiment, good),
                       none = verdict_of(experiment, broken);
