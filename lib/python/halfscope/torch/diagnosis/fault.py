@@ -20,8 +20,7 @@ class Made:
     inputs: list[int] = field(default_factory=list)  # storages of its operands
     exponent: float | None = None  # of a power
     is_square: bool = False  # both factors are one tensor
-    flushed: int = 0  # elements of the result that are zero, and are not in FP32
-    largest: float = 0.0  # of the result, in FP32
+    largest: float = 0.0  # of a product's result, in FP32
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -34,7 +36,7 @@ class Format:
         return label(self.name.partition("/")[0])
 
     def round(self, value: float) -> float:
-        return float(halfscope.round(torch.tensor([value], dtype=torch.float32), self.name)[0])
+        return _rounded(value, self.name)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Constant:
     @property
     def is_lost(self) -> bool:
         """Whether it overflows or vanishes in the format."""
-        return abs(self.stored) == float("inf") or (self.stored == 0 and self.value != 0)
+        return not math.isfinite(self.stored) or (self.stored == 0 and self.value != 0)
 
     def words(self, format: Format) -> str:
         if self.value == self.stored:
@@ -67,6 +69,11 @@ class Operand:
 
     def words(self) -> str:
         return f"{self.name} up to {self.largest:.4g}"
+
+
+@cache
+def _rounded(value: float, format: str) -> float:
+    return float(halfscope.round(torch.tensor([value], dtype=torch.float32), format)[0])
 
 
 def constants_of(args: Any, format: Format, is_known: Any) -> list[Constant]:

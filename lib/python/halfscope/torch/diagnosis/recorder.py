@@ -10,7 +10,7 @@ import torch
 import halfscope
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import called
-from halfscope.torch.diagnosis.kinds import kind_of, terms_of
+from halfscope.torch.diagnosis.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.diagnosis.operands import Constant, Format, Operand, constants_of, operand_of
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.places import Region
@@ -77,7 +77,7 @@ class Recorder:
             return
         self.operations += 1
         operands = [value for value in _tensors((ran.args, ran.kwargs)) if value.is_floating_point()]
-        made = self._note(ran, operands, exact, result)
+        made = self._note(ran, operands, exact)
         region = "forward" if ran.place is None else ran.place.region.value
         if region == Region.BACKWARD.value:
             self._look_at_gradients(ran, operands)
@@ -85,9 +85,8 @@ class Recorder:
         self._look_at_angles(ran, made, operands)
         self.made[storage_key(result)] = made
 
-    def _note(self, ran: Ran, operands: list[torch.Tensor], exact: torch.Tensor, result: torch.Tensor) -> Made:
+    def _note(self, ran: Ran, operands: list[torch.Tensor], exact: torch.Tensor) -> Made:
         forward = ran.forward
-        finite = exact[exact.isfinite()]
         is_backward = ran.place is not None and ran.place.region is Region.BACKWARD
         given = [value for value in ran.args if isinstance(value, (int, float)) and not isinstance(value, bool)]
         factors = [tensor for tensor in operands if tensor.dim()]
@@ -102,8 +101,7 @@ class Recorder:
             is_square=ran.operation == "mul"
             and len(factors) == 2
             and storage_key(factors[0]) == storage_key(factors[1]),
-            flushed=int(((result == 0) & (exact != 0)).sum()),
-            largest=float(finite.abs().max()) if finite.numel() else 0.0,
+            largest=_largest(exact) if ran.operation in PRODUCTS else 0.0,
         )
 
     def _is_known(self, tensor: torch.Tensor) -> bool:
@@ -112,8 +110,7 @@ class Recorder:
     def _follow(self, ran: Ran, made: Made, operands: list[torch.Tensor], region: str) -> None:
         """Finds a fault, passes one on, or sees it hidden."""
         result, exact = _first(ran.result), _first(ran.exact)
-        bad = ~result.isfinite() & exact.isfinite()
-        count = int(bad.sum())
+        count = 0 if bool(result.isfinite().all()) else int((~result.isfinite() & exact.isfinite()).sum())
         parents = [self._bad[key] for key in map(storage_key, operands) if key in self._bad]
         if not count:
             for parent in parents:
@@ -178,7 +175,7 @@ class Recorder:
         """Gradients are rounded by the operation that uses them: an overflow is that of the one which made them."""
         for tensor in operands:
             exact, key = self._shadows.counterpart(tensor), storage_key(tensor)
-            if exact is None or key in self._bad or key not in self.made:
+            if exact is None or key in self._bad or key not in self.made or bool(tensor.isfinite().all()):
                 continue
             bad = ~tensor.isfinite() & exact.isfinite()
             if not bool(bad.any()):
@@ -248,6 +245,11 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (tuple, list)):
         return [tensor for part in value for tensor in _tensors(part)]
     return []
+
+
+def _largest(exact: torch.Tensor) -> float:
+    finite = exact[exact.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
 
 
 def _relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:

@@ -65,6 +65,7 @@ class Session:
             arithmetic.find_site = current_site
             arithmetic.overrides = dict(overrides or {})
             arithmetic.operands.see_cast = recorder.see_cast
+            shadows.compares = False
             shadows.observer = lambda *about: recorder.see(Ran(*about))
 
         emulation._found.observe = observe

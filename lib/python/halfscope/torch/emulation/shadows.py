@@ -144,6 +144,7 @@ class Shadows:
         self._marks: Marks = arithmetic.marks
         self._latest: Callable[[], Forward | None] = lambda: arithmetic.latest
         self.observer: Any = None  # of a diagnosis
+        self.compares = True  # whether differences are noted
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
         self._seen: set[tuple[str, str, int]] = set()
 
@@ -189,6 +190,8 @@ class Shadows:
 
         A gradient that several operations use is noted once.
         """
+        if not self.compares:
+            return
         original = tensor if original is None else original
         key = (role, name, storage_key(original))
         found = self._shadows.get(storage_key(original))
