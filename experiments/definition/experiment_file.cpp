@@ -161,7 +161,7 @@ class Reader {
 
   void read_arm(const TomlEntry& entry, const Experiment* base) {
     Arm arm{.name = std::string(entry.key), .summary = {}, .settings = {}};
-    std::optional<GridAxis> series;
+    std::optional<TomlEntry> series;
     for (const TomlEntry& part : in_file_order(file_.table(entry))) {
       file_.at(part, [&] {
         if (part.key == "summary") {
@@ -173,27 +173,30 @@ class Reader {
         } else if (part.key == "like") {
           start_like(arm, file_.text(part), base);
         } else if (part.value->is_array()) {
-          if (series) throw InvalidArgument(fmt::format("{}: {} has a list already", part.key, series->first));
-          series = axis(part);
+          if (series) throw InvalidArgument(fmt::format("{}: {} has a list already", part.key, series->key));
+          series = part;
         } else {
           arm.settings.emplace_back(part.key, checked(part));
         }
       });
     }
     if (series) {
-      add_series(std::move(arm), *series);
+      file_.at(*series, [&] { add_series(arm, *series); });
     } else {
       add_arm(experiment_, std::move(arm));
     }
   }
 
   /// An arm per value, which stands for {} in the arm's name and summary.
-  void add_series(const Arm& pattern, const GridAxis& series) {
+  void add_series(const Arm& pattern, const TomlEntry& entry) {
     constexpr std::string_view place = "{}";
     if (pattern.name.find(place) == std::string::npos)
-      throw InvalidArgument(fmt::format("{}: an arm with a list of values has {{}} in its name", series.first));
+      file_.fail(entry.value->source(),
+                 fmt::format("{}: an arm with a list of values has {{}} in its name", entry.key));
+    const GridAxis series = axis(entry);
     const auto named = [&](std::string text, const std::string& value) {
-      for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place, at + value.size()))
+      for (std::size_t at = text.find(place); at != std::string::npos;
+           at = text.find(place, at + value.size()))
         text.replace(at, place.size(), value);
       return text;
     };
