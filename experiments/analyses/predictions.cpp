@@ -106,7 +106,7 @@ class ArmPredictions {
   std::vector<Prediction> entries_;
 };
 
-/// Of every arm but the one that predicts, tensors in the order of the backward pass, nearest the loss first.
+/// Predictions for every arm but the one that predicts, tensors nearest the loss first.
 /// Arms whose scale is no power of two, and runs without records, are left out.
 std::vector<Prediction> predict(const Experiment& experiment, const std::filesystem::path& folder) {
   const RunRecords records(folder);

@@ -148,7 +148,7 @@ class Reader {
                             ": no arms; give [arm.NAME] tables, a [grid] or a base");
   }
 
-  /// Of all arms that have none of their own.
+  /// Compares all arms that have no baseline of their own with `baseline`.
   void set_baseline(const std::string& baseline) {
     for (Arm& arm : experiment_.arms)
       if (arm.baseline.empty() && arm.name != baseline) arm.baseline = baseline;

@@ -24,7 +24,7 @@ struct KnownNames {
 /// with line and column: for unknown keys and names (the nearest is offered), values out of range, two arms
 /// of one name, an experiment without arms.
 [[nodiscard]] Experiment read_experiment_file(const std::filesystem::path& path, const KnownNames& known);
-/// The same of a text; `path` stands for it in messages and names the experiment.
+/// Reads `text`; `path` stands for it in messages and names the experiment.
 [[nodiscard]] Experiment read_experiment(std::string_view text, const std::filesystem::path& path,
                                          const KnownNames& known);
 

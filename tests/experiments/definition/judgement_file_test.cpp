@@ -1,4 +1,4 @@
-// What an experiment's file is judged by: claim, the paper's table, tasks, analyses and verdict, and mistakes
+// Keys of an experiment's file that judge its results: claim, the paper's table, tasks, analyses and verdict; and mistakes
 // in each.
 #include "experiments/definition/judgement_file.hpp"
 
