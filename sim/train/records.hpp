@@ -16,8 +16,8 @@ struct RecordText {
   std::string histograms;
 };
 
-/// Appends a step; `evaluation` is null on steps that were not followed by one. Returns the step's line as a value, whose
-/// infinities read back as null.
+/// Appends a step; `evaluation` is null on steps that were not followed by one. Returns the step's line as a
+/// value, whose infinities read back as null.
 Json append_record(RecordText& text, const StepRecord& record, const Evaluation* evaluation);
 
 }  // namespace halfscope

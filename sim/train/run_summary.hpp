@@ -17,7 +17,8 @@ namespace halfscope {
 /// an unbroken one.
 class RunSummary {
  public:
-  /// A step's line of metrics.jsonl, as it was written or as it reads back, where an infinity has become null.
+  /// A step's line of metrics.jsonl, as it was written or as it reads back, where an infinity has become
+  /// null.
   void add(const Json& record);
   void write_to(Json& summary) const;
   /// The loss of the model as training found it; empty where it was not finite.

@@ -5,9 +5,9 @@
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/scaling/scalers.hpp>
 
-#include "experiments/cli/experiment_table.hpp"
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/calc/calc_operations.hpp"
+#include "experiments/cli/experiment_table.hpp"
 #include "experiments/cli/usage/generate.hpp"
 #include "experiments/table/table.hpp"
 #include "sim/models/models.hpp"

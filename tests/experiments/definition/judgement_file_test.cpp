@@ -1,5 +1,5 @@
-// Keys of an experiment's file that judge its results: claim, the paper's table, tasks, analyses and verdict; and mistakes
-// in each.
+// Keys of an experiment's file that judge its results: claim, the paper's table, tasks, analyses and verdict;
+// and mistakes in each.
 #include "experiments/definition/judgement_file.hpp"
 
 #include "experiments/cli/experiment_table.hpp"
