@@ -95,7 +95,7 @@ TEST_CASE("predictions are shares of all elements, by role", "[prediction]") {
   const std::string table = to_text(found(find_predictions, experiment(), {}, folder.path()), any_width);
   CHECK(table.find("predicted from the histograms of fp32 / counted") != std::string::npos);
   CHECK(table.find("\n  arm   nearest the loss: logits  activation gradients  weight gradients\n"
-                   "  s1            55.0 / 50.0 %         55.0 / 31.2 %     55.0 / 25.0 %\n") !=
+                   "  s1               55.0 / 50.0 %         55.0 / 31.2 %     55.0 / 25.0 %\n") !=
         std::string::npos);
 }
 
