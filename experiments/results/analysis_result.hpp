@@ -16,14 +16,14 @@ namespace halfscope {
 
 /// A heading, lines below it, a table, and a line behind that; each may be empty.
 struct Section {
-  std::string heading;
+  std::string heading{};
   std::vector<std::string> lines{};
   Table table{};
   std::string note{};
 };
 
 struct AnalysisResult {
-  std::string key;                               ///< of the values in JSON
+  std::string key{};  ///< of the values in JSON
   std::string analysis{};                        ///< its name
   std::vector<Section> sections{};               ///< drawn in text, JSON and HTML alike
   Json values{};                                 ///< for programs, under the key; null: none

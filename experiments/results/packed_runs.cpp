@@ -62,7 +62,12 @@ bool has_packed_runs(const fs::path& folder) {
 PackedRuns read_packed_runs(const fs::path& folder) {
   PackedRuns runs;
   std::optional<Json> shared;
-  read_records(folder / runs_file, [&](const Json& record) {
+  const fs::path path = folder / runs_file;
+  const std::string text = read_file(path);
+  // Unlike a file that a run still writes: its last line would be left out without a word.
+  if (!text.ends_with('\n')) throw InvalidArgument(printable(path) + ": it ends within a line; record the runs again");
+  std::istringstream lines(text);
+  read_records_of(lines, path, [&](const Json& record) {
     if (shared) {
       add_run(runs, record, *shared);
     } else {

@@ -150,6 +150,8 @@ TEST_CASE("a damaged line of packed runs is told with file and line", "[packed_r
   wrong["first_step"]["tensors"][0].erase("role");
   check_says(refusal(shared_line + wrong.dump() + "\n"), {"runs.jsonl: line 2: ", "'role'"});
   check_says(refusal(shared_line + good + good), {"runs.jsonl: line 3: ", "one seed 0", "ascend"});
+  check_says(refusal(shared_line + good.substr(0, good.size() - 1)), {"runs.jsonl: ", "ends within a line"});
+  check_says(refusal(""), {"runs.jsonl: ", "ends within a line"});
 }
 
 TEST_CASE("damaged histograms of packed runs are told with their file", "[packed_runs]") {
