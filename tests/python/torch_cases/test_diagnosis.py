@@ -11,13 +11,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-import halfscope.torch.emulation.nodes as nodes
 import victims
 from halfscope.torch import diagnose
+from halfscope.torch.emulation.nodes import numbers_nodes
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.skipif(nodes._made is None, reason="PyTorch 1.13 does not number the nodes of its graph"),
+    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
 ]
 NEEDS_RMS_NORM = pytest.mark.skipif(not hasattr(nn.functional, "rms_norm"), reason="needs PyTorch 2.4")
 
@@ -177,3 +177,34 @@ def test_the_line_is_found_in_a_checkpoint_and_in_its_recomputation(use_reentran
     assert found.fault is not None and found.fault.region == "backward"
     assert "clamp_min(self.eps)" in found.fault.made.site.line.text
     assert found.findings[0].remedy == "eps"
+
+
+@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
+def test_a_model_in_half_is_told_that_nothing_was_tried() -> None:
+    model = victims.Rms().half()
+    found = diagnose(model, lambda: model(torch.full((2, 64), 300.0).half()).float().mean())
+    first = found.findings[0]
+    assert "pow of the model: a power overflows: 90000, 1.4 times" in str(first)
+    assert first.sure.startswith(
+        "seen in the step; the remedy was not tried, since the weights have 16 bits themselves"
+    )
+    assert "in FP32 0" not in " ".join(str(found).split())
+
+
+@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
+def test_the_update_of_a_model_in_half_is_looked_at() -> None:
+    model, _, _ = victims.adam_eps_half()
+    model.half()
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    inputs = torch.randn(16, 20).half()
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(inputs).float(), torch.arange(16) % 5)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    found = diagnose(model, step, optimizer=optimizer)
+    assert "eps 1e-08 is 0 in FP16" in str(found.findings[0])
+    assert found.findings[0].sure == "not tried"

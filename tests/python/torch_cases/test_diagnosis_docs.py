@@ -10,12 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from doc_blocks import read_blocks
+from halfscope.torch.emulation.nodes import numbers_nodes
 from recording.source_tree import ROOT
 
 PAGE = ROOT / "docs/start/which-layer-makes-nan.md"
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.skipif(not hasattr(torch._C._autograd, "_get_sequence_nr"), reason="diagnose needs PyTorch 2"),
+    pytest.mark.skipif(not numbers_nodes(), reason="diagnose needs PyTorch 2"),
 ]
 
 

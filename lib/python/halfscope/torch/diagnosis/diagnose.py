@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from halfscope.torch.diagnosis.stored import stored_findings
 from halfscope.torch.diagnosis.trials import mend
 from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.policies import Policy
 from halfscope.torch.emulation.training import Trainee
 from halfscope.torch.steps import optimizers_of
@@ -71,15 +73,19 @@ def diagnose(
     optimizer: where `loss_or_step` calls its `step`.
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
 
-    Raises as `emulate` does.
+    Raises RuntimeError with PyTorch 1.13, else as `emulate` does.
     """
+    if not numbers_nodes():
+        raise RuntimeError("diagnose: needs PyTorch 2, which numbers the nodes of its graph")
     check_model(model)
     policy = Policy(format, None, {})
     session = Session(Trainee(model, optimizers_of(optimizer)), loss_or_step, policy, _format_of(model, policy), scale)
     session.keep_gradients()
     try:
         exact = session.run_fp32()
-        if not exact.is_finite and not session.is_half:
+        if session.is_half:  # that run is PyTorch's own in 16 bits, not one in FP32
+            exact = replace(exact, loss=None, bad_gradients=[], bad_buffers=[], bad_weights=[])
+        if not exact.is_finite:
             return Diagnosis([_wrong_in_fp32(exact)], _about(session, exact, exact), session.runs)
         outcome = session.run()
         findings = [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]

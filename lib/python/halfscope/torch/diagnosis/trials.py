@@ -12,6 +12,10 @@ from halfscope.torch.diagnosis.words import why
 from halfscope.torch.emulation.arithmetic import Override
 
 _MOST_FAULTS, _MOST_TRIALS = 6, 3
+_UNTRIED = (
+    "seen in the step; the remedy was not tried, since the weights have 16 bits themselves: diagnose model.float() in "
+    "the same format to try it"
+)
 
 
 def is_told(fault: Fault) -> bool:
@@ -26,6 +30,8 @@ def faults_of(outcome: Outcome) -> list[Fault]:
 
 def mend(session: Session, first: Outcome, exact: Outcome) -> list[Finding]:
     """A finding per fault, in the order of the step; each with the remedies of those before it in place."""
+    if session.is_half:
+        return [_finding((fault, first), remedies_of(fault)[0], _UNTRIED) for fault in faults_of(first)[:_MOST_FAULTS]]
     findings: list[Finding] = []
     outcome, overrides = first, dict[str, Override]()
     for _ in range(_MOST_FAULTS):

@@ -49,6 +49,11 @@ class Nodes:
         return self._latest.get(number) or self._before.get(number)
 
 
+def numbers_nodes() -> bool:
+    """Whether this PyTorch numbers the nodes of its graph; 1.13 does not."""
+    return _made is not None
+
+
 def number_of(node: Any) -> int | None:
     """The number of a node; None where PyTorch does not tell."""
     tell = getattr(node, "_sequence_nr", None)
