@@ -212,6 +212,9 @@ TEST_CASE("a log that tells nothing, or too little, is refused with what is miss
   check_says(message({"hello", iteration(1, "0", 0)}),
              {"there is no step in it", "DeepSpeed", "Megatron-LM"});
   check_says(message({counted(10, 0), counted(20, 0)}), {"none of a skipped step"});
+  // A restart that replaced the only skipped step.
+  check_says(message({overflow("64", ", reducing to 32"), counted(40, 2), counted(20, 2)}),
+             {"none of a skipped step"});
   check_says(message({iteration(1'000'000, "1", 1'000'000), iteration(2'000'000, "1", 1)}),
              {"more than 1000000 skipped steps"});
 }

@@ -101,7 +101,11 @@ SkipLog SkipLogReader::finish() const {
     SkipLog log = log_of_iterations(iterations_, since_iteration_);
     if (!log.steps.empty()) return log;
   }
-  if (all_.empty() && !counted_.empty()) {
+  // A restart may have replaced the steps that overflowed.
+  const bool tells_scale =
+      !since_count_.empty() ||
+      std::ranges::any_of(counted_, [](const CountedSteps& counted) { return !counted.overflows.empty(); });
+  if (!counted_.empty() && !tells_scale) {
     throw InvalidArgument(
         "DeepSpeed's lines that count steps, but none of a skipped step: only those tell the loss scale");
   }
