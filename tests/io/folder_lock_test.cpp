@@ -93,6 +93,15 @@ TEST_CASE("a lock of another machine is nobody's once it has expired", "[folder_
   check_says(refusal(folder, clock), {fmt::format("process {} on ", ::getpid()), "0 s ago"});
 }
 
+TEST_CASE("a lock that is dated tomorrow is nobody's", "[folder_lock]") {
+  const TemporaryFolder folder;
+  Clock clock;
+  put_lock(folder, elsewhere(), clock.now + lock_expires_after);
+  check_says(refusal(folder, clock), {"process 4711 on node3", "0 s ago", "remove", "run.lock"});
+  --clock.now;
+  const FolderLock lock(folder.path(), clock.terms());
+}
+
 TEST_CASE("a holder that beats keeps its lock; one that was taken for dead is told so", "[folder_lock]") {
   const TemporaryFolder folder;
   Clock clock;

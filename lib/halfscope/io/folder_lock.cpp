@@ -113,8 +113,14 @@ bool take_over(const FoundLock& found, const LockHolder& ours, std::int64_t now)
 
 [[noreturn]] void refuse_lock(const fs::path& folder, const FoundLock& found, const LockTerms& terms) {
   const std::string holder = found.holder ? describe(*found.holder) : "another process";
-  throw RuntimeFailure(fmt::format("{}: {}, last heard of {} s ago, {}", printable(folder), holder,
-                                   std::max<std::int64_t>(0, terms.clock() - found.beat), terms.conflict));
+  throw RuntimeFailure(fmt::format(
+      "{}: {}, last heard of {} s ago, {}; if it runs no more, remove {}", printable(folder), holder,
+      std::max<std::int64_t>(0, terms.clock() - found.beat), terms.conflict, printable(folder / lock_name)));
+}
+
+/// Too long ago, or ahead by as much: the clock that dated it was wrong, and it would never expire.
+bool has_expired(const FoundLock& found, std::int64_t now) {
+  return now - found.beat > lock_expires_after || found.beat - now > lock_expires_after;
 }
 
 /// The holder's file, once the lock is ours.
@@ -130,7 +136,7 @@ fs::path take_lock(const fs::path& folder, const LockTerms& terms) {
     if (!found && i < most_tries) continue;  // its holder has just given it back
     if (!found) throw RuntimeFailure(fmt::format("cannot make {}: {}", printable(lock), reason(error)));
     const bool is_free =
-        terms.clock() - found->beat > lock_expires_after || (found->holder && is_gone(*found->holder, ours));
+        has_expired(*found, terms.clock()) || (found->holder && is_gone(*found->holder, ours));
     if (!is_free || !take_over(*found, ours, terms.clock())) refuse_lock(folder, *found, terms);
     return lock / ours.token;
   }

@@ -18,7 +18,8 @@ class Heartbeat;
 using LockClock = std::function<std::int64_t()>;
 [[nodiscard]] std::int64_t seconds_now();
 
-/// A lock whose heartbeat is older, in seconds, is nobody's. Its holder beats ten times as often.
+/// A lock whose heartbeat is older, in seconds, is nobody's; nor is one that is as far ahead. Its holder
+/// beats ten times as often.
 inline constexpr std::int64_t lock_expires_after = 600;
 
 struct LockTerms {
