@@ -61,7 +61,7 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   };
   for (const auto& [line, overflows] : counted) {
     const std::int64_t skipped = line.skipped - before.skipped, found = std::ssize(overflows);
-    // Those too many were printed by an attempt that broke off.
+    // Overflows beyond the skipped steps were printed by an attempt that broke off.
     const std::int64_t extra = skipped >= 0 ? std::max<std::int64_t>(0, found - skipped) : 0;
     take({before.step, line.step}, std::span(overflows).subspan(static_cast<std::size_t>(extra)));
     log.missing += std::max<std::int64_t>(0, skipped - found);

@@ -28,7 +28,7 @@ struct PickleValue {
   /// torch_globals.
   std::int64_t integer = 0;
   std::string_view text{};  ///< the text; key of a storage; why a tensor is not read
-  /// Those of a container. A storage has its type, a tensor its storage, size, strides and type (or none).
+  /// Elements of a container. A storage has its type, a tensor its storage, size, strides and type (or none).
   std::vector<ValueId> items{};
 };
 

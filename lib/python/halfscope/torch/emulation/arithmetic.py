@@ -147,7 +147,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         return self._inside(func, line, place, args, kwargs)
 
     def _complex(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """Of complex numbers both parts are rounded, operands and result; a product's sums are PyTorch's own."""
+        """Rounds both parts of complex numbers, operands and result; a product's sums are PyTorch's own."""
         place = self._places.now()
         if place is None or not place.formats.rounds or place.region not in (Region.FORWARD, Region.BACKWARD):
             return func(*args, **kwargs)

@@ -12,7 +12,7 @@ import torch
 from halfscope.torch.emulation.training import Trainee
 
 Train = Callable[[list[str], Callable[[], bool]], bool]
-# What may stay in FP32 beside layers, by role; names of modules have no brackets.
+# Candidates for FP32 beside layers, by role; names of modules have no brackets.
 ROLES = {"(stored weights)": "master_weight", "(optimizer state)": "optimizer_state"}
 
 

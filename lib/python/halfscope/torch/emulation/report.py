@@ -90,7 +90,7 @@ def _updates(policy: Policy, book: Book) -> list[str]:
 
 
 def _stalled(found: Stalled) -> str:
-    """Of weights that are stored in 16 bits."""
+    """A line on weights in 16 bits that their updates did not move."""
     if not found.with_gradient:
         return ""
     share = found.unmoved / found.with_gradient

@@ -58,7 +58,7 @@ class Difference:
 
     @property
     def norm(self) -> float:
-        """Of FP32's."""
+        """Norm of FP32's values."""
         return math.sqrt(self._squares[1])
 
     @property
@@ -88,7 +88,7 @@ class Comparison:
         return sorted({step for step, _, _ in self._found})
 
     def of_steps(self, steps: Iterable[int] | None) -> Comparison:
-        """Of these steps alone; all for None. Raises ValueError for one that was not compared.
+        """The comparison of these steps alone; of all for None. Raises ValueError for one that was not compared.
 
         A step that a scaler skipped is the next one that it took.
         """
