@@ -26,7 +26,9 @@ def _tensor(key: str, array: np.ndarray) -> bytes:
     storage = _tuple(_text("storage"), b"ctorch\nFloatStorage\n", _text(key), _text("cpu"), _integer(array.size)) + b"Q"
     strides = [stride // array.itemsize for stride in array.strides]
     hooks = b"ccollections\nOrderedDict\n)R"
-    arguments = _tuple(storage, _integer(0), _tuple(*map(_integer, array.shape)), _tuple(*map(_integer, strides)), b"\x89", hooks)
+    arguments = _tuple(
+        storage, _integer(0), _tuple(*map(_integer, array.shape)), _tuple(*map(_integer, strides)), b"\x89", hooks
+    )
     return b"ctorch._utils\n_rebuild_tensor_v2\n" + arguments + b"R"
 
 

@@ -105,7 +105,7 @@ class Book:
 
     @property
     def first_overflow(self) -> FirstOverflow | None:
-        """The first in a forward pass, in a gradient without a loss scale, or in one that no smaller scale kept finite."""
+        """The first in a forward pass, in a gradient without a scale, or in one that no smaller scale kept finite."""
         if self._fault is not None and self._scaled is not None and not self.scale_helped:
             return min(self._fault, self._scaled, key=lambda found: found.step)
         return self._fault or (None if self.scale_helped else self._scaled)
