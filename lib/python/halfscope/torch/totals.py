@@ -82,7 +82,7 @@ class Totals:
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
     def _judged_gradients(self) -> dict[tuple[str, str], Histogram]:
-        """The gradients that advice is on; one that every watched step has made infinite is judged with its infinities."""
+        """The gradients that advice is on; infinite ones only where every watched step was."""
         return {key: self._judged.get(key, found) for key, found in self.gradients().items()}
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
