@@ -65,7 +65,8 @@ PackedRuns read_packed_runs(const fs::path& folder) {
   const fs::path path = folder / runs_file;
   const std::string text = read_file(path);
   // Unlike a file that a run still writes: its last line would be left out without a word.
-  if (!text.ends_with('\n')) throw InvalidArgument(printable(path) + ": it ends within a line; record the runs again");
+  if (!text.ends_with('\n'))
+    throw InvalidArgument(printable(path) + ": it ends within a line; record the runs again");
   std::istringstream lines(text);
   read_records_of(lines, path, [&](const Json& record) {
     if (shared) {

@@ -55,13 +55,19 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     if compares_scales(experiment):
         words = f"{experiment.metric_label} and lost gradients by loss scale"
         yield "scale_curve", words, plotting.scale_curve(experiment)
-    # Where the loss scale is the question, updates are no part of the answer: all arms have a master copy.
-    if few and not compares_scales(experiment):
+    # Where the loss scale is the question, updates are no part of the answer while all arms have a master copy.
+    if few and (not compares_scales(experiment) or _lacks_master_copy(experiment)):
         if any(not run.counters("updates").empty for arm in arms for run in experiment.runs[arm]):
             yield "lost_updates", "Share of updates lost over steps", plotting.lost_updates(experiment)
         if any(experiment.histogram(arm, "update_ratio").elements for arm in arms):
             figure = plotting.update_ratio_histogram(experiment)
             yield "update_ratios", "Histogram of update sizes beside their weights", figure
+
+
+def _lacks_master_copy(experiment: Experiment) -> bool:
+    """Whether an arm updates weights in another format than FP32."""
+    formats = (runs[0].config.get("master_weight", "fp32") for runs in experiment.runs.values() if runs)
+    return any(not written.startswith("fp32") for written in formats)
 
 
 def _scale_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
