@@ -87,7 +87,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
   json["skipped"] = list_of(analysis.skipped, skipped_json);
-  json["not_read"] = list_of(analysis.not_read, not_read_json);
+  if (!analysis.not_read.empty()) json["not_read"] = list_of(analysis.not_read, not_read_json);
   json["files"] = analysis.files;
   json["analysed"] = view.all;
   if (analysis.averaging) {

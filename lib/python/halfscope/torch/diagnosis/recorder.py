@@ -111,15 +111,15 @@ class Recorder:
         """Finds a fault, passes one on, or sees it hidden."""
         result, exact = _first(ran.result), _first(ran.exact)
         count = 0 if bool(result.isfinite().all()) else int((~result.isfinite() & exact.isfinite()).sum())
-        parents = [self._bad[key] for key in map(storage_key, operands) if key in self._bad]
+        above = [self._bad[key] for key in map(storage_key, operands) if key in self._bad]
         if not count:
-            for parent in parents:
+            for parent in above:
                 if parent.hidden_by is None and not parent.reaches_loss:
                     parent.hidden_by, parent.damage = made, _relative_error(result, exact)
             return
-        if not parents:
-            parents = [self._fault(ran, made, operands, (region, count, exact))]
-        for parent in parents[:1]:
+        if not above:
+            above = [self._fault(ran, made, operands, (region, count, exact))]
+        for parent in above[:1]:
             self._bad[storage_key(result)] = parent
             if parent.nan_at is None and bool((result.isnan() & exact.isfinite()).any()):
                 parent.nan_at = made
