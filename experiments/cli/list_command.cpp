@@ -26,6 +26,7 @@
 #include "sim/models/models.hpp"
 #include "sim/operation_formats.hpp"
 #include "sim/optim/optimizers.hpp"
+#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {

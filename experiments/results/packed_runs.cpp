@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/gzip_file.hpp>
 
