@@ -305,6 +305,12 @@ TEST_CASE("a log without a scaler bounds gradients by their norm alone", "[skip_
   CHECK(overflows(replay.least(), 1).empty());
 }
 
+TEST_CASE("an overflow behind a line of iteration 0 is the first step", "[skip_log]") {
+  CHECK(text_of(read({"step,loss_scale,grad_norm", "0,64,", overflow("64", ", reducing to 32")})) ==
+        "1 skipped at 64");
+  CHECK(text_of(read({iteration(0, "64", 0), overflow("64", ", reducing to 32")})) == "1 skipped at 64");
+}
+
 TEST_CASE("steps in holes may be anything", "[skip_log]") {
   const SkipLog log =
       read({iteration(10, "65536.0", 0), iteration(20, "65536.0", 0), iteration(30, "65536.0", 0),

@@ -73,7 +73,9 @@ class IterationLog {
     finite.lost = scales.empty() && (norm_is_none || line.not_finite > 0);
     add_window(window, scales, finite, log_);
     if (line.scale) known_ = *line.scale;
-    if (!counted.overflows.empty() && counted.overflows.back().ends) log_.ended = log_.steps.back().step;
+    // Before the first iteration there is no step that a run could end with.
+    if (!counted.overflows.empty() && counted.overflows.back().ends && !log_.steps.empty())
+      log_.ended = log_.steps.back().step;
   }
 
  private:
@@ -125,7 +127,7 @@ SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
   if (rest.empty()) return log;
   std::vector<double> scales;
   for (const OverflowLine& overflow : rest) scales.push_back(overflow.scale);
-  const std::int64_t last = log.steps.back().step;
+  const std::int64_t last = log.steps.empty() ? iterations.back().line.iteration : log.steps.back().step;
   add_window({last, last + std::ssize(rest)}, scales, {}, log);
   log.unsure_steps += std::ssize(rest);
   if (rest.back().ends) log.ended = log.steps.back().step;
