@@ -13,6 +13,7 @@
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/advisor.hpp>
 
+#include "experiments/analyses/constant_scale.hpp"
 #include "experiments/analyses/harm_predictors.hpp"
 #include "experiments/definition/arm_config.hpp"
 #include "experiments/results/run_records.hpp"
@@ -95,7 +96,8 @@ std::vector<ScaledArm> arms_of(const Experiment& experiment, const HarmTask& tas
   for (const Arm& arm : experiment.arms) {
     if (arm.baseline != task.baseline) continue;
     const TrainConfig config = arm_config(experiment, arm, RunSize::small);
-    arms.push_back({static_cast<int>(std::lround(std::log2(std::stod(config.loss_scale)))), arm.name});
+    if (const auto scale_log2 = constant_scale_log2(config.loss_scale))
+      arms.push_back({*scale_log2, arm.name});
   }
   return arms;
 }

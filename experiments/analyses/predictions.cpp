@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include <halfscope/stats/what_if.hpp>
 
 #include "experiments/analyses/analyses.hpp"
+#include "experiments/analyses/constant_scale.hpp"
 #include "experiments/results/run_records.hpp"
 
 namespace halfscope {
@@ -50,13 +50,6 @@ Histograms first_histograms(const RunRecords& records, const std::string& arm, s
   return histograms;
 }
 
-/// The exponent of a power of two; nothing for any other number.
-std::optional<int> power_of_two(double scale) {
-  int exponent = 0;
-  if (!(scale > 0) || std::frexp(scale, &exponent) != 0.5) return std::nullopt;
-  return exponent - 1;
-}
-
 /// One arm's tensors: flushed elements, summed over casts and seeds until `finish` divides them.
 class ArmPredictions {
  public:
@@ -85,7 +78,7 @@ class ArmPredictions {
  private:
   void add(const TensorKey& key, const Json& counters, const ExponentHistogram& histogram) {
     const auto scale = counters.at("scale").get<double>();
-    const auto exponent = power_of_two(scale);
+    const auto exponent = exact_log2(scale);
     if (!exponent) return;
     Prediction& entry = entry_of(key);
     entry.scale = scale;
