@@ -182,6 +182,13 @@ def leave_out_other_tests(tree):
             file.unlink()
 
 
+def generated_in(source):
+    """The ignore function of a copy of the tree: the top level's generated folders, and compiled Python anywhere."""
+    compiled = shutil.ignore_patterns("__pycache__", "*.pyc")
+    at_top = {"build", ".git", ".venv", "results"}  # experiments/results is source
+    return lambda folder, names: compiled(folder, names) | (at_top & set(names) if Path(folder) == source else set())
+
+
 def run(*words):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode != 0:
@@ -200,8 +207,7 @@ class Additions(unittest.TestCase):
     def setUpClass(cls):
         tree = cls.work / "tree"
         shutil.rmtree(tree, ignore_errors=True)
-        left_out = shutil.ignore_patterns("build", ".git", ".venv", "results", "__pycache__", "*.pyc")
-        shutil.copytree(cls.source, tree, ignore=left_out)
+        shutil.copytree(cls.source, tree, ignore=generated_in(cls.source))
         leave_out_other_tests(tree)
         for addition in ADDITIONS.values():
             add(tree, addition)
