@@ -139,7 +139,9 @@ def reduction(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in whose notebooks/ everything is called."""
+    """A folder in whose notebooks/ everything is called, and above which nothing is looked for."""
+    upwards = locate._upwards
+    monkeypatch.setattr(locate, "_upwards", lambda: (base for base in upwards() if base.is_relative_to(tmp_path)))
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
     for name in ("HALFSCOPE_RESULTS", "HALFSCOPE_RECORDED"):
