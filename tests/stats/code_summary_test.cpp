@@ -7,6 +7,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope::code_summary_test {
 namespace {
