@@ -1,94 +1,69 @@
-// The rules of the lint: one function per group of constants.
+// The constants of a run that the rules of policy/constant_rules.hpp are asked about, and the
+// remedies.
 #include "sim/train/lint.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <halfscope/format/round.hpp>
+#include <halfscope/policy/constant_rules.hpp>
 
 #include "sim/train/build.hpp"
 
 namespace halfscope {
 namespace {
 
-/// A format that constants are rounded to; a stochastic one is asked for its nearest number.
+/// The format of a role, whose losses are collected.
 struct RoleFormat {
-  explicit RoleFormat(const Quantizer& used) : quantizer(used) {
-    if (quantizer.rounding == Rounding::stochastic) quantizer.rounding = Rounding::nearest_even;
-  }
-  [[nodiscard]] double operator()(double value) const {
-    return static_cast<double>(round(static_cast<float>(value), quantizer));
-  }
-  [[nodiscard]] Finding finding(const std::string& what, double value) const {
-    return {what, value, (*this)(value), to_string(quantizer), {}, {}};
-  }
-
   Quantizer quantizer;
+  std::vector<Finding>& found;
+
+  /// Adds a finding where the format loses the constant; returns it, or nullptr.
+  Finding* check(ConstantKind kind, const std::string& what, double value, const std::string& remedy) const {
+    const std::optional<LostConstant> lost = lost_constant(kind, value, quantizer);
+    if (!lost) return nullptr;
+    Quantizer nearest = quantizer;
+    if (nearest.rounding == Rounding::stochastic) nearest.rounding = Rounding::nearest_even;
+    found.push_back({what, value, lost->rounded, to_string(nearest), lost->consequence, remedy});
+    return &found.back();
+  }
+  [[nodiscard]] double smallest_normal() const { return std::ldexp(1.0, quantizer.format.min_exponent()); }
 };
 
 constexpr const char* keep_state = "give optimizer_state=fp32";
 
-void lint_decay(const RoleFormat& state, const std::string& name, double decay, std::vector<Finding>& found) {
-  if (decay < 1 && state(decay) >= 1) {
-    found.push_back(state.finding(name, decay));
-    found.back().consequence = "the average never forgets";
-    found.back().remedy = fmt::format("choose a smaller {}, or {}", name, keep_state);
-  }
+void lint_decay(const RoleFormat& state, const std::string& name, double decay) {
+  state.check(ConstantKind::decay, name, decay, fmt::format("choose a smaller {}, or {}", name, keep_state));
 }
 
-void lint_adam(const TrainConfig& config, const RoleFormat& state, std::vector<Finding>& found) {
+void lint_adam(const TrainConfig& config, const RoleFormat& state) {
   const double smallest = std::ldexp(1.0, state.quantizer.format.lowest_exponent());
-  if (config.epsilon > 0 && state(config.epsilon) == 0) {
-    found.push_back(state.finding("epsilon", config.epsilon));
-    found.back().consequence = "an element without a gradient is updated by 0 / 0, which is NaN";
-    found.back().remedy = fmt::format("give epsilon={:.2g} or more, or {}", smallest, keep_state);
-  }
-  lint_decay(state, "beta1", config.beta1, found);
-  lint_decay(state, "beta2", config.beta2, found);
-  if (config.beta2 < 1 && state(1 - config.beta2) == 0) {
-    found.push_back(state.finding("1 - beta2", 1 - config.beta2));
-    found.back().consequence = "the second moment stays 0 and is divided by 0";
-    found.back().remedy = fmt::format("choose a smaller beta2, or {}", keep_state);
-  }
-  // A square needs twice the exponents; what FP32 loses, formats with its range lose as well.
-  const double normal = std::ldexp(1.0, state.quantizer.format.min_exponent());
-  if (state.quantizer.format.exponent_bits < 8 && state(normal * normal) == 0) {
-    found.push_back(state.finding("square of a gradient", normal * normal));
-    found.back().consequence =
-        fmt::format("gradients below {:.2g} have no second moment", std::sqrt(smallest / 2));
-    found.back().remedy = keep_state;
-  }
+  state.check(ConstantKind::optimizer_epsilon, "epsilon", config.epsilon,
+              fmt::format("give epsilon={:.2g} or more, or {}", smallest, keep_state));
+  lint_decay(state, "beta1", config.beta1);
+  lint_decay(state, "beta2", config.beta2);
+  state.check(ConstantKind::one_minus_decay, "1 - beta2", 1 - config.beta2,
+              fmt::format("choose a smaller beta2, or {}", keep_state));
+  const double square = state.smallest_normal() * state.smallest_normal();
+  state.check(ConstantKind::square, "square of a gradient", square, keep_state);
 }
 
-void lint_sgd(const TrainConfig& config, const RoleFormat& state, std::vector<Finding>& found) {
-  lint_decay(state, "momentum", config.momentum, found);
-  const double normal = std::ldexp(1.0, state.quantizer.format.min_exponent());
-  const double rate = state(config.learning_rate);
-  if (state.quantizer.format.exponent_bits < 8 && rate > 0 && state(rate * normal) == 0) {
-    const double smallest = std::ldexp(1.0, state.quantizer.format.lowest_exponent());
-    found.push_back(state.finding("learning_rate * gradient", rate * normal));
-    found.back().consequence = fmt::format("gradients below {:.2g} update nothing", smallest / 2 / rate);
-    found.back().remedy = keep_state;
-  }
+void lint_sgd(const TrainConfig& config, const RoleFormat& state) {
+  lint_decay(state, "momentum", config.momentum);
+  const double rate = static_cast<double>(round(static_cast<float>(config.learning_rate), state.quantizer));
+  state.check(ConstantKind::update_of_gradient, "learning_rate * gradient", rate * state.smallest_normal(),
+              keep_state);
 }
 
-void lint_learning_rate(const RunSettings& settings, const RoleFormat& state, std::vector<Finding>& found) {
+void lint_learning_rate(const RunSettings& settings, const RoleFormat& state) {
   const TrainConfig& config = settings.config;
-  if (config.learning_rate > 0 && state(config.learning_rate) == 0) {
-    found.push_back(state.finding("learning_rate", config.learning_rate));
-    found.back().consequence = "every update is 0";
-    found.back().remedy = keep_state;
-    return;
-  }
-  const double first = learning_rate(settings, 0);
-  if (config.warmup_steps > 0 && first > 0 && state(first) == 0) {
-    found.push_back(state.finding("learning_rate / warmup_steps", first));
-    found.back().consequence = "the first updates of the warm-up are 0";
-    found.back().remedy = fmt::format("choose fewer warmup_steps, or {}", keep_state);
-  }
+  if (state.check(ConstantKind::learning_rate, "learning_rate", config.learning_rate, keep_state)) return;
+  if (config.warmup_steps <= 0) return;
+  state.check(ConstantKind::warmup_rate, "learning_rate / warmup_steps", learning_rate(settings, 0),
+              fmt::format("choose fewer warmup_steps, or {}", keep_state));
 }
 
 bool is_adam(const TrainConfig& config) {
@@ -96,30 +71,27 @@ bool is_adam(const TrainConfig& config) {
 }
 
 /// Adam's updates are about as large as the learning rate.
-void lint_update(const TrainConfig& config, const RoleFormat& master, std::vector<Finding>& found) {
-  if (!is_adam(config) || config.learning_rate <= 0) return;
-  if (master(1 + config.learning_rate) != 1) return;
-  found.push_back(master.finding("1 + learning_rate", 1 + config.learning_rate));
-  found.back().consequence = "a weight of 1 does not feel a whole step";
-  found.back().remedy = "give master_weight=fp32";
+void lint_update(const TrainConfig& config, const RoleFormat& master) {
+  if (!is_adam(config)) return;
+  Finding* found = master.check(ConstantKind::update_beside_one, "1 + learning_rate", config.learning_rate,
+                                "give master_weight=fp32");
+  if (found == nullptr) return;
+  found->value = 1 + config.learning_rate;
+  found->rounded = 1;
 }
 
 /// The largest gradient next to a loss that is a mean over the batch.
-void lint_loss_scale(const RunSettings& settings, const RoleFormat& gradient, std::vector<Finding>& found) {
+void lint_loss_scale(const RunSettings& settings, const RoleFormat& gradient) {
   const TrainConfig& config = settings.config;
   const auto scaler = std::move(make_loss_scalers(settings, 1).front());
   const double largest = scaler->scale() * config.loss_weight / static_cast<double>(config.batch);
-  const double rounded = gradient(largest);
-  if (rounded != 0 && std::isfinite(rounded)) return;
-  found.push_back(gradient.finding("loss scale * loss_weight / batch", largest));
-  if (rounded == 0) {
-    found.back().consequence = "every gradient is flushed to zero";
-    found.back().remedy = "choose a larger loss_scale";
-  } else {
-    found.back().consequence = scaler->needs() != GradientDetail::none
-                                   ? "steps are skipped until the scale has fallen"
-                                   : "a wrong prediction makes the weights infinite or NaN";
-    found.back().remedy = "choose a smaller loss scale";
+  Finding* found = gradient.check(ConstantKind::largest_gradient, "loss scale * loss_weight / batch", largest,
+                                  "choose a smaller loss scale");
+  if (found == nullptr) return;
+  if (found->rounded == 0) {
+    found->remedy = "choose a larger loss_scale";
+  } else if (scaler->needs() != GradientDetail::none) {
+    found->consequence = "steps are skipped until the scale has fallen";
   }
 }
 
@@ -128,17 +100,17 @@ void lint_loss_scale(const RunSettings& settings, const RoleFormat& gradient, st
 std::vector<Finding> lint(const RunSettings& settings) {
   const TrainConfig& config = settings.config;
   const PrecisionPolicy& policy = settings.policy;
-  const RoleFormat state(policy.quantizer(Role::optimizer_state));
-  const RoleFormat master(policy.quantizer(Role::master_weight));
-  const RoleFormat gradient(policy.quantizer(Role::activation_gradient));
   std::vector<Finding> found;
+  const RoleFormat state{policy.quantizer(Role::optimizer_state), found};
+  const RoleFormat master{policy.quantizer(Role::master_weight), found};
+  const RoleFormat gradient{policy.quantizer(Role::activation_gradient), found};
   if (!state.quantizer.is_identity()) {
-    lint_learning_rate(settings, state, found);
-    if (is_adam(config)) lint_adam(config, state, found);
-    if (config.optimizer == "sgd") lint_sgd(config, state, found);
+    lint_learning_rate(settings, state);
+    if (is_adam(config)) lint_adam(config, state);
+    if (config.optimizer == "sgd") lint_sgd(config, state);
   }
-  if (!master.quantizer.is_identity()) lint_update(config, master, found);
-  if (!gradient.quantizer.is_identity()) lint_loss_scale(settings, gradient, found);
+  if (!master.quantizer.is_identity()) lint_update(config, master);
+  if (!gradient.quantizer.is_identity()) lint_loss_scale(settings, gradient);
   return found;
 }
 

@@ -22,6 +22,7 @@ void bind_replay(nanobind::module_& module);
 void bind_lists(nanobind::module_& module);
 void bind_casts(nanobind::module_& module);
 void bind_confidence(nanobind::module_& module);
+void bind_constants(nanobind::module_& module);
 void bind_policies(nanobind::module_& module);
 void bind_tensor_file(nanobind::module_& module);
 void bind_explorer(nanobind::module_& module);

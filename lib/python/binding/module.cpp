@@ -46,6 +46,7 @@ NB_MODULE(_core, module) {
   python::bind_lists(module);
   python::bind_casts(module);
   python::bind_confidence(module);
+  python::bind_constants(module);
   python::bind_policies(module);
   python::bind_tensor_file(module);
   python::bind_explorer(module);
