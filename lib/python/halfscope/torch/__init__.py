@@ -3,6 +3,7 @@
 from halfscope.torch.diagnosis import Diagnosis, diagnose
 from halfscope.torch.emulation import Ablation, Emulation, TrainingRun, ablate, emulate
 from halfscope.torch.grad_scaler import GradScaler
+from halfscope.torch.lint import Lint, lint
 from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales
 from halfscope.torch.watch import Watch, watch
 
@@ -11,6 +12,7 @@ __all__ = [
     "Diagnosis",
     "Emulation",
     "GradScaler",
+    "Lint",
     "ScaleProbe",
     "TensorError",
     "TrainingRun",
@@ -18,6 +20,7 @@ __all__ = [
     "ablate",
     "diagnose",
     "emulate",
+    "lint",
     "probe_scales",
     "watch",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.diagnosis.fault import Fault
-from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.finding import Finding, wrapped
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.diagnosis.silent import silent_findings
@@ -23,8 +22,6 @@ from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.policies import Policy
 from halfscope.torch.emulation.training import Trainee
 from halfscope.torch.steps import optimizers_of
-
-_COLUMNS = 112
 
 
 class Diagnosis:
@@ -39,19 +36,10 @@ class Diagnosis:
         return next((found.about for found in self.findings if isinstance(found.about, Fault)), None)
 
     def __str__(self) -> str:
-        return "\n\n".join(map(_wrapped, [*map(str, self.findings), self.about]))
+        return "\n\n".join(map(wrapped, [*map(str, self.findings), self.about]))
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {len(self.findings)} finding{'s' * (len(self.findings) != 1)}>"
-
-
-def _wrapped(text: str) -> str:
-    """In lines for a terminal; what follows the first line of a finding is indented already."""
-    wrapped = [
-        line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
-        for line in text.splitlines()
-    ]
-    return "\n".join(wrapped)
 
 
 def diagnose(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
+
+_COLUMNS = 112
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,12 @@ def short(value: float) -> str:
     """A power of ten as sources have it: -1e4."""
     mantissa, _, exponent = f"{value:.0e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def wrapped(text: str) -> str:
+    """In lines for a terminal; what follows the first line of a finding is indented already."""
+    wrapped = [
+        line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
+        for line in text.splitlines()
+    ]
+    return "\n".join(wrapped)

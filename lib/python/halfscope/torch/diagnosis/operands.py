@@ -32,6 +32,14 @@ class Format:
         return has_range_of_fp32(self.name.partition("/")[0])
 
     @property
+    def smallest_normal(self) -> float:
+        return float(describe(self.name.partition("/")[0])["smallest_normal"])
+
+    @property
+    def is_stochastic(self) -> bool:
+        return "stochastic" in self.name
+
+    @property
     def label(self) -> str:
         return label(self.name.partition("/")[0])
 

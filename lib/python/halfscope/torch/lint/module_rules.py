@@ -1,0 +1,125 @@
+"""Rules on the constants of modules: attributes, numbers in the source of `forward`, decays of averages."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+
+import torch
+
+from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.lint.formats import LintFormats
+from halfscope.torch.lint.numbers import Asked, Number, check
+from halfscope.torch.lint.sources import Source, source_of
+
+# Modules of PyTorch that add their eps in the format of their input. Norms add theirs in FP32.
+_EPS_IN_FORMAT = (torch.nn.CosineSimilarity, torch.nn.PairwiseDistance)
+_BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
+_STUCK = 0.05  # relative change of an average from which on it moves, that is told
+_AVERAGES = ("decay", "momentum", "ema", "beta")
+_SEEN = "seen in the module; it was not run: halfscope.torch.diagnose says whether a step meets it"
+
+
+def module_findings(model: torch.nn.Module, formats: LintFormats) -> Iterator[Finding]:
+    """Findings on each kind of module and each value once, the first module of it named."""
+    told: set[tuple[type, str, object]] = set()
+    for name, module in model.named_modules():
+        for found in _of_module(name or type(module).__name__, module, formats):
+            about = found.about
+            key = (type(module), about.name.rpartition(".")[2], about.value)
+            if key not in told:
+                told.add(key)
+                yield found
+
+
+def _of_module(name: str, module: torch.nn.Module, formats: LintFormats) -> Iterator[Finding]:
+    source = source_of(module)
+    yield from _attributes(name, module, source, formats.operations)
+    yield from _averages(name, module, formats.operations)
+    if source is not None and not source.is_fp32:
+        yield from _numbers(name, source, formats.operations)
+
+
+def _attributes(name: str, module: torch.nn.Module, source: Source | None, format: Format) -> Iterator[Finding]:
+    is_own = source is not None and not source.is_fp32
+    if not is_own and not isinstance(module, _EPS_IN_FORMAT):
+        return
+    for key, value in vars(module).items():
+        if type(value) is not float or not math.isfinite(value):
+            continue
+        kind = "epsilon" if "eps" in key.lower() else "factor"
+        if kind == "factor" and abs(value) < 1:  # rates, probabilities, deviations of the first weights
+            continue
+        where = f"{name}.{key}"
+        change = f"{key}={{limit}} or more for {value:g}, or the operations with it in FP32" if kind == "epsilon" else (
+            f"write {{limit}} for {value:g}, in {where}" if abs(value) > format.largest else ""
+        )  # fmt: skip
+        found = list(check(Asked(kind, where, value, "step 1", change, _SEEN), format))
+        yield from found
+        if kind == "epsilon" and not found and source is not None and source.bounds_from_below:
+            asked = Asked("epsilon_gradient", where, value, "step 1", change, _SEEN)
+            yield from check(asked, format)
+
+
+def _numbers(name: str, source: Source, format: Format) -> Iterator[Finding]:
+    """Constants and powers in `forward`."""
+    for value, site in source.numbers:
+        sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
+        change = f"{site}: write {{limit}} for {value:g}, or compute this in FP32"
+        yield from check(Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure), format)
+    for power, site in source.powers:
+        largest = (format.largest) ** (1 / power)
+        if format.has_range_of_fp32:
+            continue
+        yield Finding(
+            "power",
+            f"{site}: compute the power in FP32: x.float().pow({power:g})",
+            f"{name}: x^{power:g} overflows {format.label} from {largest:.3g} on.",
+            f"read in {site}; how large x becomes was not looked at: halfscope.torch.diagnose does",
+            Number(f"{name}.forward: power", power, largest, format.name, f"|x| = {largest:.3g}"),
+        )
+
+
+def _averages(name: str, module: torch.nn.Module, format: Format) -> Iterator[Finding]:
+    for key, decay in _decays(module):
+        where = f"{name}.{key}"
+        change = f"keep the average in FP32; else a decay of {{limit}} or less for {decay:g}"
+        found = check(Asked("decay", where, decay, "step 1", change, _SEEN), format)
+        yield from found
+        moves = 2.0**-format.precision / (1 - decay)
+        if not found and moves > _STUCK:
+            yield Finding(
+                "average",
+                f"keep the average of {name} in FP32",
+                f"{where} = {decay:g}: an average in {format.label} moves only where it is {50 * moves:.3g} to "
+                f"{100 * moves:.3g} % or more away from the new value, by its significand, from step 1 on.",
+                _SEEN,
+                Number(where, decay, format.round(decay), format.name, "step 1"),
+            )
+
+
+def _decays(module: torch.nn.Module) -> Iterator[tuple[str, float]]:
+    """The shares that averages keep in a step."""
+    if isinstance(module, _BATCH_NORMS):
+        if module.track_running_stats and module.momentum:
+            yield "momentum", 1 - module.momentum
+        return
+    if isinstance(module, torch.optim.swa_utils.AveragedModel):
+        yield from _decays_of_average(module)
+    if not type(module).__module__.startswith("torch."):
+        for key, value in vars(module).items():
+            if type(value) is float and 0.5 <= value < 1 and any(word in key.lower() for word in _AVERAGES):
+                yield key, value
+
+
+def _decays_of_average(module: torch.nn.Module) -> Iterator[tuple[str, float]]:
+    """The decay that `get_ema_avg_fn` and `get_ema_multi_avg_fn` have closed over."""
+    for key in ("avg_fn", "multi_avg_fn"):
+        function = inspect.unwrap(getattr(module, key, None) or (lambda: None))
+        cells = getattr(function, "__closure__", None) or ()
+        names = function.__code__.co_freevars if cells else ()
+        for name, cell in zip(names, cells):
+            if name == "decay" and isinstance(cell.cell_contents, float) and cell.cell_contents < 1:
+                yield key, cell.cell_contents

@@ -1,0 +1,46 @@
+"""Numbers that a format loses: what becomes of them, by the rules that the simulator's lint has too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from halfscope import _core
+from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.operands import Format
+
+
+@dataclass(frozen=True)
+class Number:
+    """name: the module's, or the optimizer's, with the attribute; first: when it hurts, such as "step 1"."""
+
+    name: str
+    value: float
+    stored: float
+    format: str
+    first: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A number that a rule is asked about. change: what to type; sure: how it was found."""
+
+    kind: str  # of _core.lost_constant
+    name: str
+    value: float
+    first: str
+    change: str  # may have {limit} in it, a value that survives
+    sure: str
+
+
+def check(asked: Asked, format: Format) -> list[Finding]:
+    """A finding where the format loses the number."""
+    lost = _core.lost_constant(asked.kind, asked.value, format.name)
+    if lost is None:
+        return []
+    stored, then = lost["rounded"], f"{lost['consequence']}, from {asked.first} on"
+    text = f"{asked.name} = {asked.value:g} is {stored:.6g} in {format.label}: {then}."
+    return [finding(asked, text, Number(asked.name, asked.value, stored, format.name, asked.first), lost["limit"])]
+
+
+def finding(asked: Asked, why: str, number: Number, limit: float = 0.0) -> Finding:
+    return Finding(asked.kind, asked.change.replace("{limit}", f"{limit:.3g}"), why, asked.sure, number)

@@ -1,0 +1,65 @@
+"""Numbers in the source of a module's `forward`, found in its compiled code."""
+
+from __future__ import annotations
+
+import dis
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+
+import torch
+
+_FP32 = ("float32", "float", "double", "float64")  # names in code that casts to these
+_BOUNDS = ("clamp_min", "clamp", "normalize", "maximum", "max")
+
+
+@dataclass(frozen=True)
+class Source:
+    """numbers, powers: with the file and line. is_fp32: it casts to FP32 itself. bounds_from_below: it clamps."""
+
+    numbers: list[tuple[float, str]] = field(default_factory=list)
+    powers: list[tuple[float, str]] = field(default_factory=list)
+    is_fp32: bool = False
+    bounds_from_below: bool = False
+
+
+def source_of(module: torch.nn.Module) -> Source | None:
+    """That of the module's class; None of PyTorch's own modules, and of what is not Python."""
+    kind = type(module)
+    code = getattr(kind.forward, "__code__", None)
+    if kind.__module__.startswith("torch.") or not isinstance(code, CodeType):
+        return None
+    numbers, powers = [], []
+    for value, site, is_power in _constants(code):
+        if is_power and value >= 2:
+            powers.append((value, site))
+        elif not is_power and type(value) is float and math.isfinite(value) and value:
+            numbers.append((value, site))
+    names = set(code.co_names)
+    return Source(numbers, powers, bool(names & set(_FP32)), bool(names & set(_BOUNDS)))
+
+
+def _constants(code: CodeType) -> Iterator[tuple[float, str, bool]]:
+    """Numbers that the code loads; whether they are exponents: of `pow`, or of `**`."""
+    lines = dict(dis.findlinestarts(code))
+    line, in_power = code.co_firstlineno, False
+    instructions = list(dis.get_instructions(code))
+    for index, instruction in enumerate(instructions):
+        line = lines.get(instruction.offset) or line
+        if instruction.opname.startswith(("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL")):
+            in_power = instruction.argval == "pow"
+        value = instruction.argval
+        if not instruction.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")) or type(value) not in (int, float):
+            continue
+        following = instructions[index + 1] if index + 1 < len(instructions) else None
+        is_power = in_power or (following is not None and _is_power(following))
+        in_power = False
+        yield float(value) if is_power else value, f"{Path(code.co_filename).name}:{line}", is_power
+
+
+def _is_power(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "BINARY_POWER" or (
+        instruction.opname == "BINARY_OP" and instruction.argrepr in ("**", "**=")
+    )
