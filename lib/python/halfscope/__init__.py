@@ -83,5 +83,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    imported = [name for name in ("plotting", "report", "results", "torch") if name in globals()]
+    imported = [name for name in ("plotting", "report", "results", "testing", "torch") if name in globals()]
     return sorted(["__version__", *__all__, *imported])
