@@ -1,5 +1,6 @@
 // Adagrad: a sum of squares per weight, which only grows.
 #include "sim/optim/optimizers.hpp"
+#include "sim/optim/option_ranges.hpp"
 
 namespace halfscope {
 namespace {
@@ -12,14 +13,22 @@ class Adagrad final : public Optimizer {
  private:
   [[nodiscard]] UpdateRule rule(double learning_rate) const override {
     return AdagradStep{.learning_rate = static_cast<float>(learning_rate),
-                       .epsilon = static_cast<float>(options().epsilon)};
+                       .epsilon = static_cast<float>(option("epsilon"))};
   }
 };
 
+/// Updates are as large as the learning rate at the first step, and smaller at each later one.
+void lint_adagrad(const OptimizerLint& lint) {
+  lint_epsilon(lint);
+  lint_squares(lint);
+  lint_update(lint, "learning_rate", lint.learning_rate);
+}
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adagrad(const ParameterStore& parameters, const OptimizerOptions& options) {
-  return std::make_unique<Adagrad>(parameters, options);
-}
+constexpr OptimizerKind adagrad_kind{
+    make_as<Adagrad>,
+    {{"epsilon", 1e-8, epsilon_range, "added to the root of the sum of squares"}},
+    lint_adagrad};
 
 }  // namespace halfscope

@@ -1,6 +1,7 @@
 // Adam, with and without decoupled weight decay: two moments per weight, bias correction from the number of
 // steps taken.
 #include "sim/optim/optimizers.hpp"
+#include "sim/optim/option_ranges.hpp"
 
 namespace halfscope {
 namespace {
@@ -22,11 +23,11 @@ class Adam : public Optimizer {
  protected:
   [[nodiscard]] AdamStep step(double learning_rate) const {
     return AdamStep{.learning_rate = static_cast<float>(learning_rate),
-                    .beta1 = static_cast<float>(options().beta1),
-                    .beta2 = static_cast<float>(options().beta2),
-                    .correction1 = static_cast<float>(1 - power(options().beta1, steps())),
-                    .correction2 = static_cast<float>(1 - power(options().beta2, steps())),
-                    .epsilon = static_cast<float>(options().epsilon)};
+                    .beta1 = static_cast<float>(option("beta1")),
+                    .beta2 = static_cast<float>(option("beta2")),
+                    .correction1 = static_cast<float>(1 - power(option("beta1"), steps())),
+                    .correction2 = static_cast<float>(1 - power(option("beta2"), steps())),
+                    .epsilon = static_cast<float>(option("epsilon"))};
   }
 
  private:
@@ -39,18 +40,40 @@ class Adamw final : public Adam {
 
  private:
   [[nodiscard]] UpdateRule rule(double learning_rate) const override {
-    return AdamwStep{.adam = step(learning_rate), .decay = static_cast<float>(options().weight_decay)};
+    return AdamwStep{.adam = step(learning_rate), .decay = static_cast<float>(option("weight_decay"))};
   }
 };
 
+constexpr EntryOption adam_beta1{"beta1", 0.9, decay_range, "share of the mean gradient that a step keeps"};
+constexpr EntryOption adam_beta2{"beta2", 0.999, decay_range, "share of the mean square that a step keeps"};
+constexpr EntryOption adam_epsilon{"epsilon", 1e-8, epsilon_range, "added to the root of the mean square"};
+constexpr EntryOption adam_weight_decay{"weight_decay", 0, share_range,
+                                        "this share of a weight times the learning rate goes at every step"};
+
+/// Updates are about as large as the learning rate.
+void lint_adam(const OptimizerLint& lint) {
+  lint_epsilon(lint);
+  lint_decay(lint, "beta1");
+  lint_decay(lint, "beta2");
+  lint_new_square(lint);
+  lint_squares(lint);
+  lint_update(lint, "learning_rate", lint.learning_rate);
+}
+
+void lint_adamw(const OptimizerLint& lint) {
+  lint_adam(lint);
+  const double decay = lint.learning_rate * lint.options.at("weight_decay");
+  Finding* found = lint.master.check(ConstantKind::weight_decay, "1 - learning_rate * weight_decay", decay,
+                                     "give master_weight=fp32");
+  if (found == nullptr) return;
+  found->value = 1 - decay;
+  found->rounded = lint.master(1 - decay);
+}
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adam(const ParameterStore& parameters, const OptimizerOptions& options) {
-  return std::make_unique<Adam>(parameters, options);
-}
-
-std::unique_ptr<Optimizer> make_adamw(const ParameterStore& parameters, const OptimizerOptions& options) {
-  return std::make_unique<Adamw>(parameters, options);
-}
+constexpr OptimizerKind adam_kind{make_as<Adam>, {adam_beta1, adam_beta2, adam_epsilon}, lint_adam};
+constexpr OptimizerKind adamw_kind{
+    make_as<Adamw>, {adam_beta1, adam_beta2, adam_epsilon, adam_weight_decay}, lint_adamw};
 
 }  // namespace halfscope

@@ -11,17 +11,14 @@
 #include <halfscope/format/quantizer.hpp>
 
 #include "lib/nn/optimizer_step.hpp"
+#include "sim/entry_options.hpp"
 #include "sim/parameter.hpp"
 
 namespace halfscope {
 
-/// Options of all optimizers; each reads its own.
 struct OptimizerOptions {
-  double momentum = 0.9;
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  Quantizer state{};  ///< the format of state and of the update's arithmetic
+  OptionValues values{};  ///< all that the optimizer takes
+  Quantizer state{};      ///< the format of state and of the update's arithmetic
 };
 
 /// An array by its name in a checkpoint.
@@ -48,7 +45,8 @@ class Optimizer {
   /// One array of zeros per slot and parameter, of the parameter's shape; the slots are the rule's, in order.
   Optimizer(const ParameterStore& store, const OptimizerOptions& options,
             std::initializer_list<const char*> slots);
-  [[nodiscard]] const OptimizerOptions& options() const { return options_; }
+  /// The value of an option that the optimizer takes.
+  [[nodiscard]] double option(std::string_view name) const { return options_.values.find(name)->second; }
   [[nodiscard]] Array& slot(std::size_t slot, std::size_t parameter) {
     return slots_[slot].arrays[parameter];
   }
@@ -67,5 +65,12 @@ class Optimizer {
   std::vector<Slot> slots_;
   std::int64_t steps_ = 0;
 };
+
+/// An optimizer of the class `Own`; `parameters` outlives it.
+template <typename Own>
+[[nodiscard]] std::unique_ptr<Optimizer> make_as(const ParameterStore& parameters,
+                                                 const OptimizerOptions& options) {
+  return std::make_unique<Own>(parameters, options);
+}
 
 }  // namespace halfscope

@@ -4,42 +4,38 @@
 #include <array>
 #include <string_view>
 
+#include "sim/optim/constant_lint.hpp"
 #include "sim/optim/optimizer.hpp"
 
 namespace halfscope {
 
-/// `parameters` outlives the optimizer.
-[[nodiscard]] std::unique_ptr<Optimizer> make_sgd(const ParameterStore& parameters,
-                                                  const OptimizerOptions& options);
+/// An optimizer as its own file defines it.
+struct OptimizerKind {
+  /// `parameters` outlives the optimizer; `options` holds every option that it takes.
+  std::unique_ptr<Optimizer> (*make)(const ParameterStore& parameters, const OptimizerOptions& options);
+  OptionTable options{};
+  /// Finds the constants that die in the formats of state and weights; null: it has none.
+  void (*lint)(const OptimizerLint& lint) = nullptr;
+};
 
-/// `parameters` outlives the optimizer.
-[[nodiscard]] std::unique_ptr<Optimizer> make_adam(const ParameterStore& parameters,
-                                                   const OptimizerOptions& options);
-
-/// `parameters` outlives the optimizer. `weight_decay` is decoupled from the moments.
-[[nodiscard]] std::unique_ptr<Optimizer> make_adamw(const ParameterStore& parameters,
-                                                    const OptimizerOptions& options);
-
-/// `parameters` outlives the optimizer.
-[[nodiscard]] std::unique_ptr<Optimizer> make_adagrad(const ParameterStore& parameters,
-                                                      const OptimizerOptions& options);
-
-/// `parameters` outlives the optimizer. `beta2` is the decay of the mean of squares.
-[[nodiscard]] std::unique_ptr<Optimizer> make_rmsprop(const ParameterStore& parameters,
-                                                      const OptimizerOptions& options);
+extern const OptimizerKind sgd_kind;
+extern const OptimizerKind adam_kind;
+extern const OptimizerKind adamw_kind;
+extern const OptimizerKind adagrad_kind;
+extern const OptimizerKind rmsprop_kind;
 
 struct OptimizerEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Optimizer> (*make)(const ParameterStore& parameters, const OptimizerOptions& options);
+  const OptimizerKind& kind;
 };
 
 inline constexpr std::array optimizer_table{
-    OptimizerEntry{"sgd", "stochastic gradient descent with momentum", make_sgd},
-    OptimizerEntry{"adam", "Adam with bias correction", make_adam},
-    OptimizerEntry{"adamw", "Adam with decoupled weight decay", make_adamw},
-    OptimizerEntry{"adagrad", "Adagrad: a sum of squares per weight", make_adagrad},
-    OptimizerEntry{"rmsprop", "RMSProp with momentum, epsilon within the root", make_rmsprop},
+    OptimizerEntry{"sgd", "stochastic gradient descent with momentum", sgd_kind},
+    OptimizerEntry{"adam", "Adam with bias correction", adam_kind},
+    OptimizerEntry{"adamw", "Adam with decoupled weight decay", adamw_kind},
+    OptimizerEntry{"adagrad", "Adagrad: a sum of squares per weight", adagrad_kind},
+    OptimizerEntry{"rmsprop", "RMSProp with momentum, epsilon within the root", rmsprop_kind},
 };
 
 }  // namespace halfscope

@@ -1,8 +1,9 @@
 // RMSProp with momentum: a mean of squares, which begins at 1 as TensorFlow's does, and a velocity per
 // weight.
-#include "sim/optim/optimizers.hpp"
-
 #include <algorithm>
+
+#include "sim/optim/optimizers.hpp"
+#include "sim/optim/option_ranges.hpp"
 
 namespace halfscope {
 namespace {
@@ -21,16 +22,33 @@ class Rmsprop final : public Optimizer {
  private:
   [[nodiscard]] UpdateRule rule(double learning_rate) const override {
     return RmspropStep{.learning_rate = static_cast<float>(learning_rate),
-                       .decay = static_cast<float>(options().beta2),
-                       .momentum = static_cast<float>(options().momentum),
-                       .epsilon = static_cast<float>(options().epsilon)};
+                       .decay = static_cast<float>(option("beta2")),
+                       .momentum = static_cast<float>(option("momentum")),
+                       .epsilon = static_cast<float>(option("epsilon"))};
   }
 };
 
+/// Updates of a steady gradient are as large as the learning rate, gathered by the momentum.
+void lint_rmsprop(const OptimizerLint& lint) {
+  if (Finding* found = lint_epsilon(lint))
+    found->consequence =
+        "once its mean of squares has decayed to 0, an element without a gradient is updated by 0 / 0, which "
+        "is NaN";
+  lint_decay(lint, "momentum");
+  lint_decay(lint, "beta2");
+  lint_new_square(lint);
+  lint_squares(lint);
+  const double momentum = lint.options.at("momentum");
+  if (momentum < 1) lint_update(lint, "learning_rate / (1 - momentum)", lint.learning_rate / (1 - momentum));
+}
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_rmsprop(const ParameterStore& parameters, const OptimizerOptions& options) {
-  return std::make_unique<Rmsprop>(parameters, options);
-}
+constexpr OptimizerKind rmsprop_kind{
+    make_as<Rmsprop>,
+    {{"momentum", 0.9, share_range, "share of the velocity that a step keeps"},
+     {"beta2", 0.999, decay_range, "share of the mean square that a step keeps"},
+     {"epsilon", 1e-8, epsilon_range, "added to the mean square, within the root"}},
+    lint_rmsprop};
 
 }  // namespace halfscope

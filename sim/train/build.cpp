@@ -73,13 +73,9 @@ std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const Pre
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const RunSettings& settings, const ParameterStore& parameters) {
-  const TrainConfig& config = settings.config;
-  return settings.optimizer->make(parameters, {.momentum = config.momentum,
-                                               .beta1 = config.beta1,
-                                               .beta2 = config.beta2,
-                                               .epsilon = config.epsilon,
-                                               .weight_decay = config.weight_decay,
-                                               .state = settings.policy.quantizer(Role::optimizer_state)});
+  return settings.optimizer->kind.make(parameters,
+                                       {.values = settings.config.optimizer_options,
+                                        .state = settings.policy.quantizer(Role::optimizer_state)});
 }
 
 double learning_rate(const RunSettings& settings, std::int64_t step) {

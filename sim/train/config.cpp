@@ -7,53 +7,29 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
-#include <type_traits>
+#include <map>
 #include <vector>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
 
+#include "sim/optim/optimizers.hpp"
 #include "sim/train/field_checks.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
 
-/// Valid values of a numeric field, both ends included.
-struct FieldRange {
-  double low = 0;
-  double high = 0;
-  const char* text = nullptr;  ///< the range in words; null: its two numbers
-};
-
 constexpr FieldRange count{1, 1e9};
 constexpr FieldRange interval{0, 1e9};
-constexpr FieldRange fraction{0, 1};
-/// Adam divides by 1 - beta^step, in FP32.
-constexpr FieldRange decay_rate{0, 0x1.fffffep-1, "0 to less than 1"};
 constexpr FieldRange positive{std::numeric_limits<double>::denorm_min(), std::numeric_limits<float>::max()};
 constexpr FieldRange nonnegative{0, std::numeric_limits<float>::max()};
 
-template <typename Number>
-Number parse_number(std::string_view key, std::string_view text, const FieldRange& range) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || !(static_cast<double>(value) >= range.low && static_cast<double>(value) <= range.high)) {
-    constexpr bool integer = std::is_integral_v<Number>;
-    throw InvalidArgument(fmt::format(
-        "{} = '{}': give {} from {}", key, text, integer ? "an integer" : "a number",
-        range.text != nullptr ? range.text : fmt::format("{:.4g} to {:.4g}", range.low, range.high)));
-  }
-  return value;
-}
-
 void parse_field(std::string_view key, std::string_view text, std::int64_t& member, const FieldRange& range) {
-  member = parse_number<std::int64_t>(key, text, range);
+  member = parse_whole_number(key, text, range);
 }
 void parse_field(std::string_view key, std::string_view text, double& member, const FieldRange& range) {
-  member = parse_number<double>(key, text, range);
+  member = parse_number(key, text, range);
 }
 void parse_field(std::string_view key, std::string_view text, std::string& member, TextCheck check) {
   try {
@@ -119,12 +95,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together; 0: any");
   visit("clip_gradients", c.clip_gradients, check_clipped_gradients,
         "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
-  visit("momentum", c.momentum, fraction, "of sgd and rmsprop");
-  visit("beta1", c.beta1, decay_rate, "of adam and adamw");
-  visit("beta2", c.beta2, decay_rate, "of adam and adamw; the decay of rmsprop");
-  visit("epsilon", c.epsilon, nonnegative, "of adam, adamw, adagrad and rmsprop");
-  visit("weight_decay", c.weight_decay, fraction,
-        "of adamw: this share of a weight times the learning rate goes at every step");
   visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
   visit("weight", c.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
@@ -172,10 +142,9 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 /// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 21> later_fields{"width",
+constexpr std::array<std::string_view, 20> later_fields{"width",
                                                         "label_smoothing",
                                                         "residual_gamma",
-                                                        "weight_decay",
                                                         "layers",
                                                         "heads",
                                                         "start_from",
@@ -213,6 +182,32 @@ const ScalerOptionEntry* find_option(std::string_view key) {
   return found == scaler_option_table.end() ? nullptr : &*found;
 }
 
+/// The option of the first optimizer that has one of this name; null where none has.
+const EntryOption* find_optimizer_option(std::string_view key) {
+  for (const OptimizerEntry& optimizer : optimizer_table)
+    if (const EntryOption* option = optimizer.kind.options.find(key)) return option;
+  return nullptr;
+}
+
+bool is_entry_option(std::string_view key) {
+  return find_option(key) != nullptr || find_optimizer_option(key) != nullptr;
+}
+
+/// Each option of optimizers once, with its texts and the optimizers that take it: "of sgd, rmsprop: TEXT".
+std::map<std::string_view, std::string> optimizer_option_texts() {
+  std::map<std::string_view, std::map<std::string_view, std::vector<std::string_view>>> takers;
+  for (const OptimizerEntry& optimizer : optimizer_table)
+    for (const EntryOption& option : optimizer.kind.options)
+      takers[option.name][option.summary].push_back(optimizer.name);
+  std::map<std::string_view, std::string> texts;
+  for (const auto& [name, by_summary] : takers) {
+    std::string& text = texts[name];
+    for (const auto& [summary, optimizers] : by_summary)
+      text += fmt::format("{}of {}: {}", text.empty() ? "" : "; ", fmt::join(optimizers, ", "), summary);
+  }
+  return texts;
+}
+
 /// "scaler" is what users of other frameworks look for.
 std::string_view field_called(std::string_view key) {
   return key == "scaler" ? "loss_scale" : current_name(NameKind::setting, key);
@@ -223,6 +218,10 @@ std::string_view field_called(std::string_view key) {
 void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
   if (const ScalerOptionEntry* option = find_option(key)) {
     config.scaler_options[std::string(key)] = parse_scaler_option(*option, value);
+    return;
+  }
+  if (const EntryOption* option = find_optimizer_option(key)) {
+    config.optimizer_options[std::string(key)] = parse_number(key, value, option->range);
     return;
   }
   bool found = false;
@@ -238,7 +237,7 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
   Json fields = all_fields(config);
   fields.update(to_json(config));
   const auto field = fields.find(std::string(field_called(key)));
-  if (field == fields.end() && find_option(key) != nullptr) return "";
+  if (field == fields.end() && is_entry_option(key)) return "";
   if (field == fields.end()) throw InvalidArgument(unknown_name("key", key, field_names()));
   return field->is_string() ? field->get<std::string>() : field->dump();
 }
@@ -255,6 +254,7 @@ Json to_json(const TrainConfig& config) {
     const bool whole = option.kind == OptionKind::whole_number;
     json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
   }
+  for (const auto& [name, value] : config.optimizer_options) json[name] = value;
   return json;
 }
 
@@ -263,6 +263,12 @@ Json with_defaults(Json json) {
   for (const std::string_view key : later_fields) {
     if (!json.contains(key)) json[std::string(key)] = defaults.at(key);
   }
+  const std::string name = json.value("optimizer", defaults.at("optimizer").get<std::string>());
+  const OptionTable& own = find_in_table("optimizer", name, optimizer_table).kind.options;
+  for (const auto& [option, text] : optimizer_option_texts())
+    if (own.find(option) == nullptr) json.erase(std::string(option));
+  for (const EntryOption& option : own)
+    if (!json.contains(option.name)) json[std::string(option.name)] = option.value;
   return json;
 }
 
@@ -270,9 +276,11 @@ std::vector<FieldDescription> describe_fields() {
   std::vector<FieldDescription> fields;
   const TrainConfig config;
   visit_fields(config, [&](const char* key, const auto&, auto, const char* summary) {
-    fields.push_back({key, summary});
+    fields.push_back({std::string(key), std::string(summary)});
   });
-  for (const ScalerOptionEntry& option : scaler_option_table) fields.push_back({option.name, option.summary});
+  for (const auto& [name, text] : optimizer_option_texts()) fields.push_back({std::string(name), text});
+  for (const ScalerOptionEntry& option : scaler_option_table)
+    fields.push_back({std::string(option.name), std::string(option.summary)});
   return fields;
 }
 

@@ -10,6 +10,8 @@
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
+#include "sim/entry_options.hpp"
+
 namespace halfscope {
 
 enum class Schedule : std::uint8_t { constant, cosine, linear };
@@ -63,11 +65,7 @@ struct TrainConfig {
   std::int64_t warmup_steps = 0;
   double clip_norm = 0;
   std::string clip_gradients = "unscaled";
-  double momentum = 0.9;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
+  OptionValues optimizer_options{};  ///< what is left out is the optimizer's own default
   double batch_norm_epsilon = 1e-5;
   std::string policy = "fp32";
   std::string weight{};
@@ -99,26 +97,27 @@ struct TrainConfig {
 };
 
 /// Sets the field called `key` from text; `scaler` is another name of loss_scale, and an option of loss
-/// scalers is a key too. Throws InvalidArgument for an unknown key (the nearest is offered) or
-/// a value that is malformed or out of range (the range is given).
+/// scalers and of optimizers is a key too. Throws InvalidArgument for an unknown key (the nearest is offered)
+/// or a value that is malformed or out of range (the range is given).
 void set_field(TrainConfig& config, std::string_view key, std::string_view value);
 
-/// The field's value as `set_field` takes it, empty of a scaler's option that is left out. Throws
+/// The field's value as `set_field` takes it, empty of an entry's option that is left out. Throws
 /// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order; of the scalers' options those that are set, and of the settings that
+/// Every key and its value, in order; of the entries' options those that are set, and of the settings that
 /// came after version 0.1's first runs those that are not at their defaults, so that those runs stay the
 /// same.
 [[nodiscard]] Json to_json(const TrainConfig& config);
-/// `json`, of `to_json` or a run's config.json, with the settings that it leaves out at their defaults.
+/// `json`, of `to_json` or a run's config.json, with the settings that it leaves out at their defaults, and
+/// without other optimizers' options, which a config.json of earlier versions holds.
 [[nodiscard]] Json with_defaults(Json json);
 
 struct FieldDescription {
-  std::string_view name;
-  std::string_view summary;
+  std::string name;
+  std::string summary;
 };
-/// Every key, in order.
+/// Every key, in order; an option of entries with those that take it.
 [[nodiscard]] std::vector<FieldDescription> describe_fields();
 
 }  // namespace halfscope

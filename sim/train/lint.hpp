@@ -4,21 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/optim/constant_lint.hpp"
 #include "sim/train/run_settings.hpp"
 
 namespace halfscope {
-
-/// A number of the settings that its format does not hold, and what comes of it.
-struct Finding {
-  std::string what;  ///< the setting, or an expression of settings
-  double value = 0;
-  double rounded = 0;  ///< as the format has it
-  std::string format;
-  std::string consequence;
-  std::string remedy;
-
-  friend bool operator==(const Finding&, const Finding&) = default;
-};
 
 /// Effects of the run's formats on its constants: the optimizer's in the precision of its state, the loss
 /// scale in that of activation gradients, and an update beside a weight where no master copy keeps it. Empty

@@ -144,6 +144,8 @@ RunSettings parsed(const TrainConfig& config) {
   settings.predivide = parse_gradient_division(config.predivide);
   settings.config.predivide = to_string(settings.predivide);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
+  settings.config.optimizer_options = resolve_entry_options(
+      {"optimizer", settings.optimizer->name}, settings.optimizer->kind.options, config.optimizer_options);
   settings.clipped_gradients = parse_enum<ClippedGradients>("gradients", config.clip_gradients);
   settings.loss_scalers = parse_enum<LossScalers>("loss scalers", config.loss_scalers);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);

@@ -91,10 +91,9 @@ ADDITIONS = {
         header="sim/optim/optimizers.hpp",
         name="sample_optimizer",
         file="sim/optim/sample_optimizer.cpp",
-        declaration="[[nodiscard]] std::unique_ptr<Optimizer> make_sample_optimizer(const ParameterStore& parameters, "
-        "const OptimizerOptions& options);",
+        declaration="extern const OptimizerKind sample_optimizer_kind;",
         declared_before="struct OptimizerEntry {",
-        line='OptimizerEntry{"sample_optimizer", "a sample", make_sample_optimizer},',
+        line='OptimizerEntry{"sample_optimizer", "a sample", sample_optimizer_kind},',
         table="inline constexpr std::array optimizer_table{",
         listed="optimizers",
         tests=("sim_tests", "every optimizer lowers the loss, alike on the CPU and on the device"),
@@ -249,8 +248,9 @@ class Additions(unittest.TestCase):
     def test_the_program_trains_with_the_samples(self):
         out = self.work / "results"
         shutil.rmtree(out, ignore_errors=True)
-        settings = {"model": "sample_model", "dataset": "sample_dataset", "optimizer": "sample_optimizer", "steps": 4, "batch": 8,
-                    "trackers": "sample_tracker", "activation": "sample_format"}
+        settings = {"model": "sample_model", "dataset": "sample_dataset", "optimizer": "sample_optimizer",
+                    "sample_option": 0.25, "steps": 4, "batch": 8, "trackers": "sample_tracker",
+                    "activation": "sample_format"}
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         run(self.program, "run", "sample-experiment", "--arms", "fp16_sample_scaler", "--seeds", 1, "--out", out, *chosen)
         (config,) = (json.loads(path.read_text()) for path in out.rglob("config.json"))

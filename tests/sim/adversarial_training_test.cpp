@@ -27,7 +27,7 @@ TrainConfig adversarial(const char* policy = "fp32", const char* loss_scale = "n
   TrainConfig config{
       .steps = 12, .batch = 8, .learning_rate = 1e-3, .policy = policy, .loss_scale = loss_scale};
   config.model = model;
-  config.beta1 = 0.5;
+  config.optimizer_options["beta1"] = 0.5;
   config.observe_every = 0;
   return config;
 }

@@ -91,6 +91,33 @@ TEST_CASE("a config holds the options of its own loss scaler, all of them once r
              {"hysteresis", "integer"});
 }
 
+TEST_CASE("a config holds the options of its own optimizer, all of them once resolved", "[config]") {
+  TrainConfig config{.optimizer = "rmsprop"};
+  set_field(config, "momentum", "0.5");
+  CHECK(to_json(config)["momentum"] == 0.5);
+  CHECK_FALSE(to_json(config).contains("epsilon"));
+  CHECK(get_field(config, "epsilon").empty());
+  const Json json = to_json(parsed(config).config);
+  CHECK(json["epsilon"] == 1e-8);
+  CHECK(json["momentum"] == 0.5);
+  CHECK_FALSE(json.contains("beta1"));
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "momentum", "1.1"); }), {"from 0 to 1"});
+}
+
+TEST_CASE("an option of another optimizer is refused with the own ones", "[config]") {
+  TrainConfig config{.optimizer = "adam", .optimizer_options = {{"momentum", 0.9}}};
+  CHECK(message_of<InvalidArgument>([&] { (void)parsed(config); }) ==
+        "momentum: the optimizer adam takes beta1, beta2, epsilon");
+}
+
+TEST_CASE("an earlier config.json is read without other optimizers' options", "[config]") {
+  Json earlier = to_json(TrainConfig{.optimizer = "sgd"});
+  earlier.update({{"momentum", 0.8}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}});
+  const TrainConfig now{.optimizer = "sgd", .optimizer_options = {{"momentum", 0.8}}};
+  CHECK(with_defaults(earlier) == with_defaults(to_json(now)));
+  CHECK(with_defaults(to_json(TrainConfig{.optimizer = "sgd"}))["momentum"] == 0.9);
+}
+
 TEST_CASE("roles and sums override the policy", "[config]") {
   const PrecisionPolicy policy =
       parsed({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"}).policy;

@@ -17,9 +17,7 @@ class SampleOptimizer final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sample_optimizer(const ParameterStore& parameters,
-                                                 const OptimizerOptions& options) {
-  return std::make_unique<SampleOptimizer>(parameters, options);
-}
+constexpr OptimizerKind sample_optimizer_kind{make_as<SampleOptimizer>,
+                                              {{"sample_option", 0.5, {0, 1}, "an option of its own"}}};
 
 }  // namespace halfscope
