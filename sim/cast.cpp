@@ -9,23 +9,14 @@
 #include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
-namespace {
-
-/// Which part of a tensor a cast in a micro-batch is of: a tensor has fewer parts than `most_parts`.
-std::int32_t part_in(std::int32_t micro_batch, std::int32_t part) {
-  constexpr std::int32_t most_parts = 1 << 14;
-  return micro_batch * most_parts + (part == whole_tensor ? 0 : part);
-}
-
-}  // namespace
-
 Site Caster::site(std::string_view tensor, Role role, std::int32_t part) const {
   const bool scaled = role == Role::activation_gradient || role == Role::weight_gradient;
   return {.step = context_.step,
           .tensor = tensor,
           .role = role,
           .scale = scaled ? context_.loss_scale * carried_scale_ : 1.0,
-          .part = micro_batch_ ? part_in(*micro_batch_, part) : part,
+          .part = part,
+          .micro_batch = micro_batch_.value_or(whole_step),
           .pass = context_.pass};
 }
 

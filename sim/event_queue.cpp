@@ -52,7 +52,7 @@ void EventQueue::cast(std::span<float> values, const CountedCast& cast) {
 }
 
 void EventQueue::queue_cast(std::span<float> values, const CountedCast& cast) {
-  const bool merges = cast.site.part != whole_tensor && delivery() == EventDelivery::merged;
+  const bool merges = cast.site.in_parts() && delivery() == EventDelivery::merged;
   PendingCast* pending = merges ? other_part(cast) : nullptr;
   if (pending == nullptr) {
     pending_.push_back({std::string(cast.site.tensor), cast.site, cast.quantizer,

@@ -81,7 +81,7 @@ class Fp32Reference::Comparer final : public Tracker {
     const PartKey key = key_of(event.site);
     const auto exact = reference_.exact_.find(key);
     if (exact == reference_.exact_.end()) return;
-    const auto next = result_.sums.lower_bound({key.first, whole_tensor});
+    const auto next = result_.sums.lower_bound({key.first, PartIndex{whole_step, whole_tensor}});
     if (next == result_.sums.end() || next->first.first != key.first) result_.order.push_back(key.first);
     result_.sums[key] = difference(to_host(event.after), 1 / event.site.scale, exact->second);
   }
@@ -92,7 +92,7 @@ class Fp32Reference::Comparer final : public Tracker {
 };
 
 Fp32Reference::PartKey Fp32Reference::key_of(const Site& site) {
-  return {{std::string(site.tensor), site.role}, site.part};
+  return {{std::string(site.tensor), site.role}, {site.micro_batch, site.part}};
 }
 
 Fp32Reference::Fp32Reference(RoleSet roles, std::uint64_t seed, std::int64_t step, const RepeatStep& repeat)
@@ -108,7 +108,7 @@ std::vector<Fp32Comparison> Fp32Reference::compare(const PrecisionPolicy& policy
   records.reserve(result.order.size());
   for (const TensorKey& tensor : result.order) {
     Sums sums;
-    for (auto part = result.sums.lower_bound({tensor, whole_tensor});
+    for (auto part = result.sums.lower_bound({tensor, PartIndex{whole_step, whole_tensor}});
          part != result.sums.end() && part->first.first == tensor; ++part) {
       sums.add(part->second);
     }

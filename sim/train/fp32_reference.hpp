@@ -40,7 +40,8 @@ class Fp32Reference {
  private:
   /// A tensor that is cast several times in a step, since gradients are added to it, counts by its last cast.
   using TensorKey = std::pair<std::string, Role>;
-  using PartKey = std::pair<TensorKey, std::int32_t>;
+  using PartIndex = std::pair<std::int32_t, std::int32_t>;  ///< micro-batch, and part of the tensor
+  using PartKey = std::pair<TensorKey, PartIndex>;
   class Keeper;
   class Comparer;
   static PartKey key_of(const Site& site);

@@ -16,7 +16,7 @@ TensorCounters counters_of(const CastEvent& event) {
 
 /// What the step's records say of the other parts of the event's tensor; null where there is nothing yet.
 TensorCounters* other_parts(const Site& site, std::vector<TensorCounters>& tensors) {
-  if (site.part == whole_tensor) return nullptr;
+  if (!site.in_parts()) return nullptr;
   const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorCounters& counters) {
     return counters.tensor == site.tensor && counters.role == site.role;
   });
@@ -24,7 +24,7 @@ TensorCounters* other_parts(const Site& site, std::vector<TensorCounters>& tenso
 }
 
 HistogramRecord* other_parts(const Site& site, std::vector<HistogramRecord>& histograms) {
-  if (site.part == whole_tensor) return nullptr;
+  if (!site.in_parts()) return nullptr;
   const auto found = std::find_if(histograms.begin(), histograms.end(), [&](const HistogramRecord& record) {
     return record.tensor == site.tensor && record.what == name_of(site.role);
   });

@@ -47,22 +47,35 @@ inline constexpr RoleSet gradient_roles{Role::activation_gradient, Role::weight_
 
 /// The tensor is seen whole.
 inline constexpr std::int32_t whole_tensor = -1;
+/// The tensor is seen once in the step, or the step has one micro-batch.
+inline constexpr std::int32_t whole_step = -1;
 
 /// `scale` is the loss scale that the tensor carries: 1 where it carries none. A recurrent layer casts a
-/// tensor time step by time step: each is a part of it, and a step's records hold the tensor once.
+/// tensor time step by time step, and a step with micro-batches casts it once in each, counted from 0: each
+/// is a part of it, and a step's records hold the tensor once.
 struct Site {
   std::int64_t step = 0;
   std::string_view tensor;
   Role role = Role::activation;
   double scale = 1;
   std::int32_t part = whole_tensor;
+  std::int32_t micro_batch = whole_step;
   TrainingPass pass = TrainingPass::forward;
+
+  /// Whether other casts of the step are of the same tensor.
+  [[nodiscard]] constexpr bool in_parts() const { return part != whole_tensor || micro_batch != whole_step; }
 };
 
-/// The random stream's `site` of a cast: the tensor's name and role, and for a part one of its own.
+/// The random stream's `site` of a cast: the tensor's name and role, and for a part one of its own. A tensor
+/// has fewer than 2^14 parts in a micro-batch.
 [[nodiscard]] constexpr std::uint32_t stream_site(const Site& site) {
   std::uint32_t hash = site_hash(site.tensor.data(), site.tensor.size());
-  if (site.part != whole_tensor) hash = site_hash_on(hash, site.part);
+  if (site.micro_batch != whole_step) {
+    const std::int32_t part = site.part == whole_tensor ? 0 : site.part;
+    hash = site_hash_on(hash, (site.micro_batch << 14) + part);
+  } else if (site.part != whole_tensor) {
+    hash = site_hash_on(hash, site.part);
+  }
   return hash + static_cast<std::uint32_t>(site.role);
 }
 
