@@ -56,15 +56,15 @@ void Caster::cast(std::span<float> values, std::string_view tensor, Role role, s
   const Site where = site(tensor, role, part);
   const RandomStream stream = cast_stream(where);
   if (detail == CastDetail::none) return round_in_threads(values, quantizer, stream);
-  CastSubscribers subscribers = events_.subscribers(role);
-  if (subscribers.weight_gradients && carried_scale_ != 1) {
+  CastObservers observers = events_.observers(role);
+  if (observers.weight_gradients && carried_scale_ != 1) {
     // They are added up as the backward pass will hand them out, without what they carry.
     Array unscaled({std::ssize(values)});
     scale(values, static_cast<float>(1 / carried_scale_), unscaled.values());
     events_.cast(unscaled.values(), {where, {}, detail, {}, {.weight_gradients = true}});
-    subscribers.weight_gradients = false;
+    observers.weight_gradients = false;
   }
-  events_.cast(values, {where, quantizer, detail, stream, subscribers});
+  events_.cast(values, {where, quantizer, detail, stream, observers});
 }
 
 Quantizer Caster::weight_format() const {

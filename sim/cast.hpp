@@ -31,7 +31,7 @@ class Caster {
   Caster(PrecisionPolicy policy, std::uint64_t seed, TrackerList& trackers)
       : policy_(std::move(policy)), policy_in_fp32_(in_fp32(policy_)), seed_(seed), events_(trackers) {}
 
-  /// For casts of the same step and micro-batch of which nobody hears: `nobody` is empty, and outlives it.
+  /// For casts of the same step and micro-batch that nobody observes: `nobody` is empty, and outlives it.
   Caster(const Caster& other, TrackerList& nobody) : Caster(other.policy_, other.seed_, nobody) {
     begin_step({.step = other.context_.step,
                 .loss_scale = other.context_.loss_scale,
@@ -72,17 +72,17 @@ class Caster {
   void cast(std::span<float> values, std::string_view tensor, Role role, std::int32_t part = whole_tensor);
   /// Random bits of this step for the purpose called `name`.
   [[nodiscard]] RandomStream random_stream(std::string_view name) const;
-  /// Makes a parameter's update by make(update), of which the trackers hear where they watch updates.
+  /// Makes a parameter's update by make(update), which trackers of updates observe.
   void update(std::string_view tensor, const WeightUpdate& update, const MakeUpdate& make) {
     events_.update(site(tensor, Role::master_weight), weight_format(), update, make);
   }
-  /// `column_sums`, of which the trackers hear where they watch reductions.
+  /// `column_sums`, which trackers of reductions observe.
   void sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
                    std::span<float> sums) {
     events_.sum_columns(site(tensor, Role::activation), terms, model, sums);
   }
 
-  /// The events of this step, of which the trackers hear.
+  /// The events of this step, which the trackers observe.
   [[nodiscard]] EventQueue& events() { return events_; }
 
  private:

@@ -1,4 +1,4 @@
-// Counts at once or on the device, and tells the trackers of them.
+// Counts events at once or on the device, and notifies the trackers.
 #include "sim/event_queue.hpp"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ void EventQueue::begin_step(StepObservations* observations, ExponentHistogram* w
   at_once_.forget();
 }
 
-CastSubscribers EventQueue::subscribers(Role role) const {
+CastObservers EventQueue::observers(Role role) const {
   return {.trackers = observations_ != nullptr,
           .weight_gradients = role == Role::weight_gradient && weight_gradients_ != nullptr};
 }
 
 CastDetail EventQueue::watched(Role role) const {
-  if (subscribers(role).weight_gradients) return CastDetail::histogram;
+  if (observers(role).weight_gradients) return CastDetail::histogram;
   CastDetail most = CastDetail::none;
   if (observations_ == nullptr) return most;
   for (const auto& tracker : *trackers_) most = std::max(most, tracker->watches_casts(role));
@@ -48,7 +48,7 @@ bool EventQueue::any_tracker(bool (Tracker::*watches)() const) const {
 void EventQueue::cast(std::span<float> values, const CountedCast& cast) {
   if (is_deferred()) return queue_cast(values, cast);
   const CastCounts counts = round_and_count(values, cast.quantizer, cast.detail, cast.stream);
-  tell_cast({cast.site, cast.quantizer, counts, values}, cast.subscribers);
+  notify_cast({cast.site, cast.quantizer, counts, values}, cast.observers);
 }
 
 void EventQueue::queue_cast(std::span<float> values, const CountedCast& cast) {
@@ -56,7 +56,7 @@ void EventQueue::queue_cast(std::span<float> values, const CountedCast& cast) {
   PendingCast* pending = merges ? other_part(cast) : nullptr;
   if (pending == nullptr) {
     pending_.push_back({std::string(cast.site.tensor), cast.site, cast.quantizer,
-                        PendingCast{QueuedCast(cast.quantizer, cast.detail, readback_), cast.subscribers}});
+                        PendingCast{QueuedCast(cast.quantizer, cast.detail, readback_), cast.observers}});
     pending = &std::get<PendingCast>(pending_.back().what);
   }
   pending->cast.round_and_count(values, cast.stream, readback_);
@@ -65,7 +65,7 @@ void EventQueue::queue_cast(std::span<float> values, const CountedCast& cast) {
 EventQueue::PendingCast* EventQueue::other_part(const CountedCast& cast) {
   for (PendingEvent& event : pending_) {
     auto* const pending = std::get_if<PendingCast>(&event.what);
-    if (pending != nullptr && pending->subscribers == cast.subscribers && event.site.role == cast.site.role &&
+    if (pending != nullptr && pending->observers == cast.observers && event.site.role == cast.site.role &&
         event.tensor == cast.site.tensor) {
       return pending;
     }
@@ -76,7 +76,7 @@ EventQueue::PendingCast* EventQueue::other_part(const CountedCast& cast) {
 void EventQueue::sum_columns(const Site& site, const ColumnTerms& terms, const AccumulateModel& model,
                              std::span<float> sums) {
   if (!any_tracker(&Tracker::watches_reductions)) return column_sums(terms, model, sums);
-  if (!is_deferred()) return tell_reduction({site, counted_column_sums(terms, model, sums)});
+  if (!is_deferred()) return notify_reduction({site, counted_column_sums(terms, model, sums)});
   const auto column_counters = readback_.take<ColumnCounters>(sums.size());
   cuda::counted_column_sums(terms, model, sums, readback_.device_values(column_counters));
   pending_.push_back({std::string(site.tensor), site, {}, PendingReduction{column_counters, terms.rows}});
@@ -96,40 +96,40 @@ void EventQueue::update(const Site& site, const Quantizer& quantizer, WeightUpda
   make(update);
   if (deferred) return pending_.push_back({std::string(site.tensor), site, quantizer, counted});
   at_once_.read();
-  tell_update(site, quantizer, counted, at_once_);
+  notify_update(site, quantizer, counted, at_once_);
 }
 
 void EventQueue::collect() {
   readback_.read();
-  for (const PendingEvent& event : std::exchange(pending_, {})) tell(event, readback_);
+  for (const PendingEvent& event : std::exchange(pending_, {})) notify(event, readback_);
 }
 
-void EventQueue::tell(const PendingEvent& event, const Readback& readback) const {
+void EventQueue::notify(const PendingEvent& event, const Readback& readback) const {
   Site site = event.site;
   site.tensor = event.tensor;
   if (const auto* cast = std::get_if<PendingCast>(&event.what)) {
-    tell_cast({site, event.quantizer, cast->cast.counts(readback), {}}, cast->subscribers);
+    notify_cast({site, event.quantizer, cast->cast.counts(readback), {}}, cast->observers);
   } else if (const auto* reduction = std::get_if<PendingReduction>(&event.what)) {
-    tell_reduction({site, counters_of(readback.values(reduction->column_counters), reduction->terms)});
+    notify_reduction({site, counters_of(readback.values(reduction->column_counters), reduction->terms)});
   } else {
-    tell_update(site, event.quantizer, std::get<PendingUpdate>(event.what), readback);
+    notify_update(site, event.quantizer, std::get<PendingUpdate>(event.what), readback);
   }
 }
 
-void EventQueue::tell_cast(const CastEvent& event, const CastSubscribers& subscribers) const {
-  if (subscribers.weight_gradients) weight_gradients_->merge(*event.counts.before);
-  if (!subscribers.trackers) return;
+void EventQueue::notify_cast(const CastEvent& event, const CastObservers& observers) const {
+  if (observers.weight_gradients) weight_gradients_->merge(*event.counts.before);
+  if (!observers.trackers) return;
   for (const auto& tracker : *trackers_) {
     if (tracker->watches_casts(event.site.role) != CastDetail::none) tracker->on_cast(event, *observations_);
   }
 }
 
-void EventQueue::tell_reduction(const ReductionEvent& event) const {
+void EventQueue::notify_reduction(const ReductionEvent& event) const {
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *observations_);
 }
 
-void EventQueue::tell_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
-                             const Readback& readback) const {
+void EventQueue::notify_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
+                               const Readback& readback) const {
   const auto counters = readback.values(update.counters);
   HistogramCounts ratios;
   add_bins_to(ratios, counters.first(binned::size), binade_edges(fp16));

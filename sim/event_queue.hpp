@@ -1,4 +1,4 @@
-// Events of a step, counted as they happen and told to the trackers when they want to hear of them.
+// Events of a step: counted as they happen, notified at once or when the step ends.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@ namespace halfscope {
 using TrackerList = std::vector<std::unique_ptr<Tracker>>;
 using MakeUpdate = std::function<void(const WeightUpdate&)>;
 
-/// Who hears of a cast.
-struct CastSubscribers {
+/// Who observes a cast.
+struct CastObservers {
   bool trackers = false;
   bool weight_gradients = false;  ///< the step's histogram of all of them
 
-  friend bool operator==(const CastSubscribers&, const CastSubscribers&) = default;
+  friend bool operator==(const CastObservers&, const CastObservers&) = default;
 };
 
 /// A cast that is counted.
@@ -32,7 +32,7 @@ struct CountedCast {
   Quantizer quantizer;
   CastDetail detail{};  ///< not none
   RandomStream stream;
-  CastSubscribers subscribers;
+  CastObservers observers;
 };
 
 /// Counts events and delivers them to the trackers. Delivery is immediate on the CPU, or if any tracker asks
@@ -43,15 +43,15 @@ class EventQueue {
   /// `trackers` outlives the queue.
   explicit EventQueue(TrackerList& trackers) : trackers_(&trackers) {}
 
-  /// Who listens from here on: the trackers, unless `observations` is null, and `weight_gradients`, which
+  /// The observers from here on: the trackers, unless `observations` is null, and `weight_gradients`, which
   /// takes in all of a step before they are rounded, or null. Events that were not collected are dropped.
   void begin_step(StepObservations* observations, ExponentHistogram* weight_gradients);
 
-  /// Who hears of casts of `role`.
-  [[nodiscard]] CastSubscribers subscribers(Role role) const;
+  /// The observers of casts of `role`.
+  [[nodiscard]] CastObservers observers(Role role) const;
   /// How closely they look.
   [[nodiscard]] CastDetail watched(Role role) const;
-  /// Whether the trackers are told at `collect` of what is counted on the active device.
+  /// Whether the trackers are notified at `collect` of what is counted on the active device.
   [[nodiscard]] bool is_deferred() const;
 
   /// Rounds `values` and counts what that does.
@@ -65,13 +65,13 @@ class EventQueue {
 
   /// Where the device counts until `collect`, and where others let it leave what they want to know.
   [[nodiscard]] Readback& readback() { return readback_; }
-  /// Waits for the device once, reads back what it has counted since the last time and tells the trackers.
+  /// Waits for the device once, reads back what it has counted since the last time and notifies the trackers.
   void collect();
 
  private:
   struct PendingCast {
     QueuedCast cast;
-    CastSubscribers subscribers;
+    CastObservers observers;
   };
   struct PendingReduction {
     ReadbackSlot<ColumnCounters> column_counters;
@@ -93,22 +93,22 @@ class EventQueue {
   [[nodiscard]] EventDelivery delivery() const;
   [[nodiscard]] bool any_tracker(bool (Tracker::*watches)() const) const;
   void queue_cast(std::span<float> values, const CountedCast& cast);
-  /// The pending cast of another part of the tensor of `cast`, of which the same are to hear; null where
-  /// there is none.
+  /// The pending cast of another part of the tensor of `cast`, with the same observers; null if there is
+  /// none.
   [[nodiscard]] PendingCast* other_part(const CountedCast& cast);
 
-  /// Of counts that `readback` has read.
-  void tell(const PendingEvent& event, const Readback& readback) const;
-  void tell_cast(const CastEvent& event, const CastSubscribers& subscribers) const;
-  void tell_reduction(const ReductionEvent& event) const;
-  void tell_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
-                   const Readback& readback) const;
+  /// Notifies of an event whose counts `readback` has read.
+  void notify(const PendingEvent& event, const Readback& readback) const;
+  void notify_cast(const CastEvent& event, const CastObservers& observers) const;
+  void notify_reduction(const ReductionEvent& event) const;
+  void notify_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
+                     const Readback& readback) const;
 
   TrackerList* trackers_;
   StepObservations* observations_ = nullptr;
   ExponentHistogram* weight_gradients_ = nullptr;
   Readback readback_{};
-  Readback at_once_{};                   ///< of updates that the trackers are told of at once
+  Readback at_once_{};                   ///< of updates of which the trackers are notified at once
   std::vector<PendingEvent> pending_{};  ///< in the order in which they happened
 };
 

@@ -24,9 +24,9 @@ OperationFormats operation_formats(const PrecisionPolicy& policy, OperationId op
 
 std::string to_string(const OperationFormats& formats) {
   if (formats.arithmetic.empty()) return formats.inputs;
-  const bool told = !formats.parameters.empty() && formats.parameters != formats.inputs;
+  const bool differs = !formats.parameters.empty() && formats.parameters != formats.inputs;
   return formats.inputs + " -> " + formats.arithmetic + " -> " + formats.output +
-         (told ? ", parameters " + formats.parameters : "");
+         (differs ? ", parameters " + formats.parameters : "");
 }
 
 }  // namespace halfscope

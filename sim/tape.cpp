@@ -170,7 +170,7 @@ void Tape::recompute(std::size_t output, TensorRef loss) {
     earlier[i - own->first].backward = nullptr;
     if (i != loss.index) earlier[i - own->first].value = {};
   }
-  run_unheard(*own);
+  run_unobserved(*own);
   if (nodes_.size() != output + 1)
     throw RuntimeFailure("a checkpoint's segment is another when it runs again");
   for (std::size_t i = own->first; i <= output; ++i) {
@@ -181,17 +181,17 @@ void Tape::recompute(std::size_t output, TensorRef loss) {
     nodes_.push_back(std::move(earlier[i]));
 }
 
-void Tape::run_unheard(const Checkpoint& checkpoint) {
+void Tape::run_unobserved(const Checkpoint& checkpoint) {
   TrackerList nobody;
-  Caster unheard(*caster_, nobody);
+  Caster unobserved(*caster_, nobody);
   struct Restored {
     Tape& tape;
-    Caster* heard;
+    Caster* observed;
     ~Restored() {
-      tape.caster_ = heard;
+      tape.caster_ = observed;
       tape.recomputing_ = false;
     }
-  } const restored{*this, std::exchange(caster_, &unheard)};
+  } const restored{*this, std::exchange(caster_, &unobserved)};
   recomputing_ = true;
   (void)checkpoint.segment(*this, checkpoint.x);
 }

@@ -89,7 +89,7 @@ class Tape {
 
   /// The output of `segment` for x (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): in
   /// training the tensors before it are dropped, and the backward pass computes them again with the same
-  /// bits, of which no tracker hears. `segment`, whose last operation is its output, sees parameters and
+  /// bits, which no tracker observes. `segment`, whose last operation is its output, sees parameters and
   /// tensors recorded before it, and is kept as long as the tape.
   TensorRef checkpoint(TensorRef x, Segment segment);
   [[nodiscard]] std::int64_t segments() const { return segments_; }
@@ -161,8 +161,8 @@ class Tape {
   /// Runs the segment again whose output the backward pass sees next, and drops what it has passed but
   /// `loss`.
   void recompute(std::size_t output, TensorRef loss);
-  /// The segment once more, of which no tracker hears.
-  void run_unheard(const Checkpoint& checkpoint);
+  /// The segment once more, which no tracker observes.
+  void run_unobserved(const Checkpoint& checkpoint);
   /// Gives the parameter its gradient, or its first place on the tape a contribution.
   void finish_parameter(Node& node);
   /// Scales what operation `index` is handed, and notes what its contributions carry.

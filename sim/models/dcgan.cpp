@@ -159,7 +159,7 @@ struct Networks {
   DiscriminatorNetwork discriminator;
   ParameterStore* generator_store = nullptr;
 
-  /// Images as the step's generator makes them, of which no tracker hears and that no gradient leaves.
+  /// Images as the step's generator makes them, which no tracker observes and no gradient leaves.
   [[nodiscard]] Array made_images(const Tape& tape, std::int64_t count) const {
     const KeptBuffers running_statistics({generator_store});
     TrackerList nobody;

@@ -51,7 +51,7 @@ class RecordLog {
   void flush();
   void describe(SafetensorsFile& checkpoint) const;
   void expect(const SafetensorsFile& checkpoint);
-  /// `take` hears the lines of metrics.jsonl. See RecordFile::restore.
+  /// `take` receives the lines of metrics.jsonl. See RecordFile::restore.
   void restore(const LineFunction& take);
 
  private:

@@ -62,7 +62,7 @@ class Run {
     folder_.load(
         records_,
         [&](std::string_view line, std::size_t number) {
-          told_.add(parse_json(line, fmt::format("{}: line {}", metrics, number)));
+          recorded_.add(parse_json(line, fmt::format("{}: line {}", metrics, number)));
         },
         [&](const SafetensorsFile& checkpoint) { trainer_.restore(checkpoint); });
     diverged_ = trainer_.steps_done() > 0 && !trainer_.weights_finite();
@@ -102,7 +102,7 @@ class Run {
               {"metric", diverged_ ? Json() : Json(evaluation_.metric)},
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     if (!diverged_ && evaluation_.accuracy) json["accuracy"] = *evaluation_.accuracy;
-    told_.write_to(json);
+    recorded_.write_to(json);
     add_initial(json);
     json["lint"] = Json::array();
     for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
@@ -124,7 +124,7 @@ class Run {
   /// Loss and metric of the model before its first update, null where unknown: no training that works ends
   /// far beyond them.
   void add_initial(Json& json) const {
-    const std::optional<double> loss = told_.initial_loss();
+    const std::optional<double> loss = recorded_.initial_loss();
     const std::optional<double> metric = loss ? trainer_.metric_at_loss(*loss) : std::nullopt;
     json["initial_loss"] = loss ? Json(*loss) : Json();
     json["initial_metric"] = metric ? Json(*metric) : Json();
@@ -151,7 +151,7 @@ class Run {
     const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     RecordText text;
-    told_.add(append_record(text, record, evaluates && !diverged_ ? &evaluation_ : nullptr));
+    recorded_.add(append_record(text, record, evaluates && !diverged_ ? &evaluation_ : nullptr));
     records_.add(text);
     const bool saves = config_.checkpoint_every > 0 && record.step % config_.checkpoint_every == 0;
     if (is_at_end() || saves) save();
@@ -178,7 +178,7 @@ class Run {
   const FolderLock& lock_;
   Trainer trainer_;
   RecordLog records_;
-  RunSummary told_;  ///< by all records, earlier ones included
+  RunSummary recorded_;  ///< by all records, earlier ones included
   Evaluation evaluation_;
   bool diverged_ = false;
   double seconds_ = 0;

@@ -60,9 +60,9 @@ class RunFolder {
   void save(RecordLog& records, SafetensorsFile checkpoint) const;
   /// Images (count, height, width, channels) that the run's model has made.
   void save_samples(const Array& samples) const;
-  /// Hands the last checkpoint to `restore`, and leaves the records that belong to it: `take` hears the lines
-  /// of metrics.jsonl. Does nothing with the trainer where there is no checkpoint. Throws InvalidArgument,
-  /// with the file, where a file is not what the run wrote.
+  /// Hands the last checkpoint to `restore`, and leaves the records that belong to it: `take` receives the
+  /// lines of metrics.jsonl. Does nothing with the trainer where there is no checkpoint. Throws
+  /// InvalidArgument, with the file, where a file is not what the run wrote.
   void load(RecordLog& records, const LineFunction& take,
             const std::function<void(const SafetensorsFile&)>& restore) const;
 

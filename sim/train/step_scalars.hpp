@@ -28,7 +28,7 @@ struct QueuedScalars {
 /// Measures; on the device nothing is waited for.
 [[nodiscard]] QueuedScalars queue_scalars(Readback& readback, const Array& loss, const ParameterStore& store,
                                           const GradientMeasure& measure);
-/// Tells the trackers what has happened so far and reads the scalars: on the device all with one wait.
+/// Notifies the trackers of all events so far and reads the scalars: on the device all with one wait.
 [[nodiscard]] StepScalars collect_scalars(EventQueue& events, const QueuedScalars& queued);
 
 }  // namespace halfscope

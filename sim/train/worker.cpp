@@ -19,7 +19,7 @@ namespace {
 /// An order is a word, and what belongs to it behind a line's end.
 constexpr std::string_view begin_order = "begin\n", step_order = "step", end_order = "end";
 
-void tell_workers(std::string order) {
+void send_to_workers(std::string order) {
   if (process_count() > 1) broadcast(order);
 }
 
@@ -94,15 +94,15 @@ std::unique_ptr<FollowedRun> begin_run(std::string_view text) {
 
 Workers::Workers(const RunSettings& settings, Trainer& trainer) {
   if (process_count() > 1)
-    tell_workers(std::string(begin_order) + begin_text(settings.config, trainer.checkpoint()));
+    send_to_workers(std::string(begin_order) + begin_text(settings.config, trainer.checkpoint()));
 }
 
 void Workers::step() const {
-  tell_workers(std::string(step_order));
+  send_to_workers(std::string(step_order));
 }
 
 void Workers::end_program() {
-  tell_workers(std::string(end_order));
+  send_to_workers(std::string(end_order));
 }
 
 void work_for_first_process() {

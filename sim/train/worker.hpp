@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// What the first process tells the others, for the life of a run in training. With one process it does
+/// Orders of the first process to the others, for the life of a run in training. With one process it does
 /// nothing.
 class Workers {
  public:

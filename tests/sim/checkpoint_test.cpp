@@ -1,4 +1,4 @@
-// Checkpoints of activations: no bit of a training changes, trackers hear of nothing twice, less is kept.
+// Checkpoints of activations: no bit of a training changes, trackers observe nothing twice, less is kept.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

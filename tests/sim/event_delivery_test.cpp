@@ -1,4 +1,4 @@
-// When trackers hear of what happens on the device, and what of it: at once, later, or parts as one.
+// When trackers are notified of events on the device: at once, later, or of all parts as one.
 #include "sim/cast.hpp"
 
 #include "tests/support/device_parity.hpp"
@@ -6,45 +6,45 @@
 namespace halfscope::event_delivery_test {
 namespace {
 
-/// Writes down what it hears.
-class Listener final : public Tracker {
+/// Writes down its events.
+class EventLog final : public Tracker {
  public:
-  Listener(EventDelivery delivery, std::vector<std::string>& heard) : delivery_(delivery), heard_(heard) {}
+  EventLog(EventDelivery delivery, std::vector<std::string>& seen) : delivery_(delivery), seen_(seen) {}
   [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
   [[nodiscard]] bool watches_reductions() const override { return true; }
   [[nodiscard]] bool watches_updates() const override { return true; }
   [[nodiscard]] EventDelivery delivery() const override { return delivery_; }
 
   void on_cast(const CastEvent& event, StepObservations&) override {
-    heard_.push_back(std::string(event.site.tensor) + " " + std::to_string(event.site.part) + ": " +
-                     std::to_string(event.counts.elements) + " elements, " +
-                     std::to_string(event.counts.counters.flushed) + " flushed, " +
-                     std::to_string(event.after.size()) + " values");
+    seen_.push_back(std::string(event.site.tensor) + " " + std::to_string(event.site.part) + ": " +
+                    std::to_string(event.counts.elements) + " elements, " +
+                    std::to_string(event.counts.counters.flushed) + " flushed, " +
+                    std::to_string(event.after.size()) + " values");
   }
   void on_reduction(const ReductionEvent& event, StepObservations&) override {
-    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counters.reductions) +
-                     " sums");
+    seen_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counters.reductions) +
+                    " sums");
   }
   void on_update(const UpdateEvent& event, StepObservations&) override {
-    heard_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counts.elements) +
-                     " weights");
+    seen_.push_back(std::string(event.site.tensor) + ": " + std::to_string(event.counts.elements) +
+                    " weights");
   }
 
  private:
   EventDelivery delivery_;
-  std::vector<std::string>& heard_;
+  std::vector<std::string>& seen_;
 };
 
-struct Heard {
+struct SeenEvents {
   std::vector<std::string> before, all;  ///< `collect`
 };
 
 /// Casts two parts of a tensor, sums columns and casts one more.
-Heard listen(Device device, EventDelivery delivery) {
+SeenEvents observe(Device device, EventDelivery delivery) {
   const DeviceScope scope(device);
-  Heard heard;
+  SeenEvents seen;
   TrackerList trackers;
-  trackers.push_back(std::make_unique<Listener>(delivery, heard.all));
+  trackers.push_back(std::make_unique<EventLog>(delivery, seen.all));
   Caster caster(fp16_mixed_policy(), 0, trackers);
   StepObservations unused;
   caster.begin_step({.step = 1, .observations = &unused});
@@ -53,14 +53,14 @@ Heard listen(Device device, EventDelivery delivery) {
   caster.sum_columns("columns", {.x = a.data(), .rows = 2, .columns = 2}, {}, sums.values());
   caster.cast(a.values().last(2), "parts", Role::activation, 1);
   caster.cast(a, "whole", Role::activation);
-  heard.before = heard.all;
+  seen.before = seen.all;
   caster.events().collect();
-  return heard;
+  return seen;
 }
 
 using Lines = std::vector<std::string>;
 
-TEST_CASE("a tracker hears of the device's events when it says", "[trackers][cuda]") {
+TEST_CASE("a tracker is notified of the device's events when it says", "[trackers][cuda]") {
   if (!can_use_device()) return;
   const SimulatedDevice simulated;
   const Lines at_once{"parts 0: 2 elements, 0 flushed, 2 values", "columns: 2 sums",
@@ -72,25 +72,25 @@ TEST_CASE("a tracker hears of the device's events when it says", "[trackers][cud
                      "whole -1: 4 elements, 0 flushed, 0 values"};
   for (const EventDelivery delivery :
        {EventDelivery::immediate, EventDelivery::deferred, EventDelivery::merged}) {
-    CHECK(listen(Device::cpu, delivery).before == at_once);  // on the CPU always
-    CHECK(listen(Device::cpu, delivery).all == at_once);
+    CHECK(observe(Device::cpu, delivery).before == at_once);  // on the CPU always
+    CHECK(observe(Device::cpu, delivery).all == at_once);
   }
-  CHECK(listen(Device::cuda, EventDelivery::immediate).before == at_once);
-  CHECK(listen(Device::cuda, EventDelivery::immediate).all == at_once);
-  CHECK(listen(Device::cuda, EventDelivery::deferred).before.empty());
-  CHECK(listen(Device::cuda, EventDelivery::deferred).all == later);
-  CHECK(listen(Device::cuda, EventDelivery::merged).before.empty());
-  CHECK(listen(Device::cuda, EventDelivery::merged).all == merged);
+  CHECK(observe(Device::cuda, EventDelivery::immediate).before == at_once);
+  CHECK(observe(Device::cuda, EventDelivery::immediate).all == at_once);
+  CHECK(observe(Device::cuda, EventDelivery::deferred).before.empty());
+  CHECK(observe(Device::cuda, EventDelivery::deferred).all == later);
+  CHECK(observe(Device::cuda, EventDelivery::merged).before.empty());
+  CHECK(observe(Device::cuda, EventDelivery::merged).all == merged);
 }
 
-TEST_CASE("where one tracker hears at once all do", "[trackers][cuda]") {
+TEST_CASE("if one tracker is notified at once all are", "[trackers][cuda]") {
   if (!can_use_device()) return;
   const SimulatedDevice simulated;
   const DeviceScope scope(Device::cuda);
   Lines one, other;
   TrackerList trackers;
-  trackers.push_back(std::make_unique<Listener>(EventDelivery::merged, one));
-  trackers.push_back(std::make_unique<Listener>(EventDelivery::immediate, other));
+  trackers.push_back(std::make_unique<EventLog>(EventDelivery::merged, one));
+  trackers.push_back(std::make_unique<EventLog>(EventDelivery::immediate, other));
   Caster caster(fp16_mixed_policy(), 0, trackers);
   StepObservations unused;
   caster.begin_step({.step = 1, .observations = &unused});

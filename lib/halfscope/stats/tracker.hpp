@@ -18,7 +18,7 @@
 namespace halfscope {
 
 /// A tensor has changed precision: what the cast did, and the rounded values, which are on the active device
-/// as all arrays of events are, and left out where a tracker is told later.
+/// as all arrays of events are, and left out where a tracker is notified later.
 struct CastEvent {
   Site site;
   Quantizer quantizer;
@@ -123,7 +123,7 @@ enum class WatchedSteps : std::uint8_t {
   overflowed,  ///< those that overflow, which are run again for it: the others cost nothing
 };
 
-/// When a tracker is told of what happens on a device; on the CPU it always is at once.
+/// When a tracker is notified of events on a device; of those on the CPU it is at once.
 enum class EventDelivery : std::uint8_t {
   immediate,  ///< casts with their values; the host waits for the counts of each event
   deferred,   ///< in the same order, before the step ends, without the values
@@ -137,8 +137,8 @@ struct TrackerOptions {
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
 /// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
-/// casts, reductions and updates are counted, and told of, only where a tracker watches them; of updates
-/// training tells the counts, not the arrays.
+/// casts, reductions and updates are counted, and trackers notified, only where a tracker watches them; the
+/// events of training's updates hold counts, not the arrays.
 class Tracker {
  public:
   virtual ~Tracker() = default;
