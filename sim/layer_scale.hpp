@@ -7,13 +7,6 @@
 
 namespace halfscope {
 
-/// Scales that gradients carry beyond the loss scale, all powers of two: those of the activations' gradients
-/// that a layer hands on, and those of its own weights' gradients.
-struct CarriedScales {
-  double activation = 1;
-  double weight = 1;
-};
-
 /// `layerwise_scale` of a layer with `weight` (.., in, out) whose incoming `gradient` carries `carried`; 1
 /// for a gradient that is not finite. Bounded so that the scaled gradient itself stays below options.largest,
 /// too.

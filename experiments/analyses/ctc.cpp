@@ -46,7 +46,7 @@ LossAndGradient ctc_of(const Array& logits, const LabelSequences& targets, const
   Tape tape(caster, Phase::training);
   ParameterStore store;
   Parameter& x = store.add("logits", logits.clone());
-  const TensorRef loss = ctc_loss(tape, "ctc", tape.parameter(x), targets);
+  const TensorRef loss = ctc_loss(tape, "ctc", tape.operation("input", x.name).parameter(x), targets);
   tape.backward(loss, 1.0f);
   return {static_cast<double>(tape.value(loss).item()), std::move(x.gradient)};
 }

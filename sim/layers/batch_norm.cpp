@@ -13,12 +13,13 @@ struct Statistics {
   Array variance;
 };
 
-Statistics batch_statistics(Caster& caster, const std::string& name, const Array& x, std::int64_t rows) {
+Statistics batch_statistics(const CastScope& casts, const std::string& name, const Array& x,
+                            std::int64_t rows) {
   ColumnTerms terms{.x = ElementReader(x.view()), .rows = rows, .columns = x.shape().back()};
-  Statistics statistics{mean_of(reduce(caster, name, "mean", terms), rows), {}};
+  Statistics statistics{mean_of(reduce(casts, name, "mean", terms), rows), {}};
   terms.term = Term::squared_deviation;
   terms.center = statistics.mean.data();
-  statistics.variance = mean_of(reduce(caster, name, "variance", terms), rows);
+  statistics.variance = mean_of(reduce(casts, name, "variance", terms), rows);
   return statistics;
 }
 
@@ -58,9 +59,9 @@ Array normalised_again(const Array& x, const SavedBatchNorm& saved, const Floats
 
 TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
                      const BatchNormParameters& parameters) {
-  tape.begin("batch_norm", name, {&x});
-  const TensorRef gamma = tape.parameter(parameters.gamma);
-  const TensorRef beta = tape.parameter(parameters.beta);
+  const Operation operation = tape.operation("batch_norm", name, {&x});
+  const TensorRef gamma = operation.parameter(parameters.gamma);
+  const TensorRef beta = operation.parameter(parameters.beta);
   const Array& input = tape.value(x);
   const std::int64_t channels = input.shape().back();
   const std::int64_t rows = static_cast<std::int64_t>(input.size()) / channels;
@@ -70,7 +71,7 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
   }
   Statistics statistics;
   if (tape.phase() == Phase::training) {
-    statistics = batch_statistics(tape.caster(), name, input, rows);
+    statistics = batch_statistics(operation.casts(), name, input, rows);
     if (!tape.recomputing()) update_running_statistics(parameters, statistics, rows);
   } else {
     statistics = {parameters.running_mean.value.clone(), parameters.running_variance.value.clone()};
@@ -85,15 +86,15 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
              scale.values(), shift.values()},
             saved->normalised.values(), y.values());
 
-  const auto backward = [name, x, gamma, beta, rows, channels, saved](Tape& t, Array gradient) {
-    const FloatsOf gains = t.floats(gamma);
+  const auto backward = [name, x, gamma, beta, rows, channels, saved](BackwardScope& scope, Array gradient) {
+    const FloatsOf gains = scope.floats(gamma);
     const bool again = saved->normalised.empty();
-    if (again) saved->normalised = normalised_again(t.value(x), *saved, gains);
+    if (again) saved->normalised = normalised_again(scope.value(x), *saved, gains);
     ColumnTerms terms{.x = ElementReader(std::as_const(gradient).view()), .rows = rows, .columns = channels};
-    Array beta_gradient = reduce(t.caster(), name, "beta_gradient", terms);
+    Array beta_gradient = reduce(scope.casts(), name, "beta_gradient", terms);
     terms.term = Term::product;
     terms.y = saved->normalised.data();
-    Array gamma_gradient = reduce(t.caster(), name, "gamma_gradient", terms);
+    Array gamma_gradient = reduce(scope.casts(), name, "gamma_gradient", terms);
     const Array mean = mean_of(beta_gradient.clone(), rows);
     const Array mean_normalised = mean_of(gamma_gradient.clone(), rows);
     gradient = to_dtype(std::move(gradient), DType::f32);
@@ -101,11 +102,11 @@ TensorRef batch_norm(Tape& tape, const std::string& name, TensorRef x,
                        {{}, saved->inverse_deviation.values(), gains.values(), {}},
                        {mean.values(), mean_normalised.values()}, gradient.values());
     if (again) saved->normalised = {};
-    t.add_gradient(gamma, std::move(gamma_gradient));
-    t.add_gradient(beta, std::move(beta_gradient));
-    t.add_gradient(x, std::move(gradient));
+    scope.add_gradient(gamma, std::move(gamma_gradient));
+    scope.add_gradient(beta, std::move(beta_gradient));
+    scope.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -73,9 +73,9 @@ void multiply_all_transposed(const ConstArrayView& x, const ConstArrayView& g, s
 }  // namespace
 
 TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, TensorRef b, Operand second) {
-  tape.begin("matmul", name, {&a, &b});
+  const Operation operation = tape.operation("matmul", name, {&a, &b});
   const ProductExtents e = product_extents(tape, name, a, b, second);
-  const AccumulateModel model = tape.policy().products;
+  const AccumulateModel model = operation.policy().products;
   Shape shape = tape.value(a).shape();
   shape.back() = e.columns;
   Array y(std::move(shape));
@@ -86,10 +86,10 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
     multiply_all(tape.value(a).view(), tape.value(b).view(), e, model, y.values());
   }
 
-  const auto backward = [a, b, e, model, second](Tape& t, Array gradient) {
-    const Array &x = t.value(a), &w = t.value(b);
+  const auto backward = [a, b, e, model, second](BackwardScope& scope, Array gradient) {
+    const Array &x = scope.value(a), &w = scope.value(b);
     const ProductExtents back{e.batch, e.rows, e.columns, e.inner};
-    if (t.needs_gradient(a)) {
+    if (scope.needs_gradient(a)) {
       Array of_a(x.shape());
       if (second == Operand::transposed) {
         multiply_all(gradient.view(), w.view(), back, model, of_a.values());
@@ -97,18 +97,18 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
         const Array turned = all_transposed(w, e.batch, e.inner, e.columns);
         multiply_all(gradient.view(), turned.view(), back, model, of_a.values());
       }
-      t.add_gradient(a, std::move(of_a));
+      scope.add_gradient(a, std::move(of_a));
     }
-    if (!t.needs_gradient(b)) return;
+    if (!scope.needs_gradient(b)) return;
     Array of_b(w.shape());
     if (second == Operand::transposed) {
       multiply_all_transposed(gradient.view(), x.view(), e.batch, e.columns, e.inner, model, of_b);
     } else {
       multiply_all_transposed(x.view(), gradient.view(), e.batch, e.inner, e.columns, model, of_b);
     }
-    t.add_gradient(b, std::move(of_b));
+    scope.add_gradient(b, std::move(of_b));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -10,7 +10,7 @@
 namespace halfscope {
 
 TensorRef binary_cross_entropy(Tape& tape, const std::string& name, TensorRef probability, Array targets) {
-  tape.begin("binary_cross_entropy", name, {&probability});
+  const Operation operation = tape.operation("binary_cross_entropy", name, {&probability});
   const Array& p = tape.value(probability);
   if (p.shape() != targets.shape() || p.empty()) {
     throw InvalidArgument("layer " + name + ": targets " + to_string(targets.shape()) +
@@ -23,13 +23,13 @@ TensorRef binary_cross_entropy(Tape& tape, const std::string& name, TensorRef pr
   Array loss(Shape{});
   divided_sum(losses.values(), count, ScopedAccumulate{}.model, loss.values());
 
-  const auto backward = [probability, count, kept](Tape& t, Array gradient) {
+  const auto backward = [probability, count, kept](BackwardScope& scope, Array gradient) {
     Array of_p(kept->shape());
-    probability_losses_gradient(t.floats(probability).values(), kept->values(), {gradient.values(), count},
-                                of_p.values());
-    t.add_gradient(probability, std::move(of_p));
+    probability_losses_gradient(scope.floats(probability).values(), kept->values(),
+                                {gradient.values(), count}, of_p.values());
+    scope.add_gradient(probability, std::move(of_p));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -30,7 +30,7 @@ struct Slice {
 TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts) {
   if (parts.empty()) throw InvalidArgument("layer " + name + ": give at least one tensor");
   std::vector<TensorRef> inputs(parts.begin(), parts.end());
-  tape.begin("cat", name, inputs);
+  const Operation operation = tape.operation("cat", name, inputs);
   Shape shape = tape.value(inputs.front()).shape();
   std::vector<Slice> slices;
   std::int64_t row = 0;
@@ -46,15 +46,15 @@ TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const T
   for (const Slice& of : slices)
     copy_columns({rows, of.count}, {tape.value(of.part).view(), 0, of.count}, {y.view(), of.first, row});
 
-  const auto backward = [slices, rows, row](Tape& t, Array gradient) {
+  const auto backward = [slices, rows, row](BackwardScope& scope, Array gradient) {
     for (const Slice& of : slices) {
-      if (!t.needs_gradient(of.part)) continue;
-      Array piece(t.value(of.part).shape(), gradient.dtype());
+      if (!scope.needs_gradient(of.part)) continue;
+      Array piece(scope.value(of.part).shape(), gradient.dtype());
       copy_columns({rows, of.count}, {gradient.view(), of.first, row}, {piece.view(), 0, of.count});
-      t.add_gradient(of.part, std::move(piece), Rounds::no);
+      scope.add_gradient(of.part, std::move(piece), Rounds::no);
     }
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b) {

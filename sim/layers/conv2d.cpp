@@ -48,8 +48,8 @@ PatchGrid grid_of(const Shape& weight, const Conv2dParameters& parameters) {
 }  // namespace
 
 TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dParameters& parameters) {
-  tape.begin("conv2d", name, {&x});
-  const TensorRef w = tape.parameter(parameters.weight);
+  const Operation operation = tape.operation("conv2d", name, {&x});
+  const TensorRef w = operation.parameter(parameters.weight);
   const Shape& shape = tape.value(x).shape();
   const Array& weight = tape.value(w);
   check_shapes(name, shape, weight.shape(), parameters);
@@ -58,19 +58,19 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
   check_grid(name, images, grid);
   const Shape output{images.batch, grid.down(images.height), grid.across(images.width), weight.extent(3)};
   auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, grid, weight.extent(2)));
-  const AccumulateModel model = tape.policy().products;
+  const AccumulateModel model = operation.policy().products;
   Array y = convolve_patches(*patches, weight, output, model);
   std::optional<TensorRef> bias;
-  if (parameters.bias != nullptr) bias = add_channel_bias(tape, name, *parameters.bias, y);
+  if (parameters.bias != nullptr) bias = add_channel_bias(operation, name, *parameters.bias, y);
 
-  const auto backward = [x, w, bias, images, grid, model, patches](Tape& t, Array gradient) {
-    if (bias) add_channel_bias_gradient(t, *bias, gradient);
-    if (t.needs_gradient(w))
-      t.add_gradient(w, patches_weight_gradient(*patches, gradient, t.value(w).shape(), model));
-    if (!t.needs_gradient(x)) return;
-    t.add_gradient(x, convolve_back(std::move(gradient), images, grid, t.value(w), model));
+  const auto backward = [x, w, bias, images, grid, model, patches](BackwardScope& scope, Array gradient) {
+    if (bias) add_channel_bias_gradient(scope, *bias, gradient);
+    if (scope.needs_gradient(w))
+      scope.add_gradient(w, patches_weight_gradient(*patches, gradient, scope.value(w).shape(), model));
+    if (!scope.needs_gradient(x)) return;
+    scope.add_gradient(x, convolve_back(std::move(gradient), images, grid, scope.value(w), model));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

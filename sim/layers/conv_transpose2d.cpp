@@ -58,26 +58,26 @@ TransposedGeometry transposed_geometry(const Shape& x, const Shape& weight,
 
 TensorRef conv_transpose2d(Tape& tape, const std::string& name, TensorRef x,
                            const ConvTranspose2dParameters& parameters) {
-  tape.begin("conv_transpose2d", name, {&x});
-  const TensorRef w = tape.parameter(parameters.weight);
+  const Operation operation = tape.operation("conv_transpose2d", name, {&x});
+  const TensorRef w = operation.parameter(parameters.weight);
   const Shape& weight = tape.value(w).shape();
   check_transposed_shapes(name, tape.value(x).shape(), weight, parameters);
   const TransposedGeometry geometry = transposed_geometry(tape.value(x).shape(), weight, parameters);
   check_transposed_grid(name, geometry);
-  const AccumulateModel model = tape.policy().products;
+  const AccumulateModel model = operation.policy().products;
   Array y = convolve_back(tape.value(x).clone(), geometry.large, geometry.grid, tape.value(w), model);
   std::optional<TensorRef> bias;
-  if (parameters.bias != nullptr) bias = add_channel_bias(tape, name, *parameters.bias, y);
+  if (parameters.bias != nullptr) bias = add_channel_bias(operation, name, *parameters.bias, y);
 
-  const auto backward = [x, w, bias, geometry, model](Tape& t, Array gradient) {
-    if (bias) add_channel_bias_gradient(t, *bias, gradient);
+  const auto backward = [x, w, bias, geometry, model](BackwardScope& scope, Array gradient) {
+    if (bias) add_channel_bias_gradient(scope, *bias, gradient);
     const Patches patches = patches_of(gradient, geometry.large, geometry.grid, geometry.large.channels);
-    const Array &of_output = t.value(x), &kernel = t.value(w);
-    t.add_gradient(w, patches_weight_gradient(patches, of_output, kernel.shape(), model));
-    if (!t.needs_gradient(x)) return;
-    t.add_gradient(x, convolve_patches(patches, kernel, of_output.shape(), model));
+    const Array &of_output = scope.value(x), &kernel = scope.value(w);
+    scope.add_gradient(w, patches_weight_gradient(patches, of_output, kernel.shape(), model));
+    if (!scope.needs_gradient(x)) return;
+    scope.add_gradient(x, convolve_patches(patches, kernel, of_output.shape(), model));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

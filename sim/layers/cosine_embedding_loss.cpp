@@ -34,7 +34,7 @@ Array product(const Array& a, const Array& b) {
 }  // namespace
 
 TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x, Array targets) {
-  tape.begin("cosine_embedding_loss", name, {&x});
+  const Operation operation = tape.operation("cosine_embedding_loss", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 2 || tape.value(x).empty() || targets.shape() != shape) {
     throw InvalidArgument(
@@ -58,7 +58,7 @@ TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x
   divided_sum(distance.values(), rows, ScopedAccumulate{}.model, loss.values());
 
   // (cosine x / |x| - target / |target|) / |x|, over the rows.
-  const auto backward = [x, saved, rows](Tape& t, Array gradient) {
+  const auto backward = [x, saved, rows](BackwardScope& scope, Array gradient) {
     Array slopes = std::move(saved->x), direction = std::move(saved->targets);
     scale_rows(product(saved->cosine, saved->x_inverse_norm), slopes);
     scale_rows(saved->target_inverse_norm, direction);
@@ -66,9 +66,9 @@ TensorRef cosine_embedding_loss(Tape& tape, const std::string& name, TensorRef x
     scale_rows(saved->x_inverse_norm, slopes);
     scale(slopes.view(), 1 / rows, slopes.values());
     scale_rows(gradient, slopes);
-    t.add_gradient(x, std::move(slopes));
+    scope.add_gradient(x, std::move(slopes));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

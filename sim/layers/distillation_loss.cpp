@@ -65,12 +65,12 @@ void check(const std::string& name, const Array& student, const Array& teacher, 
 
 TensorRef distillation_loss(Tape& tape, const std::string& name, TensorRef logits,
                             const Array& teacher_logits, float temperature) {
-  tape.begin("kl_div", name, {&logits});
+  const Operation operation = tape.operation("kl_div", name, {&logits});
   const Array& x = tape.value(logits);
   check(name, x, teacher_logits, temperature);
   const AccumulateModel fp32_sums = ScopedAccumulate{}.model;
   const bool trains = tape.phase() == Phase::training;
-  SoftenedRows student = soften(x, temperature, trains ? tape.policy().reductions_in(name) : fp32_sums);
+  SoftenedRows student = soften(x, temperature, trains ? operation.policy().reductions_in(name) : fp32_sums);
   const SoftenedRows teacher = soften(teacher_logits, temperature, fp32_sums);
   const float rows = static_cast<float>(x.extent(0));
   Array loss(Shape{});
@@ -78,12 +78,12 @@ TensorRef distillation_loss(Tape& tape, const std::string& name, TensorRef logit
               loss.values());
 
   const auto slopes = std::make_shared<Array>(difference(student.probability, teacher.probability));
-  const auto backward = [logits, slopes, factor = temperature / rows](Tape& t, Array gradient) {
+  const auto backward = [logits, slopes, factor = temperature / rows](BackwardScope& scope, Array gradient) {
     scale(slopes->view(), factor, slopes->values());
     scale_rows(gradient, *slopes);
-    t.add_gradient(logits, std::move(*slopes));
+    scope.add_gradient(logits, std::move(*slopes));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

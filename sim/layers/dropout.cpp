@@ -16,17 +16,17 @@ TensorRef dropout(Tape& tape, const std::string& name, TensorRef x, float probab
                                       static_cast<double>(probability)));
   }
   if (probability == 0 || tape.phase() == Phase::evaluation) return x;
-  tape.begin("dropout", name, {&x});
+  const Operation operation = tape.operation("dropout", name, {&x});
   auto factors = std::make_shared<Array>(tape.value(x).shape());
-  dropout_factors(tape.caster().random_stream(name + ".mask"), probability, factors->values());
+  dropout_factors(tape.random_stream(name + ".mask"), probability, factors->values());
   Array y(factors->shape());
   combine(Combination::product, tape.value(x).view(), factors->values(), y.values());
-  const auto backward = [x, factors](Tape& t, Array gradient) {
+  const auto backward = [x, factors](BackwardScope& scope, Array gradient) {
     gradient = to_dtype(std::move(gradient), DType::f32);
     combine(Combination::product, gradient.values(), factors->values(), gradient.values());
-    t.add_gradient(x, std::move(gradient));
+    scope.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

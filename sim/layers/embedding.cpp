@@ -25,8 +25,8 @@ void check_tokens(const std::string& name, const Tokens& tokens, std::int64_t vo
 }  // namespace
 
 TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, Parameter& table) {
-  tape.begin("embedding", name);
-  const TensorRef rows = tape.parameter(table);
+  const Operation operation = tape.operation("embedding", name);
+  const TensorRef rows = operation.parameter(table);
   const Array& weight = tape.value(rows);
   const std::int64_t features = weight.extent(1);
   check_tokens(name, tokens, weight.extent(0));
@@ -36,12 +36,12 @@ TensorRef embedding(Tape& tape, const std::string& name, const Tokens& tokens, P
   const auto index = std::make_shared<const RowIndex>(tokens.values, weight.extent(0));
   gather_rows(weight.view(), *index, y.view());
 
-  const auto backward = [rows, index](Tape& t, Array gradient) {
-    Array sums(t.value(rows).shape());
+  const auto backward = [rows, index](BackwardScope& scope, Array gradient) {
+    Array sums(scope.value(rows).shape());
     sum_rows(gradient.view(), *index, sums.values());
-    t.add_gradient(rows, std::move(sums));
+    scope.add_gradient(rows, std::move(sums));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -67,21 +67,21 @@ Array share_slope(const Array& x, const Array& share, Gelu form) {
 }  // namespace
 
 TensorRef gelu(Tape& tape, const std::string& name, TensorRef x, Gelu form) {
-  tape.begin("gelu", name, {&x});
+  const Operation operation = tape.operation("gelu", name, {&x});
   const Array input = to_dtype(tape.value(x).clone(), DType::f32);
   Array y = passed_share(input, form);
   multiply_into(input, y);
-  const auto backward = [x, form](Tape& t, Array gradient) {
-    const Array used = to_dtype(t.value(x).clone(), DType::f32);
+  const auto backward = [x, form](BackwardScope& scope, Array gradient) {
+    const Array used = to_dtype(scope.value(x).clone(), DType::f32);
     const Array share = passed_share(used, form);
     Array slope = share_slope(used, share, form);
     multiply_into(used, slope);
     add(share.view(), slope.values());
     const Array floats = to_dtype(std::move(gradient), DType::f32);
     multiply_into(floats, slope);
-    t.add_gradient(x, std::move(slope));
+    scope.add_gradient(x, std::move(slope));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -123,22 +123,23 @@ void backward_step(const StepCaster& cast, const Saved& saved, StepGradient& g, 
 struct ProjectionGradients {
   Array input, hidden;
 };
-ProjectionGradients backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
-                                          const Array& transposed_weight, const Array& gradient) {
+ProjectionGradients backward_through_time(const BackwardScope& scope, const std::string& name,
+                                          const Saved& saved, const Array& transposed_weight,
+                                          const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
-  const DType storage = tape.caster().storage(Role::activation_gradient);
+  const DType storage = scope.casts().storage(Role::activation_gradient);
   ProjectionGradients result{Array({e.time, e.batch, 3 * e.hidden}, storage),
                              Array({e.time, e.batch, 3 * e.hidden}, storage)};
   StepGradient g{Array({e.batch, e.hidden}), Array({e.batch, e.hidden}), Array({e.batch, 2 * e.hidden}),
                  Array({e.batch, e.hidden}), Array({e.batch, e.hidden})};
-  StepCaster cast{tape.caster(), name, Role::activation_gradient};
+  StepCaster cast{scope.casts(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
     const auto from_above = at_time(gradient, cast.time);
     if (cast.time == e.time - 1) {
       convert(from_above, g.state.view());
     } else {
       multiply_rows(at_time(std::as_const(result.hidden), cast.time + 1), transposed_weight,
-                    tape.policy().products, g.state.values());
+                    scope.policy().products, g.state.values());
       cast(g.state.values(), ".previous");
       add(from_above, g.difference.values());
       add(g.difference.values(), g.state.values());
@@ -156,29 +157,29 @@ TensorRef gru(Tape& tape, const std::string& name, TensorRef x, const RecurrentP
   using namespace gru_layer;
   const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 3);
   TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
-  tape.begin("gru", name, {&input});
-  const HiddenWeights weights{tape.parameter(parameters.hidden_weight),
-                              tape.parameter(parameters.hidden_bias)};
-  const DType storage = tape.caster().storage(Role::activation);
+  const Operation operation = tape.operation("gru", name, {&input});
+  const HiddenWeights weights{operation.parameter(parameters.hidden_weight),
+                              operation.parameter(parameters.hidden_bias)};
+  const DType storage = operation.casts().storage(Role::activation);
   auto saved = std::make_shared<Saved>(make_saved(extents, storage));
   Steps steps(*saved);
   const Array zero = Array::zeros({extents.batch, extents.hidden}, storage);
-  StepCaster cast{tape.caster(), name, Role::activation};
+  StepCaster cast{operation.casts(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
     const ConstArrayView before =
         cast.time == 0 ? zero.view() : at_time(std::as_const(saved->states), cast.time - 1);
-    project_state(tape, weights, before, steps.hidden.at(cast.time));
+    project_state(operation, weights, before, steps.hidden.at(cast.time));
     forward_step(cast, at_time(tape.value(input), cast.time), before, steps);
   }
 
   Array states = saved->states.clone();
-  const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
+  const auto backward = [name, input, weights, saved](BackwardScope& scope, Array gradient) {
     ProjectionGradients gradients =
-        backward_through_time(t, name, *saved, transposed(t.value(weights.weight)), gradient);
-    add_hidden_gradients(t, weights, saved->states, gradients.hidden);
-    t.add_gradient(input, std::move(gradients.input), Rounds::no);
+        backward_through_time(scope, name, *saved, transposed(scope.value(weights.weight)), gradient);
+    add_hidden_gradients(scope, weights, saved->states, gradients.hidden);
+    scope.add_gradient(input, std::move(gradients.input), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(states), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(states), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

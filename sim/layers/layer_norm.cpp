@@ -27,15 +27,15 @@ Array as_matrix(const Array& x) {
   return matrix;
 }
 
-SavedLayerNorm normalise(Caster& caster, const std::string& name, const Array& x, float epsilon) {
+SavedLayerNorm normalise(const CastScope& casts, const std::string& name, const Array& x, float epsilon) {
   SavedLayerNorm saved{as_matrix(x), {}};
   const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
   const Array columns = transposed(saved.normalised);
   ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
-  const Array mean = mean_of(reduce(caster, name, "mean", terms), features);
+  const Array mean = mean_of(reduce(casts, name, "mean", terms), features);
   terms.term = Term::squared_deviation;
   terms.center = mean.data();
-  saved.inverse_deviation = mean_of(reduce(caster, name, "variance", terms), features);
+  saved.inverse_deviation = mean_of(reduce(casts, name, "variance", terms), features);
   inverse_deviations(saved.inverse_deviation.values(), epsilon, saved.inverse_deviation.values());
   normalise_rows(mean.values(), saved.inverse_deviation.values(), saved.normalised.values());
   return saved;
@@ -43,14 +43,15 @@ SavedLayerNorm normalise(Caster& caster, const std::string& name, const Array& x
 
 /// `gradient` of y times gamma becomes the gradient of x: inverse_deviation * (g - mean(g) - normalised *
 /// mean(g * normalised)), the means over each row.
-void gradient_of_rows(Caster& caster, const std::string& name, const SavedLayerNorm& saved, Array& gradient) {
+void gradient_of_rows(const CastScope& casts, const std::string& name, const SavedLayerNorm& saved,
+                      Array& gradient) {
   const std::int64_t rows = saved.normalised.extent(0), features = saved.normalised.extent(1);
   const Array columns = transposed(gradient), normalised = transposed(saved.normalised);
   ColumnTerms terms{.x = columns.data(), .rows = features, .columns = rows};
-  const Array mean = mean_of(reduce(caster, name, "mean_gradient", terms), features);
+  const Array mean = mean_of(reduce(casts, name, "mean_gradient", terms), features);
   terms.term = Term::product;
   terms.y = normalised.data();
-  const Array mean_normalised = mean_of(reduce(caster, name, "variance_gradient", terms), features);
+  const Array mean_normalised = mean_of(reduce(casts, name, "variance_gradient", terms), features);
   normalise_rows_gradient(
       {saved.normalised.values(), saved.inverse_deviation.values(), mean.values(), mean_normalised.values()},
       gradient.values());
@@ -60,34 +61,35 @@ void gradient_of_rows(Caster& caster, const std::string& name, const SavedLayerN
 
 TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x,
                      const LayerNormParameters& parameters) {
-  tape.begin("layer_norm", name, {&x});
-  const TensorRef gamma = tape.parameter(parameters.gamma);
-  const TensorRef beta = tape.parameter(parameters.beta);
+  const Operation operation = tape.operation("layer_norm", name, {&x});
+  const TensorRef gamma = operation.parameter(parameters.gamma);
+  const TensorRef beta = operation.parameter(parameters.beta);
   const Array& input = tape.value(x);
   const std::size_t features = tape.value(gamma).size();
   if (input.shape().empty() || static_cast<std::size_t>(input.shape().back()) != features) {
     throw InvalidArgument("layer " + name + ": input " + to_string(input.shape()) + " does not fit gamma " +
                           to_string(tape.value(gamma).shape()));
   }
-  auto saved = std::make_shared<SavedLayerNorm>(normalise(tape.caster(), name, input, parameters.epsilon));
+  auto saved =
+      std::make_shared<SavedLayerNorm>(normalise(operation.casts(), name, input, parameters.epsilon));
   Array y(input.shape());
   scale_and_shift(saved->normalised.values(), tape.floats(gamma).values(), tape.floats(beta).values(),
                   y.values());
 
-  const auto backward = [name, x, gamma, beta, saved](Tape& t, Array gradient) {
+  const auto backward = [name, x, gamma, beta, saved](BackwardScope& scope, Array gradient) {
     gradient = to_dtype(std::move(gradient), DType::f32);
     gradient.reshape(saved->normalised.shape());
     ColumnTerms terms{.x = gradient.data(), .rows = gradient.extent(0), .columns = gradient.extent(1)};
-    t.add_gradient(beta, reduce(t.caster(), name, "beta_gradient", terms));
+    scope.add_gradient(beta, reduce(scope.casts(), name, "beta_gradient", terms));
     terms.term = Term::product;
     terms.y = saved->normalised.data();
-    t.add_gradient(gamma, reduce(t.caster(), name, "gamma_gradient", terms));
-    scale_columns(t.floats(gamma).values(), gradient.values());
-    gradient_of_rows(t.caster(), name, *saved, gradient);
-    gradient.reshape(t.value(x).shape());
-    t.add_gradient(x, std::move(gradient));
+    scope.add_gradient(gamma, reduce(scope.casts(), name, "gamma_gradient", terms));
+    scale_columns(scope.floats(gamma).values(), gradient.values());
+    gradient_of_rows(scope.casts(), name, *saved, gradient);
+    gradient.reshape(scope.value(x).shape());
+    scope.add_gradient(x, std::move(gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

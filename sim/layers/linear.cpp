@@ -26,52 +26,52 @@ Shape output_shape(const std::string& name, const Array& x, const Array& weight)
 }  // namespace
 
 TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
-  tape.begin("linear", name, {&x});
-  const TensorRef weight = tape.parameter(parameters.weight);
-  const TensorRef bias = tape.parameter(parameters.bias);
+  const Operation operation = tape.operation("linear", name, {&x});
+  const TensorRef weight = operation.parameter(parameters.weight);
+  const TensorRef bias = operation.parameter(parameters.bias);
   const Array& w = tape.value(weight);
-  const AccumulateModel model = tape.policy().products;
+  const AccumulateModel model = operation.policy().products;
   Array y(output_shape(name, tape.value(x), w));
   multiply_rows(tape.value(x).view(), w, model, y.values());
   add_to_rows(tape.value(bias).view(), y.values());
 
-  const auto backward = [x, weight, bias, model](Tape& t, Array gradient) {
-    const Array& used_weight = t.value(weight);
+  const auto backward = [x, weight, bias, model](BackwardScope& scope, Array gradient) {
+    const Array& used_weight = scope.value(weight);
     const std::int64_t in = used_weight.extent(0), out = used_weight.extent(1);
-    t.add_gradient(bias, bias_gradient(gradient.view(), out));
-    if (t.needs_gradient(weight))
-      t.add_gradient(weight, weight_gradient({t.value(x).view(), gradient.view(), in, out}, model));
-    if (!t.needs_gradient(x)) return;
-    Array x_gradient(t.value(x).shape());
+    scope.add_gradient(bias, bias_gradient(gradient.view(), out));
+    if (scope.needs_gradient(weight))
+      scope.add_gradient(weight, weight_gradient({scope.value(x).view(), gradient.view(), in, out}, model));
+    if (!scope.needs_gradient(x)) return;
+    Array x_gradient(scope.value(x).shape());
     multiply_rows(gradient.view(), transposed(used_weight), model, x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
-  tape.begin("linear", name, {&x});
-  const TensorRef weight = tape.parameter(parameters.weight);
-  const TensorRef bias = tape.parameter(parameters.bias);
-  const AccumulateModel model = tape.policy().products;
+  const Operation operation = tape.operation("linear", name, {&x});
+  const TensorRef weight = operation.parameter(parameters.weight);
+  const TensorRef bias = operation.parameter(parameters.bias);
+  const AccumulateModel model = operation.policy().products;
   const Array turned = transposed(tape.value(weight));
   Array y(output_shape(name, tape.value(x), turned));
   multiply_rows(tape.value(x).view(), turned, model, y.values());
   add_to_rows(tape.value(bias).view(), y.values());
 
-  const auto backward = [x, weight, bias, model](Tape& t, Array gradient) {
-    const Array& used_weight = t.value(weight);
+  const auto backward = [x, weight, bias, model](BackwardScope& scope, Array gradient) {
+    const Array& used_weight = scope.value(weight);
     const std::int64_t out = used_weight.extent(0), in = used_weight.extent(1);
     Array bias_sums = bias_gradient(gradient.view(), out);
-    bias_sums.reshape(t.value(bias).shape());
-    t.add_gradient(bias, std::move(bias_sums));
-    t.add_gradient(weight, weight_gradient({gradient.view(), t.value(x).view(), out, in}, model));
-    if (!t.needs_gradient(x)) return;
-    Array x_gradient(t.value(x).shape());
+    bias_sums.reshape(scope.value(bias).shape());
+    scope.add_gradient(bias, std::move(bias_sums));
+    scope.add_gradient(weight, weight_gradient({gradient.view(), scope.value(x).view(), out, in}, model));
+    if (!scope.needs_gradient(x)) return;
+    Array x_gradient(scope.value(x).shape());
     multiply_rows(gradient.view(), used_weight, model, x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

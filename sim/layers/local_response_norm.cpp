@@ -32,15 +32,15 @@ Array channel_windows(const Array& x, std::int64_t size) {
 }
 
 /// The sums over the windows of each number's channel: of the numbers, or of their squares.
-Array window_sums(Caster& caster, const std::string& layer, const std::string& tensor, const Array& windows,
-                  Term term) {
+Array window_sums(const CastScope& casts, const std::string& layer, const std::string& tensor,
+                  const Array& windows, Term term) {
   Array sums({windows.extent(1)});
   const ColumnTerms terms{.term = term,
                           .x = ElementReader(windows.view()),
                           .y = term == Term::product ? ElementReader(windows.view()) : ElementReader{},
                           .rows = windows.extent(0),
                           .columns = windows.extent(1)};
-  caster.sum_columns(layer + "." + tensor, terms, caster.policy().reductions_in(layer), sums.values());
+  casts.sum_columns(layer + "." + tensor, terms, casts.policy().reductions_in(layer), sums.values());
   return sums;
 }
 
@@ -76,18 +76,18 @@ void check(const std::string& name, const Shape& x, const LocalResponse& respons
 
 TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
                               const LocalResponse& response) {
-  tape.begin("local_response_norm", name, {&x});
+  const Operation operation = tape.operation("local_response_norm", name, {&x});
   const Array& input = tape.value(x);
   check(name, input.shape(), response);
   Array squares =
-      window_sums(tape.caster(), name, "squares", channel_windows(input, response.size), Term::product);
+      window_sums(operation.casts(), name, "squares", channel_windows(input, response.size), Term::product);
   const auto log_base =
       std::make_shared<Array>(log_of_base(std::move(squares), response, input.shape().back()));
   Array y(input.shape());
   combine(Combination::product, input.view(), power(*log_base, -response.beta).view(), y.values());
 
-  const auto backward = [x, name, response, log_base](Tape& t, Array gradient) {
-    const Array& used = t.value(x);
+  const auto backward = [x, name, response, log_base](BackwardScope& scope, Array gradient) {
+    const Array& used = scope.value(x);
     gradient = to_dtype(std::move(gradient), DType::f32);
     Array inner(
         used.shape());  // gradient x base^(-beta - 1), whose sum over a window a number's square feeds
@@ -95,16 +95,16 @@ TensorRef local_response_norm(Tape& tape, const std::string& name, TensorRef x,
     combine(Combination::product, inner.values(), power(*log_base, -response.beta - 1).view(),
             inner.values());
     Array through_base =
-        window_sums(t.caster(), name, "gradient", channel_windows(inner, response.size), Term::value);
+        window_sums(scope.casts(), name, "gradient", channel_windows(inner, response.size), Term::value);
     combine(Combination::product, through_base.values(), used.view(), through_base.values());
     scale(through_base.values(), -2 * response.alpha * response.beta, through_base.values());
     Array x_gradient(used.shape());
     combine(Combination::product, gradient.values(), power(*log_base, -response.beta).view(),
             x_gradient.values());
     add(through_base.values(), x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -156,20 +156,20 @@ struct Gradients {
 
 /// The gradient of the state after a step, (batch, state), from that of the layer's output and of the gates'
 /// sums of the next step, if there is one.
-void state_gradient(const Tape& tape, const StepCaster& cast, const ConstArrayView& from_above,
+void state_gradient(const BackwardScope& scope, const StepCaster& cast, const ConstArrayView& from_above,
                     const Gradients& later, const Transposed& weights, Array& state) {
   if (cast.time + 1 == later.sums.extent(0)) return convert(from_above, state.view());
-  multiply_rows(at_time(later.sums, cast.time + 1), weights.hidden, tape.policy().products, state.values());
+  multiply_rows(at_time(later.sums, cast.time + 1), weights.hidden, scope.policy().products, state.values());
   cast(state.values(), ".previous");
   add(from_above, state.values());
   cast(state.values(), ".state");
 }
 
-Gradients backward_through_time(Tape& tape, const std::string& name, const Saved& saved,
+Gradients backward_through_time(const BackwardScope& scope, const std::string& name, const Saved& saved,
                                 const Transposed& weights, const Array& gradient) {
   const RecurrentExtents& e = saved.extents;
   const bool projects = !weights.projection.empty();
-  const DType storage = tape.caster().storage(Role::activation_gradient);
+  const DType storage = scope.casts().storage(Role::activation_gradient);
   Gradients found{Array({e.time, e.batch, 4 * e.hidden}, storage),
                   projects ? Array({e.time, e.batch, e.state}, storage) : Array{}};
   TimeSteps steps(found.sums);
@@ -177,12 +177,12 @@ Gradients backward_through_time(Tape& tape, const std::string& name, const Saved
   StepGradient g{Array({e.batch, e.hidden}), Array::zeros({e.batch, e.hidden}), Array({e.batch, e.hidden})};
   Array projected({e.batch, e.state});
   Array& state = projects ? projected : g.output;
-  StepCaster cast{tape.caster(), name, Role::activation_gradient};
+  StepCaster cast{scope.casts(), name, Role::activation_gradient};
   for (cast.time = e.time - 1; cast.time >= 0; --cast.time) {
-    state_gradient(tape, cast, at_time(gradient, cast.time), found, weights, state);
+    state_gradient(scope, cast, at_time(gradient, cast.time), found, weights, state);
     if (projects) {
       convert(state.view(), at_time(found.states, cast.time));
-      multiply_rows(state.view(), weights.projection, tape.policy().products, g.output.values());
+      multiply_rows(state.view(), weights.projection, scope.policy().products, g.output.values());
       cast(g.output.values(), ".unprojected");
     }
     const auto cell_before = cast.time == 0 ? zero.view() : at_time(saved.cell, cast.time - 1);
@@ -198,9 +198,9 @@ struct Weights {
   std::optional<TensorRef> projection;
 };
 
-std::shared_ptr<Saved> forward(Tape& tape, const std::string& name, TensorRef input, const Weights& weights,
-                               const RecurrentExtents& extents) {
-  const DType storage = tape.caster().storage(Role::activation);
+std::shared_ptr<Saved> forward(const Operation& operation, const std::string& name, TensorRef input,
+                               const Weights& weights, const RecurrentExtents& extents) {
+  const DType storage = operation.casts().storage(Role::activation);
   const bool projects = weights.projection.has_value();
   auto saved = std::make_shared<Saved>(
       make_saved(extents, storage, projects ? Projection::present : Projection::absent));
@@ -208,51 +208,51 @@ std::shared_ptr<Saved> forward(Tape& tape, const std::string& name, TensorRef in
   TimeSteps projected(projects ? saved->projected : saved->outputs);
   const Array no_state = Array::zeros({extents.batch, extents.state}, storage);
   const Array no_cell = Array::zeros({extents.batch, extents.hidden}, storage);
-  StepCaster cast{tape.caster(), name, Role::activation};
+  StepCaster cast{operation.casts(), name, Role::activation};
   for (; cast.time < extents.time; ++cast.time) {
     const auto before = [&](const Array& tensor, const Array& zero) {
       return cast.time == 0 ? zero.view() : at_time(tensor, cast.time - 1);
     };
-    project_state(tape, weights.hidden, before(saved->states(), no_state), steps.gates.at(cast.time));
-    forward_step(cast, at_time(tape.value(input), cast.time), before(saved->cell, no_cell),
+    project_state(operation, weights.hidden, before(saved->states(), no_state), steps.gates.at(cast.time));
+    forward_step(cast, at_time(operation.value(input), cast.time), before(saved->cell, no_cell),
                  projects ? ".unprojected" : "", steps);
     if (!projects) continue;
     const std::span<float> state = projected.at(cast.time);
-    multiply_rows(at_time(std::as_const(saved->outputs), cast.time), tape.value(*weights.projection),
-                  tape.policy().products, state);
+    multiply_rows(at_time(std::as_const(saved->outputs), cast.time), operation.value(*weights.projection),
+                  operation.policy().products, state);
     cast(state, "");
     projected.store(cast.time);
   }
   return saved;
 }
 
-void add_gradients(Tape& tape, const std::string& name, TensorRef input, const Weights& weights,
+void add_gradients(BackwardScope& scope, const std::string& name, TensorRef input, const Weights& weights,
                    const Saved& saved, const Array& gradient) {
-  const Transposed transposes{transposed(tape.value(weights.hidden.weight)),
-                              weights.projection ? transposed(tape.value(*weights.projection)) : Array{}};
-  Gradients found = backward_through_time(tape, name, saved, transposes, gradient);
-  add_hidden_gradients(tape, weights.hidden, saved.states(), found.sums);
+  const Transposed transposes{transposed(scope.value(weights.hidden.weight)),
+                              weights.projection ? transposed(scope.value(*weights.projection)) : Array{}};
+  Gradients found = backward_through_time(scope, name, saved, transposes, gradient);
+  add_hidden_gradients(scope, weights.hidden, saved.states(), found.sums);
   if (weights.projection) {
     const RowProduct product{saved.outputs.view(), found.states.view(), saved.extents.hidden,
                              saved.extents.state};
-    tape.add_gradient(*weights.projection, weight_gradient(product, tape.policy().products));
+    scope.add_gradient(*weights.projection, weight_gradient(product, scope.policy().products));
   }
-  tape.add_gradient(input, std::move(found.sums), Rounds::no);
+  scope.add_gradient(input, std::move(found.sums), Rounds::no);
 }
 
 TensorRef run_lstm(Tape& tape, const std::string& name, TensorRef x, const RecurrentParameters& parameters,
                    Parameter* projection) {
   const RecurrentExtents extents = recurrent_extents(tape, name, x, parameters, 4, projection);
   TensorRef input = linear(tape, name + ".input", x, {parameters.input_weight, parameters.input_bias});
-  tape.begin("lstm", name, {&input});
-  Weights weights{{tape.parameter(parameters.hidden_weight), tape.parameter(parameters.hidden_bias)}, {}};
-  if (projection != nullptr) weights.projection = tape.parameter(*projection);
-  const auto saved = forward(tape, name, input, weights, extents);
-  const auto backward = [name, input, weights, saved](Tape& t, Array gradient) {
-    add_gradients(t, name, input, weights, *saved, gradient);
+  const Operation operation = tape.operation("lstm", name, {&input});
+  Weights weights{
+      {operation.parameter(parameters.hidden_weight), operation.parameter(parameters.hidden_bias)}, {}};
+  if (projection != nullptr) weights.projection = operation.parameter(*projection);
+  const auto saved = forward(operation, name, input, weights, extents);
+  const auto backward = [name, input, weights, saved](BackwardScope& scope, Array gradient) {
+    add_gradients(scope, name, input, weights, *saved, gradient);
   };
-  return tape.record(
-      {.name = name, .value = saved->states().clone(), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = saved->states().clone(), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace

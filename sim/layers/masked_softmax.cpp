@@ -13,7 +13,7 @@
 namespace halfscope {
 
 TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask) {
-  tape.begin("softmax", name, {&x});
+  const Operation operation = tape.operation("softmax", name, {&x});
   const Array& scores = tape.value(x);
   if (mask.shape() != scores.shape() || scores.shape().empty() || scores.empty()) {
     throw InvalidArgument(fmt::format("layer {}: a mask {} for scores {}; give one of their shape", name,
@@ -25,19 +25,19 @@ TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const
   add(mask.view(), masked.values());
   Array y(scores.shape()), unused({rows});
   softmax_cross_entropy(masked.values(), std::vector<std::int32_t>(static_cast<std::size_t>(rows)),
-                        tape.policy().reductions_in(name), y.values(), unused.values());
+                        operation.policy().reductions_in(name), y.values(), unused.values());
 
   // The gradient is of the rounded y, which the next layer sees.
   const auto at = std::make_shared<TensorRef>();
-  const auto backward = [x, at](Tape& t, Array gradient) {
+  const auto backward = [x, at](BackwardScope& scope, Array gradient) {
     gradient = to_dtype(std::move(gradient), DType::f32);
-    const Array probability = to_dtype(t.value(*at).clone(), DType::f32);
+    const Array probability = to_dtype(scope.value(*at).clone(), DType::f32);
     const Array sums = row_products(gradient, probability);
     subtract_from_rows(sums, gradient);
     combine(Combination::product, gradient.view(), probability.view(), gradient.values());
-    t.add_gradient(x, std::move(gradient));
+    scope.add_gradient(x, std::move(gradient));
   };
-  *at = tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  *at = operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
   return *at;
 }
 

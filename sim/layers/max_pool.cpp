@@ -6,7 +6,7 @@
 namespace halfscope {
 
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x) {
-  tape.begin("max_pool2d", name, {&x});
+  const Operation operation = tape.operation("max_pool2d", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4)
     throw InvalidArgument("layer " + name + ": input " + to_string(shape) + " is no batch of images");
@@ -14,12 +14,12 @@ TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x) {
   Array y({shape[0], shape[1] / 2, shape[2] / 2, shape[3]}, tape.value(x).dtype());
   auto winner = std::make_shared<Memory<std::uint8_t>>(y.size());
   max_pool_2x2(tape.value(x).view(), images, y.view(), winner->values());
-  const auto backward = [x, images, winner](Tape& t, Array gradient) {
-    Array x_gradient(t.value(x).shape(), gradient.dtype());
+  const auto backward = [x, images, winner](BackwardScope& scope, Array gradient) {
+    Array x_gradient(scope.value(x).shape(), gradient.dtype());
     max_pool_2x2_gradient(gradient.view(), images, winner->values(), x_gradient.view());
-    t.add_gradient(x, std::move(x_gradient), Rounds::no);
+    scope.add_gradient(x, std::move(x_gradient), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

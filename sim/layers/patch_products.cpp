@@ -145,23 +145,24 @@ Array convolve_back(Array gradient, const ImageShape& images, const PatchGrid& g
                           {images.batch, images.height, images.width, images.channels}, model);
 }
 
-TensorRef add_channel_bias(Tape& tape, const std::string& name, Parameter& parameter, Array& y) {
-  const TensorRef bias = tape.parameter(parameter);
-  if (tape.value(bias).shape() != Shape{y.extent(3)}) {
-    throw InvalidArgument("layer " + name + ": bias " + to_string(tape.value(bias).shape()) +
+TensorRef add_channel_bias(const Operation& operation, const std::string& name, Parameter& parameter,
+                           Array& y) {
+  const TensorRef bias = operation.parameter(parameter);
+  if (operation.value(bias).shape() != Shape{y.extent(3)}) {
+    throw InvalidArgument("layer " + name + ": bias " + to_string(operation.value(bias).shape()) +
                           " does not fit output " + to_string(y.shape()));
   }
-  add_to_rows(tape.value(bias).view(), y.values());
+  add_to_rows(operation.value(bias).view(), y.values());
   return bias;
 }
 
-void add_channel_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient) {
-  Array sums(tape.value(bias).shape());
+void add_channel_bias_gradient(BackwardScope& scope, TensorRef bias, const Array& gradient) {
+  Array sums(scope.value(bias).shape());
   const auto channels = static_cast<std::int64_t>(sums.size());
   const auto rows = static_cast<std::int64_t>(gradient.size()) / channels;
   column_sums({.x = ElementReader(gradient.view()), .rows = rows, .columns = channels},
               ScopedAccumulate{}.model, sums.values());
-  tape.add_gradient(bias, std::move(sums));
+  scope.add_gradient(bias, std::move(sums));
 }
 
 }  // namespace halfscope

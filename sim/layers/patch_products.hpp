@@ -29,8 +29,9 @@ namespace halfscope {
 
 /// Adds a bias (out) to y (batch, down, across, out) and returns its place on the tape. Throws
 /// InvalidArgument, with the layer's name, for a bias of another size.
-TensorRef add_channel_bias(Tape& tape, const std::string& name, Parameter& parameter, Array& y);
+TensorRef add_channel_bias(const Operation& operation, const std::string& name, Parameter& parameter,
+                           Array& y);
 /// Adds the sums over all pixels to the gradient of a bias, in FP32.
-void add_channel_bias_gradient(Tape& tape, TensorRef bias, const Array& gradient);
+void add_channel_bias_gradient(BackwardScope& scope, TensorRef bias, const Array& gradient);
 
 }  // namespace halfscope

@@ -25,32 +25,32 @@ bool is_2x2(const ImageShape& images, const PoolWindow& window) {
 }  // namespace
 
 TensorRef max_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window) {
-  tape.begin("max_pool2d", name, {&x});
+  const Operation operation = tape.operation("max_pool2d", name, {&x});
   const ImageShape images = images_of(name, tape.value(x).shape());
   if (is_2x2(images, window)) return max_pool(tape, name, x);
   Array y(output_shape(name, images, window), tape.value(x).dtype());
   auto winner = std::make_shared<Memory<std::uint8_t>>(y.size());
   max_pool(tape.value(x).view(), images, window, y.view(), winner->values());
-  const auto backward = [x, images, window, winner](Tape& t, Array gradient) {
-    Array x_gradient(t.value(x).shape());
+  const auto backward = [x, images, window, winner](BackwardScope& scope, Array gradient) {
+    Array x_gradient(scope.value(x).shape());
     max_pool_gradient(gradient.view(), images, window, winner->values(), x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 TensorRef average_pool(Tape& tape, const std::string& name, TensorRef x, const PoolWindow& window,
                        AverageOver over) {
-  tape.begin("avg_pool2d", name, {&x});
+  const Operation operation = tape.operation("avg_pool2d", name, {&x});
   const ImageShape images = images_of(name, tape.value(x).shape());
   Array y(output_shape(name, images, window));
   average_pool(tape.value(x).view(), images, window, over, y.values());
-  const auto backward = [x, images, window, over](Tape& t, Array gradient) {
-    Array x_gradient(t.value(x).shape());
+  const auto backward = [x, images, window, over](BackwardScope& scope, Array gradient) {
+    Array x_gradient(scope.value(x).shape());
     average_pool_gradient(gradient.view(), images, window, over, x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

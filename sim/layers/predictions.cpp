@@ -61,7 +61,7 @@ MapCopy copy_of(const Layout& layout, const MapRows& map, const PredictionSlice&
 TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<const TensorRef> maps,
                              const PredictionSlice& slice) {
   std::vector<TensorRef> inputs(maps.begin(), maps.end());
-  tape.begin("cat", name, inputs);
+  const Operation operation = tape.operation("cat", name, inputs);
   const Layout layout = layout_of(tape, name, inputs, slice);
   const DType storage = inputs.empty() ? DType::f32 : tape.value(inputs.front()).dtype();
   Array y({layout.batch * layout.rows, slice.count}, storage);
@@ -70,16 +70,16 @@ TensorRef gather_predictions(Tape& tape, const std::string& name, std::span<cons
     copy_columns(copy.extents, {tape.value(map.map).view(), slice.first, copy.map_row, copy.map_matrix},
                  {y.view(), copy.first, copy.row, copy.matrix});
   }
-  const auto backward = [layout, slice](Tape& t, Array gradient) {
+  const auto backward = [layout, slice](BackwardScope& scope, Array gradient) {
     for (const MapRows& map : layout.maps) {
-      Array x_gradient = Array::zeros(t.value(map.map).shape(), gradient.dtype());
+      Array x_gradient = Array::zeros(scope.value(map.map).shape(), gradient.dtype());
       const MapCopy copy = copy_of(layout, map, slice);
       copy_columns(copy.extents, {gradient.view(), copy.first, copy.row, copy.matrix},
                    {x_gradient.view(), slice.first, copy.map_row, copy.map_matrix});
-      t.add_gradient(map.map, std::move(x_gradient), Rounds::no);
+      scope.add_gradient(map.map, std::move(x_gradient), Rounds::no);
     }
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -71,23 +71,23 @@ ColumnExtents gate_extents(const RecurrentExtents& extents, std::int64_t gates) 
   return {extents.batch, gates * extents.hidden};
 }
 
-void project_state(const Tape& tape, const HiddenWeights& weights, const ConstArrayView& state,
+void project_state(const Operation& operation, const HiddenWeights& weights, const ConstArrayView& state,
                    std::span<float> projection) {
-  multiply_rows(state, tape.value(weights.weight), tape.policy().products, projection);
-  add_to_rows(tape.value(weights.bias).view(), projection);
+  multiply_rows(state, operation.value(weights.weight), operation.policy().products, projection);
+  add_to_rows(operation.value(weights.bias).view(), projection);
 }
 
-void add_hidden_gradients(Tape& tape, const HiddenWeights& weights, const Array& states,
+void add_hidden_gradients(BackwardScope& scope, const HiddenWeights& weights, const Array& states,
                           const Array& projection_gradient) {
-  const Shape shape = tape.value(weights.weight).shape();
-  tape.add_gradient(weights.bias, bias_gradient(projection_gradient.view(), shape[1]));
+  const Shape shape = scope.value(weights.weight).shape();
+  scope.add_gradient(weights.bias, bias_gradient(projection_gradient.view(), shape[1]));
   const std::size_t state = states.size() / static_cast<std::size_t>(states.extent(0));
   const std::size_t gates = projection_gradient.size() / static_cast<std::size_t>(states.extent(0));
   const RowProduct product{states.view().part(0, states.size() - state),
                            projection_gradient.view().part(gates, projection_gradient.size() - gates),
                            shape[0], shape[1]};
-  tape.add_gradient(weights.weight, product.x.empty() ? Array::zeros(shape)
-                                                      : weight_gradient(product, tape.policy().products));
+  scope.add_gradient(weights.weight, product.x.empty() ? Array::zeros(shape)
+                                                       : weight_gradient(product, scope.policy().products));
 }
 
 }  // namespace halfscope

@@ -59,13 +59,13 @@ class TimeSteps {
 
 /// Casts the tensors of a layer time step by time step: tensor "LAYER.TENSOR", part t.
 struct StepCaster {
-  Caster& caster;
+  const CastScope& casts;
   std::string layer;
   Role role;
   std::int64_t time = 0;
 
   void operator()(std::span<float> values, const char* tensor) const {
-    caster.cast(values, layer + tensor, role, static_cast<std::int32_t>(time));
+    casts.cast(values, layer + tensor, role, static_cast<std::int32_t>(time));
   }
 };
 
@@ -73,13 +73,13 @@ struct StepCaster {
 struct HiddenWeights {
   TensorRef weight, bias;
 };
-void project_state(const Tape& tape, const HiddenWeights& weights, const ConstArrayView& state,
+void project_state(const Operation& operation, const HiddenWeights& weights, const ConstArrayView& state,
                    std::span<float> projection);
 
 /// Adds the gradients of the hidden weights: one sum over all time steps and examples, rounded once, from
 /// the states (time, batch, hidden) after each step and the gradients (time, batch, gates * hidden) of the
 /// projections of the states before it. The first step's state is zero.
-void add_hidden_gradients(Tape& tape, const HiddenWeights& weights, const Array& states,
+void add_hidden_gradients(BackwardScope& scope, const HiddenWeights& weights, const Array& states,
                           const Array& projection_gradient);
 
 }  // namespace halfscope

@@ -5,9 +5,10 @@
 
 namespace halfscope {
 
-Array reduce(Caster& caster, const std::string& layer, const std::string& tensor, const ColumnTerms& terms) {
+Array reduce(const CastScope& casts, const std::string& layer, const std::string& tensor,
+             const ColumnTerms& terms) {
   Array sums({terms.columns});
-  caster.sum_columns(layer + "." + tensor, terms, caster.policy().reductions_in(layer), sums.values());
+  casts.sum_columns(layer + "." + tensor, terms, casts.policy().reductions_in(layer), sums.values());
   return sums;
 }
 

@@ -3,13 +3,13 @@
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 
-#include "sim/cast.hpp"
+#include "sim/cast_scope.hpp"
 
 namespace halfscope {
 
 /// (columns): the sums of `terms` under the reduction model for `layer`, shown to the trackers as
 /// "LAYER.TENSOR".
-[[nodiscard]] Array reduce(Caster& caster, const std::string& layer, const std::string& tensor,
+[[nodiscard]] Array reduce(const CastScope& casts, const std::string& layer, const std::string& tensor,
                            const ColumnTerms& terms);
 
 /// sum / count in FP32; a 16-bit accumulator's result is divided as it is.

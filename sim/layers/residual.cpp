@@ -8,7 +8,7 @@
 namespace halfscope {
 
 TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut) {
-  tape.begin("add", name, {&branch, &shortcut});
+  const Operation operation = tape.operation("add", name, {&branch, &shortcut});
   const Array &first = tape.value(branch), &second = tape.value(shortcut);
   if (first.shape() != second.shape()) {
     throw InvalidArgument("layer " + name + ": the branch " + to_string(first.shape()) +
@@ -17,11 +17,11 @@ TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, Te
   Array y = to_dtype(first.clone(), DType::f32);
   add(second.view(), y.values());
 
-  const auto backward = [branch, shortcut](Tape& t, Array gradient) {
-    t.add_gradient(branch, gradient.clone(), Rounds::no);
-    t.add_gradient(shortcut, std::move(gradient), Rounds::no);
+  const auto backward = [branch, shortcut](BackwardScope& scope, Array gradient) {
+    scope.add_gradient(branch, gradient.clone(), Rounds::no);
+    scope.add_gradient(shortcut, std::move(gradient), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

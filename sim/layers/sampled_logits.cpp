@@ -91,28 +91,28 @@ void leave_out_hits(const SampledExtents& e, const SampledWords& words, Array& l
 }  // namespace
 
 TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, SampledWords words) {
-  tape.begin("sampled_logits", name, {&x, &words.weights, &words.biases});
+  const Operation operation = tape.operation("sampled_logits", name, {&x, &words.weights, &words.biases});
   const SampledExtents e = extents_of(tape, name, x, words);
   const auto own = std::make_shared<const Array>(columns_first(tape.value(words.weights), e.rows, e.width));
   const auto sampled =
       std::make_shared<const Array>(last_rows(tape.value(words.weights), e.samples, e.width));
   const Array turned = columns_first(tape.value(x), e.rows, e.width);
   Array of_labels({e.rows}), of_samples({e.rows, e.samples}), logits({e.rows, e.columns()});
-  tape.caster().sum_columns(name + ".dot",
-                            {.term = Term::product,
-                             .x = ElementReader(turned.view()),
-                             .y = ElementReader(own->view()),
-                             .rows = e.width,
-                             .columns = e.rows},
-                            tape.policy().reductions_in(name), of_labels.values());
-  multiply_rows(tape.value(x).view(), transposed(*sampled), tape.policy().products, of_samples.values());
+  operation.casts().sum_columns(name + ".dot",
+                                {.term = Term::product,
+                                 .x = ElementReader(turned.view()),
+                                 .y = ElementReader(own->view()),
+                                 .rows = e.width,
+                                 .columns = e.rows},
+                                operation.policy().reductions_in(name), of_labels.values());
+  multiply_rows(tape.value(x).view(), transposed(*sampled), operation.policy().products, of_samples.values());
   copy_columns({e.rows, 1}, {of_labels.view(), 0, 1}, {logits.view(), 0, e.columns()});
   copy_columns({e.rows, e.samples}, {of_samples.view(), 0, e.samples}, {logits.view(), 1, e.columns()});
   correct(e, tape.value(words.biases), words, logits);
   leave_out_hits(e, words, logits);
 
-  const auto backward = [x, e, own, sampled, weights = words.weights, biases = words.biases](Tape& t,
-                                                                                             Array gradient) {
+  const auto backward = [x, e, own, sampled, weights = words.weights, biases = words.biases](
+                            BackwardScope& scope, Array gradient) {
     Array of_row({e.rows}, gradient.dtype()), of_sample({e.rows, e.samples}, gradient.dtype());
     copy_columns({e.rows, 1}, {gradient.view(), 0, e.columns()}, {of_row.view(), 0, 1});
     copy_columns({e.rows, e.samples}, {gradient.view(), 1, e.columns()}, {of_sample.view(), 0, e.samples});
@@ -123,28 +123,28 @@ TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, Sampl
     Array products({e.width, e.rows});
     Array weight_rows({e.rows + e.samples, e.width});
     const auto rows = static_cast<std::size_t>(e.rows * e.width);
-    scale_columns(e, columns_first(t.value(x), e.rows, e.width), factors, products);
+    scale_columns(e, columns_first(scope.value(x), e.rows, e.width), factors, products);
     transpose(products.view(), e.width, e.rows, weight_rows.view().part(0, rows));
-    const Array sums =
-        weight_gradient({of_sample.view(), t.value(x).view(), e.samples, e.width}, t.policy().products);
+    const Array sums = weight_gradient({of_sample.view(), scope.value(x).view(), e.samples, e.width},
+                                       scope.policy().products);
     convert(sums.view(), weight_rows.view().part(rows, weight_rows.size() - rows));
-    t.add_gradient(weights, std::move(weight_rows));
+    scope.add_gradient(weights, std::move(weight_rows));
 
     Array bias_rows({e.rows + e.samples, 1});
     const auto labels = static_cast<std::size_t>(e.rows);
     convert(of_row.view(), bias_rows.view().part(0, labels));
     convert(bias_gradient(of_sample.view(), e.samples).view(),
             bias_rows.view().part(labels, bias_rows.size() - labels));
-    t.add_gradient(biases, std::move(bias_rows));
+    scope.add_gradient(biases, std::move(bias_rows));
 
     scale_columns(e, *own, factors, products);
-    Array through_own(t.value(x).shape()), through_samples(t.value(x).shape());
+    Array through_own(scope.value(x).shape()), through_samples(scope.value(x).shape());
     transpose(products.view(), e.width, e.rows, through_own.view());
-    t.add_gradient(x, std::move(through_own));
-    multiply_rows(of_sample.view(), *sampled, t.policy().products, through_samples.values());
-    t.add_gradient(x, std::move(through_samples));
+    scope.add_gradient(x, std::move(through_own));
+    multiply_rows(of_sample.view(), *sampled, scope.policy().products, through_samples.values());
+    scope.add_gradient(x, std::move(through_samples));
   };
-  return tape.record({.name = name, .value = std::move(logits), .rounds = Rounds::yes, .backward = backward});
+  return operation.record({.value = std::move(logits), .rounds = Rounds::yes, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -8,16 +8,16 @@
 namespace halfscope {
 
 TensorRef sigmoid(Tape& tape, const std::string& name, TensorRef x) {
-  tape.begin("sigmoid", name, {&x});
+  const Operation operation = tape.operation("sigmoid", name, {&x});
   Array y = to_dtype(tape.value(x).clone(), DType::f32);
   apply(Elementary::sigmoid, y.values(), y.values());
   const auto at = std::make_shared<TensorRef>();
-  const auto backward = [x, at](Tape& t, Array gradient) {
-    Array of_x(t.value(x).shape());
-    combine(Combination::sigmoid_gradient, gradient.view(), t.value(*at).view(), of_x.values());
-    t.add_gradient(x, std::move(of_x));
+  const auto backward = [x, at](BackwardScope& scope, Array gradient) {
+    Array of_x(scope.value(x).shape());
+    combine(Combination::sigmoid_gradient, gradient.view(), scope.value(*at).view(), of_x.values());
+    scope.add_gradient(x, std::move(of_x));
   };
-  *at = tape.record({.name = name, .value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+  *at = operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
   return *at;
 }
 

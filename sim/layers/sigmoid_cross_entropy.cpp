@@ -8,7 +8,7 @@
 namespace halfscope {
 
 TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef logits, Array targets) {
-  tape.begin("binary_cross_entropy_with_logits", name, {&logits});
+  const Operation operation = tape.operation("binary_cross_entropy_with_logits", name, {&logits});
   const Array& x = tape.value(logits);
   if (x.shape() != targets.shape() || x.empty()) {
     throw InvalidArgument("layer " + name + ": targets " + to_string(targets.shape()) +
@@ -21,13 +21,13 @@ TensorRef sigmoid_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   Array loss(Shape{});
   divided_sum(losses.values(), count, ScopedAccumulate{}.model, loss.values());
 
-  const auto backward = [logits, count, kept](Tape& t, Array gradient) {
+  const auto backward = [logits, count, kept](BackwardScope& scope, Array gradient) {
     Array x_gradient(kept->shape());
-    sigmoid_losses_gradient(t.floats(logits).values(), kept->values(), {gradient.values(), count},
+    sigmoid_losses_gradient(scope.floats(logits).values(), kept->values(), {gradient.values(), count},
                             x_gradient.values());
-    t.add_gradient(logits, std::move(x_gradient));
+    scope.add_gradient(logits, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

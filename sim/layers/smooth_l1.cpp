@@ -46,7 +46,7 @@ struct Kept {
 }  // namespace
 
 TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets targets) {
-  tape.begin("smooth_l1_loss", name, {&x});
+  const Operation operation = tape.operation("smooth_l1_loss", name, {&x});
   const Array& input = tape.value(x);
   check(name, input, targets);
   const auto kept = std::make_shared<const Kept>(
@@ -56,13 +56,13 @@ TensorRef smooth_l1(Tape& tape, const std::string& name, TensorRef x, RowTargets
   Array loss(Shape{});
   divided_sum(losses.values(), kept->denominator, ScopedAccumulate{}.model, loss.values());
 
-  const auto backward = [x, kept](Tape& t, Array gradient) {
-    Array x_gradient = Array::zeros(t.value(x).shape());
-    smooth_l1_losses_gradient(t.floats(x).values(), kept->targets(), {gradient.values(), kept->denominator},
-                              x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+  const auto backward = [x, kept](BackwardScope& scope, Array gradient) {
+    Array x_gradient = Array::zeros(scope.value(x).shape());
+    smooth_l1_losses_gradient(scope.floats(x).values(), kept->targets(),
+                              {gradient.values(), kept->denominator}, x_gradient.values());
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

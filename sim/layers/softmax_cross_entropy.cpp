@@ -11,7 +11,7 @@ namespace halfscope {
 
 TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef logits,
                                 std::span<const std::int32_t> labels, float smoothing) {
-  tape.begin("cross_entropy", name, {&logits});
+  const Operation operation = tape.operation("cross_entropy", name, {&logits});
   if (!(smoothing >= 0 && smoothing < 1)) {
     throw InvalidArgument(fmt::format("layer {}: label smoothing {}: give 0 or more, below 1", name,
                                       static_cast<double>(smoothing)));
@@ -22,7 +22,7 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   Array row_loss({static_cast<std::int64_t>(labels.size())});
   const AccumulateModel fp32_sums = ScopedAccumulate{}.model;
   softmax_cross_entropy(FloatsOf(x).values(), labels,
-                        tape.phase() == Phase::training ? tape.policy().reductions_in(name) : fp32_sums,
+                        tape.phase() == Phase::training ? operation.policy().reductions_in(name) : fp32_sums,
                         probability->values(), row_loss.values());
   smooth_losses(FloatsOf(x).values(), labels, smoothing, row_loss.values());
   const float rows = static_cast<float>(labels.size());
@@ -30,12 +30,13 @@ TensorRef softmax_cross_entropy(Tape& tape, const std::string& name, TensorRef l
   divided_sum(row_loss.values(), rows, fp32_sums, loss.values());
 
   const auto backward = [logits, rows, probability, smoothing,
-                         target = std::vector(labels.begin(), labels.end())](Tape& t, Array gradient) {
+                         target = std::vector(labels.begin(), labels.end())](BackwardScope& scope,
+                                                                             Array gradient) {
     smooth_probability(target, smoothing, probability->values());
     softmax_cross_entropy_gradient(target, {gradient.values(), rows}, probability->values());
-    t.add_gradient(logits, std::move(*probability));
+    scope.add_gradient(logits, std::move(*probability));
   };
-  return tape.record({.name = name, .value = std::move(loss), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(loss), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -9,7 +9,7 @@
 namespace halfscope {
 
 TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const TakenRows& taken) {
-  tape.begin("index_select", name, {&x});
+  const Operation operation = tape.operation("index_select", name, {&x});
   const Array& input = tape.value(x);
   const auto size = static_cast<std::int64_t>(input.size());
   if (taken.columns < 1 || size % taken.columns != 0) {
@@ -24,12 +24,12 @@ TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const Take
   }
   Array y(shape, input.dtype());
   gather_rows(input.view(), *index, y.view());
-  const auto backward = [x, index](Tape& t, Array gradient) {
-    Array sums(t.value(x).shape());
+  const auto backward = [x, index](BackwardScope& scope, Array gradient) {
+    Array sums(scope.value(x).shape());
     sum_rows(gradient.view(), *index, sums.values());
-    t.add_gradient(x, std::move(sums));
+    scope.add_gradient(x, std::move(sums));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

@@ -25,32 +25,25 @@ Array times(float factor, const Array& x) {
   return product;
 }
 
-/// The terms as the operation sees them.
-std::vector<WeightedLoss> begin_sum(Tape& tape, const std::string& name,
-                                    std::span<const WeightedLoss> losses) {
-  std::vector<TensorRef> inputs;
-  for (const WeightedLoss& term : losses) inputs.push_back(term.loss);
-  tape.begin("total_loss", name, inputs);
-  std::vector<WeightedLoss> terms;
-  for (std::size_t i = 0; i < losses.size(); ++i) terms.push_back({inputs[i], losses[i].weight});
-  return terms;
-}
-
 }  // namespace
 
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const WeightedLoss> losses) {
   if (losses.empty()) throw InvalidArgument("layer " + name + ": give at least one loss");
-  const std::vector<WeightedLoss> terms = begin_sum(tape, name, losses);
+  std::vector<TensorRef> inputs;
+  for (const WeightedLoss& term : losses) inputs.push_back(term.loss);
+  const Operation operation = tape.operation("total_loss", name, inputs);
+  std::vector<WeightedLoss> terms;
+  for (std::size_t i = 0; i < losses.size(); ++i) terms.push_back({inputs[i], losses[i].weight});
   Array sum = Array::zeros({});
   for (const WeightedLoss& term : terms) {
     check_loss(tape, name, term);
     add(times(term.weight, tape.value(term.loss)).values(), sum.values());
   }
-  const auto backward = [terms](Tape& t, Array gradient) {
+  const auto backward = [terms](BackwardScope& scope, Array gradient) {
     for (const WeightedLoss& term : terms)
-      t.add_gradient(term.loss, times(term.weight, gradient), Rounds::no);
+      scope.add_gradient(term.loss, times(term.weight, gradient), Rounds::no);
   };
-  return tape.record({.name = name, .value = std::move(sum), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(sum), .rounds = Rounds::no, .backward = backward});
 }
 
 TensorRef total_loss(Tape& tape, const std::string& name, std::span<const TensorRef> losses) {

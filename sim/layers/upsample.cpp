@@ -8,7 +8,7 @@
 namespace halfscope {
 
 TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std::int64_t factor) {
-  tape.begin("upsample_nearest", name, {&x});
+  const Operation operation = tape.operation("upsample_nearest", name, {&x});
   const Shape& shape = tape.value(x).shape();
   if (shape.size() != 4 || factor < 1) {
     throw InvalidArgument(
@@ -19,12 +19,12 @@ TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std
   const ImageShape images{shape[0], shape[1], shape[2], shape[3]};
   Array y({shape[0], shape[1] * factor, shape[2] * factor, shape[3]}, tape.value(x).dtype());
   upsample(tape.value(x).view(), images, factor, y.view());
-  const auto backward = [x, images, factor](Tape& t, Array gradient) {
-    Array x_gradient(t.value(x).shape());
+  const auto backward = [x, images, factor](BackwardScope& scope, Array gradient) {
+    Array x_gradient(scope.value(x).shape());
     upsample_gradient(gradient.view(), images, factor, x_gradient.values());
-    t.add_gradient(x, std::move(x_gradient));
+    scope.add_gradient(x, std::move(x_gradient));
   };
-  return tape.record({.name = name, .value = std::move(y), .rounds = Rounds::no, .backward = backward});
+  return operation.record({.value = std::move(y), .rounds = Rounds::no, .backward = backward});
 }
 
 }  // namespace halfscope

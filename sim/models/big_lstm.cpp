@@ -93,7 +93,7 @@ OutputRows output_rows(Tape& tape, const BigLstm& net, const std::vector<std::in
 /// The loss over the label and the samples.
 TensorRef sampled_loss(Tape& tape, const BigLstm& net, TensorRef states,
                        const std::vector<std::int32_t>& labels) {
-  const WordSamples samples = net.sampler.draw(tape.caster().random_stream("samples"));
+  const WordSamples samples = net.sampler.draw(tape.random_stream("samples"));
   std::vector<std::int32_t> words = labels;
   words.insert(words.end(), samples.words.begin(), samples.words.end());
   const OutputRows rows = output_rows(tape, net, words);

@@ -28,7 +28,7 @@ std::vector<std::vector<Segment>> cut(const std::vector<ChainBlock>& blocks, std
 }  // namespace
 
 TensorRef chain(Tape& tape, TensorRef x, const std::vector<ChainBlock>& blocks) {
-  const std::vector<std::vector<Segment>> parts = cut(blocks, tape.segments());
+  const std::vector<std::vector<Segment>> parts = cut(blocks, tape.options().segments);
   for (const std::vector<Segment>& part : parts) {
     const auto run = [part](Tape& on, TensorRef in) {
       for (const Segment& block : part) in = block(on, in);

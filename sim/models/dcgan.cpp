@@ -144,8 +144,8 @@ TensorRef judge(Tape& tape, const std::string& prefix, const DiscriminatorNetwor
 }
 
 /// The noise (count, 64) of this step: the same for every loss.
-Array draw_noise(const Caster& caster, std::int64_t count) {
-  const RandomStream step = caster.random_stream("generator.noise");
+Array draw_noise(const Tape& tape, std::int64_t count) {
+  const RandomStream step = tape.random_stream("generator.noise");
   // The attempts of a normal number count up the stream's step: each step is a site of its own.
   const RandomStream stream{step.seed, 0, step.bits(0)};
   Array noise({count, noise_size}, Device::cpu);
@@ -164,8 +164,8 @@ struct Networks {
     const KeptBuffers running_statistics({generator_store});
     TrackerList nobody;
     Caster caster(tape.caster(), nobody);
-    Tape own(caster, tape.phase());
-    return own.value(generate(own, generator, draw_noise(caster, count))).clone();
+    Tape own(caster, tape.phase(), {.micro_batch = tape.options().micro_batch});
+    return own.value(generate(own, generator, draw_noise(own, count))).clone();
   }
 
   [[nodiscard]] TensorRef discriminator_loss(Tape& tape, const Batch& batch) const {
@@ -178,7 +178,7 @@ struct Networks {
 
   /// That of images which the discriminator is to take for real.
   [[nodiscard]] TensorRef generator_loss(Tape& tape, const Batch& batch) const {
-    const TensorRef images = generate(tape, generator, draw_noise(tape.caster(), batch.inputs.extent(0)));
+    const TensorRef images = generate(tape, generator, draw_noise(tape, batch.inputs.extent(0)));
     return judge(tape, "judged", discriminator, images, 1);
   }
 };

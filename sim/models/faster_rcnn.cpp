@@ -115,14 +115,14 @@ std::vector<std::vector<Box>> proposals_of(const Tape& tape, const FirstStage& s
 RegionTargets regions_of(Tape& tape, const FirstStage& stage, const FasterRcnn& net, const Batch& batch) {
   const auto proposals = proposals_of(tape, stage, net, batch.inputs.extent(0));
   if (tape.phase() == Phase::evaluation) return all_regions(proposals, batch.boxes);
-  return sampled_regions(proposals, batch.boxes, region_rule, tape.caster().random_stream("regions"));
+  return sampled_regions(proposals, batch.boxes, region_rule, tape.random_stream("regions"));
 }
 
 /// Cross entropy of what was sampled, and smooth L1 of the objects among it, over the number of samples.
 std::array<TensorRef, 2> anchor_losses(Tape& tape, const FirstStage& stage, const FasterRcnn& net,
                                        const Batch& batch) {
   AnchorSamples samples = sampled_anchors(net.anchors, batch.boxes, batch.inputs.extent(0), anchor_rule,
-                                          tape.caster().random_stream("anchors"));
+                                          tape.random_stream("anchors"));
   const TensorRef logits =
       take_rows(tape, "sampled_logits", stage.objectness, {samples.rows, objectness_classes});
   const auto count = static_cast<float>(samples.labels.size());

@@ -44,6 +44,8 @@ Array mean_loss(const std::vector<float>& losses) {
   return mean.to(active_device());
 }
 
+constexpr CastContext in_update{.pass = TrainingPass::update};
+
 bool is_finite(std::uint32_t magnitude) {
   return magnitude < infinity_bits;
 }
@@ -68,8 +70,9 @@ Array Learner::run_micro_batches(Caster& caster, double factor, const Part& part
   Array loss = Array::zeros({});
   GradientSum sum(settings_->gradient_accumulator);
   for (std::size_t i = 0; i < batches; ++i) {
-    if (batches > 1 || ranks_) caster.begin_micro_batch(part.first + static_cast<std::int32_t>(i));
-    Tape tape(caster, Phase::training, settings_->config.checkpoint_segments);
+    const std::int32_t micro_batch =
+        batches > 1 || ranks_ ? part.first + static_cast<std::int32_t>(i) : whole_step;
+    Tape tape(caster, Phase::training, {settings_->config.checkpoint_segments, micro_batch});
     const TensorRef own = loss_.of(tape, part.batches[i]);
     fill_gradients(tape, own, factor / count, *store_);
     if (batches == 1) return tape.value(own).clone();
@@ -83,11 +86,7 @@ Array Learner::run_micro_batches(Caster& caster, double factor, const Part& part
 
 Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
                                        const std::vector<Batch>& batches) const {
-  if (!ranks_) {
-    StepLoss step{run_micro_batches(caster, factor, {batches})};
-    caster.end_micro_batches();
-    return step;
-  }
+  if (!ranks_) return {run_micro_batches(caster, factor, {batches})};
   const ProcessShare own = own_ranks(*settings_);
   const auto micro_batches = settings_->config.micro_batches;
   std::vector<float> losses(static_cast<std::size_t>(settings_->config.ranks));
@@ -101,7 +100,6 @@ Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
     losses[static_cast<std::size_t>(rank)] = run_micro_batches(caster, factor, part).item();
     ranks_->put(i, *store_);
   }
-  caster.end_micro_batches();
   gather_shares(losses);
   return {mean_loss(losses), ranks_->finish(*store_)};
 }
@@ -142,7 +140,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
                    .weights = parameter.master.values(),
                    .largest = readback.device_values(casts ? uncast : largest)},
                   [&](const WeightUpdate& update) { optimizer_->update(i, update); });
-    caster.cast(parameter.master, parameter.name, Role::master_weight);
+    caster.cast(parameter.master, parameter.name, Role::master_weight, in_update);
     if (casts) raise_to_largest(parameter.master.view(), readback.device_values(largest));
   }
   caster.events().collect();
@@ -154,10 +152,10 @@ void Learner::show_update(Caster& caster) const {
     for (const float factor : {factors_.unscale, factors_.clip}) {
       if (factor != 1.0f) scale(parameter.gradient.values(), factor, parameter.gradient.values());
     }
-    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient);
+    caster.cast(parameter.gradient, parameter.name, Role::weight_gradient, in_update);
   }
   for (Parameter& parameter : store_->parameters)
-    caster.cast(parameter.master, parameter.name, Role::master_weight);
+    caster.cast(parameter.master, parameter.name, Role::master_weight, in_update);
   caster.events().collect();
 }
 

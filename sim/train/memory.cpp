@@ -58,12 +58,12 @@ std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, con
   caster.begin_step({});
   std::vector<LayerElements> layers;
   FirstUses uses;
-  Tape first(caster, Phase::training, size.segments);
+  Tape first(caster, Phase::training, {.segments = size.segments});
   (void)model.forward(first, batch);
   add_layers(first, 0, uses, layers);
   end_segments(0, layers);
   for (std::size_t i = 0; i < model.further.size(); ++i) {
-    Tape tape(caster, Phase::training, size.segments);
+    Tape tape(caster, Phase::training, {.segments = size.segments});
     (void)model.further[i].loss(tape, batch);
     add_layers(tape, i + 1, uses, layers);
     end_segments(i + 1, layers);

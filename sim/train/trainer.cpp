@@ -114,7 +114,7 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
     learners_.emplace_back(settings_, NamedLoss{objective.name, objective.loss}, *objective.store, stores());
   for (ParameterStore* store : stores()) {
     for (Parameter& parameter : store->parameters)
-      caster_.cast(parameter.master, parameter.name, Role::master_weight);
+      caster_.cast(parameter.master, parameter.name, Role::master_weight, {});
   }
 }
 
@@ -231,7 +231,7 @@ StepObservations Trainer::look_at_step(const Learner& learner, const StepContext
 StepObservations Trainer::look_at_update(const Learner& learner, const StepContext& context) {
   StepObservations seen;
   Caster caster(fp32_policy(), seed_of(settings_), overflow_trackers_);
-  caster.begin_step({context.step, 1, &seen, TrainingPass::update});
+  caster.begin_step({.step = context.step, .observations = &seen});
   learner.show_update(caster);
   return seen;
 }

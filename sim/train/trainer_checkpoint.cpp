@@ -82,7 +82,7 @@ void Trainer::start_from(const SafetensorsFile& weights) {
   if (!found) throw InvalidArgument("no tensor has the name of one of the model's weights");
   for (ParameterStore* store : stores()) {
     for (Parameter& parameter : store->parameters)
-      caster_.cast(parameter.master, parameter.name, Role::master_weight);
+      caster_.cast(parameter.master, parameter.name, Role::master_weight, {});
   }
 }
 

@@ -38,7 +38,7 @@ void Trainer::try_example() {
   std::deque<Tape> tapes;
   std::vector<TapeEntry> entries;
   for (const Learner& learner : learners_) {
-    Tape& tape = tapes.emplace_back(caster_, Phase::training, segments);
+    Tape& tape = tapes.emplace_back(caster_, Phase::training, TapeOptions{.segments = segments});
     (void)learner.loss().of(tape, read_batch(Split::train, first));
     std::ranges::copy(tape.entries(), std::back_inserter(entries));
   }

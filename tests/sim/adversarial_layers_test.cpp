@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/layers/layers.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -31,10 +32,9 @@ Made run_with_gradient(const PrecisionPolicy& policy, std::vector<Array> values,
   Tape tape(caster, Phase::training);
   ParameterStore store;
   for (Array& value : values) store.add("p" + std::to_string(store.parameters.size()), std::move(value));
-  const TensorRef y = layer(tape, tape.parameter(store.parameters[0]), store);
-  const auto backward = [&](Tape& t, const Array&) { t.add_gradient(y, gradient.clone()); };
-  tape.backward(
-      tape.record({.name = "o", .value = Array::zeros({}), .rounds = Rounds::no, .backward = backward}), 1);
+  const TensorRef y = layer(tape, leaf(tape, store.parameters[0]), store);
+  const auto backward = [&](BackwardScope& t, const Array&) { t.add_gradient(y, gradient.clone()); };
+  tape.backward(loss_with(tape, backward), 1);
   Made made{numbers(tape.value(y)), numbers(store.parameters[0].gradient), {}};
   if (store.parameters.size() > 1) made.weight_gradient = numbers(store.parameters[1].gradient);
   return made;

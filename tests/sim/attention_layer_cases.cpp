@@ -6,6 +6,7 @@
 #include "sim/layers/activations.hpp"
 #include "sim/layers/attention.hpp"
 #include "tests/sim/layer_case.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/random_arrays.hpp"
 
 namespace halfscope::attention_layer_cases {
@@ -38,7 +39,7 @@ LayerCase first_operand(const char* name, Shape b, Operand second) {
           {batch, rows, inner},
           [b](ParameterStore& s) { s.add("b", uniform_array(b, -1, 1, 2)); },
           [second](Tape& t, TensorRef x, ParameterStore& s) {
-            return batched_matmul(t, "y", x, t.parameter(parameter(s, 1)), second);
+            return batched_matmul(t, "y", x, leaf(t, parameter(s, 1)), second);
           },
           [second](const ParameterStore& s) { return products(master(s, 0), master(s, 1), second); }};
 }
@@ -50,7 +51,7 @@ LayerCase second_operand(const char* name, Shape b, Operand second) {
             s.add("a", uniform_array({batch, rows, inner}, -1, 1, 2));
           },
           [second](Tape& t, TensorRef x, ParameterStore& s) {
-            return batched_matmul(t, "y", t.parameter(parameter(s, 1)), x, second);
+            return batched_matmul(t, "y", leaf(t, parameter(s, 1)), x, second);
           },
           [second](const ParameterStore& s) { return products(master(s, 1), master(s, 0), second); }};
 }

@@ -11,6 +11,7 @@
 #include "sim/models/chain.hpp"
 #include "sim/train/memory.hpp"
 #include "sim/train/records.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/sim/repeated_words.hpp"
 #include "tests/sim/small_runs.hpp"
 #include "tests/support/catch.hpp"
@@ -181,8 +182,8 @@ TEST_CASE("what is dropped is gone until the backward pass, which runs each segm
   Parameter& weight = store.add("weight", Array::from({3}, {0.5f, -1, 2}));
   const auto gradient = [&](std::int64_t segments, std::int64_t kept) {
     runs.clear();
-    Tape tape(caster, Phase::training, segments);
-    const TensorRef x = add_residual(tape, "x", tape.parameter(weight), tape.parameter(weight));
+    Tape tape(caster, Phase::training, {.segments = segments});
+    const TensorRef x = add_residual(tape, "x", leaf(tape, weight), leaf(tape, weight));
     const TensorRef y = sigmoid_cross_entropy(tape, "loss", chain(tape, x, blocks), Array::zeros({3}));
     std::int64_t live = 0;
     for (const TapeEntry& entry : tape.entries())
@@ -205,9 +206,9 @@ TEST_CASE("a segment that is another when it runs again is an error", "[checkpoi
   caster.begin_step({});
   ParameterStore store;
   Parameter& weight = store.add("weight", Array::from({2}, {0.5f, -1}));
-  Tape tape(caster, Phase::training, 1);
+  Tape tape(caster, Phase::training, {.segments = 1});
   bool first = true;
-  const TensorRef x = tape.checkpoint(tape.parameter(weight), [&](Tape& on, TensorRef in) {
+  const TensorRef x = tape.checkpoint(leaf(tape, weight), [&](Tape& on, TensorRef in) {
     if (std::exchange(first, false)) in = tanh(on, "once", in);
     return tanh(on, "always", in);
   });

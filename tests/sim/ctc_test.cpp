@@ -5,6 +5,7 @@
 #include <halfscope/arithmetic/normal.hpp>
 
 #include "sim/layers/layers.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -27,7 +28,7 @@ LossAndGradient ctc_of(const Array& logits, const LabelSequences& targets, const
   Tape tape(caster, phase);
   ParameterStore store;
   Parameter& x = store.add("x", logits.clone());
-  const TensorRef loss = ctc_loss(tape, "ctc", tape.parameter(x), targets);
+  const TensorRef loss = ctc_loss(tape, "ctc", leaf(tape, x), targets);
   if (phase == Phase::training) tape.backward(loss, 1.0f);
   return {tape.value(loss).item(), x.gradient.clone()};
 }

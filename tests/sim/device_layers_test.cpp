@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/sim/layer_case.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -30,13 +31,12 @@ std::vector<Numbers> run_layer(const LayerCase& layer, Device device, const Prec
   TrackerList none;
   Caster caster(policy, 0, none);
   Tape tape(caster, phase);
-  const TensorRef y = layer.apply(tape, tape.parameter(store.parameters[0]), store);
+  const TensorRef y = layer.apply(tape, leaf(tape, store.parameters[0]), store);
   std::vector<Numbers> made{host_copy("output", tape.value(y))};
-  const auto backward = [&](Tape& t, const Array&) {
+  const auto backward = [&](BackwardScope& t, const Array&) {
     t.add_gradient(y, uniform_array(t.value(y).shape(), -1, 1, 77));
   };
-  const TensorRef loss = tape.record(
-      {.name = "objective", .value = Array::zeros({}), .rounds = Rounds::no, .backward = backward});
+  const TensorRef loss = loss_with(tape, backward, "objective");
   if (phase == Phase::training) tape.backward(loss, 1.0f);
   for (const Parameter& p : store.parameters) made.push_back(host_copy(p.name, p.gradient));
   for (const Buffer& buffer : store.buffers) made.push_back(host_copy(buffer.name, buffer.value));

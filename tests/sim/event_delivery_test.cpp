@@ -1,5 +1,5 @@
 // When trackers are notified of events on the device: at once, later, or of all parts as one.
-#include "sim/cast.hpp"
+#include "sim/cast_scope.hpp"
 
 #include "tests/support/device_parity.hpp"
 
@@ -49,10 +49,10 @@ SeenEvents observe(Device device, EventDelivery delivery) {
   StepObservations unused;
   caster.begin_step({.step = 1, .observations = &unused});
   Array a = Array::from({4}, {1, 2, 1e-9f, 4}), sums({2});
-  caster.cast(a.values().first(2), "parts", Role::activation, 0);
-  caster.sum_columns("columns", {.x = a.data(), .rows = 2, .columns = 2}, {}, sums.values());
-  caster.cast(a.values().last(2), "parts", Role::activation, 1);
-  caster.cast(a, "whole", Role::activation);
+  caster.cast(a.values().first(2), "parts", Role::activation, {}, 0);
+  CastScope(caster, {}).sum_columns("columns", {.x = a.data(), .rows = 2, .columns = 2}, {}, sums.values());
+  caster.cast(a.values().last(2), "parts", Role::activation, {}, 1);
+  caster.cast(a, "whole", Role::activation, {});
   seen.before = seen.all;
   caster.events().collect();
   return seen;
@@ -96,7 +96,7 @@ TEST_CASE("if one tracker is notified at once all are", "[trackers][cuda]") {
   caster.begin_step({.step = 1, .observations = &unused});
   CHECK_FALSE(caster.events().is_deferred());
   Array a = Array::from({2}, {1, 2});
-  caster.cast(a, "whole", Role::activation);
+  caster.cast(a, "whole", Role::activation, {});
   bool counted = false;
   caster.update("w", {.gradient = a.values(), .weights = a.values(), .largest = {}},
                 [&](const WeightUpdate& update) { counted = update.watch.has_value(); });

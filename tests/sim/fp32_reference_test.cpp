@@ -37,16 +37,16 @@ TEST_CASE("an FP32 reference of casts alone has the error of the casts", "[fp32_
   const std::vector<double> rounded{1, 3, 4, 0};
   const RepeatStep step = [&](Caster& caster, double loss_scale) {
     Array activation = Array::from({4}, {values[0], values[1], values[2], values[3]});
-    caster.cast(activation, "x", Role::activation);
+    caster.cast(activation, "x", Role::activation, {});
     Array gradient = activation.clone();
     const auto scale = static_cast<float>(loss_scale);
     for (std::size_t i = 0; i < 4; ++i) gradient[i] = scale * values[i];
-    caster.cast(gradient, "x", Role::activation_gradient);
-    caster.cast(gradient.values().first(2), "parts", Role::weight_gradient, 0);
-    caster.cast(gradient.values().last(2), "parts", Role::weight_gradient, 1);
+    caster.cast(gradient, "x", Role::activation_gradient, {});
+    caster.cast(gradient.values().first(2), "parts", Role::weight_gradient, {}, 0);
+    caster.cast(gradient.values().last(2), "parts", Role::weight_gradient, {}, 1);
     Array zero = Array::zeros({4});
-    caster.cast(zero, "nothing", Role::activation);
-    caster.cast(activation, "w", Role::weight);
+    caster.cast(zero, "nothing", Role::activation, {});
+    caster.cast(activation, "w", Role::weight, {});
   };
   const auto records = compare_with_fp32(fp16_mixed_policy(), 0, {.step = 1, .loss_scale = 4}, step);
   REQUIRE(records.size() == 4);  // weights are not compared

@@ -4,6 +4,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
 #include "tests/sim/layer_case.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/random_arrays.hpp"
 
 namespace halfscope::image_layer_cases {
@@ -141,7 +142,7 @@ std::vector<LayerCase> shapes() {
              s.add("other", uniform_array({2, 3, 1, 3}, -1, 1, 2));
            },
            [](Tape& t, TensorRef x, ParameterStore& s) {
-             return concat_channels(t, "y", x, t.parameter(parameter(s, 1)));
+             return concat_channels(t, "y", x, leaf(t, parameter(s, 1)));
            },
            [](const ParameterStore& s) { return side_by_side(master(s, 0), master(s, 1)); }},
           {"concat_channels of three, one of them twice",
@@ -150,7 +151,7 @@ std::vector<LayerCase> shapes() {
              s.add("other", uniform_array({2, 3, 1, 3}, -1, 1, 2));
            },
            [](Tape& t, TensorRef x, ParameterStore& s) {
-             return concat_channels(t, "y", std::array{x, t.parameter(parameter(s, 1)), x});
+             return concat_channels(t, "y", std::array{x, leaf(t, parameter(s, 1)), x});
            },
            [](const ParameterStore& s) { return twice_around(master(s, 0), master(s, 1)); }},
           {"add_residual",
@@ -159,7 +160,7 @@ std::vector<LayerCase> shapes() {
              s.add("shortcut", uniform_array({2, 3, 1, 2}, -1, 1, 2));
            },
            [](Tape& t, TensorRef x, ParameterStore& s) {
-             return add_residual(t, "y", x, t.parameter(parameter(s, 1)));
+             return add_residual(t, "y", x, leaf(t, parameter(s, 1)));
            },
            [](const ParameterStore& s) {
              std::vector<double> y;
@@ -183,7 +184,7 @@ std::vector<LayerCase> shapes() {
              s.add("second", uniform_array({2, 1, 1, 4}, -1, 1, 2));
            },
            [](Tape& t, TensorRef x, ParameterStore& s) {
-             const std::array maps{x, t.parameter(parameter(s, 1))};
+             const std::array maps{x, leaf(t, parameter(s, 1))};
              return gather_predictions(t, "y", maps, {.size = 4, .first = 1, .count = 2});
            },
            [](const ParameterStore& s) { return predictions(master(s, 0), master(s, 1)); }},

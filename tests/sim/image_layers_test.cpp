@@ -5,6 +5,7 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -58,15 +59,14 @@ TEST_CASE("a residual sum rounds once and hands both sides the same gradient", "
   Parameter& branch = bench.store.add("b", Array::from({3}, {1, 1, 65504}));
   Parameter& shortcut = bench.store.add("s", Array::from({3}, {0x1p-11f, 0x3p-11f, 16}));
   Tape& t = bench.tape;
-  const TensorRef y = add_residual(t, "y", t.parameter(branch), t.parameter(shortcut));
+  const TensorRef y = add_residual(t, "y", leaf(t, branch), leaf(t, shortcut));
   CHECK(t.value(y)[0] == 1);            // a tie, to even
   CHECK(t.value(y)[1] == 1 + 0x1p-9f);  // a tie, to even
   CHECK(std::isinf(t.value(y)[2]));
-  const auto backward = [y](Tape& tape, const Array&) {
-    tape.add_gradient(y, Array::from({3}, {1, -2, 0x1p-24f}));
+  const auto backward = [y](BackwardScope& scope, const Array&) {
+    scope.add_gradient(y, Array::from({3}, {1, -2, 0x1p-24f}));
   };
-  t.backward(t.record({.name = "o", .value = Array::zeros({}), .rounds = Rounds::no, .backward = backward}),
-             1);
+  t.backward(loss_with(t, backward), 1);
   for (const Parameter* p : {&branch, &shortcut}) {
     CHECK(std::vector<float>(p->gradient.data(), p->gradient.data() + 3) ==
           std::vector<float>{1, -2, 0x1p-24f});
@@ -76,8 +76,8 @@ TEST_CASE("a residual sum rounds once and hands both sides the same gradient", "
 TEST_CASE("sigmoid cross entropy is finite for any logit", "[image_layers]") {
   Bench bench;
   Parameter& logits = bench.store.add("x", Array::from({4}, {-3e38f, -200, 200, 3e38f}));
-  const TensorRef right = sigmoid_cross_entropy(bench.tape, "right", bench.tape.parameter(logits),
-                                                Array::from({4}, {0, 0, 1, 1}));
+  const TensorRef right =
+      sigmoid_cross_entropy(bench.tape, "right", leaf(bench.tape, logits), Array::from({4}, {0, 0, 1, 1}));
   CHECK(bench.tape.value(right)[0] == 0);
   const TensorRef wrong = sigmoid_cross_entropy(
       bench.tape, "wrong", bench.tape.input("w", Array::from({2}, {-200, 200})), Array::from({2}, {1, 0}));
@@ -89,7 +89,7 @@ TEST_CASE("sigmoid cross entropy is finite for any logit", "[image_layers]") {
 TEST_CASE("smooth L1 without targets is 0 and sends back zeros", "[image_layers]") {
   Bench bench;
   Parameter& x = bench.store.add("x", uniform_array({5, 4}, -1, 1, 1));
-  const TensorRef loss = smooth_l1(bench.tape, "loss", bench.tape.parameter(x), {{}, Array({0, 4}), 5});
+  const TensorRef loss = smooth_l1(bench.tape, "loss", leaf(bench.tape, x), {{}, Array({0, 4}), 5});
   CHECK(bench.tape.value(loss)[0] == 0);
   bench.tape.backward(loss, 8);
   REQUIRE(x.gradient.size() == 20);

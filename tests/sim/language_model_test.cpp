@@ -83,14 +83,12 @@ TEST_CASE("perplexity is over all predictions, not over batches, as its accuracy
   const auto metric = make_perplexity();
   const auto add = [&](float loss, std::size_t predictions) {
     Tape tape(caster, Phase::evaluation);
-    const TensorRef value =
-        tape.record({.name = "loss", .value = Array::from({}, {loss}), .rounds = Rounds::no});
+    const TensorRef value = tape.input("loss", Array::from({}, {loss}));
     // The first class is the likelier one of each prediction but the last.
     Array logits({static_cast<std::int64_t>(predictions), 2}, Device::cpu);
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = i % 2 == 0 ? 1.0f : 0.0f;
     logits[logits.size() - 1] = 2;
-    const TensorRef scores =
-        tape.record({.name = "logits", .value = std::move(logits), .rounds = Rounds::no});
+    const TensorRef scores = tape.input("logits", std::move(logits));
     metric->add(tape, {.loss = value, .predictions = {scores}},
                 {.labels = std::vector<std::int32_t>(predictions)});
   };

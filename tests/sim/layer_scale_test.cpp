@@ -8,6 +8,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/reference/rounding.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -62,13 +63,10 @@ struct Network {
     const TensorRef hidden =
         relu(tape, "relu", linear(tape, "l1", tape.input("x", uniform({4, 5}, 4, 1)), first));
     const TensorRef y = linear(tape, "l2", hidden, second), z = linear(tape, "l3", hidden, third);
-    const TensorRef loss = tape.record({.name = "loss",
-                                        .value = Array::from({}, {0}),
-                                        .rounds = Rounds::no,
-                                        .backward = [&](Tape& t, Array) {
-                                          t.add_gradient(y, gradient.clone());
-                                          if (!beside.empty()) t.add_gradient(z, beside.clone());
-                                        }});
+    const TensorRef loss = loss_with(tape, [&](BackwardScope& t, Array) {
+      t.add_gradient(y, gradient.clone());
+      if (!beside.empty()) t.add_gradient(z, beside.clone());
+    });
     tape.backward(loss, 1);
     return seen;
   }

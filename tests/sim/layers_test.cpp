@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/kernel/cast/round.hpp>
+
 #include "sim/layers/layers.hpp"
 #include "tests/sim/layer_case.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -36,14 +39,11 @@ std::vector<double> run(const LayerCase& layer, ParameterStore& store, Phase pha
   TrackerList none;
   Caster caster({}, 0, none);
   Tape tape(caster, phase);
-  const TensorRef y = layer.apply(tape, tape.parameter(parameter(store, 0)), store);
+  const TensorRef y = layer.apply(tape, leaf(tape, parameter(store, 0)), store);
   Objective result = objective(tape.value(y));
   if (phase == Phase::training) {
-    const TensorRef loss =
-        tape.record({.name = "objective",
-                     .value = Array::zeros({}),
-                     .rounds = Rounds::no,
-                     .backward = [&](Tape& t, Array) { t.add_gradient(y, result.weights.clone()); }});
+    const TensorRef loss = loss_with(
+        tape, [&](BackwardScope& t, Array) { t.add_gradient(y, result.weights.clone()); }, "objective");
     tape.backward(loss, 1.0f);
   }
   return result.terms;
@@ -80,7 +80,7 @@ TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
     TrackerList none;
     Caster caster({}, 0, none);
     Tape tape(caster, Phase::training);
-    const TensorRef y = layer.apply(tape, tape.parameter(parameter(*store, 0)), *store);
+    const TensorRef y = layer.apply(tape, leaf(tape, parameter(*store, 0)), *store);
     const std::vector<double> expected = layer.reference(*store);
     REQUIRE(tape.value(y).size() == expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -115,6 +115,45 @@ TEST_CASE("every layer's backward equals finite differences", "[layers]") {
         CHECK(std::abs(double{gradient[i]} - found) <= tolerance);
       }
     }
+  }
+}
+
+/// Calls `look` with the output of `layer` under `policy` and the entries of its tape.
+void record_under(const PrecisionPolicy& policy, const LayerCase& layer, ParameterStore& store,
+                  const std::function<void(std::vector<float>, const std::vector<TapeEntry>&)>& look) {
+  TrackerList none;
+  Caster caster(policy, 0, none);
+  Tape tape(caster, Phase::training);
+  const TensorRef y = layer.apply(tape, leaf(tape, parameter(store, 0)), store);
+  const Array& output = tape.value(y);
+  look({output.values().begin(), output.values().end()}, tape.entries());
+}
+
+TEST_CASE("every layer follows the policy's lists", "[layers][operations]") {
+  PrecisionPolicy denied = fp16_mixed_policy();
+  denied.rules = parse_operation_rules(OperationList::deny, "*");
+  const Quantizer half{.format = fp16};
+  for (const LayerCase& layer : all_layer_cases()) {
+    INFO(layer.name);
+    const auto store = make_store(layer);
+    for (Parameter& p : store->parameters) round(p.master.values(), p.master.values(), half);
+    std::vector<float> exact;
+    record_under({}, layer, *store, [&](std::vector<float> output, const auto&) { exact = output; });
+    record_under(denied, layer, *store, [&](const std::vector<float>& output, const auto& entries) {
+      CHECK(output == exact);
+      for (const TapeEntry& entry : entries) {
+        INFO(entry.name);
+        CHECK(entry.operation.has_value() == (entry.parameter == nullptr));
+        if (entry.operation) CHECK(entry.precision == Precision::fp32);
+      }
+    });
+    record_under(fp16_mixed_policy(), layer, *store, [&](std::vector<float> output, const auto& entries) {
+      for (const TapeEntry& entry : entries) CHECK(entry.precision == Precision::reduced);
+      if (entries.back().kind() == OperationKind::loss) return;  // a scalar in FP32, which nothing rounds
+      std::vector<float> rounded = output;
+      round(rounded, rounded, half);
+      CHECK(output == rounded);
+    });
   }
 }
 
@@ -213,13 +252,15 @@ std::pair<Array, Array> forward_and_back(const PrecisionPolicy& policy, Array x,
   Tape tape(caster, Phase::training);
   ParameterStore store;
   Parameter& input = store.add("x", std::move(x));
-  const TensorRef y = layer(tape, tape.parameter(input));
-  const TensorRef loss = tape.record(
-      {.name = "sum", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array) {
-         Array ones(t.value(y).shape());
-         std::fill_n(ones.data(), ones.size(), 1.0f);
-         t.add_gradient(y, std::move(ones));
-       }});
+  const TensorRef y = layer(tape, leaf(tape, input));
+  const TensorRef loss = loss_with(
+      tape,
+      [y](BackwardScope& t, Array) {
+        Array ones(t.value(y).shape());
+        std::fill_n(ones.data(), ones.size(), 1.0f);
+        t.add_gradient(y, std::move(ones));
+      },
+      "sum");
   tape.backward(loss, 1.0f);
   return {tape.value(y).clone(), std::move(input.gradient)};
 }

@@ -137,12 +137,11 @@ TEST_CASE("each micro-batch has random bits of its own", "[micro_batches]") {
   caster.begin_step({.step = 7});
   std::set<std::uint32_t> bits{caster.random_stream("dropout").bits(0)};
   for (const std::int32_t index : {0, 1, 2}) {
-    caster.begin_micro_batch(index);
-    bits.insert(caster.random_stream("dropout").bits(0));
+    const Tape tape(caster, Phase::training, {.micro_batch = index});
+    bits.insert(tape.random_stream("dropout").bits(0));
   }
   CHECK(bits.size() == 4);
-  caster.end_micro_batches();
-  CHECK(bits.contains(caster.random_stream("dropout").bits(0)));
+  CHECK(bits.contains(Tape(caster, Phase::training).random_stream("dropout").bits(0)));
 }
 
 TEST_CASE("a step's records hold a tensor once, with the elements of all micro-batches", "[micro_batches]") {

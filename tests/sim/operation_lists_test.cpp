@@ -4,6 +4,7 @@
 #include "sim/layers/losses.hpp"
 #include "sim/operation_formats.hpp"
 #include "sim/train/trainer.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -93,12 +94,6 @@ Precision precision_of(const Tape& tape, std::string_view name) {
   return {};
 }
 
-/// A loss whose backward is `backward`.
-TensorRef loss_with(Tape& tape, Backward backward) {
-  return tape.record(
-      {.name = "loss", .value = Array::from({}, {0}), .rounds = Rounds::no, .backward = std::move(backward)});
-}
-
 TEST_CASE("an operation in FP32 between others has FP32 output and gradient, its neighbours FP16",
           "[operations]") {
   Step step(with_rules(fp16_mixed_policy(), OperationList::deny, "mul"));
@@ -117,7 +112,7 @@ TEST_CASE("an operation in FP32 between others has FP32 output and gradient, its
 
   // Gradients of 1 through `last` and of 2^-20 beside it: FP32 holds their sum, which FP16 rounds to 1.
   step.tape.backward(loss_with(step.tape,
-                               [=](Tape& t, Array) {
+                               [=](BackwardScope& t, Array) {
                                  t.add_gradient(last, Array::from({1, 1}, {1}));
                                  t.add_gradient(middle, Array::from({1, 1}, {0x1p-20f}));
                                }),
@@ -126,7 +121,7 @@ TEST_CASE("an operation in FP32 between others has FP32 output and gradient, its
   Step other(with_rules(fp16_mixed_policy(), OperationList::deny, "*"));
   const TensorRef y = product(other.tape, "y", other.tape.input("x", Array::from({1, 1}, {unheld})), store);
   other.tape.backward(loss_with(other.tape,
-                                [=](Tape& t, Array) {
+                                [=](BackwardScope& t, Array) {
                                   t.add_gradient(y, Array::from({1, 1}, {unheld}));
                                 }),
                       1);
@@ -148,7 +143,7 @@ float sum_of_two_uses(const PrecisionPolicy& policy) {
   };
   const TensorRef one = use("one", 1), two = use("two", 2048);
   step.tape.backward(loss_with(step.tape,
-                               [=](Tape& t, Array) {
+                               [=](BackwardScope& t, Array) {
                                  t.add_gradient(one, Array::from({1, 1}, {1}));
                                  t.add_gradient(two, Array::from({1, 1}, {1}));
                                }),
@@ -176,7 +171,7 @@ TEST_CASE("a weight that is used in FP32 and in FP16 has the sum of both in FP32
   CHECK(step.tape.value(exact).item() == unheld);
   CHECK(step.tape.value(rounded).item() == 1.0f);
   step.tape.backward(loss_with(step.tape,
-                               [=](Tape& t, Array) {
+                               [=](BackwardScope& t, Array) {
                                  t.add_gradient(exact, Array::from({1, 1}, {0x1p-20f}));
                                  t.add_gradient(rounded, Array::from({1, 1}, {1}));
                                }),
@@ -188,10 +183,10 @@ TEST_CASE("a cast of a weight that was updated since is refused", "[operations]"
   Step step(autocast_cuda_policy());
   ParameterStore store;
   Parameter& weight = store.add("weight", Array::from({1}, {1}));
-  (void)step.tape.parameter(weight);
-  (void)step.tape.parameter(weight);
+  (void)leaf(step.tape, weight);
+  (void)leaf(step.tape, weight);
   ++weight.version;
-  CHECK_THROWS_AS(step.tape.parameter(weight), RuntimeFailure);
+  CHECK_THROWS_AS(leaf(step.tape, weight), RuntimeFailure);
 }
 
 TEST_CASE("a loss of probabilities is refused under autocast unless the lists say otherwise",

@@ -9,6 +9,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/train/records.hpp"
 
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope::planted_test {
@@ -38,14 +39,14 @@ void run_layer(Tape& tape, ParameterStore& store, const std::string& name, const
   Parameter& bias = store.add(name + ".bias", Array::zeros({size}));
   const TensorRef x = tape.input(name + ".input", diagonal(inputs));
   const TensorRef y = linear(tape, name, x, {weight, bias});
-  const TensorRef loss = tape.record({.name = name + ".loss",
-                                      .value = Array::from({}, {0.0f}),
-                                      .rounds = Rounds::no,
-                                      .backward = [y, gradient](Tape& t, Array scale) {
-                                        Array g({size, size});
-                                        std::fill_n(g.data(), g.size(), gradient * scale[0]);
-                                        t.add_gradient(y, std::move(g));
-                                      }});
+  const TensorRef loss = loss_with(
+      tape,
+      [y, gradient](BackwardScope& t, Array scale) {
+        Array g({size, size});
+        std::fill_n(g.data(), g.size(), gradient * scale[0]);
+        t.add_gradient(y, std::move(g));
+      },
+      name + ".loss");
   tape.backward(loss, 8.0f);
 }
 

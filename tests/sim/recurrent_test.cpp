@@ -8,6 +8,7 @@
 #include <halfscope/stats/trackers.hpp>
 
 #include "sim/layers/layers.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -46,12 +47,11 @@ RecurrentParameters parameters_of(ParameterStore& store) {
 
 /// A scalar whose gradient is that of the sum of y's last states; its own value is 0.
 TensorRef sum_of_last(Tape& tape, TensorRef y) {
-  return tape.record(
-      {.name = "loss", .value = Array::zeros({}), .rounds = Rounds::no, .backward = [y](Tape& t, Array g) {
-         Array ones = Array::zeros(t.value(y).shape());
-         for (float& one : at_time(ones, time_steps - 1).floats()) one = g[0];
-         t.add_gradient(y, std::move(ones));
-       }});
+  return loss_with(tape, [y](BackwardScope& t, Array g) {
+    Array ones = Array::zeros(t.value(y).shape());
+    for (float& one : at_time(ones, time_steps - 1).floats()) one = g[0];
+    t.add_gradient(y, std::move(ones));
+  });
 }
 
 /// Runs the layer forward and backward from the sum of its last states; returns all states.
@@ -151,10 +151,10 @@ TEST_CASE("parts of a tensor count as the whole does, in any order", "[recurrent
     StepObservations observations;
     caster.begin_step({.step = 1, .observations = &observations});
     Array copy = whole.clone();
-    if (parts.empty()) caster.cast(copy, "t", Role::activation_gradient);
+    if (parts.empty()) caster.cast(copy, "t", Role::activation_gradient, {});
     for (const std::int32_t part : parts)
       caster.cast(copy.values().subspan(static_cast<std::size_t>(part) * 100, 100), "t",
-                  Role::activation_gradient, part);
+                  Role::activation_gradient, {}, part);
     return observations;
   };
   const StepObservations expected = observe({});
@@ -176,7 +176,7 @@ TEST_CASE("each part of a tensor is rounded with random bits of its own", "[recu
   Caster caster(policy, 7, none);
   const auto cast = [&](std::int32_t part) {
     std::vector<float> values(256, 1.0f + 0x1p-11f);
-    caster.cast(values, "t", Role::activation, part);
+    caster.cast(values, "t", Role::activation, {}, part);
     return values;
   };
   CHECK(cast(0) == cast(0));

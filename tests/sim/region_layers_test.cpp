@@ -1,5 +1,6 @@
 // Max pooling over regions at its edges: rounding once, equal numbers, no regions, and what is refused.
 #include "sim/layers/layers.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -16,10 +17,9 @@ Array gradient_of(const Array& x, const std::function<TensorRef(Tape&, TensorRef
   Tape tape(caster, Phase::training);
   ParameterStore store;
   Parameter& weight = store.add("x", x.clone());
-  const TensorRef y = layer(tape, tape.parameter(weight));
-  const auto backward = [&](Tape& t, const Array&) { t.add_gradient(y, factors.clone()); };
-  const TensorRef loss =
-      tape.record({.name = "loss", .value = Array::zeros({}), .rounds = Rounds::no, .backward = backward});
+  const TensorRef y = layer(tape, leaf(tape, weight));
+  const auto backward = [&](BackwardScope& t, const Array&) { t.add_gradient(y, factors.clone()); };
+  const TensorRef loss = loss_with(tape, backward);
   tape.backward(loss, 1.0f);
   return weight.gradient.clone();
 }

@@ -1,7 +1,11 @@
 // The tape and the cast: where numbers are rounded, who sees them, and in which order gradients are added.
 #include "sim/tape.hpp"
 
+#include <type_traits>
+
+#include "sim/layers/attention.hpp"
 #include "sim/layers/layers.hpp"
+#include "tests/sim/leaf.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope::tape_test {
@@ -25,6 +29,31 @@ PrecisionPolicy all_half() {
   return fp16_mixed_policy();
 }
 
+/// Types that take a parameter, an output or a cast without an operation or its context.
+template <typename T>
+concept TakesParameter = requires(T& tape, Parameter& parameter) {
+  tape.parameter(parameter);
+};
+template <typename T>
+concept TakesOutput = requires(T& tape) {
+  tape.record({.value = Array{}});
+};
+template <typename T>
+concept CastsWithoutContext = requires(T& caster, Array& array) {
+  caster.cast(array, "x", Role::activation);
+};
+template <typename T>
+concept TakesGradient = requires(T& scope, TensorRef x) {
+  scope.add_gradient(x, Array{});
+};
+
+// A layer that leaves its operation out does not compile.
+static_assert(TakesParameter<const Operation> && !TakesParameter<Tape>);
+static_assert(TakesOutput<const Operation> && !TakesOutput<Tape>);
+static_assert(TakesGradient<BackwardScope> && !TakesGradient<Tape>);
+static_assert(!CastsWithoutContext<Caster>);
+static_assert(!std::is_copy_constructible_v<Operation> && !std::is_move_constructible_v<Operation>);
+
 TEST_CASE("values are rounded in forward and gradients in backward, once each, in order", "[tape]") {
   std::vector<std::string> seen;
   TrackerList trackers;
@@ -35,19 +64,19 @@ TEST_CASE("values are rounded in forward and gradients in backward, once each, i
   ParameterStore store;
   Parameter& p = store.add("p", Array::from({1}, {1.0f + 0x1p-20f}));
   Tape tape(caster, Phase::training);
-  const TensorRef w = tape.parameter(p);
+  const TensorRef w = leaf(tape, p);
   CHECK(tape.value(w)[0] == 1.0f);
   CHECK(p.master[0] == 1.0f + 0x1p-20f);
   const TensorRef y =
-      tape.record({.name = "y", .value = Array::from({1}, {0x1p-26f}), .backward = [w](Tape& t, Array g) {
-                     t.add_gradient(w, std::move(g));
-                   }});
+      tape.operation("mul", "y")
+          .record({.value = Array::from({1}, {0x1p-26f}),
+                   .backward = [w](BackwardScope& t, Array g) { t.add_gradient(w, std::move(g)); }});
   CHECK(tape.value(y)[0] == 0.0f);
   const TensorRef z = relu(tape, "z", y);
-  const TensorRef loss = tape.record({.name = "loss",
-                                      .value = Array::from({}, {0x1p-26f}),
+  const TensorRef loss = tape.operation("total_loss", "loss")
+                             .record({.value = Array::from({}, {0x1p-26f}),
                                       .rounds = Rounds::no,
-                                      .backward = [y](Tape& t, Array g) {
+                                      .backward = [y](BackwardScope& t, Array g) {
                                         CHECK(g[0] == 8.0f);
                                         t.add_gradient(y, Array::from({1}, {2.0f + 0x1p-20f}));
                                       }});
@@ -65,16 +94,13 @@ TEST_CASE("gradients of a tensor with several users are added and cast after eac
   ParameterStore store;
   Parameter& p = store.add("p", Array::from({1}, {1.0f}));
   Tape tape(caster, Phase::training);
-  const TensorRef w = tape.parameter(p);
-  const TensorRef loss = tape.record({.name = "loss",
-                                      .value = Array::from({}, {0.0f}),
-                                      .rounds = Rounds::no,
-                                      .backward = [w](Tape& t, Array) {
-                                        // 2048 + 1 is 2048 in FP16, twice; 2048 + 2 would be 2050.
-                                        t.add_gradient(w, Array::from({1}, {2048.0f}));
-                                        t.add_gradient(w, Array::from({1}, {1.0f}));
-                                        t.add_gradient(w, Array::from({1}, {1.0f}));
-                                      }});
+  const TensorRef w = leaf(tape, p);
+  const TensorRef loss = loss_with(tape, [w](BackwardScope& t, Array) {
+    // 2048 + 1 is 2048 in FP16, twice; 2048 + 2 would be 2050.
+    t.add_gradient(w, Array::from({1}, {2048.0f}));
+    t.add_gradient(w, Array::from({1}, {1.0f}));
+    t.add_gradient(w, Array::from({1}, {1.0f}));
+  });
   tape.backward(loss, 1.0f);
   CHECK(p.gradient[0] == 2048.0f);
 }
@@ -90,12 +116,10 @@ TEST_CASE("a weight with several places on a tape is cast once and gets the sum 
   Parameter& p = store.add("p", Array::from({1}, {1.0f}));
   Tape tape(caster, Phase::training);
   const auto use = [&](const std::string& name, float gradient) {
-    const TensorRef w = tape.parameter(p);
-    return tape.record(
-        {.name = name,
-         .value = Array::from({}, {0.0f}),
-         .rounds = Rounds::no,
-         .backward = [w, gradient](Tape& t, Array) { t.add_gradient(w, Array::from({1}, {gradient})); }});
+    const TensorRef w = leaf(tape, p);
+    return loss_with(
+        tape, [w, gradient](BackwardScope& t, Array) { t.add_gradient(w, Array::from({1}, {gradient})); },
+        name);
   };
   // From the last: 2048, then 2048 + 1 and once more, each of which is 2048 in FP16.
   const std::vector<TensorRef> uses{use("a", 1), use("b", 1), use("c", 2048)};
@@ -107,11 +131,42 @@ TEST_CASE("a weight with several places on a tape is cast once and gets the sum 
   CHECK(std::ranges::count(seen, "p:weight_gradient:1") == 4);
   p.gradient = {};
   Tape again(caster, Phase::training);
-  const TensorRef loss = again.record(
-      {.name = "loss", .value = Array::from({}, {0.0f}), .rounds = Rounds::no, .backward = [](Tape&, Array) {
-       }});
+  const TensorRef loss = loss_with(again, [](BackwardScope&, Array) {});
   again.backward(loss, 1.0f);
   CHECK(p.gradient.empty());
+}
+
+/// Writes down the pass and the micro-batch of each cast.
+class PassObserver final : public Tracker {
+ public:
+  explicit PassObserver(std::vector<std::string>& seen) : seen_(seen) {}
+  [[nodiscard]] CastDetail watches_casts(Role) const override { return CastDetail::counters; }
+  void on_cast(const CastEvent& event, StepObservations&) override {
+    seen_.push_back(std::string(event.site.tensor) + " " + std::string(name_of(event.site.pass)) + " " +
+                    std::to_string(event.site.micro_batch));
+  }
+
+ private:
+  std::vector<std::string>& seen_;
+};
+
+TEST_CASE("each cast has the pass and the micro-batch of its own tape", "[tape]") {
+  std::vector<std::string> seen;
+  TrackerList trackers;
+  trackers.push_back(std::make_unique<PassObserver>(seen));
+  Caster caster(all_half(), 0, trackers);
+  StepObservations observations;
+  caster.begin_step({.step = 1, .observations = &observations});
+  ParameterStore store;
+  Parameter& p = store.add("p", Array::from({1}, {1.0f}));
+  for (const std::int32_t micro_batch : {0, 1}) {
+    Tape tape(caster, Phase::training, {.micro_batch = micro_batch});
+    const TensorRef y = scaled(tape, "y", leaf(tape, p), 3);
+    const auto ones = [y](BackwardScope& scope, Array) { scope.add_gradient(y, Array::from({1}, {1})); };
+    tape.backward(loss_with(tape, ones), 1);
+  }
+  CHECK(seen == std::vector<std::string>{"p forward 0", "y forward 0", "y backward 0", "p backward 0",
+                                         "p forward 1", "y forward 1", "y backward 1", "p backward 1"});
 }
 
 TEST_CASE("data and evaluation have no gradients", "[tape]") {
@@ -121,7 +176,7 @@ TEST_CASE("data and evaluation have no gradients", "[tape]") {
   CHECK_FALSE(training.needs_gradient(training.input("x", Array::zeros({2}))));
   Tape evaluation(caster, Phase::evaluation);
   ParameterStore store;
-  CHECK_FALSE(evaluation.needs_gradient(evaluation.parameter(store.add("p", Array::zeros({2})))));
+  CHECK_FALSE(evaluation.needs_gradient(leaf(evaluation, store.add("p", Array::zeros({2})))));
 }
 
 TEST_CASE("policies are what their names say", "[policy]") {
