@@ -24,8 +24,8 @@
 #include "experiments/table/text_width.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
-#include "sim/operation_formats.hpp"
 #include "sim/optim/optimizers.hpp"
+#include "sim/tape/operation_formats.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {

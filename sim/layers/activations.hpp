@@ -1,7 +1,7 @@
 // The activation functions, element by element.
 #pragma once
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -1,7 +1,7 @@
 // The layers of attention: products of two tensors, scaled scores, softmax with a mask.
 #pragma once
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

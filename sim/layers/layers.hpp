@@ -13,7 +13,7 @@
 #include "sim/layers/attention.hpp"
 #include "sim/layers/losses.hpp"
 #include "sim/layers/recurrent.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/nn/ctc.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -7,7 +7,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 
 #include "sim/layers/patches.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

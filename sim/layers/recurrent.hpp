@@ -7,7 +7,7 @@
 
 #include "lib/nn/strided_elementwise.hpp"
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -3,7 +3,7 @@
 
 #include <halfscope/kernel/reduce/reduce.hpp>
 
-#include "sim/cast_scope.hpp"
+#include "sim/tape/cast_scope.hpp"
 
 namespace halfscope {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -7,14 +7,14 @@
 
 #include <halfscope/arithmetic/normal.hpp>
 
-#include "sim/kept_buffers.hpp"
 #include "sim/layers/filled.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/initial.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/sample_distance.hpp"
-#include "sim/stored_weights.hpp"
+#include "sim/tape/kept_buffers.hpp"
+#include "sim/tape/stored_weights.hpp"
 
 namespace halfscope {
 namespace dcgan {

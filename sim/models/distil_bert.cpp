@@ -9,7 +9,7 @@
 #include "sim/models/bert_encoder.hpp"
 #include "sim/models/masked_words.hpp"
 #include "sim/models/models.hpp"
-#include "sim/stored_weights.hpp"
+#include "sim/tape/stored_weights.hpp"
 
 namespace halfscope {
 namespace distil_bert {

@@ -9,8 +9,8 @@
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/dataset.hpp"
-#include "sim/parameter.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/parameter.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

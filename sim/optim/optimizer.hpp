@@ -12,7 +12,7 @@
 
 #include "lib/nn/optimizer_step.hpp"
 #include "sim/entry_options.hpp"
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

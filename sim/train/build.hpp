@@ -1,8 +1,8 @@
 // Makes the parts of a training run from its settings.
 #pragma once
 
-#include "sim/cast.hpp"
 #include "sim/data/dataset.hpp"
+#include "sim/tape/cast.hpp"
 #include "sim/train/run_settings.hpp"
 
 namespace halfscope {

@@ -10,7 +10,7 @@
 
 #include <halfscope/io/json/json_lines.hpp>
 
-#include "sim/cast.hpp"
+#include "sim/tape/cast.hpp"
 
 namespace halfscope {
 

@@ -5,7 +5,7 @@
 
 #include <halfscope/format/quantizer.hpp>
 
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

@@ -9,8 +9,8 @@
 #include <halfscope/kernel/cast/convert.hpp>
 
 #include "lib/nn/elementwise.hpp"
-#include "sim/kept_buffers.hpp"
 #include "sim/optim/clip.hpp"
+#include "sim/tape/kept_buffers.hpp"
 #include "sim/train/gradient_sum.hpp"
 #include "sim/train/observation_exchange.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "sim/data/dataset.hpp"
 #include "sim/models/model.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -7,7 +7,7 @@
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/kernel/reduce/all_reduce.hpp>
 
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 #include "sim/train/processes.hpp"
 #include "sim/train/run_settings.hpp"
 

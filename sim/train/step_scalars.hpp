@@ -1,8 +1,8 @@
 // Scalars of a step that decide how it goes on: its loss, and magnitudes of its gradients.
 #pragma once
 
-#include "sim/event_queue.hpp"
-#include "sim/parameter.hpp"
+#include "sim/tape/event_queue.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "sim/kept_buffers.hpp"
+#include "sim/tape/kept_buffers.hpp"
 #include "sim/train/observation_exchange.hpp"
 #include "sim/train/processes.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "sim/stored_weights.hpp"
+#include "sim/tape/stored_weights.hpp"
 #include "sim/train/checkpoint_metadata.hpp"
 #include "sim/train/trainer.hpp"
 

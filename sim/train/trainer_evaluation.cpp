@@ -7,7 +7,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "sim/kept_buffers.hpp"
+#include "sim/tape/kept_buffers.hpp"
 #include "sim/train/rule_check.hpp"
 #include "sim/train/trainer.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "sim/layers/layers.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"

@@ -10,7 +10,7 @@
 
 #include "sim/models/models.hpp"
 #include "sim/models/sample_distance.hpp"
-#include "sim/stored_weights.hpp"
+#include "sim/tape/stored_weights.hpp"
 #include "sim/train/build.hpp"
 #include "sim/train/memory.hpp"
 #include "sim/train/start_weights.hpp"

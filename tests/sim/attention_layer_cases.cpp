@@ -6,7 +6,7 @@
 #include "sim/layers/activations.hpp"
 #include "sim/layers/attention.hpp"
 #include "tests/sim/layer_case.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/random_arrays.hpp"
 
 namespace halfscope::attention_layer_cases {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tests/sim/layer_case.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/random_arrays.hpp"

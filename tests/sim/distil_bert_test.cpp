@@ -7,7 +7,7 @@
 
 #include "sim/data/datasets.hpp"
 #include "sim/models/models.hpp"
-#include "sim/stored_weights.hpp"
+#include "sim/tape/stored_weights.hpp"
 #include "sim/train/run.hpp"
 #include "sim/train/start_weights.hpp"
 #include "sim/train/trainer.hpp"

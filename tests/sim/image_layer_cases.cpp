@@ -4,7 +4,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
 #include "tests/sim/layer_case.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/random_arrays.hpp"
 
 namespace halfscope::image_layer_cases {

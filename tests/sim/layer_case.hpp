@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -1,6 +1,6 @@
 // Max pooling over regions at its edges: rounding once, equal numbers, no regions, and what is refused.
 #include "sim/layers/layers.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // Casting: scales, random bits and rounding.
-#include "sim/cast.hpp"
+#include "sim/tape/cast.hpp"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 
 #include <halfscope/policy/policy.hpp>
 
-#include "sim/backward_scope.hpp"
-#include "sim/parameter.hpp"
+#include "sim/tape/backward_scope.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

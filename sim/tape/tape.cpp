@@ -1,5 +1,5 @@
 // Records operations, and runs dropped segments again.
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 #include <fmt/format.h>
 

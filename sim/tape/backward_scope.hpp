@@ -5,8 +5,8 @@
 
 #include <halfscope/kernel/cast/convert.hpp>
 
-#include "sim/cast_scope.hpp"
-#include "sim/tensor.hpp"
+#include "sim/tape/cast_scope.hpp"
+#include "sim/tape/tensor.hpp"
 
 namespace halfscope {
 

@@ -10,7 +10,7 @@
 #include <halfscope/policy/policy.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 
-#include "sim/event_queue.hpp"
+#include "sim/tape/event_queue.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // Statistics of a layer, in double and in order: the same for any number of threads.
-#include "sim/layer_scale.hpp"
+#include "sim/tape/layer_scale.hpp"
 
 #include <algorithm>
 #include <cmath>

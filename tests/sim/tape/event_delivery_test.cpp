@@ -1,5 +1,5 @@
 // When trackers are notified of events on the device: at once, later, or of all parts as one.
-#include "sim/cast_scope.hpp"
+#include "sim/tape/cast_scope.hpp"
 
 #include "tests/support/device_parity.hpp"
 

@@ -9,7 +9,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/train/records.hpp"
 
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope::planted_test {

@@ -1,9 +1,9 @@
 // Records parameters and outputs of operations.
-#include "sim/operation.hpp"
+#include "sim/tape/operation.hpp"
 
 #include <utility>
 
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

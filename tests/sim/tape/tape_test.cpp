@@ -1,11 +1,11 @@
 // The tape and the cast: where numbers are rounded, who sees them, and in which order gradients are added.
-#include "sim/tape.hpp"
+#include "sim/tape/tape.hpp"
 
 #include <type_traits>
 
 #include "sim/layers/attention.hpp"
 #include "sim/layers/layers.hpp"
-#include "tests/sim/leaf.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 
 namespace halfscope::tape_test {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

@@ -2,10 +2,10 @@
 // of a weight's several uses are added.
 #include "sim/layers/layers.hpp"
 #include "sim/layers/losses.hpp"
-#include "sim/operation_formats.hpp"
+#include "sim/tape/operation_formats.hpp"
 #include "sim/train/trainer.hpp"
-#include "tests/sim/leaf.hpp"
 #include "tests/sim/small_dataset.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 

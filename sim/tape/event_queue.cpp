@@ -1,5 +1,5 @@
 // Counts events at once or on the device, and notifies the trackers.
-#include "sim/event_queue.hpp"
+#include "sim/tape/event_queue.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // The formats that an operation's list gives it.
-#include "sim/operation_formats.hpp"
+#include "sim/tape/operation_formats.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // Finds weights in a checkpoint.
-#include "sim/stored_weights.hpp"
+#include "sim/tape/stored_weights.hpp"
 
 #include <fmt/format.h>
 

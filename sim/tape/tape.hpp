@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/operation.hpp"
+#include "sim/tape/operation.hpp"
 
 namespace halfscope {
 

@@ -1,7 +1,7 @@
 // Formats and casts of one operation, forward or backward.
 #pragma once
 
-#include "sim/cast.hpp"
+#include "sim/tape/cast.hpp"
 
 namespace halfscope {
 

@@ -6,7 +6,7 @@
 #include <halfscope/device/array.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
-#include "sim/parameter.hpp"
+#include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "lib/nn/elementwise.hpp"
-#include "sim/layer_scale.hpp"
-#include "sim/tape.hpp"
+#include "sim/tape/layer_scale.hpp"
+#include "sim/tape/tape.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // The layer-wise scale on the tape: exact, where the numbers fit, and what it is for.
-#include "sim/layer_scale.hpp"
+#include "sim/tape/layer_scale.hpp"
 
 #include <cmath>
 
@@ -8,8 +8,8 @@
 #include "sim/layers/layers.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/reference/rounding.hpp"
-#include "tests/sim/leaf.hpp"
 #include "tests/sim/small_dataset.hpp"
+#include "tests/sim/tape/leaf.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_arrays.hpp"
 
