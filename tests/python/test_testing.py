@@ -81,6 +81,13 @@ def test_nearest_and_stochastic_are_not_one_sided(format: str, rounding: str) ->
             assert not found.is_one_sided, found
 
 
+def test_small_additions_that_nearest_loses_are_not_one_sided() -> None:
+    held = np.abs(rounded(numbers(0), "bf16"))
+    total = held * (1 + 2.0**-11)
+    found = signed_error(total, rounded(total, "bf16"), "bf16")
+    assert found.mean_magnitude < -0.05 and found.t_magnitude < -50 and not found.is_one_sided
+
+
 def test_the_mean_error_of_truncation_is_half_an_ulp() -> None:
     values = np.exp(numbers(0, 200_000) * 3)
     cut = signed_error(values, rounded(values, "bf16/toward_zero"), "bf16")

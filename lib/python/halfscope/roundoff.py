@@ -14,6 +14,8 @@ from halfscope.results.formats import describe, label
 Floats = NDArray[np.float64]
 
 Z_LIMIT = 6.0  # standard deviations: of normal numbers one in 500 million lies beyond
+_BIAS = 0.1  # ulp, a mean error that is told
+_BEYOND_HALF = 0.05  # of the numbers
 _FEWEST = 30  # different inexact numbers, from which on a mean error is judged
 _REFERENCE = 8 * 2.0**-24  # relative, of an expected number that was computed in FP32
 
@@ -52,17 +54,18 @@ class SignedError:
     t: float
     mean_magnitude: float  # of the magnitudes: below zero where they shrink
     t_magnitude: float
+    beyond_half: float  # share of the numbers that are off by more than half an ulp
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether no rounding to nearest or stochastic rounding does this, but for one in 500 million such casts.
+        """Whether the cast rounds to one side: truncation, up, down.
 
-        A mean below 0.02 ulp, and the 1 / (8 2^(p - 1)) that a density falling with the magnitude makes of p bits, is
-        none.
+        Rounding to nearest never is, whatever the numbers: none is off by more than half an ulp, though the mean of
+        numbers that lie close above the format's own is not 0. Stochastic rounding is once in 500 million casts.
         """
-        limit = 0.02 + 1 / (8 * 2.0 ** (Steps.of(self.quantizer).precision - 1))
         pairs = ((self.mean, self.t), (self.mean_magnitude, self.t_magnitude))
-        return self.numbers >= _FEWEST and any(abs(mean) > limit and abs(t) > Z_LIMIT for mean, t in pairs)
+        is_biased = any(abs(mean) > _BIAS and abs(t) > Z_LIMIT for mean, t in pairs)
+        return self.numbers >= _FEWEST and self.beyond_half > _BEYOND_HALF and is_biased
 
     def __str__(self) -> str:
         parts = f"{self.mean:+.3f} ulp (t = {self.t:.1f}), of the magnitudes {self.mean_magnitude:+.3f} ulp"
@@ -83,7 +86,9 @@ def signed_error(before: Any, after: Any, quantizer: str) -> SignedError:
     kept &= exact != cast
     distinct, stored = _distinct(exact[kept], cast[kept])
     errors = (stored - distinct) / steps.at(distinct)
-    return SignedError(quantizer, errors.size, *_mean_and_t(errors), *_mean_and_t(errors * np.sign(distinct)))
+    beyond = float((np.abs(errors) > 0.5).mean()) if errors.size else 0.0
+    means = (*_mean_and_t(errors), *_mean_and_t(errors * np.sign(distinct)))
+    return SignedError(quantizer, errors.size, *means, beyond)
 
 
 @dataclass(frozen=True)
@@ -148,16 +153,17 @@ def compare(actual: Any, expected: Any, roundings: Roundings, magnitudes: Any = 
     rows = _distinct(exact[finite], difference[finite], half[finite])
     place = tuple(int(axis) for axis in np.unravel_index(index, np.shape(actual))) if ratio.size else ()
     worst = float(ratio[index]) if ratio.size else 0.0
-    return Agreement(given.size, worst, place, *_statistics(*rows, roundings))
+    return Agreement(given.size, worst, place, *_statistics(rows, roundings))
 
 
-def _statistics(
-    exact: Floats, difference: Floats, half: Floats, roundings: Roundings
-) -> tuple[float, float, float, float, float, float]:
+def _statistics(rows: list[Floats], roundings: Roundings) -> tuple[float, float, float, float, float, float]:
     """Root mean square, factor and offset, each with its distance in standard deviations.
+
+    rows: expected numbers, differences to them, half steps.
 
     A rounding to nearest is off by anything up to half a step with equal probability, so by half^2 / 3 in the square.
     """
+    exact, difference, half = rows
     variance = roundings.count * half**2 / 3
     total = float(variance.sum())
     if exact.size < 2 or not total:

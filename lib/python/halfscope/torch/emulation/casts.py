@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ class Caster:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
+        self.see: Callable[[torch.Tensor, torch.Tensor, tuple[str, str, str]], None] | None = None  # of compared steps
         self._first: int | None = None  # of a shard's elements, counted in the whole tensor; None of whole tensors
 
     @contextmanager
@@ -51,7 +52,10 @@ class Caster:
 
     def round(self, tensor: torch.Tensor, quantizer: str, role: str, name: str, operands: Any = ()) -> None:
         """Rounds in place a float32 tensor that lies without gaps; `operands` are what it was computed from."""
+        before = None if self.see is None else tensor.detach().clone()
         counts = self.round_unnamed(tensor, quantizer, role, name)
+        if self.see is not None and before is not None and counts is not None:
+            self.see(before, tensor, (quantizer, role, name))
         if self._book.seeks_overflow(counts) and _has_infinity(operands) and not tensor.isnan().any():
             counts = counts._replace(is_inherited=True)
         if self._book.counts_copies(role) or (tensor.dim() and self._first is not None):

@@ -15,9 +15,9 @@ from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.report import report_text
-from halfscope.torch.emulation.shadows import Comparison
 from halfscope.torch.emulation.sharding import check_sharding
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
 from halfscope.torch.records import Records
@@ -39,6 +39,7 @@ def emulate(
     every: int = 10,
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
     attention: str = "math",
+    floor: bool = False,
 ) -> Emulation:
     """Trains `model` in the formats of `policy` inside of a `with` block, whatever the training loop is.
 
@@ -60,6 +61,7 @@ def emulate(
     compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
     attention: scaled_dot_product_attention as separate operations ("math"), or as tiled kernels compute it ("tiled"),
         which round the probabilities before their second product: times a power of two with "tiled(S)". PyTorch 2.
+    floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
 
     Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
@@ -68,7 +70,7 @@ def emulate(
     check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
-    options = Options(seed, strict, every, frozenset(compare_steps), attention)
+    options = Options(seed, strict, every, frozenset(compare_steps), attention, floor)
     parse_attention(attention)
     return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
@@ -168,14 +170,18 @@ class Emulation:
         """The explorer of these gradients: a page, or a widget."""
         return self._found.totals.explore(f"Gradients under {self._policy.name}")
 
-    def compare_to(self, policy: str = FP32, steps: Iterable[int] | None = None) -> Comparison:
+    def compare_to(self, policy: str = FP32, steps: Iterable[int] | None = None, *, floor: bool = False) -> Comparison:
         """Error and cosine of every tensor beside the same step in FP32, from the same weights, of compared steps.
+
+        floor: also the error that the roundings explain, and how many times that is reached; lines on what is beyond
+            it, and on casts with a mean signed error. Needs `emulate(..., floor=True)`.
 
         Raises ValueError for another policy than fp32, and for steps that `emulate` was not told to compare.
         """
         if policy != FP32:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
-        return self._found.comparison.of_steps(steps)
+        found = self._found.comparison.of_steps(steps)
+        return found.with_floor() if floor else found
 
     def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] = SCALES) -> list[ScaleProbe]:
         """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""

@@ -14,13 +14,14 @@ from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book, ShardCounts
 from halfscope.torch.emulation.casts import Caster
+from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Places, replace_attribute
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
-from halfscope.torch.emulation.shadows import Comparison, Shadows
+from halfscope.torch.emulation.shadows import Shadows
 from halfscope.torch.emulation.shard_counts import add_up
 from halfscope.torch.emulation.shard_operations import ShardOperations
 from halfscope.torch.emulation.sharding import ShardedParameter, Sharding, sharding_of
@@ -56,6 +57,7 @@ class Options:
     every: int = 10
     compare_steps: frozenset[int] = frozenset()
     attention: str = "math"
+    floor: bool = False  # of compared steps
 
 
 @dataclass
@@ -250,7 +252,9 @@ class EmulatedTraining:
         self._caster.begin_step()
         self._mode.begin_step()
         compares = self._rounds and (found.steps + 1 in self._options.compare_steps or self._postponed is not None)
+        found.comparison.has_floor = self._options.floor
         self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
+        self._caster.see = found.comparison.note_cast if compares and self._options.floor else None
         if compares and found.observe is not None:
             found.observe(self._mode.shadows, self._mode)
         self._stepped = False
