@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from halfscope.roundoff import SignedError, signed_error
+from halfscope.torch.emulation.cancellation import Cancellation
 
 GRADIENT = "weight_gradient"
 _NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
@@ -82,6 +83,7 @@ class Difference:
 
 
 Differences = dict[tuple[int, str, str], Difference]  # by step, role and tensor
+Products = dict[tuple[str, str], Cancellation]  # by "forward" or "backward", and the operation's row
 Casts = dict[tuple[str, str], SignedError]  # by role and tensor
 
 
@@ -98,11 +100,24 @@ class Comparison:
         self._found = {} if found is None else found
         self.casts: Casts = {} if casts is None else casts
         self.has_floor = floor
+        self._products: Products = {}
         self.instead: dict[int, int] = {}  # steps that were compared in place of skipped ones
 
     def difference(self, step: int, role: str, tensor: str) -> Difference:
         """That of a tensor, which begins with nothing."""
         return self._found.setdefault((step, role, tensor), Difference(step, role, tensor))
+
+    def cancellation(self, region: str, name: str, operation: str) -> Cancellation:
+        """That of a product, which begins with nothing; the products of a backward pass together."""
+        return self._products.setdefault((region, name), Cancellation(operation))
+
+    def cancellations(self) -> dict[tuple[str, str], float]:
+        """Sum of |terms| over |sum| of every product of the compared steps, by "forward" or "backward" and its name.
+
+        The largest first: there partial sums in a narrow format, as split-K kernels store them, hurt most.
+        """
+        found = {key: product.ratio for key, product in self._products.items()}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def drop(self, step: int) -> None:
         self._found = {key: found for key, found in self._found.items() if key[0] != step}
@@ -111,8 +126,10 @@ class Comparison:
     def steps(self) -> list[int]:
         return sorted({step for step, _, _ in self._found})
 
-    def of_steps(self, steps: Iterable[int] | None) -> Comparison:
+    def of_steps(self, steps: Iterable[int] | None, floor: bool = False) -> Comparison:
         """The comparison of these steps alone; of all for None. Raises ValueError for one that was not compared.
+
+        floor: its text has the floor of each tensor; raises ValueError where no floor was computed.
 
         A step that a scaler skipped is the next one that it took.
         """
@@ -123,7 +140,11 @@ class Comparison:
                 f"compare_to: step {missing[0]} was not compared, only {self.steps}; "
                 f"give emulate(..., compare_steps={wanted})"
             )
-        return Comparison({key: found for key, found in self._found.items() if key[0] in wanted}, self.casts)
+        if floor and not self.has_floor:
+            raise ValueError("compare_to: no floor was computed; give emulate(..., floor=True)")
+        copy = Comparison({key: found for key, found in self._found.items() if key[0] in wanted}, self.casts, floor)
+        copy._products = self._products
+        return copy
 
     def ranked(self) -> list[Difference]:
         """The largest error first; of equal ones the first that was computed; gradients of no size last."""
@@ -155,12 +176,6 @@ class Comparison:
         found, known = signed_error(before, after, quantizer), self.casts.get((role, name))
         if known is None or found.numbers > known.numbers:
             self.casts[role, name] = found
-
-    def with_floor(self) -> Comparison:
-        """The same, whose text has the floor of each tensor. Raises ValueError where no floor was computed."""
-        if not any(found.elements for found in self._found.values()):
-            raise ValueError("compare_to: no floor was computed; give emulate(..., floor=True)")
-        return Comparison(self._found, self.casts, floor=True)
 
     def __len__(self) -> int:
         return len(self._found)

@@ -16,6 +16,7 @@ from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.comparison import Comparison
+from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.sharding import check_sharding
@@ -40,6 +41,8 @@ def emulate(
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
     attention: str = "math",
     floor: bool = False,
+    reductions: str | None = None,
+    gradient_accumulator: str | None = None,
 ) -> Emulation:
     """Trains `model` in the formats of `policy` inside of a `with` block, whatever the training loop is.
 
@@ -53,24 +56,30 @@ def emulate(
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
-        sums of rounded operands; by default that of the policy.
-    rules: by pattern of module names, as in a shell, another format, or a mapping of roles, also "accumulate".
+        sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
+        a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
+    rules: by pattern of module names, as in a shell, another format, or a mapping of roles, also "accumulate" and
+        "reductions".
     seed: of stochastic rounding.
     strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.
     compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
     attention: scaled_dot_product_attention as separate operations ("math"), or as tiled kernels compute it ("tiled"),
         which round the probabilities before their second product: times a power of two with "tiled(S)". PyTorch 2.
+    reductions: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
+    gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes. PyTorch 2.1.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
 
     Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
     """
-    parsed = Policy(policy, accumulate, rules or {})
+    parsed = Policy(policy, accumulate, rules or {}, reductions)
     check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
-    options = Options(seed, strict, every, frozenset(compare_steps), attention, floor)
+    options = Options(
+        seed, strict, every, frozenset(compare_steps), attention, floor, checked_accumulator(gradient_accumulator)
+    )
     parse_attention(attention)
     return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
@@ -120,6 +129,12 @@ class Emulation:
         """The share of the updates that were not zero and left a weight as it was, without an FP32 master copy."""
         book = self._found.book
         return book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
+
+    @property
+    def lost_additions(self) -> float:
+        """The share of the additions to `.grad` that were not zero and left an element as it was."""
+        counted = self._found.additions
+        return counted.lost / counted.nonzero if counted.nonzero else 0.0
 
     def counts(self) -> dict[str, Any]:
         """Of the summary of a run: what was flushed of the gradients, updates lost, steps skipped."""
@@ -180,8 +195,7 @@ class Emulation:
         """
         if policy != FP32:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
-        found = self._found.comparison.of_steps(steps)
-        return found.with_floor() if floor else found
+        return self._found.comparison.of_steps(steps, floor)
 
     def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] = SCALES) -> list[ScaleProbe]:
         """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""

@@ -76,7 +76,8 @@ class HalfTensors:
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
             return None if model is None else products.compute(line.name, model, args, options)
         if line.kind is Kind.REDUCTION:
-            return sums.compute(line.name, REDUCTIONS, args, options)
+            order = place.formats.reductions if place is not None else None
+            return sums.compute(line.name, order or REDUCTIONS, args, options)
         rule = rule_of(line.name) if kind in HALF else None
         return None if rule is None else rule(kind, *args, **options)
 

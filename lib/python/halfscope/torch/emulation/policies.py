@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+import torch
+
 from halfscope import _core
+from halfscope.torch.emulation.split_sums import split_of
 
 TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient")
 ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
 FP32 = "fp32"
 PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
+SUMS = ("accumulate", "reductions")  # of a rule, beside its roles
 REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
 
 
@@ -32,15 +36,23 @@ class Formats:
     @property
     def rounds(self) -> bool:
         """Whether any tensor of the network is rounded, or summed in a named order."""
-        return self.products is not None or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
+        ordered = self.products is not None or self.reductions is not None
+        return ordered or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
 
 
 class Policy:
     """Formats of every module: a policy's, changed by the rules whose glob matches its name."""
 
-    def __init__(self, given: str | Mapping[str, str], accumulate: str | None, rules: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        given: str | Mapping[str, str],
+        accumulate: str | None,
+        rules: Mapping[str, Any],
+        reductions: str | None = None,
+    ) -> None:
         self.name, self._formats, self.lists, self.fp32_parameters = _named(given)
         self._accumulate = accumulate if accumulate in (None, PYTORCH) else _checked_products(accumulate)
+        self._reductions = None if reductions is None else _checked_reductions(reductions)
         self.keeps_batch_norm = self.name == "apex_o2"
         self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items()]
         self._at: dict[str, Formats] = {}
@@ -48,19 +60,18 @@ class Policy:
     @property
     def base(self) -> Formats:
         """Formats outside of all rules."""
-        return self._with_products(self._formats, None)
+        return self._with_sums(self._formats, {})
 
     def at(self, module: str) -> Formats:
         """Formats of the module called `module`; of several rules that match the last holds."""
         found = self._at.get(module)
         if found is None:
-            formats, products = self._formats, None
+            formats, sums = self._formats, {}
             for glob, change in self._rules:
                 if fnmatchcase(module, glob):
-                    change = dict(change)
-                    products = change.pop("accumulate", None)
-                    formats = replace(formats, **change)
-            found = self._at[module] = self._with_products(formats, products)
+                    sums = {key: change[key] for key in SUMS if key in change}
+                    formats = replace(formats, **{key: value for key, value in change.items() if key not in SUMS})
+            found = self._at[module] = self._with_sums(formats, sums)
         return found
 
     @property
@@ -95,12 +106,17 @@ class Policy:
         stored = ("master_weight", "optimizer_state")
         return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
 
-    def _with_products(self, formats: Formats, asked: str | None) -> Formats:
-        products = asked or self._accumulate
+    def _with_sums(self, formats: Formats, asked: Mapping[str, str]) -> Formats:
+        products = asked.get("accumulate") or self._accumulate
         tensors = [getattr(formats, role) for role in TENSOR_ROLES]
-        if products is None and any(quantizer != FP32 for quantizer in tensors):
-            products = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
-        reductions = REDUCTIONS if any(quantizer != FP32 for quantizer in tensors) else None
+        narrow = any(quantizer != FP32 for quantizer in tensors)
+        default = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
+        if products is None and narrow:
+            products = default
+        split = None if products is None else split_of(products)
+        if split is not None and split.inner is None:
+            products = f"{split}/{default}"
+        reductions = asked.get("reductions") or self._reductions or (REDUCTIONS if narrow else None)
         return replace(formats, products=None if products == PYTORCH else products, reductions=reductions)
 
 
@@ -131,17 +147,19 @@ def _roles(given: Mapping[str, Any], where: str) -> Formats:
 
 
 def _changes(glob: str, change: Any) -> dict[str, str]:
-    """A rule's: a format for all tensors of the modules, or a mapping of roles, and of "accumulate"."""
+    """A rule's: a format for all tensors of the modules, or a mapping of roles, and of the orders of sums."""
     if isinstance(change, str):
         return dict.fromkeys(TENSOR_ROLES, _quantizer(change))
     if not isinstance(change, Mapping):
         raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")
-    roles = {role: text for role, text in change.items() if role != "accumulate"}
+    roles = {role: text for role, text in change.items() if role not in SUMS}
     _roles(roles, f"rule '{glob}'")
     changes = {role: _quantizer(text) for role, text in roles.items()}
     if "accumulate" in change:
         asked = change["accumulate"]
         changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)
+    if "reductions" in change:
+        changes["reductions"] = _checked_reductions(change["reductions"])
     return changes
 
 
@@ -151,11 +169,20 @@ def _quantizer(text: str) -> str:
 
 def _checked_products(accumulate: str) -> str:
     try:
-        return str(_core.product_model(accumulate))
+        split = split_of(accumulate)
+        return str(_core.product_model(accumulate)) if split is None else str(split)
     except ValueError as error:
         raise ValueError(
             f"emulate: accumulate={accumulate!r}: {error}, or '{PYTORCH}' for PyTorch's own sums"
         ) from None
+
+
+def _checked_reductions(reductions: str) -> str:
+    try:
+        _core.sum(torch.zeros(1), accumulate=reductions)
+    except ValueError as error:
+        raise ValueError(f"emulate: reductions={reductions!r}: {error}") from None
+    return reductions
 
 
 def _literal(name: str) -> str:

@@ -7,14 +7,27 @@ from typing import Any
 
 import torch
 
+import halfscope
 from halfscope import _core
 from halfscope.torch.emulation import convolutions
+from halfscope.torch.emulation.split_sums import SplitSum, split_of, unsplit
 
 
 def product(a: torch.Tensor, b: torch.Tensor, model: str) -> torch.Tensor:
     """a (..., m, k) times b (..., k, n), with equal leading axes."""
+    split = split_of(model)
+    if split is not None:
+        return _split_product(a, b, split)
     result: torch.Tensor = _core.matmul(_plain(a), _plain(b), accumulate=model)
     return result if result.device == a.device else result.to(a.device)
+
+
+def _split_product(a: torch.Tensor, b: torch.Tensor, split: SplitSum) -> torch.Tensor:
+    total = a.new_zeros(*a.shape[:-1], b.shape[-1])
+    for first, end in split.ranges(a.shape[-1]):
+        part = product(a[..., first:end], b[..., first:end, :], str(split.inner))
+        total += halfscope.round(part.cpu().contiguous(), split.format).to(total.device)
+    return total
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
@@ -71,4 +84,5 @@ _PRODUCTS: dict[str, Callable[..., Any]] = {
 
 def compute(operation: str, model: str, arguments: tuple, options: dict[str, Any]) -> Any:
     """The operation's result, unrounded; options as PyTorch's operator has them, without `out`."""
-    return _PRODUCTS[operation](model, *arguments, **options)
+    order = unsplit(model) if operation.startswith("convolution") else model
+    return _PRODUCTS[operation](order, *arguments, **options)

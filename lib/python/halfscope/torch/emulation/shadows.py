@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.emulation.cancellation import terms_of
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.counterparts import Counterparts
 from halfscope.torch.emulation.marks import Marks, storage_key
@@ -56,6 +57,8 @@ class Shadows(Counterparts):
             in_forward = place is not None and place.region is Region.FORWARD
             forward = self._latest() if in_forward else self._places.forward()
             self.observer(line.name, place, args, kwargs, exact, result, forward)
+        if place is not None and line.kind is Kind.PRODUCT and not in_place and self.compares:
+            self._note_cancellation(terms_of(func, self._shadowed(args), self._shadowed(kwargs)), (line, place, exact))
         if place is not None and line.kind is not Kind.EXACT:
             self._compare_operation(line, place, args, result)
         return result
@@ -74,6 +77,12 @@ class Shadows(Counterparts):
                 if mark is not None and mark.is_gradient:
                     self.compare("activation_gradient", name, value)
                     return
+
+    def _note_cancellation(self, terms: Any, about: tuple[Operation, Place, Any]) -> None:
+        line, place, sums = about
+        forward = self._latest() if place.region is Region.FORWARD else self._places.forward()
+        name = place.tensor(line.name) if forward is None else forward.row
+        self._comparison.cancellation(place.region.value, name, line.name).add(terms, sums)
 
     def compare(self, role: str, name: str, tensor: torch.Tensor, original: torch.Tensor | None = None) -> None:
         """Notes how far `tensor` is from the counterpart of it, or of the `original` that it was rounded from.

@@ -15,6 +15,7 @@ from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book, ShardCounts
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.comparison import Comparison
+from halfscope.torch.emulation.gradient_accumulator import Additions, GradientAccumulator
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
@@ -58,6 +59,7 @@ class Options:
     compare_steps: frozenset[int] = frozenset()
     attention: str = "math"
     floor: bool = False  # of compared steps
+    gradient_accumulator: str | None = None  # the format in which gradients are added up
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Findings:
     scaler: ScalerSteps = field(default_factory=ScalerSteps)
     modules: set[str] = field(default_factory=set)  # in which something was computed
     wire: Wire | ReduceScatter | None = None  # where several ranks train
+    additions: Additions = field(default_factory=Additions)  # to gradients
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
 
 
@@ -100,6 +103,7 @@ class EmulatedTraining:
         self._loss: float | None = None
         self._stepped = False
         self._postponed: int | None = None  # the step that was to be compared, and was skipped
+        self._accumulator: GradientAccumulator | None = None
         self._halves = False  # whether weights are stored in 16 bits
 
     def begin(self) -> None:
@@ -131,6 +135,8 @@ class EmulatedTraining:
             self._undo.append(self._places.end)
             self._set_wire(model)
             self._round_gradients(self._parameters.all())
+        if self._options.gradient_accumulator is not None:
+            self._accumulate(self._options.gradient_accumulator)
         if halves or self._narrow_updates:
             self._undo += backends.step_one_by_one(optimizers)
         for place, optimizer in enumerate(optimizers):
@@ -139,6 +145,13 @@ class EmulatedTraining:
             self._undo.append(StepHooks(optimizer, before, after).remove)
         if scaler is not None:
             self._undo.append(wrap_method(scaler, "update", self._update_scale))
+
+    def _accumulate(self, quantizer: str) -> None:
+        """Has gradients added up in a format."""
+        if self._sharding is not None:
+            raise ValueError("emulate: gradient_accumulator of a model that ranks share; they add up shards in FP32")
+        self._accumulator = GradientAccumulator(quantizer, self._caster, self._found.additions)
+        self._undo += self._accumulator.follow(self._parameters.all())
 
     def _follow_casts(self) -> None:
         """Has the model's own casts act as they would in 16 bits."""
@@ -251,6 +264,8 @@ class EmulatedTraining:
         found.book.begin_step(found.steps + 1, self._trainee.scale())
         self._caster.begin_step()
         self._mode.begin_step()
+        if self._accumulator is not None:
+            self._accumulator.begin_step()
         compares = self._rounds and (found.steps + 1 in self._options.compare_steps or self._postponed is not None)
         found.comparison.has_floor = self._options.floor
         self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
