@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 KERNEL = {"lib/core", "lib/device", "lib/format", "lib/arithmetic", "lib/kernel/detail"}
-SIMULATOR = {"lib", "sim/tape", "sim/layers", "sim/models", "sim/optim", "sim/data", "sim/train"}
+SIMULATOR = {"lib", "sim/options", "sim/tape", "sim/layers", "sim/models", "sim/optim", "sim/data", "sim/train"}
 RESULTS = SIMULATOR | {"experiments/definition", "experiments/table"}
 # Which layers a layer may include besides itself; the key is the folder. A name stands for the folders below it too.
 ALLOWED = {
@@ -36,12 +36,13 @@ ALLOWED = {
     "lib/explorer": {"lib/core", "lib/format", "lib/kernel", "lib/stats", "lib/io", "lib/scaling"},
     "lib/policy": {"lib/core", "lib/format", "lib/arithmetic", "lib/stats"},
     "lib/nn": KERNEL | {"lib/kernel"},
+    "sim/options": {"lib"},
     "sim/tape": {"lib"},
     "sim/layers": {"lib", "sim/tape"},
-    "sim/models": {"lib", "sim/tape", "sim/layers", "sim/data"},
-    "sim/optim": {"lib", "sim/tape"},
-    "sim/data": {"lib"},
-    "sim/train": {"lib", "sim/tape", "sim/layers", "sim/models", "sim/optim", "sim/data"},
+    "sim/models": {"lib", "sim/options", "sim/tape", "sim/layers", "sim/data"},
+    "sim/optim": {"lib", "sim/options", "sim/tape"},
+    "sim/data": {"lib", "sim/options"},
+    "sim/train": {"lib", "sim/options", "sim/tape", "sim/layers", "sim/models", "sim/optim", "sim/data"},
     "experiments/table": {"lib"},
     "experiments/definition": SIMULATOR,
     "experiments/results": RESULTS,

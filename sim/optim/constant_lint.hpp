@@ -7,7 +7,7 @@
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/policy/constant_rules.hpp>
 
-#include "sim/entry_options.hpp"
+#include "sim/options/entry_options.hpp"
 
 namespace halfscope {
 

@@ -11,7 +11,7 @@
 #include <halfscope/format/quantizer.hpp>
 
 #include "lib/nn/optimizer_step.hpp"
-#include "sim/entry_options.hpp"
+#include "sim/options/entry_options.hpp"
 #include "sim/tape/parameter.hpp"
 
 namespace halfscope {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "sim/field_range.hpp"
+#include "sim/options/field_range.hpp"
 
 namespace halfscope {
 

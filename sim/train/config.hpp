@@ -10,7 +10,7 @@
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
-#include "sim/entry_options.hpp"
+#include "sim/options/entry_options.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // Options of entries: lookup, defaults, and the message about a foreign one.
-#include "sim/entry_options.hpp"
+#include "sim/options/entry_options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // Numbers of settings: their parsing, and the message about one that is out of its range.
-#include "sim/field_range.hpp"
+#include "sim/options/field_range.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/field_range.hpp"
+#include "sim/options/field_range.hpp"
 
 namespace halfscope {
 
