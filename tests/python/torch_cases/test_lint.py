@@ -179,7 +179,10 @@ def test_a_cubic_overflows_from_40_3_on() -> None:
         (Normalize(1e-12), "Normalize.eps = 1e-12 is 0 in FP16: a row of zeros is divided by 0"),
         (Normalize(1e-5), "Normalize.eps = 1e-05 is 1.00136e-05 in FP16: the gradient at a row of zeros"),
         (nn.CosineSimilarity(), "CosineSimilarity.eps = 1e-08 is 0 in FP16"),
-        (nn.BatchNorm1d(4, momentum=1e-4), "BatchNorm1d.momentum = 0.9999 is 1 in FP16: the average never forgets"),
+        (
+            nn.BatchNorm1d(4, momentum=1e-4),
+            "BatchNorm1d: 1 - momentum = 0.9999 is 1 in FP16: the average never forgets",
+        ),
         (Buffers(mask=torch.tensor([0.0, -1e9])), "mask: 1 of 2 elements are beyond FP16's largest number 65504"),
         (Buffers(small=torch.tensor([1.0, 1e-9])), "small: 1 of 2 elements are below FP16's smallest number"),
         (Buffers(count=torch.tensor(0.0)), "count = 2049 is 2048 in FP16: adding 1 stops at 2048, from step 2049 on"),
@@ -252,6 +255,40 @@ def test_no_finding_in_fp32(name: str) -> None:
     torch.manual_seed(0)
     model, _ = MODELS[name]()
     assert kinds(model, torch.optim.AdamW(model.parameters()), "fp32") == []
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3_small", "shufflenet_v2_x0_5", "mnasnet0_5"])
+def test_torchvision_has_none_in_fp32(name: str) -> None:
+    models = pytest.importorskip("torchvision").models
+    model = getattr(models, name)(weights=None)
+    assert kinds(model, torch.optim.AdamW(model.parameters()), "fp32") == []
+
+
+def test_one_batch_norm_stands_for_all() -> None:
+    models = pytest.importorskip("torchvision").models
+    (found,) = lint(models.mnasnet0_5(weights=None), format="bf16").findings
+    assert "1 - momentum = 0.9997 is 1 in BF16: the average never forgets" in found.why
+
+
+TRANSFORMERS: dict[str, dict[str, int]] = {
+    "Bert": {},
+    "Gemma": {"num_key_value_heads": 2, "head_dim": 8},
+    "GPTNeoX": {},
+    "Mistral": {"num_key_value_heads": 2},
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers_have_none_in_fp32(name: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
+        **TRANSFORMERS[name],
+    )  # fmt: skip
+    model = getattr(transformers, f"{name}Model")(config)
+    assert kinds(model, torch.optim.AdamW(model.parameters()), "fp32") == []
+    found = kinds(model, format="bf16")
+    assert found == (["frequencies"] if name in ("Gemma", "Mistral") else [])
 
 
 @pytest.mark.parametrize(

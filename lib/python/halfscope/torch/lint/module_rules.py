@@ -28,7 +28,7 @@ def module_findings(model: torch.nn.Module, formats: LintFormats) -> Iterator[Fi
     for name, module in model.named_modules():
         for found in _of_module(name or type(module).__name__, module, formats):
             about = found.about
-            key = (type(module), about.name.rpartition(".")[2], about.value)
+            key = (type(module), about.name.replace(": ", ".").rpartition(".")[2], about.value)
             if key not in told:
                 told.add(key)
                 yield found
@@ -84,7 +84,7 @@ def _numbers(name: str, source: Source, format: Format) -> Iterator[Finding]:
 
 def _averages(name: str, module: torch.nn.Module, format: Format) -> Iterator[Finding]:
     for key, decay in _decays(module):
-        where = f"{name}.{key}"
+        where = f"{name}: {key}"
         change = f"keep the average in FP32; else a decay of {{limit}} or less for {decay:g}"
         found = check(Asked("decay", where, decay, "step 1", change, _SEEN), format)
         yield from found
@@ -104,7 +104,7 @@ def _decays(module: torch.nn.Module) -> Iterator[tuple[str, float]]:
     """The shares that averages keep in a step."""
     if isinstance(module, _BATCH_NORMS):
         if module.track_running_stats and module.momentum:
-            yield "momentum", 1 - module.momentum
+            yield "1 - momentum", 1 - module.momentum
         return
     if isinstance(module, torch.optim.swa_utils.AveragedModel):
         yield from _decays_of_average(module)
