@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
+
 from halfscope import Explorer, Histogram, ScaleAdvice, advise_scale
 from halfscope._core import ExplorerData
 from halfscope.results.formats import describe
@@ -12,6 +14,7 @@ from halfscope.results.loss_scales import GRADIENTS, gradient_name
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
 
 ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
+NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
 _NARROW = ("fp16", "bf16")  # formats that PyTorch computes in
 
 
@@ -82,8 +85,22 @@ class Totals:
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
     def _judged_gradients(self) -> dict[tuple[str, str], Histogram]:
-        """The gradients that advice is on; infinite ones only where every watched step was."""
-        return {key: self._judged.get(key, found) for key, found in self.gradients().items()}
+        """The gradients that advice is on; infinite ones only where every watched step was.
+
+        Left out are weight gradients that are zero but for round-off, such as that of a key's bias: the softmax takes a
+        common term of its arguments out.
+        """
+        judged = {key: self._judged.get(key, found) for key, found in self.gradients().items()}
+        largest: dict[str, float] = {}
+        for (role, name), found in judged.items():
+            if role == "weight_gradient":
+                layer = name.rpartition(".")[0]
+                largest[layer] = max(largest.get(layer, 0.0), _norm(found))
+        return {
+            (role, name): found
+            for (role, name), found in judged.items()
+            if role != "weight_gradient" or _norm(found) >= NO_SIZE * largest[name.rpartition(".")[0]]
+        }
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights: the hardest step beside all together."""
@@ -113,3 +130,10 @@ class Totals:
     def together(self, role: str) -> Histogram:
         """All tensors of a role as one histogram."""
         return together(self.of[role].values(), self.format)
+
+
+def _norm(histogram: Histogram) -> float:
+    """Of the finite elements, to a factor of 2: each counts as the lower end of its binade."""
+    counts = histogram.binades()[:, 0].astype(float)
+    exponents = np.arange(counts.size) - 149.0
+    return float(np.sqrt((counts * 4.0**exponents).sum()))

@@ -10,9 +10,9 @@ import torch
 
 from halfscope.roundoff import SignedError, signed_error
 from halfscope.torch.emulation.cancellation import Cancellation
+from halfscope.torch.totals import NO_SIZE
 
 GRADIENT = "weight_gradient"
-_NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
 _BEYOND = 3.0  # times the floor
 _FEWEST = 32  # elements, of fewer ones one draw of roundings says little
 
@@ -152,7 +152,7 @@ class Comparison:
 
         def place(found: Difference) -> tuple[bool, float]:
             layer = found.step, found.tensor.rpartition(".")[0]
-            is_zero = found.role == GRADIENT and found.norm < _NO_SIZE * largest.get(layer, 0.0)
+            is_zero = found.role == GRADIENT and found.norm < NO_SIZE * largest.get(layer, 0.0)
             return is_zero, -found.relative_error
 
         return sorted(self._found.values(), key=place)
