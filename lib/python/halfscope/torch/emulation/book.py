@@ -92,6 +92,7 @@ class Book:
         self._scaled: FirstOverflow | None = None  # of a gradient, at a loss scale
         self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
+        self.nonzero_decays = self.lost_decays = 0  # multiplications of weights by a factor below 1
         self.scale = 1.0  # the loss scale of the step under way
         self.enabled = True
         self.is_recomputing: Callable[[], bool] = lambda: False  # what is counted already
@@ -184,6 +185,10 @@ class Book:
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
         """Those of shards wait for the end of the step, when the ranks add them up."""
         return self.totals if self.shards is None or not is_of_shards(*key) else self.shards.casts
+
+    def add_decay(self, counters: UpdateCounters) -> None:
+        self.nonzero_decays += counters.nonzero
+        self.lost_decays += counters.lost
 
     def add_update(self, parameter: str, counters: UpdateCounters) -> None:
         if self.shards is not None:

@@ -105,6 +105,12 @@ class Caster:
             )  # fmt: skip
         self._book.add_update(parameter, found)
 
+    def count_decay(self, before: torch.Tensor, decayed: torch.Tensor, quantizer: str) -> None:
+        """Enters which weights their format keeps from decaying; `decayed` is not rounded yet."""
+        if self._first is None and self._book.shards is None:
+            change = (decayed.double() - before.double()).float()
+            self._book.add_decay(lost_updates(before.contiguous(), change.contiguous(), quantizer))
+
     def count(self, exact: torch.Tensor, quantizer: str, role: str, name: str) -> None:
         """Counts what rounding `exact`, a float32 tensor, to `quantizer` does, and leaves it."""
         if self._book.enabled:

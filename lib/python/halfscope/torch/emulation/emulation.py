@@ -131,6 +131,12 @@ class Emulation:
         return book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
 
     @property
+    def lost_weight_decay(self) -> float:
+        """The share of the weights' decays, apart from the gradient as AdamW has them, that left a weight as it was."""
+        book = self._found.book
+        return book.lost_decays / book.nonzero_decays if book.nonzero_decays else 0.0
+
+    @property
     def lost_additions(self) -> float:
         """The share of the additions to `.grad` that were not zero and left an element as it was."""
         counted = self._found.additions

@@ -15,6 +15,7 @@ from halfscope.torch.emulation.operations import Kind, Operation, writes_to
 from halfscope.torch.emulation.parameters import Owned
 from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import REDUCTIONS
+from halfscope.torch.emulation.updates import is_decay
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 _ROLES = {
@@ -55,7 +56,7 @@ class HalfTensors:
         if line.kind is Kind.PRODUCT:
             _check_one_type(line, args)
         target = kwargs.get("out", args[0] if str(func.overloadpacket.__name__).endswith("_") else None)
-        operands = Operands(_written_tensors(func, line, args, kwargs))
+        operands = Operands(_written_tensors(func, line, args, kwargs), is_decay(line, args))
         wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
         kinds = _result_types(line, args, kwargs)
         own = self._own(line, wide, (kinds[0] if target is None else target.dtype, place))
@@ -100,6 +101,8 @@ class HalfTensors:
             owned = None if original is None else self._owner(original)
             if place is not None and place.region is Region.UPDATE and owned is not None:
                 self._caster.count(result, HALF[kind], "master_weight", owned.name)
+                if operands.decays and original is not None:
+                    self._caster.count_decay(original.detach().float(), result, HALF[kind])
             else:
                 self._count(result, HALF[kind], line, place)
         if original is not None:
@@ -117,7 +120,9 @@ class HalfTensors:
 class Operands:
     """Arguments widened to FP32; a tensor that the operation writes to has one FP32 copy, which is written back."""
 
-    def __init__(self, written: Iterable[torch.Tensor]) -> None:
+    def __init__(self, written: Iterable[torch.Tensor], decays: bool = False) -> None:
+        """decays: whether the operation is the decay of a weight."""
+        self.decays = decays
         self._copies = [(tensor, tensor.float() if tensor.dtype in HALF else tensor) for tensor in written]
 
     def widened(self, value: Any) -> Any:

@@ -43,7 +43,7 @@ class Updates:
                 f"emulate: the optimizer calls {line.name}, of all weights at once; use one that steps weight by weight"
             )
         if formats.optimizer_state == FP32:
-            return self._write(func, args, kwargs, owned)
+            return self._write(func, line, args, kwargs, owned)
         if line.kind in (Kind.EXACT, Kind.VIEW, Kind.SOURCE, Kind.UNTOUCHED):
             return func(*args, **kwargs)
         return self._narrow(func, line, args, kwargs, owned, formats.optimizer_state)
@@ -52,17 +52,22 @@ class Updates:
         """Of the weight that is written to or read, else the policy's own."""
         return owned.formats if owned is not None else self._parameters.base
 
-    def _write(self, func: Any, args: tuple, kwargs: dict[str, Any], owned: Owned | None) -> Any:
+    def _write(self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: Owned | None) -> Any:
         """Computes in FP32 and rounds what is written to a weight."""
         assert owned is not None
         target = args[0]
         before = target.detach().clone()
         result = func(*args, **kwargs)
-        self._round_weight(target, before, owned)
+        self._round_weight(target, before, (owned, is_decay(line, args)))
         return result
 
-    def _round_weight(self, target: torch.Tensor, before: torch.Tensor, owned: Owned) -> None:
-        self._caster.count_update(owned.name, before, target.detach() - before, owned.formats.master_weight)
+    def _round_weight(self, target: torch.Tensor, before: torch.Tensor, about: tuple[Owned, bool]) -> None:
+        """about: the weight, and whether it decays."""
+        owned, decays = about
+        if decays:
+            self._caster.count_decay(before, target.detach(), owned.formats.master_weight)
+        else:
+            self._caster.count_update(owned.name, before, target.detach() - before, owned.formats.master_weight)
         dense = target.detach()
         if dense.is_contiguous():
             self._caster.round(dense, owned.formats.master_weight, "master_weight", owned.name)
@@ -99,7 +104,7 @@ class Updates:
             return target.copy_(rounded(result))
         before = target.detach().clone()
         target.copy_(result)
-        self._round_weight(target, before, owned)
+        self._round_weight(target, before, (owned, is_decay(line, args)))
         return target
 
 
@@ -109,6 +114,11 @@ def _target(func: Any, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor | No
     if out is None and str(func.overloadpacket.__name__).endswith("_"):
         out = args[0]
     return out if isinstance(out, torch.Tensor) else None
+
+
+def is_decay(line: Operation, args: tuple) -> bool:
+    """Whether an operation on a weight is its decay apart from the gradient, as AdamW has it: times 1 - lr * decay."""
+    return line.name == "mul" and len(args) > 1 and isinstance(args[1], float) and 0 < args[1] < 1
 
 
 def _out_of_place(func: Any) -> Callable:
