@@ -49,7 +49,7 @@ def test_round_off_alone_passes(format: str, seed: int) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_thousandth_beyond_it_does_not(format: str, seed: int) -> None:
-    """Of 1000 elements: as a factor, with signs at random, and in one element beside the bound."""
+    """In 1000 elements: as a factor, with signs at random, and in one element beside the bound."""
     values = numbers(seed)
     actual = rounded(values, format)
     signs = np.random.default_rng(seed).choice([-1, 1], values.size)

@@ -37,7 +37,7 @@ def terms_of(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _magnitude(value: Any) -> float:
-    """Of all results together: a convolution's backward pass has three."""
+    """The sum over all results: a convolution's backward pass has three."""
     if isinstance(value, (tuple, list)):
         return sum(map(_magnitude, value))
     return float(value.double().abs().sum()) if isinstance(value, torch.Tensor) else 0.0

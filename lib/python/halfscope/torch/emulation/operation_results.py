@@ -65,7 +65,7 @@ class Results:
         return torch.view_as_complex(parts)
 
     def forward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        """Of an operation of the forward pass, rounded."""
+        """Computes an operation of the forward pass, rounded."""
         quantizer = place.formats.activation
         written = self.written_by(func)
         if written and self._parameters.has(args[0]):  # running averages stay FP32
@@ -119,7 +119,7 @@ class Results:
             self.marks.set(tensor, quantizer, is_gradient=False)
 
     def backward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        """Of an operation of the backward pass, which the operation that uses it rounds."""
+        """Computes an operation of the backward pass; the operation that uses the result rounds it."""
         written = self.written_by(func)
         cast = self.operands.of(line, place, args, bool(written))
         options = {

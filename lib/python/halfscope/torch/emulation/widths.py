@@ -13,7 +13,7 @@ from halfscope.torch.emulation.trees import floats
 
 
 class Widths:
-    """Of the operands of an operation, by their marks."""
+    """Judges operands by their marks, and by the policy."""
 
     def __init__(self, policy: Policy, parameters: Parameters, marks: Marks) -> None:
         self._policy, self._parameters, self._marks = policy, parameters, marks

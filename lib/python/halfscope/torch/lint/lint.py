@@ -35,7 +35,7 @@ class Lint:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Of a training: what a model does not say itself."""
+    """Counts of a training, which a model does not have itself."""
 
     positions: int | None
     micro_batches: int

@@ -102,7 +102,7 @@ def _is_decoupled(optimizer: Any, group: dict[str, Any]) -> bool:
 
 
 class _Share:
-    """Of the updates that are not zero: those that a format loses."""
+    """Counts updates that are not zero, and those that a format loses."""
 
     def __init__(self) -> None:
         self.nonzero = self.lost = 0

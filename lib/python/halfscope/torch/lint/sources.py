@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Source:
 def source_of(module: torch.nn.Module) -> Source | None:
     """That of the module's class; None of PyTorch's own modules, and of what is not Python."""
     kind = type(module)
-    code = getattr(kind.forward, "__code__", None)
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None)
     if kind.__module__.startswith("torch.") or not isinstance(code, CodeType):
         return None
     numbers, powers = [], []
