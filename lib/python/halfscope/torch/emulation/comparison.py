@@ -171,7 +171,7 @@ class Comparison:
         return [found for found in self._found.values() if found.elements >= _FEWEST and found.times > _BEYOND]
 
     def note_cast(self, before: torch.Tensor, after: torch.Tensor, about: tuple[str, str, str]) -> None:
-        """Keeps the signed error of a cast; about: quantizer, role, tensor. Of several casts that of the most numbers."""
+        """Keeps the signed error of a cast, of several that of the most numbers; about: quantizer, role, tensor."""
         quantizer, role, name = about
         found, known = signed_error(before, after, quantizer), self.casts.get((role, name))
         if known is None or found.numbers > known.numbers:
