@@ -9,6 +9,7 @@
 #include "lib/nn/elementwise.hpp"
 
 namespace halfscope {
+
 Site Caster::site(std::string_view tensor, Role role, const CastContext& context, std::int32_t part) const {
   const bool scaled = gradient_roles.contains(role);
   return {.step = context_.step,
