@@ -28,8 +28,9 @@ void put(SettingsFile& file, const std::string& key, const std::string& value) {
 }
 
 SettingsFile from_json(const std::string& text, const std::filesystem::path& path) {
-  const Json json = parse_json(text, printable(path));
+  Json json = parse_json(text, printable(path));
   check_format_version(json, path);
+  if (json.contains("arm")) json = without_foreign_options(std::move(json));  // a run's own, of any version
   SettingsFile file;
   for (const auto& [key, value] : json.items()) {
     if (key == "format_version") continue;

@@ -170,10 +170,11 @@ Json all_fields(const TrainConfig& config) {
   return json;
 }
 
-std::vector<std::string_view> field_names() {
+InvalidArgument unknown_key(std::string_view key) {
+  const std::vector<FieldDescription> fields = describe_fields();
   std::vector<std::string_view> names;
-  for (const FieldDescription& field : describe_fields()) names.push_back(field.name);
-  return names;
+  for (const FieldDescription& field : fields) names.emplace_back(field.name);
+  return InvalidArgument(unknown_name("key", key, names));
 }
 
 const ScalerOptionEntry* find_option(std::string_view key) {
@@ -230,7 +231,7 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
     parse_field(key, current_value(name, value), member, rule);
     found = true;
   });
-  if (!found) throw InvalidArgument(unknown_name("key", key, field_names()));
+  if (!found) throw unknown_key(key);
 }
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
@@ -238,7 +239,7 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
   fields.update(to_json(config));
   const auto field = fields.find(std::string(field_called(key)));
   if (field == fields.end() && is_entry_option(key)) return "";
-  if (field == fields.end()) throw InvalidArgument(unknown_name("key", key, field_names()));
+  if (field == fields.end()) throw unknown_key(key);
   return field->is_string() ? field->get<std::string>() : field->dump();
 }
 
@@ -258,15 +259,22 @@ Json to_json(const TrainConfig& config) {
   return json;
 }
 
+Json without_foreign_options(Json json) {
+  const std::string name = json.value("optimizer", TrainConfig{}.optimizer);
+  const OptionTable& own = find_in_table("optimizer", name, optimizer_table).kind.options;
+  for (const auto& [option, text] : optimizer_option_texts())
+    if (own.find(option) == nullptr) json.erase(std::string(option));
+  return json;
+}
+
 Json with_defaults(Json json) {
   const Json defaults = all_fields({});
   for (const std::string_view key : later_fields) {
     if (!json.contains(key)) json[std::string(key)] = defaults.at(key);
   }
+  json = without_foreign_options(std::move(json));
   const std::string name = json.value("optimizer", defaults.at("optimizer").get<std::string>());
   const OptionTable& own = find_in_table("optimizer", name, optimizer_table).kind.options;
-  for (const auto& [option, text] : optimizer_option_texts())
-    if (own.find(option) == nullptr) json.erase(std::string(option));
   for (const EntryOption& option : own)
     if (!json.contains(option.name)) json[std::string(option.name)] = option.value;
   return json;

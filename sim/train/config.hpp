@@ -109,8 +109,11 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
 /// came after version 0.1's first runs those that are not at their defaults, so that those runs stay the
 /// same.
 [[nodiscard]] Json to_json(const TrainConfig& config);
-/// `json`, of `to_json` or a run's config.json, with the settings that it leaves out at their defaults, and
-/// without other optimizers' options, which a config.json of earlier versions holds.
+/// `json` without the options of other optimizers than its own, which a run's config.json of earlier versions
+/// holds; they had no effect.
+[[nodiscard]] Json without_foreign_options(Json json);
+/// `json`, of `to_json` or a run's config.json, without foreign options, and with the settings that it leaves
+/// out at their defaults.
 [[nodiscard]] Json with_defaults(Json json);
 
 struct FieldDescription {

@@ -116,6 +116,10 @@ TEST_CASE("an earlier config.json is read without other optimizers' options", "[
   const TrainConfig now{.optimizer = "sgd", .optimizer_options = {{"momentum", 0.8}}};
   CHECK(with_defaults(earlier) == with_defaults(to_json(now)));
   CHECK(with_defaults(to_json(TrainConfig{.optimizer = "sgd"}))["momentum"] == 0.9);
+  CHECK(without_foreign_options(earlier).contains("momentum"));
+  CHECK_FALSE(without_foreign_options(earlier).contains("beta1"));
+  earlier.erase("optimizer");  // adam, the default
+  CHECK_FALSE(without_foreign_options(earlier).contains("momentum"));
 }
 
 TEST_CASE("roles and sums override the policy", "[config]") {

@@ -31,6 +31,18 @@ TEST_CASE("a config.json gives its settings, and says which run it is of", "[set
   CHECK(file.settings == Settings{{"policy", "fp32"}, {"steps", "30"}, {"learning_rate", "1e-05"}});
 }
 
+TEST_CASE("a config.json of earlier versions is read without other optimizers' options", "[settings]") {
+  const TemporaryFolder folder;
+  const std::string run =
+      R"({"format_version":1,"arm":"a","optimizer":"sgd","momentum":0.5,"beta1":0.9,"epsilon":1e-08})";
+  CHECK(read_settings_file(folder.put("config.json", run)).settings ==
+        Settings{{"optimizer", "sgd"}, {"momentum", "0.5"}});
+  const std::string own =
+      R"({"format_version":1,"optimizer":"sgd","beta1":0.9})";  // of no run: refused when it is resolved
+  CHECK(read_settings_file(folder.put("own.json", own)).settings ==
+        Settings{{"optimizer", "sgd"}, {"beta1", "0.9"}});
+}
+
 TEST_CASE("TOML gives settings alone", "[settings]") {
   const TemporaryFolder folder;
   const SettingsFile file =
