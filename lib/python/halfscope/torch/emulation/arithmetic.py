@@ -70,6 +70,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.half = HalfTensors(caster, places.forward, parameters.owner)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
+        self.zeros: Any = None  # of a step whose zeros get a cause
         self.latest: Forward | None = None  # the operation of a forward pass that was run last
         self.find_site: Callable[[], Any] | None = None  # of a diagnosis: where the source calls an operation
         self.overrides: dict[str, Override] = {}  # by row: operations that a diagnosis changes
@@ -98,6 +99,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         if line.kind is Kind.COMPOSED:
             with self:
                 return func.decompose(*args, **kwargs)
+        if self.zeros is not None:
+            return self.zeros.around(self._run, func, line, args, kwargs)
         if self.shadows is not None:
             return self.shadows.around(self._run, func, line, args, kwargs)
         return self._run(func, line, args, kwargs)

@@ -22,6 +22,7 @@ class Operands:
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters, self._marks = parameters, marks
         self.see_cast: Callable[[torch.Tensor, torch.Tensor, str], None] | None = None  # of a diagnosis
+        self.see_operands: Callable[[tuple], None] | None = None  # of the causes of zeros
         self.begin_step()
 
     def begin_step(self) -> None:
@@ -36,6 +37,8 @@ class Operands:
                 cast.append(value)
             else:
                 cast.append(self.one(value, line, place))
+        if self.see_operands is not None:
+            self.see_operands(tuple(cast))
         return tuple(cast)
 
     def options(self, line: Operation, place: Place, options: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +61,10 @@ class Operands:
             owes = mark is not None and mark.awaits_rounding and mark.quantizer is None
             return self.one(value, line, place) if owes else value
 
-        return tuple(map(settle, args))
+        cast = tuple(map(settle, args))
+        if self.see_operands is not None:
+            self.see_operands(cast)
+        return cast
 
     def _cast(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
         owned = self._parameters.owner(tensor)

@@ -27,6 +27,8 @@ from halfscope.torch.emulation.shard_counts import add_up
 from halfscope.torch.emulation.shard_operations import ShardOperations
 from halfscope.torch.emulation.sharding import ShardedParameter, Sharding, sharding_of
 from halfscope.torch.emulation.wire import Wire, is_data_parallel
+from halfscope.torch.emulation.zero_counts import ZeroTable
+from halfscope.torch.emulation.zeros import ZeroCauses
 from halfscope.torch.records import Records, Sinks
 from halfscope.torch.scaler_steps import ScalerSteps
 from halfscope.torch.steps import StepHooks
@@ -76,6 +78,7 @@ class Findings:
     modules: set[str] = field(default_factory=set)  # in which something was computed
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
+    zeros: ZeroTable | None = None  # where they were asked for
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
 
 
@@ -207,7 +210,7 @@ class EmulatedTraining:
         for undo in reversed(self._undo):
             undo()
         self._undo = []
-        self._mode.shadows = None
+        self._mode.shadows = self._mode.zeros = None
         EmulatedTraining._under_way = None
 
     def log(self, loss: float) -> None:
@@ -223,7 +226,10 @@ class EmulatedTraining:
 
     def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
         self._found.book.enabled = True
-        rounded = self._mode.weight_gradient(owned, gradient)
+        if self._mode.zeros is None:
+            rounded = self._mode.weight_gradient(owned, gradient)
+        else:
+            rounded = self._mode.zeros.count(owned.name, gradient, lambda: self._mode.weight_gradient(owned, gradient))
         if self._mode.shadows is not None:
             self._mode.shadows.compare("weight_gradient", owned.name, rounded, gradient)
         return rounded
@@ -272,6 +278,8 @@ class EmulatedTraining:
         self._caster.see = found.comparison.note_cast if compares and self._options.floor else None
         if compares and found.observe is not None:
             found.observe(self._mode.shadows, self._mode)
+        if found.zeros is not None and self._rounds:
+            self._mode.zeros = ZeroCauses(found.zeros, self._places, self._mode)
         self._stepped = False
 
     def _postpone_comparison(self) -> None:
