@@ -48,6 +48,24 @@ def test_tf32_rounds_its_operands_as_told(rounding: str, result: float) -> None:
         assert model(x)[0, 0].item() == result
 
 
+@pytest.mark.parametrize(
+    ("policy", "accumulate"),
+    [({"weight": "tf32", "activation": "tf32"}, None), ("fp32", "tf32_tensor_core(ampere)")],
+)
+def test_tf32_is_named_with_its_remedy(policy: str | dict[str, str], accumulate: str | None) -> None:
+    """Public case 9: cause and remedy, in words."""
+    model = Product()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, policy, accumulate=accumulate, optimizer=optimizer) as emulated:
+        model(torch.tensor([[1024.5, 0.0]])).sum().backward()
+        optimizer.step()
+    assert "TF32 rounds each operand to 10 fraction bits" in emulated.verdict()
+    assert 'torch.set_float32_matmul_precision("highest")' in emulated.verdict()
+    with emulate(model, "fp32", optimizer=optimizer) as exact:
+        optimizer.step()
+    assert "TF32" not in exact.verdict()
+
+
 def test_statistics_of_narrow_tensors_are_exact() -> None:
     """Public case 53: a mean in BF16 stalls at 256, a norm in FP16 overflows."""
     ones = halfscope.Histogram(torch.ones(768, dtype=torch.bfloat16).float(), format="bf16")

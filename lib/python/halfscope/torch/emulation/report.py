@@ -23,7 +23,8 @@ def report_text(policy: Policy, book: Book, steps: int, stalled: Iterable[Stalle
     if not book.totals and book.evaluated:
         opening = f"Evaluation under {policy.name}"
     sentences = [f"{opening}: {_flushed(book)}." if book.casts() else f"{opening}: {_unrounded(policy)}."]
-    return " ".join([*sentences, *_worst(book), *_overflow(book), *_updates(policy, book), *map(_stalled, stalled)])
+    sentences += [*_worst(book), *_overflow(book), *_tf32(policy), *_updates(policy, book), *map(_stalled, stalled)]
+    return " ".join(sentences)
 
 
 def _flushed(book: Book) -> str:
@@ -42,6 +43,17 @@ def _unrounded(policy: Policy) -> str:
     """Products may round their operands without a cast, as TF32's do."""
     products = policy.base.products
     return "no tensor was rounded" + (f"; products add up by {products}" if products else "")
+
+
+def _tf32(policy: Policy) -> list[str]:
+    """The remedy for products of TF32 operands, which GPUs compute where PyTorch is told so."""
+    formats = policy.base
+    if not any("tf32" in (name or "") for name in (formats.products, formats.weight, formats.activation)):
+        return []
+    return [
+        'torch.set_float32_matmul_precision("highest") keeps these products in FP32 on a GPU: TF32 rounds each operand '
+        "to 10 fraction bits, by up to 4.9e-4 of it, which a cancellation makes visible."
+    ]
 
 
 def _share(totals: list[CastTotals]) -> float:
