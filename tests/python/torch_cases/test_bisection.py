@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -72,6 +74,34 @@ def test_no_layer_of_the_answer_can_be_left_out() -> None:
     for name in three.layers:
         rest = [other for other in three.layers if other != name]
         assert not ("d" in rest or len(rest) >= 3)
+
+
+def test_a_number_is_minimised() -> None:
+    """A loss of 1 in FP32, 2 where neither "b" nor "c" is, and 1.005 without "a"."""
+
+    def loss(chosen: list[str], _: object) -> float:
+        return 1.0 + (not {"b", "c"} & set(chosen)) + 0.005 * ("a" not in chosen)
+
+    found = bisect(lambda: None, list("abc"), loss)
+    assert found.layers in (("b",), ("c",))
+    assert "a" in bisect(lambda: None, list("abc"), loss, within=0.001).layers
+    assert bisect(lambda: None, list("abc"), loss, within=2.0).layers == ()
+    with pytest.raises(ValueError, match="is refused too"):
+        bisect(lambda: None, ["a"], lambda *_: math.nan)
+
+
+def test_the_loss_itself_is_a_criterion() -> None:
+    model = Product()
+    optimizer, x = torch.optim.SGD(model.parameters(), lr=0.0), torch.ones(2, 4)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
+        step(model, optimizer, x)
+    assert emulated.bisect(lambda: step(model, optimizer, x)).layers == ("",)
+
+
+def test_only_skipped_steps_are_refused_in_one_line() -> None:
+    with pytest.raises(ValueError, match="the scaler skipped every step too; train more steps") as refused:
+        bisect(lambda: True, ["a", "b"], lambda *_: None)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_training_without_a_step_is_refused_whatever_its_criterion_says() -> None:

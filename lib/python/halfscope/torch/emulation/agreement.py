@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,15 +10,30 @@ import torch
 from halfscope.torch.emulation.sharding import sharding_of
 from halfscope.torch.emulation.wire import is_data_parallel
 
+Told = bool | float | None  # of a training: yes or no, a number to minimise, or that every step was skipped
 
-def all_agree(model: torch.nn.Module, verdict: bool) -> bool:
-    """Whether all ranks of `model` say yes, asked on all of them; the verdict itself of one that trains alone."""
+
+def result_of(value: Any) -> Told:
+    """A criterion's answer: a number of Python or of a tensor, else whether it is true."""
+    if isinstance(value, torch.Tensor) and value.dtype is not torch.bool:
+        return float(value.detach())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    return bool(value)
+
+
+def agreed(model: torch.nn.Module, told: Told) -> Told:
+    """What all ranks of `model` say: None where one does, yes where all do, the largest number or NaN."""
     group = _group_of(model)
     if group is None:
-        return verdict
-    told: list[Any] = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(told, verdict, group=group)
-    return all(told)
+        return told
+    every: list[Any] = [None] * torch.distributed.get_world_size(group)
+    torch.distributed.all_gather_object(every, told, group=group)
+    if any(one is None for one in every):
+        return None
+    if any(isinstance(one, bool) for one in every):
+        return all(every)
+    return math.nan if any(map(math.isnan, every)) else float(max(every))
 
 
 def _group_of(model: Any) -> Any:

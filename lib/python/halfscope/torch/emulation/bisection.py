@@ -11,7 +11,8 @@ import torch
 
 from halfscope.torch.emulation.training import Trainee
 
-Train = Callable[[list[str], Callable[[], bool]], bool]
+Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
+Train = Callable[[list[str], Accepts], Any]  # what it says of a training; None of one whose steps were all skipped
 # Candidates for FP32 beside layers, by role; names of modules have no brackets.
 ROLES = {"(stored weights)": "master_weight", "(optimizer state)": "optimizer_state"}
 
@@ -75,11 +76,19 @@ class Bisection:
         return f"Keep the model's own operations{', and ' + count if layers else ' in FP32'} {runs}."
 
 
-def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bisection:
-    """layers: in the order of the model; train: says whether a training with some of them in FP32 is accepted."""
-    search = _Search(accepts, train)
+def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.01) -> Bisection:
+    """layers: in the order of the model; train: tells of a training with some of them in FP32.
+
+    within: of a number, how far above that of all layers in FP32 it may be, relative to that.
+    """
+    search = _Search(accepts, train, layers, within)
     if search.will_do([]):
         return Bisection((), search.runs)
+    if search.told(layers) is None:
+        raise ValueError(
+            f"bisect: with all {len(layers)} layers in FP32 the scaler skipped every step too; train more steps, or "
+            "begin with a smaller scale"
+        )
     if not search.will_do(layers):
         raise ValueError(
             f"bisect: with all {len(layers)} layers in FP32 the result is refused too ({_some(layers)}); it is not "
@@ -92,11 +101,20 @@ def bisect(accepts: Callable[[], bool], layers: list[str], train: Train) -> Bise
         found.append(candidates.pop())
         if not candidates or search.will_do(found):
             break
-    for name in list(found):
-        without = [other for other in found if other != name]
-        if without and search.will_do(without):
-            found = without
+    found = _without_needless(found, search)
     return Bisection(tuple(sorted(found, key=layers.index)), search.runs)
+
+
+def _without_needless(found: list[str], search: _Search) -> list[str]:
+    """Drops layers one by one until none of the rest can be left out."""
+    while True:
+        for name in found:
+            without = [other for other in found if other != name]
+            if without and search.will_do(without):
+                found = without
+                break
+        else:
+            return found
 
 
 def _some(layers: list[str]) -> str:
@@ -105,20 +123,30 @@ def _some(layers: list[str]) -> str:
 
 
 class _Search:
-    def __init__(self, accepts: Callable[[], bool], train: Train) -> None:
-        self._accepts, self._train = accepts, train
-        self._known: dict[frozenset[str], bool] = {}
+    def __init__(self, accepts: Accepts, train: Train, layers: list[str], within: float) -> None:
+        self._accepts, self._train, self._layers, self._within = accepts, train, layers, within
+        self._known: dict[frozenset[str], Any] = {}
 
     @property
     def runs(self) -> int:
         return len(self._known)
 
-    def will_do(self, layers: list[str]) -> bool:
-        """Whether the training is accepted with these in FP32."""
+    def told(self, layers: list[str]) -> Any:
+        """Yes, no, a number, or None of a training whose steps were all skipped."""
         key = frozenset(layers)
         if key not in self._known:
             self._known[key] = self._train(layers, self._accepts)
         return self._known[key]
+
+    def will_do(self, layers: list[str]) -> bool:
+        """Whether the training is accepted with these in FP32; a number that is NaN is not."""
+        told = self.told(layers)
+        if told is None or isinstance(told, bool):
+            return bool(told)
+        best = self.told(self._layers)
+        if best is None or isinstance(best, bool):
+            return bool(best)
+        return bool(told <= best + self._within * abs(best))
 
     def shortest_prefix(self, candidates: list[str], found: list[str]) -> int:
         """How many of the first candidates it takes beside `found`; all of them will do."""

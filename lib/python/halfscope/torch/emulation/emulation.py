@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
-from halfscope.torch.emulation.agreement import all_agree
+from halfscope.torch.emulation.agreement import agreed, result_of
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
@@ -235,14 +235,20 @@ class Emulation:
                 self._training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
                 self._training.begin()
 
-    def bisect(self, accepts: Callable[[], bool], *, layers: Iterable[str] | None = None) -> Bisection:
+    def bisect(
+        self, accepts: Callable[[], Any], *, layers: Iterable[str] | None = None, within: float = 0.01
+    ) -> Bisection:
         """Layers that must stay in FP32 for `accepts` to return True: none of them can be left out.
 
-        accepts: trains the model and says whether the result will do; of several ranks all must accept. Each call
-            starts from the weights, the optimizer's state and the random numbers that there were when the emulation
-            was entered. A training whose steps were all skipped is refused, whatever it says.
+        accepts: trains the model and says whether the result will do; of several ranks all must accept. Or it returns
+            a number to minimise, such as the loss, which will do near that of all layers in FP32; ranks take the
+            largest of theirs. Each call starts from the weights, the optimizer's state and the random numbers that
+            there were when the emulation was entered. A training whose steps were all skipped is refused, whatever it
+            says.
         layers: names of modules, of which "" stands for the model's own operations; by default those that compute
             something in the emulation, and "(stored weights)" and "(optimizer state)" where these are narrow.
+
+        within: of a number, how far above that of FP32 it may be, relative to that.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in
         FP32, and for an unknown name; RuntimeError inside of the block, and where it was never entered.
@@ -251,7 +257,7 @@ class Emulation:
             raise RuntimeError("bisect: leave the block of emulate first")
         if self._before is None:
             raise RuntimeError("bisect: enter the block of emulate first")
-        return bisect(accepts, self._layers(layers), self._train_with_fp32)
+        return bisect(accepts, self._layers(layers), self._train_with_fp32, within)
 
     def _layers(self, given: Iterable[str] | None) -> list[str]:
         """In the order of the model."""
@@ -268,17 +274,17 @@ class Emulation:
                 raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(filter(None, own))}")
         return [name for name in every if name in wanted]
 
-    def _train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool:
-        """Whether `train` returns True, from the beginning, with these in FP32."""
+    def _train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool | float | None:
+        """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""
         assert self._before is not None
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
         modules = [name for name in layers if name not in ROLES_BESIDE]
         policy = self._policy.keeping_fp32(modules, [ROLES_BESIDE[name] for name in layers if name in ROLES_BESIDE])
         with Emulation(self._trainee, policy, options) as training:
-            accepted = bool(train())
+            told = result_of(train())
         found = training._found
-        return all_agree(self._trainee.model, accepted and not (found.steps and found.skipped == found.steps))
+        return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
