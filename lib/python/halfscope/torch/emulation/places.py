@@ -141,7 +141,7 @@ class Places:
         found = self._places.get((module, region))
         if found is None:
             owner = self._modules.get(module, self._model)
-            is_leaf = not any(owner.children()) and type(owner).__module__.startswith(_LAYERS)
+            is_leaf = not any(owner.children()) and _own_type(owner).__module__.startswith(_LAYERS)
             found = self._places[module, region] = Place(module, is_leaf, region, self._policy.at(module))
         return found
 
@@ -197,6 +197,12 @@ class Places:
                     self.after_backward()
 
         return around
+
+
+def _own_type(module: torch.nn.Module) -> type:
+    """The type that the model gave it: fully_shard puts one of its own before that."""
+    types = type(module).__mro__
+    return next(kind for kind in types if not kind.__module__.startswith("torch.distributed."))
 
 
 def replace_attribute(owner: Any, name: str, value: Any) -> Callable[[], None]:
