@@ -9,7 +9,6 @@
 #include <map>
 
 #include <halfscope/io/json/histogram_json.hpp>
-#include <halfscope/stats/underflow_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 #include "experiments/results/records_file.hpp"

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"

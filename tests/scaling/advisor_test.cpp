@@ -5,7 +5,7 @@
 
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/stats/underflow_error.hpp>
+#include <halfscope/stats/what_if.hpp>
 
 #include "tests/reference/rounding.hpp"
 #include "tests/support/catch.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"

@@ -1,5 +1,5 @@
 // Underflow errors against casts of every number, scaled, one by one.
-#include <halfscope/stats/underflow_error.hpp>
+#include <halfscope/stats/what_if.hpp>
 
 #include <cmath>
 

@@ -8,8 +8,8 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/histogram/code_counts.hpp>

@@ -57,4 +57,17 @@ float counted_fused_dot(std::span<const float> a, std::span<const float> b, cons
   });
 }
 
+void ReductionCounters::merge(const ReductionCounters& other) {
+  reductions += other.reductions;
+  terms = std::max(terms, other.terms);
+  overflowed += other.overflowed;
+  if (first_overflow < 0) {
+    first_overflow = other.first_overflow;
+  } else if (other.first_overflow >= 0) {
+    first_overflow = std::min(first_overflow, other.first_overflow);
+  }
+  stagnated += other.stagnated;
+  largest_partial_sum = std::max(largest_partial_sum, other.largest_partial_sum);
+}
+
 }  // namespace halfscope

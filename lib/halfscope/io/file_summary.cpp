@@ -8,7 +8,7 @@
 #include <variant>
 
 #include <halfscope/io/detail/tensor_parts.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/stats/detail/code_summary.hpp>
 
 namespace halfscope {

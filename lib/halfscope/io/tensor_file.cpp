@@ -13,7 +13,7 @@
 #include <halfscope/io/gguf/detail/gguf_file.hpp>
 #include <halfscope/io/npz/detail/npz_file.hpp>
 #include <halfscope/io/torch/detail/torch_file.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 namespace halfscope {
 namespace {

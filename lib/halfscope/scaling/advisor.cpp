@@ -7,7 +7,6 @@
 
 #include <halfscope/format/round.hpp>
 #include <halfscope/scaling/detail/advisor_words.hpp>
-#include <halfscope/stats/underflow_error.hpp>
 #include <halfscope/stats/what_if.hpp>
 
 namespace halfscope {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 namespace halfscope {
 

@@ -8,7 +8,7 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/quantizer.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/histogram/code_counts.hpp>
 #include <halfscope/stats/detail/code_summary.hpp>
 

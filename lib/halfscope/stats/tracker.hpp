@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/arithmetic/reduction_counters.hpp>
+#include <halfscope/arithmetic/counted_dot.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/cast_counts.hpp>

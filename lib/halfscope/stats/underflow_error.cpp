@@ -1,5 +1,5 @@
 // Adds up squares of values and of errors, binade by binade, in units of the largest binade.
-#include <halfscope/stats/underflow_error.hpp>
+#include <halfscope/stats/what_if.hpp>
 
 #include <cmath>
 #include <optional>

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/detail/gather.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
 #include <string>
 
 namespace halfscope::python {

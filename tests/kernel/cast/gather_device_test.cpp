@@ -6,7 +6,7 @@
 
 #include <halfscope/device/memory.hpp>
 #include <halfscope/format/bits.hpp>
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include "tests/support/device_parity.hpp"
 #include "tests/support/formats.hpp"

@@ -1,5 +1,5 @@
 // Stored elements become floats: every code of every narrow type, and doubles rounded to odd by definition.
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include <cmath>
 #include <cstring>

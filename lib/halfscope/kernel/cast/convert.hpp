@@ -1,6 +1,9 @@
 // Copies numbers from one storage to another.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include <halfscope/core/random.hpp>
 #include <halfscope/device/array.hpp>
 #include <halfscope/format/quantizer.hpp>
@@ -34,7 +37,14 @@ class FloatsOf {
   std::span<const float> values_;
 };
 
-/// The same on the device, which the above call where that is the active one.
+/// out[i] = element i of `in`, `out.size()` little-endian elements of `type` without alignment. Types of up
+/// to 32 bits keep their value exactly, and NaN its payload. f64 is rounded to odd (to zero, then the last
+/// bit set where anything was lost; Boldo and Melquiond 2008), so that rounding the float to a format of up
+/// to 22 significand bits gives what rounding the double would; it is never zero nor infinite where the
+/// double was not.
+void widen(DType type, const std::byte* in, std::span<float> out);
+
+/// convert and round_into on the device, which they call where that is the active one.
 namespace cuda {
 void convert(const ConstArrayView& from, const ArrayView& to);
 void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,

@@ -1,5 +1,5 @@
 // Widening with the instruction set in use.
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 
 #include <halfscope/kernel/cast/detail/widen_simd.hpp>
 

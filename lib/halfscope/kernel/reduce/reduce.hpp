@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
-#include <halfscope/arithmetic/reduction_counters.hpp>
+#include <halfscope/arithmetic/counted_dot.hpp>
 #include <halfscope/device/device.hpp>
 #include <halfscope/format/elements.hpp>
 

@@ -1,7 +1,7 @@
 // The widening loop, compiled once per instruction set.
 #pragma once
 
-#include <halfscope/kernel/cast/widen.hpp>
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 
 namespace halfscope {
