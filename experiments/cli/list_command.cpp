@@ -11,7 +11,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/all_reduce.hpp>
 #include <halfscope/arithmetic/gradient_division.hpp>
-#include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/policy/policy.hpp>
 #include <halfscope/scaling/scalers.hpp>
@@ -20,6 +20,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/experiment_source.hpp"
 #include "experiments/cli/experiment_table.hpp"
+#include "experiments/cli/list_formats.hpp"
 #include "experiments/definition/experiment_file.hpp"
 #include "experiments/table/text_width.hpp"
 #include "sim/data/datasets.hpp"
@@ -134,7 +135,7 @@ constexpr std::array listings{
     Listing{"experiments", experiments},
     Listing{"policies", [] { return entries(policy_table); }},
     Listing{"operations", operations},
-    Listing{"formats", [] { return entries(format_catalogue); }},
+    Listing{"formats", format_entries},
     Listing{"roundings", roundings},
     Listing{"accumulators", accumulators},
     Listing{"all-reduces", [] { return entries(all_reduce_orders); }},
@@ -182,6 +183,8 @@ Lines lines_of(const Json& list, Detail detail) {
     lines.emplace_back(entry["name"].get<std::string>(), entry.value("summary", ""));
     if (detail != Detail::names && entry.contains("options") && !entry["options"].empty())
       lines.emplace_back("", "  " + options_line(entry["options"]));
+    if (detail != Detail::names && entry.contains("overflow_limit"))
+      lines.emplace_back("", "  " + limits_line(entry));
     if (entry.contains("policies")) {
       for (auto& line : treatments(entry["policies"])) lines.push_back(std::move(line));
     }

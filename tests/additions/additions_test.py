@@ -39,7 +39,7 @@ ADDITIONS = {
     "format": Addition(
         header="lib/halfscope/format/catalogue.hpp",
         name="sample_format",
-        line='NamedFormat{"sample_format", FloatFormat{3, 4}, "a sample"},',
+        line='NamedFormat{"sample_format", FloatFormat{3, 5}, "a sample"},',
         table="inline constexpr std::array format_catalogue{",
         listed="formats",
         tests=("halfscope_tests", "names are the catalogue's where it has one"),

@@ -12,7 +12,9 @@ static_assert(encode(1, fp16) == 0x3C00 && decode(0xFBFF, fp16) == -65504);
 static_assert(encode(0x1p-24f, fp16) == 1 && encode(-0x1p-149f, fp32) == 0x80000001);
 
 TEST_CASE("every code stands for the number of its definition, and is that number's code", "[encoding]") {
-  for (const FloatFormat& format : formats_under_test()) {
+  std::vector<FloatFormat> formats = formats_under_test();
+  std::ranges::copy(unsigned_formats_under_test(), std::back_inserter(formats));
+  for (const FloatFormat& format : formats) {
     const std::uint64_t codes = std::uint64_t{1} << code_width(format);
     const std::uint64_t step = codes > 1u << 16 ? codes / 49'999 : 1;
     for (std::uint64_t i = 0; i < codes; i += step) {

@@ -26,8 +26,16 @@ TEST_CASE("the catalogue has the limits that the standards print", "[format]") {
         {bf16, 0x1.fep127, -126, -133},
         {fp8_e4m3, 448, -6, -9},
         {fp8_e5m2, 57344, -14, -16},
-        {{3, 2, Specials::finite_only}, 28, -2, -4},
-        {{2, 1, Specials::finite_only}, 6, 0, -1}}) {
+        {fp8_e4m3fnuz, 240, -7, -10},
+        {fp8_e5m2fnuz, 57344, -15, -17},
+        {fp8_e4m3b11fnuz, 30, -10, -13},
+        {e4m3, 240, -6, -9},
+        {e3m4, 15.5, -2, -6},
+        {fp6_e3m2, 28, -2, -4},
+        {fp6_e2m3, 7.5, 0, -3},
+        {fp4_e2m1, 6, 0, -1},
+        {ue4m3, 448, -6, -9},
+        {ue5m3, 114688, -14, -17}}) {
     INFO(to_string(format));
     CHECK(max_finite(format) == largest);
     CHECK(format.min_exponent() == min_exponent);
@@ -47,7 +55,8 @@ TEST_CASE("limits agree with the definition for every format", "[format]") {
 }
 
 TEST_CASE("limits agree with the codes of narrow formats", "[format]") {
-  for (const char* name : {"fp8_e4m3", "fp8_e5m2", "e4m3", "e2m1f", "e2m1fn", "e2m3f", "e3m2f", "e3m2fn"}) {
+  for (const char* name : {"fp8_e4m3", "fp8_e5m2", "e4m3", "e2m1f", "e2m1fn", "e2m3f", "e3m2f", "e3m2fn",
+                           "ue4m3", "fp8_e4m3fnuz", "p3109_k8p4se", "p3109_k3p3ue", "p3109_k4p2ue"}) {
     INFO(name);
     const FloatFormat format = parse_format(name);
     double largest = 0;

@@ -14,15 +14,24 @@ struct Limits {
   double max_finite;
 };
 
-/// From the definitions of IEEE 754 and the OCP formats: nan_only gives up one code of the top binade,
-/// finite_only none.
+inline bool has_one_zero(const FloatFormat& f) {
+  return f.sign == SignBit::absent || f.specials == Specials::fnuz || f.specials == Specials::extended;
+}
+
+/// From the definitions of IEEE 754, OCP and IEEE P3109: of the codes of the top binade, ieee gives up all,
+/// nan_only one, extended one for infinity and without a sign bit one for NaN.
 inline Limits limits(const FloatFormat& f) {
-  const int ieee_max_exponent = (1 << (f.exponent_bits - 1)) - 1;
-  const double step = std::ldexp(1.0, -f.mantissa_bits);
-  const double min_normal = std::ldexp(1.0, 1 - ieee_max_exponent);
-  if (f.specials == Specials::ieee) return {min_normal, std::ldexp(2.0 - step, ieee_max_exponent)};
-  const double significand = f.specials == Specials::nan_only ? 2.0 - 2 * step : 2.0 - step;
-  return {min_normal, std::ldexp(significand, ieee_max_exponent + 1)};
+  const int bias = (1 << (f.exponent_bits - 1)) - 1 + f.bias_offset;
+  const int codes = 1 << f.mantissa_bits;
+  int given_up = 0;
+  if (f.specials == Specials::ieee) given_up = codes;
+  if (f.specials == Specials::nan_only) given_up = 1;
+  if (f.specials == Specials::extended) given_up = f.sign == SignBit::present ? 1 : 2;
+  const int top = (1 << f.exponent_bits) - 1 - bias;
+  const int left = codes - 1 - given_up;
+  const double max_finite = left >= 0 ? std::ldexp(codes + left, top - f.mantissa_bits)
+                                      : std::ldexp(2 * codes + left, top - 1 - f.mantissa_bits);
+  return {std::ldexp(1.0, 1 - bias), max_finite};
 }
 
 /// Result for an infinity, or for an overflow away from zero.
@@ -30,8 +39,16 @@ inline double beyond(const Quantizer& q) {
   if (q.overflow == Overflow::saturate || q.format.specials == Specials::finite_only) {
     return limits(q.format).max_finite;
   }
-  const bool has_infinity = q.format.specials == Specials::ieee;
+  const bool has_infinity = q.format.specials == Specials::ieee || q.format.specials == Specials::extended;
   return has_infinity ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The sign where the format has one; a number below zero is NaN there, or 0 where it saturates.
+inline double with_sign(bool negative, double magnitude, const Quantizer& q) {
+  if (!negative || (magnitude == 0 && has_one_zero(q.format))) return magnitude;
+  if (q.format.sign == SignBit::present || std::isnan(magnitude)) return -magnitude;
+  const bool is_kept = q.overflow == Overflow::saturate || q.format.specials == Specials::finite_only;
+  return is_kept ? 0 : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// Whether the magnitude `steps` (grid steps, not an integer) goes up to the next integer.
@@ -68,7 +85,8 @@ inline bool overflows_outward(Rounding rounding, bool negative) {
 
 /// `x` rounded as `q` says; exact for any double.
 inline double round(double x, const Quantizer& q, std::uint32_t random_bits = 0) {
-  if (std::isnan(x) || x == 0) return x;
+  if (std::isnan(x)) return x;
+  if (x == 0) return has_one_zero(q.format) ? 0 : x;
   const bool negative = std::signbit(x);
   const Limits limit = limits(q.format);
   double result = 0;
@@ -84,7 +102,7 @@ inline double round(double x, const Quantizer& q, std::uint32_t random_bits = 0)
     if (result > limit.max_finite)
       result = overflows_outward(q.rounding, negative) ? beyond(q) : limit.max_finite;
   }
-  return negative ? -result : result;
+  return with_sign(negative, result, q);
 }
 
 /// The same as a float, with every NaN the quiet one that the library returns.
@@ -93,27 +111,31 @@ inline float round_to_float(double x, const Quantizer& q, std::uint32_t random_b
   return std::isnan(result) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(result);
 }
 
-/// The number that `code` of an 8-bit or narrower format encodes, field by field.
+/// The number that `code` encodes, field by field.
 inline double decode(unsigned code, const FloatFormat& f) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                   inf = std::numeric_limits<double>::infinity();
   const unsigned mantissa_codes = 1u << f.mantissa_bits;
   const unsigned exponent_codes = 1u << f.exponent_bits;
   const unsigned mantissa = code % mantissa_codes;
   const unsigned exponent = code / mantissa_codes % exponent_codes;
-  const bool negative = code / mantissa_codes / exponent_codes % 2 == 1;
+  const bool has_sign = f.sign == SignBit::present;
+  const bool negative = has_sign && code / mantissa_codes / exponent_codes % 2 == 1;
+  const double sign = negative ? -1 : 1;
   const bool top = exponent == exponent_codes - 1;
-  const int bias = (1 << (f.exponent_bits - 1)) - 1;
-  double magnitude = 0;
-  if (top && f.specials == Specials::ieee) {
-    magnitude =
-        mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  } else if (top && f.specials == Specials::nan_only && mantissa == mantissa_codes - 1) {
-    magnitude = std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(mantissa, 1 - bias - f.mantissa_bits);
-  } else {
-    magnitude = std::ldexp(mantissa_codes + mantissa, static_cast<int>(exponent) - bias - f.mantissa_bits);
-  }
-  return negative ? -magnitude : magnitude;
+  const unsigned steps_to_top =
+      (exponent_codes - 1 - exponent) * mantissa_codes + (mantissa_codes - 1 - mantissa);
+  const bool replaces_zero = f.specials == Specials::fnuz || f.specials == Specials::extended;
+  if (replaces_zero && negative && exponent == 0 && mantissa == 0) return nan;
+  if (f.specials == Specials::extended && !has_sign && steps_to_top == 0) return nan;
+  if (f.specials == Specials::extended && steps_to_top == (has_sign ? 0 : 1)) return sign * inf;
+  if (top && f.specials == Specials::ieee) return mantissa == 0 ? sign * inf : nan;
+  if (f.specials == Specials::nan_only && steps_to_top == 0) return nan;
+  const int bias = (1 << (f.exponent_bits - 1)) - 1 + f.bias_offset;
+  const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias - f.mantissa_bits)
+                                         : std::ldexp(mantissa_codes + mantissa,
+                                                      static_cast<int>(exponent) - bias - f.mantissa_bits);
+  return sign * magnitude;
 }
 
 }  // namespace halfscope::reference

@@ -20,12 +20,25 @@ namespace halfscope {
 [[nodiscard]] inline std::vector<FloatFormat> formats_under_test() {
   std::vector<FloatFormat> formats;
   for (const NamedFormat& entry : format_catalogue) formats.push_back(entry.format);
-  for (const char* name :
-       {"e2m1", "e2m1f", "e2m1fn", "e2m3f", "e3m2f", "e4m3", "e3m23", "e5m21", "e5m22", "e6m9", "e7m22",
-        "e7m23fn", "e8m1", "e8m22", "fp16_ftz", "bf16_ftz", "fp32_ftz", "fp8_e4m3_ftz", "e6m22_ftz"}) {
+  for (const char* name : {"e2m1",     "e2m1f",    "e2m1fn",   "e2m3f",        "e3m2f",        "e4m3",
+                           "e3m23",    "e5m21",    "e5m22",    "e6m9",         "e7m22",        "e7m23fn",
+                           "e8m1",     "e4m3b11",  "e3m2fnuz", "p3109_k8p4se", "p3109_k6p5se", "e8m22",
+                           "fp16_ftz", "bf16_ftz", "fp32_ftz", "fp8_e4m3_ftz", "e6m22_ftz"}) {
     formats.push_back(parse_format(name));
   }
   return formats;
+}
+
+/// The same without formats in which no sum is kept.
+[[nodiscard]] inline std::vector<FloatFormat> sum_formats_under_test() {
+  std::vector<FloatFormat> formats = formats_under_test();
+  std::erase_if(formats, [](const FloatFormat& format) { return !format.has_signed_zero(); });
+  return formats;
+}
+
+/// Formats without a sign bit, which only rounding and codes take.
+[[nodiscard]] inline std::vector<FloatFormat> unsigned_formats_under_test() {
+  return {ue4m3, ue5m3, parse_format("p3109_k8p4ue"), parse_format("p3109_k8p2uf"), parse_format("ue2m1f")};
 }
 
 /// Every rounding of every overflow policy for `format`.

@@ -17,6 +17,7 @@
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
+#include "experiments/cli/format_option.hpp"
 
 namespace halfscope {
 namespace {
@@ -65,7 +66,7 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
 
 AnalyzeRequest request_of(const AnalyzeOptions& options) {
   AnalyzeRequest request = options.request;
-  request.format = parse_format(options.format);
+  request.format = parse_format_option(options.format);
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
   if (options.dtype) request.selection.raw_type = parse_enum<DType>("dtype", *options.dtype);
   for (const std::string& pattern : options.groups) request.groups.patterns.emplace_back(pattern);

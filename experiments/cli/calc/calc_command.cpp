@@ -10,6 +10,7 @@
 #include "experiments/cli/calc/calc_number.hpp"
 #include "experiments/cli/calc/calc_stream.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/format_option.hpp"
 
 namespace halfscope {
 namespace {
@@ -59,7 +60,7 @@ CalcRequest request_of(const CalcOptions& options) {
   }
   const FloatFormat from = parse_format(or_default(options.from, "fp32"));
   const Quantizer quantizer{
-      parse_format(or_default(options.format, "fp16")),
+      parse_format_option(or_default(options.format, "fp16")),
       parse_enum<Rounding>("rounding", or_default(options.rounding, "nearest_even")),
       parse_enum<Overflow>("overflow policy", or_default(options.overflow, "infinity"))};
   return {&operation, quantizer, parse_seed(options.seed), from, {}};

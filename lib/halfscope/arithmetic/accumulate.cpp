@@ -133,6 +133,7 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
   } catch (const InvalidArgument&) {
     throw_unknown(text);
   }
+  check_sum_format(model.format);
   if (order.starts_with("chunked(") && order.ends_with(")")) {
     model.chunk = parse_chunk(text, argument_of(order, "chunked"));
     order = "chunked";
@@ -178,7 +179,13 @@ void check_reduction_model(const AccumulateModel& model) {
                         " adds up matrix products; a sum of single terms takes one of the others");
 }
 
+void check_sum_format(const FloatFormat& format) {
+  if (format.has_signed_zero()) return;
+  throw InvalidArgument("a sum takes formats that have -0, not " + to_string(format));
+}
+
 void check_fused_format(const FloatFormat& format) {
+  check_sum_format(format);
   if (format == fp32 || format.mantissa_bits <= 21) return;
   throw InvalidArgument("fused sums take fp32 and formats of at most 21 mantissa bits, not " +
                         to_string(format));

@@ -93,7 +93,11 @@ inline constexpr NamedAccumulateModel library_products{
 /// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core.
 void check_reduction_model(const AccumulateModel& model);
 
-/// Throws InvalidArgument unless `format` is FP32 or has at most 21 mantissa bits, as fused sums need.
+/// Throws InvalidArgument for a format without -0, in which no sum is kept.
+void check_sum_format(const FloatFormat& format);
+
+/// Throws InvalidArgument unless `format` has -0 and is FP32 or has at most 21 mantissa bits, as fused sums
+/// need.
 void check_fused_format(const FloatFormat& format);
 
 }  // namespace halfscope

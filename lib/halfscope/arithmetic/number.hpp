@@ -45,6 +45,7 @@ namespace detail {
 template <Quantizer q>
 class Number {
   static_assert(q.rounding != Rounding::stochastic, "operators have no random bits to draw");
+  static_assert(q.format.sign == SignBit::present, "operators need numbers of either sign");
 
  public:
   static constexpr Quantizer quantizer = q;
@@ -130,7 +131,8 @@ class Number {
     return kept(round_on_grid<Rounding::nearest_even>(x, rounding_grid(q)));
   }
   static constexpr std::uint32_t negated(float x) {
-    return magnitude_bits(x) > infinity_bits ? to_bits(x) : to_bits(x) ^ sign_bit;
+    const bool is_kept = magnitude_bits(x) > infinity_bits || (x == 0 && !q.format.has_signed_zero());
+    return is_kept ? to_bits(x) : to_bits(x) ^ sign_bit;
   }
   /// NaN is above everything.
   static constexpr bool below(Number a, Number b) {

@@ -70,9 +70,8 @@ class std::numeric_limits<halfscope::Number<q>> {
       halfscope::detail::floor_log10(double{halfscope::from_bits(format.max_finite_bits())});
   static constexpr int min_exponent10 =
       -halfscope::detail::floor_log10(1 / double{halfscope::detail::power_of_two(format.min_exponent())});
-  static constexpr bool has_infinity =
-      format.specials == halfscope::Specials::ieee && q.overflow == halfscope::Overflow::infinity;
-  static constexpr bool has_quiet_NaN = format.specials != halfscope::Specials::finite_only;
+  static constexpr bool has_infinity = format.has_infinity() && q.overflow == halfscope::Overflow::infinity;
+  static constexpr bool has_quiet_NaN = format.has_nan();
   static constexpr bool has_signaling_NaN = false;  // every NaN becomes the quiet one
   static constexpr bool is_iec559 = format.specials == halfscope::Specials::ieee &&
                                     format.subnormals == halfscope::Subnormals::gradual && has_infinity;

@@ -32,9 +32,14 @@ Flagged nan_from(Floats... x) {
   return {from_bits(quiet_nan_bits), (is_signalling(x) || ...) ? flag::invalid : std::uint8_t{0}};
 }
 
+/// Zero of this sign, or +0 where zero has none.
+float zero_of(std::uint32_t sign, const Quantizer& q) {
+  return from_bits(q.format.has_signed_zero() ? sign : 0u);
+}
+
 /// `sign_of_zero` is the sign of an exact zero.
 Flagged finish(const Exact& x, std::uint32_t sign_of_zero, const Quantizer& q, std::uint32_t random_bits) {
-  if (x.significand == 0) return {from_bits(sign_of_zero)};
+  if (x.significand == 0) return {zero_of(sign_of_zero, q)};
   return round_exact(x, q, random_bits);
 }
 
@@ -68,17 +73,17 @@ Flagged detail::div_any(float a, float b, const Quantizer& q, std::uint32_t rand
   if (any_nan(a, b)) return nan_from(a, b);
   const std::uint32_t sign = sign_of(a) ^ sign_of(b);
   if (is_infinite(a)) return is_infinite(b) ? invalid_result : round_infinity(sign, q);
-  if (is_infinite(b)) return {from_bits(sign)};
+  if (is_infinite(b)) return {zero_of(sign, q)};
   if (is_zero(b)) {
     return is_zero(a) ? invalid_result : Flagged{round_infinity(sign, q).value, flag::divide_by_zero};
   }
-  if (is_zero(a)) return {from_bits(sign)};
+  if (is_zero(a)) return {zero_of(sign, q)};
   return round_exact(exact_quotient(unpack(a), unpack(b)), q, random_bits);
 }
 
 Flagged sqrt(float a, const Quantizer& q, std::uint32_t random_bits) {
   if (is_nan(a)) return nan_from(a);
-  if (is_zero(a)) return {a};
+  if (is_zero(a)) return {zero_of(sign_of(a), q)};
   if (sign_of(a) != 0) return invalid_result;
   if (is_infinite(a)) return round_infinity(0, q);
   return round_exact(exact_root(unpack(a)), q, random_bits);

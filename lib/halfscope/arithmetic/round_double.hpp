@@ -65,7 +65,7 @@ struct Unpacked {
   const double step = std::bit_cast<double>(static_cast<std::uint64_t>(unit + 1023) << 52);
   const double magnitude = static_cast<double>(static_cast<std::int64_t>(steps)) * step;  // exact
   if (magnitude > double{from_bits(format.max_finite_bits())}) {
-    return {signed_value(unpacked.sign, overflowed(q, unpacked.sign)), flag::overflow | flag::inexact};
+    return {signed_value(unpacked.sign, overflowed(q, unpacked.sign), q), flag::overflow | flag::inexact};
   }
   bool inexact = (unpacked.significand & ((std::uint64_t{1} << dropped) - 1)) != 0;
   // One bit below the normal numbers, it may round up to the smallest of them with all its bits.
@@ -77,7 +77,8 @@ struct Unpacked {
       format.subnormals == Subnormals::flush_to_zero && std::ilogb(magnitude) < lowest ? 0 : magnitude;
   inexact |= kept != magnitude;
   const int flags = (inexact ? flag::inexact : 0) | (inexact && tiny ? flag::underflow : 0);
-  return {signed_value(unpacked.sign, to_bits(static_cast<float>(kept))), static_cast<std::uint8_t>(flags)};
+  return {signed_value(unpacked.sign, to_bits(static_cast<float>(kept)), q),
+          static_cast<std::uint8_t>(flags)};
 }
 
 }  // namespace halfscope::detail

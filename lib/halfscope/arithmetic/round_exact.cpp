@@ -68,7 +68,7 @@ std::uint32_t compose(std::uint64_t steps, int exponent) {
 Flagged round_infinity(std::uint32_t sign, const Quantizer& q) {
   const std::uint32_t beyond = detail::beyond_finite(q);
   const bool kept = beyond == infinity_bits;
-  return {detail::signed_value(sign, beyond),
+  return {detail::signed_value(sign, beyond, q),
           kept ? std::uint8_t{0} : std::uint8_t{flag::overflow | flag::inexact}};
 }
 
@@ -78,7 +78,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   const std::uint64_t significand = x.significand << zeros;
   const int exponent = x.exponent - zeros + 63;  // of the leading one
   const int below_normal = exponent < format.min_exponent() ? format.min_exponent() - exponent : 0;
-  const Direction direction{q.rounding, x.sign, random_bits};
+  const Direction direction{q.rounding, x.sign, random_bits & rounding_grid(q).random_kept};
 
   const FixedPoint on_grid = divide(significand, 63 - format.mantissa_bits + below_normal);
   const std::uint64_t steps = round_fixed(on_grid, direction);
@@ -87,7 +87,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   std::uint32_t magnitude =
       too_large ? infinity_bits : compose(steps, exponent + below_normal - format.mantissa_bits);
   if (magnitude > format.max_finite_bits()) {
-    return {detail::signed_value(x.sign, detail::overflowed(q, x.sign)), flag::overflow | flag::inexact};
+    return {detail::signed_value(x.sign, detail::overflowed(q, x.sign), q), flag::overflow | flag::inexact};
   }
 
   bool tiny = below_normal > 0;
@@ -102,7 +102,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
     inexact = true;
   }
   const int flags = (inexact ? flag::inexact : 0) | (inexact && tiny ? flag::underflow : 0);
-  return {detail::signed_value(x.sign, magnitude), static_cast<std::uint8_t>(flags)};
+  return {detail::signed_value(x.sign, magnitude, q), static_cast<std::uint8_t>(flags)};
 }
 
 Exact round_to_integer(const Exact& x, Rounding rounding, std::uint32_t random_bits) {

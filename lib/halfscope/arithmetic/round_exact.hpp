@@ -33,8 +33,8 @@ namespace detail {
   return inward ? q.format.max_finite_bits() : beyond_finite(q);
 }
 
-[[nodiscard]] constexpr float signed_value(std::uint32_t sign, std::uint32_t magnitude) {
-  return from_bits(magnitude > infinity_bits ? quiet_nan_bits : sign | magnitude);
+[[nodiscard]] constexpr float signed_value(std::uint32_t sign, std::uint32_t magnitude, const Quantizer& q) {
+  return signed_result(sign, magnitude, rounding_grid(q));
 }
 
 }  // namespace detail

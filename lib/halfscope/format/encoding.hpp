@@ -11,7 +11,7 @@ namespace halfscope {
 
 /// Bits of a code: 16 for fp16.
 [[nodiscard]] constexpr int code_width(const FloatFormat& format) {
-  return 1 + format.exponent_bits + format.mantissa_bits;
+  return (format.sign == SignBit::present ? 1 : 0) + format.exponent_bits + format.mantissa_bits;
 }
 
 /// Whether `x` is a NaN whose quiet bit is clear: an operation on it is invalid (IEEE 754-2019, 6.2).
@@ -24,19 +24,35 @@ namespace detail {
 /// conversions of NVIDIA GPUs return.
 constexpr std::uint32_t nan_code(const FloatFormat& format) {
   const std::uint32_t all_ones = (1u << (format.exponent_bits + format.mantissa_bits)) - 1u;
-  const bool ieee = format.specials == Specials::ieee;
-  return ieee ? all_ones & ~((1u << (format.mantissa_bits - 1)) - 1u) : all_ones;
+  if (format.specials == Specials::ieee) return all_ones & ~((1u << (format.mantissa_bits - 1)) - 1u);
+  const bool negative_zero = format.specials == Specials::fnuz || format.specials == Specials::extended;
+  return negative_zero && format.sign == SignBit::present ? all_ones + 1u : all_ones;
+}
+
+/// Whether `code`, sign bit included, stands for a NaN.
+constexpr bool is_nan_code(std::uint32_t code, const FloatFormat& format) {
+  const std::uint32_t all_ones = (1u << (format.exponent_bits + format.mantissa_bits)) - 1u;
+  if (format.specials == Specials::ieee) return (code & all_ones) > format.max_finite_code() + 1u;
+  if (format.specials == Specials::nan_only) return (code & all_ones) == all_ones;
+  return format.has_nan() && code == nan_code(format);
+}
+
+/// Whether `code` stands for an infinity: the one after the largest number, where there are any.
+constexpr bool is_infinity_code(std::uint32_t code, const FloatFormat& format) {
+  const std::uint32_t all_ones = (1u << (format.exponent_bits + format.mantissa_bits)) - 1u;
+  return format.has_infinity() && (code & all_ones) == format.max_finite_code() + 1u;
 }
 }  // namespace detail
 
 /// The code of `x`, which must be a number of `format`, an infinity where it has one, or NaN; every NaN gets
-/// the code of the positive quiet one.
+/// the code of the positive quiet one, and -0 that of +0 where zero has no sign.
 [[nodiscard]] constexpr std::uint32_t encode(float x, const FloatFormat& format) {
   const std::uint32_t magnitude = magnitude_bits(x);
   if (magnitude > infinity_bits) return detail::nan_code(format);
   const int m = format.mantissa_bits;
-  const std::uint32_t sign = (to_bits(x) >> 31) << (format.exponent_bits + m);
-  if (magnitude == infinity_bits) return sign | (((1u << format.exponent_bits) - 1u) << m);
+  const bool is_signed = magnitude != 0 ? format.sign == SignBit::present : format.has_signed_zero();
+  const std::uint32_t sign = is_signed ? (to_bits(x) >> 31) << (format.exponent_bits + m) : 0u;
+  if (magnitude == infinity_bits) return sign | (format.max_finite_code() + 1u);
   const int field = magnitude >> 23 != 0 ? static_cast<int>(magnitude >> 23) : 1;
   const std::uint32_t significand = magnitude - (static_cast<std::uint32_t>(field - 1) << 23);
   const int below_normal = format.min_exponent() - (field - 127);
@@ -45,21 +61,21 @@ constexpr std::uint32_t nan_code(const FloatFormat& format) {
   return sign | (base + (dropped < 32 ? significand >> dropped : 0u));
 }
 
-/// The number of `code`, of which the lowest `code_width` bits count; a NaN keeps its quiet bit. Where
-/// subnormals are flushed, their codes are zeros.
+/// The number of `code`, of which the lowest `code_width` bits count; a NaN keeps its quiet bit where the
+/// format has several. Where subnormals are flushed, their codes are zeros.
 [[nodiscard]] constexpr float decode(std::uint32_t code, const FloatFormat& format) {
-  const int m = format.mantissa_bits;
+  const int m = format.mantissa_bits, bits = code_width(format);
+  code &= bits < 32 ? (1u << bits) - 1u : ~0u;
   const std::uint32_t mantissa = code & ((1u << m) - 1u);
-  const std::uint32_t top_field = (1u << format.exponent_bits) - 1u;
-  const std::uint32_t field = (code >> m) & top_field;
-  const std::uint32_t sign = ((code >> (format.exponent_bits + m)) & 1u) << 31;
+  const std::uint32_t field = (code >> m) & ((1u << format.exponent_bits) - 1u);
+  const bool negative = format.sign == SignBit::present && (code >> (bits - 1)) != 0;
+  const std::uint32_t sign = negative ? sign_bit : 0u;
   const std::uint32_t payload = mantissa << (23 - m);
-  if (field == top_field && format.specials == Specials::ieee) {
-    return from_bits(sign | infinity_bits | payload);
+  if (detail::is_nan_code(code, format)) {
+    const bool one_code = format.specials == Specials::fnuz || format.specials == Specials::extended;
+    return from_bits(one_code ? quiet_nan_bits : sign | infinity_bits | payload);
   }
-  if (field == top_field && format.specials == Specials::nan_only && mantissa == (1u << m) - 1u) {
-    return from_bits(sign | infinity_bits | payload);
-  }
+  if (detail::is_infinity_code(code, format)) return from_bits(sign | infinity_bits);
   if (field != 0) {
     const auto exponent = static_cast<std::uint32_t>(static_cast<int>(field) - format.bias() + 127);
     return from_bits(sign | (exponent << 23) | payload);
@@ -70,5 +86,34 @@ constexpr std::uint32_t nan_code(const FloatFormat& format) {
   const auto exponent = static_cast<std::uint32_t>(format.min_exponent() - m + width - 1 + 126);
   return from_bits(sign | ((exponent << 23) + (mantissa << (24 - width))));
 }
+
+/// E8M0, the scales of OCP's MX formats: 2^(code - 127), no sign, no zero; the last code is NaN.
+namespace e8m0 {
+
+inline constexpr std::uint32_t nan_code = 0xFF, largest_code = 0xFE, bias = 127;
+
+/// The number of `code`, of which the lowest eight bits count.
+[[nodiscard]] constexpr float decode(std::uint32_t code) {
+  code &= 0xFFu;
+  if (code == nan_code) return from_bits(quiet_nan_bits);
+  return code == 0 ? 0x1p-127f : from_bits(code << 23);
+}
+
+/// The code of 2^exponent, the least one for what lies below, NaN's for what lies beyond.
+[[nodiscard]] constexpr std::uint32_t code_of_exponent(int exponent) {
+  const int code = exponent + static_cast<int>(bias);
+  return code < 0 ? 0u : code > static_cast<int>(largest_code) ? nan_code : static_cast<std::uint32_t>(code);
+}
+
+/// The code nearest to the magnitude of `x`, the larger one of two; zero has the least, infinity and what
+/// rounds beyond 2^127 NaN's. PyTorch's cast to float8_e8m0fnu.
+[[nodiscard]] constexpr std::uint32_t encode_nearest(float x) {
+  const std::uint32_t magnitude = magnitude_bits(x);
+  if (magnitude > infinity_bits - 0x400000u) return nan_code;
+  // Below 2^-126 the float has no leading one: half way from 2^-127 to 2^-126 is 3 * 2^-128.
+  return magnitude < 0x00800000u ? (magnitude >= 0x00600000u ? 1u : 0u) : (magnitude + 0x400000u) >> 23;
+}
+
+}  // namespace e8m0
 
 }  // namespace halfscope

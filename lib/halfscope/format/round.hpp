@@ -15,7 +15,11 @@ struct RoundingGrid {
   std::uint32_t smallest;          ///< smallest positive number; only used where it is a normal float
   std::uint32_t flush_below;       ///< results below this become zero; 0 where subnormals are kept
   std::uint32_t max_finite;
-  std::uint32_t beyond;  ///< what an infinite input, or an overflow away from zero, becomes
+  std::uint32_t beyond;             ///< what an infinite input, or an overflow away from zero, becomes
+  std::uint32_t unsigned_zero = 0;  ///< the sign bit where zero has no sign
+  std::uint32_t no_sign = 0;        ///< the sign bit where numbers have none
+  std::uint32_t below_zero = 0;     ///< what a number below zero becomes where numbers have no sign
+  std::uint32_t random_kept = ~0u;  ///< the random bits that count
 };
 
 namespace detail {
@@ -24,7 +28,22 @@ HALFSCOPE_HD constexpr std::uint32_t beyond_finite(const Quantizer& q) {
   if (q.overflow == Overflow::saturate || q.format.specials == Specials::finite_only) {
     return q.format.max_finite_bits();
   }
-  return q.format.specials == Specials::ieee ? infinity_bits : quiet_nan_bits;
+  return q.format.has_infinity() ? infinity_bits : quiet_nan_bits;
+}
+
+/// What a number below zero becomes in a format without a sign bit: zero, the nearest, or NaN.
+HALFSCOPE_HD constexpr std::uint32_t below_zero(const Quantizer& q) {
+  return q.overflow == Overflow::saturate || !q.format.has_nan() ? 0u : quiet_nan_bits;
+}
+
+/// The sign and the magnitude of a result put together; a magnitude beyond infinity's is NaN.
+HALFSCOPE_HD constexpr float signed_result(std::uint32_t sign, std::uint32_t magnitude,
+                                           const RoundingGrid& grid) {
+  const bool below = (sign & grid.no_sign) != 0 && magnitude != 0 && magnitude <= infinity_bits;
+  const std::uint32_t result = below ? grid.below_zero : magnitude;
+  // One below zero has the sign bit set.
+  const std::uint32_t kept_sign = sign & ~((result - 1u) & grid.unsigned_zero) & ~grid.no_sign;
+  return from_bits(result > infinity_bits ? quiet_nan_bits : kept_sign | result);
 }
 
 /// `significand` / 2^`dropped`, rounded to an integer.
@@ -77,12 +96,22 @@ HALFSCOPE_HD constexpr std::uint32_t overflow_magnitude(const RoundingGrid& grid
           smallest_field > 0 ? static_cast<std::uint32_t>(smallest_field) << 23 : 0u,
           format.subnormals == Subnormals::flush_to_zero ? min_normal_field << 23 : 0u,
           format.max_finite_bits(),
-          detail::beyond_finite(q)};
+          detail::beyond_finite(q),
+          format.has_signed_zero() ? 0u : sign_bit,
+          format.sign == SignBit::present ? 0u : sign_bit,
+          detail::below_zero(q),
+          q.random_bits > 0 ? ~0u << (32 - q.random_bits) : ~0u};
 }
+
+/// What is known of a format's zeros at compile time.
+enum class Zeros : std::uint8_t {
+  any,
+  both,  ///< it has -0, and numbers below zero
+};
 
 /// `round` with the rounding known at compile time: no branch depends on the data, so loops over it
 /// vectorise.
-template <Rounding rounding>
+template <Rounding rounding, Zeros zeros = Zeros::any>
 [[nodiscard]] HALFSCOPE_HD constexpr float round_on_grid(float x, const RoundingGrid& grid,
                                                          std::uint32_t random_bits = 0) {
   const std::uint32_t sign = to_bits(x) & sign_bit;
@@ -91,7 +120,8 @@ template <Rounding rounding>
   const std::uint32_t significand = magnitude - ((field - 1u) << 23);  // with its leading 1, where it has one
   const std::uint32_t below_normal = field < grid.min_normal_field ? grid.min_normal_field - field : 0u;
   const std::uint32_t dropped = grid.dropped_bits + below_normal;
-  const std::uint32_t quotient = detail::round_quotient<rounding>(significand, dropped, sign, random_bits);
+  const std::uint32_t quotient =
+      detail::round_quotient<rounding>(significand, dropped, sign, random_bits & grid.random_kept);
   // A carry out of the significand moves into the exponent field by itself. With all 24 bits dropped, the
   // result is zero or the smallest number.
   const std::uint32_t kept = ((field - 1u) << 23) + (quotient << (dropped < 24 ? dropped : 24));
@@ -99,6 +129,8 @@ template <Rounding rounding>
   result = result < grid.flush_below ? 0u : result;
   result = result > grid.max_finite ? detail::overflow_magnitude<rounding>(grid, sign) : result;
   result = magnitude == infinity_bits ? grid.beyond : result;
+  if constexpr (zeros == Zeros::any)
+    return detail::signed_result(sign, magnitude > infinity_bits ? magnitude : result, grid);
   const bool nan = (magnitude > infinity_bits) | (result > infinity_bits);
   return from_bits(nan ? quiet_nan_bits : sign | result);
 }
@@ -106,9 +138,11 @@ template <Rounding rounding>
 /// `x` rounded as `q` says, as if its exponent had no bounds, then overflowed or saturated; the sign of zero
 /// is kept, every NaN becomes the quiet one. Below the smallest normal number the grid is that of the
 /// subnormals, and with Subnormals::flush_to_zero what is then still below it becomes zero (tininess is
-/// detected after rounding). Rounding::stochastic rounds away from zero if the discarded fraction plus
-/// `random_bits` / 2^32 reaches 1. Source: IEEE 754-2019, clauses 4.3, 7.4 and 7.5; OCP 8-bit floating
-/// point 1.0, section 5.2 for saturation.
+/// detected after rounding). Where zero has no sign it is +0. A format without a sign bit has no number below
+/// zero: NaN, or zero where it saturates or has no NaN. Rounding::stochastic rounds away from zero if the
+/// discarded fraction plus `random_bits` / 2^32 reaches 1; of them only the highest `q.random_bits` count, if
+/// that is not 0. Source: IEEE 754-2019, clauses 4.3, 7.4 and 7.5; OCP 8-bit floating point 1.0, section 5.2
+/// for saturation; PTX ISA 9, cvt.rs, for counted random bits.
 [[nodiscard]] HALFSCOPE_HD constexpr float round(float x, const Quantizer& q, std::uint32_t random_bits = 0) {
   const RoundingGrid grid = rounding_grid(q);
   switch (q.rounding) {

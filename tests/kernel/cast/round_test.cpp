@@ -37,10 +37,15 @@ TEST_CASE("arrays round as scalars do", "[kernel][round]") {
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     INFO(name_of(isa));
-    for (const FloatFormat& format : formats_under_test()) {
+    std::vector<FloatFormat> formats = formats_under_test();
+    std::ranges::copy(unsigned_formats_under_test(), std::back_inserter(formats));
+    for (const FloatFormat& format : formats) {
       for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{3001}}) {
         const std::vector<float> in = mixed(format, size);
-        for (const Quantizer& q : quantizers_of(format)) {
+        std::vector<Quantizer> quantizers = quantizers_of(format);
+        for (const int bits : {1, 5, 16})
+          quantizers.push_back({format, Rounding::stochastic, Overflow::saturate, bits});
+        for (const Quantizer& q : quantizers) {
           std::vector<float> out(size);
           round(in, out, q, stream);
           check_same(q, in, out);

@@ -37,6 +37,7 @@ std::vector<AccumulateModel> candidates() {
   for (const NamedAccumulateModel& entry : accumulate_models)
     models.push_back(parse_accumulate_model(entry.name));
   for (const NamedFormat& entry : format_catalogue) {
+    if (!entry.format.has_signed_zero()) continue;
     for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
       const auto order = static_cast<AccumulateOrder>(i);
       const int chunk = order == AccumulateOrder::chunked ? odd_chunk : 0;

@@ -15,6 +15,11 @@ namespace {
 template <Rounding rounding>
 void round_generic(const float* in, float* out, std::size_t count, const RoundingGrid& shared_grid) {
   const RoundingGrid grid = shared_grid;  // a copy that `out` cannot alias
+  if (grid.unsigned_zero == 0) {
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i) out[i] = round_on_grid<rounding, Zeros::both>(in[i], grid);
+    return;
+  }
 #pragma omp simd
   for (std::size_t i = 0; i < count; ++i) out[i] = round_on_grid<rounding>(in[i], grid);
 }
@@ -74,8 +79,7 @@ void round_by_magic_add(const float* in, float* out, std::size_t count, const Ro
 }
 
 bool is_fp16(const Quantizer& q) {
-  return q.format.exponent_bits == 5 && q.format.mantissa_bits == 10 && q.format.specials == Specials::ieee &&
-         q.format.subnormals == Subnormals::gradual && q.overflow == Overflow::infinity;
+  return q.format == FloatFormat{5, 10} && q.overflow == Overflow::infinity;
 }
 
 /// FP16 through the hardware's own conversions.
@@ -93,15 +97,11 @@ void round_nearest_even(const float* in, float* out, std::size_t count, const Qu
   const RoundingGrid grid = rounding_grid(q);
   if (has_conversion<FloatVec> && is_fp16(q)) return round_by_conversion<0>(in, out, count);
   if (f.exponent_bits == 8) return round_wide_exponent(in, out, count, grid);
-  if (f.mantissa_bits > 21) return round_generic<Rounding::nearest_even>(in, out, count, grid);
+  if (f.mantissa_bits > 21 || !f.has_signed_zero())
+    return round_generic<Rounding::nearest_even>(in, out, count, grid);
   if (f.subnormals == Subnormals::gradual)
     return round_by_magic_add<Subnormals::gradual>(in, out, count, grid);
   round_by_magic_add<Subnormals::flush_to_zero>(in, out, count, grid);
-}
-
-bool is_fp32(const Quantizer& q) {
-  return q.format.exponent_bits == 8 && q.format.mantissa_bits == 23 && q.format.specials == Specials::ieee &&
-         q.format.subnormals == Subnormals::gradual && q.overflow == Overflow::infinity;
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ bool is_fp32(const Quantizer& q) {
 template <>
 void round_isa<target_isa>(const float* in, float* out, std::size_t count, const Quantizer& q,
                            RandomStream stream) {
-  if (is_fp32(q)) return canonicalise_nans(in, out, count);
+  if (q.is_identity()) return canonicalise_nans(in, out, count);
   const RoundingGrid grid = rounding_grid(q);
   switch (q.rounding) {
     case Rounding::nearest_even:

@@ -117,6 +117,16 @@ void draw(const RandomStream& stream, const Keys& keys, std::uint64_t first, std
   }
 }
 
+template <Zeros zeros>
+void round_tile_by_element(const float* in, float* out, std::size_t count, const std::uint16_t* random,
+                           const RoundingGrid& shared_grid) {
+  const RoundingGrid grid = shared_grid;  // a copy that `out` cannot alias
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] =
+        round_on_grid<Rounding::stochastic, zeros>(in[i], grid, (std::uint32_t{random[i]} << 16) | 0x8000u);
+}
+
 #if defined(__AVX512F__)
 /// Two ways that meet at the format's smallest number. From there on the discarded bits are the low ones of
 /// the float, and random ones are added to them. Below, the float counted in 2^-32 parts of the smallest
@@ -204,28 +214,29 @@ HALFSCOPE_HD void round_vectors(const float* in, float* out, std::size_t count, 
 
 bool is_fp16(const RoundingGrid& grid) {
   return grid.min_normal_field == 113 && grid.dropped_bits == 13 && grid.flush_below == 0 &&
-         grid.beyond == infinity_bits;
+         grid.beyond == infinity_bits && grid.max_finite == 0x477FE000u && grid.random_kept == ~0u;
 }
 
 void round_tile(const float* in, float* out, std::size_t count, const std::uint16_t* random,
                 const RoundingGrid& grid) {
+  if (grid.unsigned_zero != 0) return round_tile_by_element<Zeros::any>(in, out, count, random, grid);
   if (is_fp16(grid)) {
     return round_vectors(in, out, count, random,
                          [](__m512 x, __m512i bits) { return round_vector_to_fp16(x, bits); });
   }
   const StochasticGrid g = stochastic_grid(grid);
-  const __m512i last_half = _mm512_set1_epi32(0x8000);
+  const __m512i last_half = _mm512_set1_epi32(grid.random_kept == ~0u ? 0x8000 : 0);
+  const __m512i kept = _mm512_set1_epi32(static_cast<int>(grid.random_kept));
   round_vectors(in, out, count, random, [=](__m512 x, __m512i bits) {
-    return round_vector(x, _mm512_or_si512(_mm512_maskz_slli_epi32(all, bits, 16), last_half), g);
+    const __m512i high = _mm512_maskz_and_epi32(all, _mm512_maskz_slli_epi32(all, bits, 16), kept);
+    return round_vector(x, _mm512_or_si512(high, last_half), g);
   });
 }
 #else
 void round_tile(const float* in, float* out, std::size_t count, const std::uint16_t* random,
-                const RoundingGrid& shared_grid) {
-  const RoundingGrid grid = shared_grid;  // a copy that `out` cannot alias
-#pragma omp simd
-  for (std::size_t i = 0; i < count; ++i)
-    out[i] = round_on_grid<Rounding::stochastic>(in[i], grid, (std::uint32_t{random[i]} << 16) | 0x8000u);
+                const RoundingGrid& grid) {
+  if (grid.unsigned_zero != 0) return round_tile_by_element<Zeros::any>(in, out, count, random, grid);
+  round_tile_by_element<Zeros::both>(in, out, count, random, grid);
 }
 #endif
 

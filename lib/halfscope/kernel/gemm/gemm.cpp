@@ -31,6 +31,7 @@ void check_product_model(const AccumulateModel& model) {
     (void)tensor_core_step(model.core, model.format, fp32);
     return;
   }
+  check_sum_format(model.format);
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
     throw InvalidArgument("a matrix product's chunk holds at least one term");
   }

@@ -23,17 +23,14 @@ struct BinadeEdges {
 
 /// The edges of `format` under nearest_even. Both are midpoints of two neighbours with `mantissa_bits`
 /// fraction bits: of the last subnormal number (odd) and the first normal one, and of the largest number and
-/// what would come next. The tie goes to the even one; the largest number is odd unless NaN has taken the
-/// place after it.
+/// what would come next. The tie goes to the even one.
 [[nodiscard]] constexpr BinadeEdges binade_edges(const FloatFormat& format) {
-  const std::uint32_t twice_binade = 1u << 24;  // in halves of FP32's last bit, for the midpoints of 23 bits
-  const std::uint32_t half_step = 1u << (23 - format.mantissa_bits);
-  const std::uint32_t to_normal = twice_binade - half_step * 2;
-  const std::uint32_t to_overflow = twice_binade - half_step;
-  const std::uint32_t overflow_after_even = twice_binade - half_step * 3 + 1;  // beyond the midpoint
+  const std::uint32_t half_step = 1u << (23 - format.mantissa_bits);  // in halves of FP32's last bit
+  const std::uint32_t to_normal = (1u << 24) - half_step * 2;
+  const std::uint32_t largest = format.max_finite_code() & ((1u << format.mantissa_bits) - 1u);
+  const std::uint32_t to_overflow = (2 * largest + 1) * half_step + (largest % 2 == 0 ? 1 : 0);
   const auto least_field = [](std::uint32_t halves) { return (halves + 1) / 2; };
-  return {least_field(format.specials == Specials::nan_only ? overflow_after_even : to_overflow),
-          least_field(to_normal)};
+  return {least_field(to_overflow), least_field(to_normal)};
 }
 
 /// Numbers in one binade [2^e, 2^(e+1)), either sign. The last three count the ones next to the edges at

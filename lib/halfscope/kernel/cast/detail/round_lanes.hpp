@@ -19,11 +19,12 @@ namespace {
 enum class RoundWay : std::uint8_t {
   by_adding,    ///< fewer exponents than FP32: adding 2^k leaves no place for what is rounded off
   by_carrying,  ///< FP32's exponents, subnormal numbers included: half a unit is added to the bits
-  by_element,   ///< FP32's significand: only flushed, overflowed, or cut off as subnormal numbers are
+  by_element,   ///< FP32's significand: only flushed, overflowed, or cut off as subnormal numbers are; or a
+                ///< format with one zero
 };
 
 HALFSCOPE_HD RoundWay round_way(const RoundingGrid& grid) {
-  if (grid.dropped_bits == 0) return RoundWay::by_element;
+  if (grid.dropped_bits == 0 || grid.unsigned_zero != 0) return RoundWay::by_element;
   return grid.min_normal_field == 1 ? RoundWay::by_carrying : RoundWay::by_adding;
 }
 
