@@ -26,6 +26,7 @@ ALLOWED = {
     "lib/arithmetic": {"lib/core", "lib/format"},
     "lib/kernel/detail": {"lib/core", "lib/device", "lib/format", "lib/arithmetic"},
     "lib/kernel/histogram": KERNEL,
+    "lib/kernel/block": KERNEL | {"lib/kernel/cast"},
     "lib/kernel/cast": KERNEL | {"lib/kernel/histogram"},
     "lib/kernel/gemm": KERNEL | {"lib/kernel/cast"},
     "lib/kernel/reduce": KERNEL | {"lib/kernel/cast"},

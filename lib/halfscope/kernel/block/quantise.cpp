@@ -1,0 +1,73 @@
+// The loops over blocks: codes of a matrix, numbers of codes, and both in one.
+#include <halfscope/kernel/block/quantise.hpp>
+
+#include <fmt/format.h>
+
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/kernel/block/detail/block_element.hpp>
+
+namespace halfscope {
+namespace {
+
+void check_matrix_size(const char* operation, std::size_t size, const MatrixShape& shape) {
+  if (static_cast<std::int64_t>(size) == shape.rows * shape.columns) return;
+  throw InvalidArgument(
+      fmt::format("{}: {} values are no matrix of {} x {}", operation, size, shape.rows, shape.columns));
+}
+
+/// Calls body(block, range) for every block, split over the threads.
+template <typename Body>
+void visit_blocks(const MatrixShape& shape, const BlockShape& block, const Body& body) {
+  const MatrixShape grid = block_grid(shape, block);
+  constexpr std::int64_t elements_per_range = 4096;
+  const std::int64_t grain = std::max<std::int64_t>(1, elements_per_range / block.size());
+  parallel_for_ranges(grid.rows * grid.columns, grain, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = first; i < first + count; ++i) body(i, detail::block_range(shape, block, i));
+  });
+}
+
+}  // namespace
+
+BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
+                           const RandomStream& stream) {
+  check_matrix_size("quantise_blocks", values.size(), shape);
+  const MatrixShape grid = block_grid(shape, format.block);
+  const bool has_tensor_scale = format.tensor_scale != TensorScale::none;
+  const float tensor_amax = has_tensor_scale ? detail::largest_number_of(values) : 0;
+  BlockCodes codes{shape, std::vector<std::uint8_t>(values.size()),
+                   std::vector<std::uint32_t>(static_cast<std::size_t>(grid.rows * grid.columns)),
+                   detail::tensor_factors(tensor_amax, format)};
+  const detail::ElementRounding element(format, stream);
+  visit_blocks(shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
+    const BlockScale scale = detail::choose_scale(values, range, format, codes.tensor, tensor_amax);
+    codes.scales[static_cast<std::size_t>(block)] = scale.code;
+    range.for_each([&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      codes.elements[at] =
+          static_cast<std::uint8_t>(encode(element(values[at], scale, i), format.element.format));
+    });
+  });
+  return codes;
+}
+
+void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out) {
+  check_matrix_size("decode_blocks", out.size(), codes.shape);
+  const bool has_tensor_scale = format.tensor_scale != TensorScale::none;
+  visit_blocks(codes.shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
+    const float scale = decode_scale(codes.scales[static_cast<std::size_t>(block)], format.scale());
+    range.for_each([&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      const float value = decode(codes.elements[at], format.element.format) * scale;
+      out[at] = with_one_nan(has_tensor_scale ? value * codes.tensor.scale : value);
+    });
+  });
+}
+
+void round_blocks(std::span<const float> in, std::span<float> out, const MatrixShape& shape,
+                  const BlockFormat& format, const RandomStream& stream) {
+  check_matrix_size("round_blocks", out.size(), shape);
+  decode_blocks(quantise_blocks(in, shape, format, stream), format, out);
+}
+
+}  // namespace halfscope

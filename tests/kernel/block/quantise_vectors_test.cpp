@@ -1,0 +1,148 @@
+// Block formats against golden blocks: the sample in tests/golden/blocks, or every set in the folder that
+// CMake names.
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/round.hpp>
+#include <halfscope/kernel/block/quantise.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/formats.hpp"
+
+namespace halfscope::quantise_vectors_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+std::vector<std::uint32_t> hex_numbers(const std::string& text, std::size_t digits) {
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t i = 0; i + digits <= text.size(); i += digits)
+    numbers.push_back(static_cast<std::uint32_t>(std::stoul(text.substr(i, digits), nullptr, 16)));
+  return numbers;
+}
+
+std::vector<float> floats_of(const std::string& text) {
+  std::vector<float> values;
+  for (const std::uint32_t bits : hex_numbers(text, 8)) values.push_back(from_bits(bits));
+  return values;
+}
+
+/// Calls body(words) for each line of a file.
+template <typename Body>
+void for_each_line(const fs::path& path, const Body& body) {
+  std::ifstream file(path);
+  INFO(path.string());
+  REQUIRE(file.is_open());
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream stream(line);
+    Words words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (!words.empty() && words[0] != "#") body(words);
+  }
+}
+
+/// A line's block format, and what it gives.
+struct Expected {
+  std::string format;
+  std::vector<float> values;
+  std::vector<std::uint32_t> scales, elements;
+  std::uint32_t tensor_scale = 0x3F800000u;
+};
+
+/// In a block whose scale is NaN, what element codes are is open; FP32's NaN scales do not occur.
+bool is_right(const Expected& expected) {
+  const BlockFormat format = parse_block_format(expected.format);
+  const MatrixShape shape{1, std::ssize(expected.values)};
+  const BlockCodes codes = quantise_blocks(expected.values, shape, format);
+  if (codes.scales != expected.scales || to_bits(codes.tensor.scale) != expected.tensor_scale) return false;
+  if (format.scale() == ScaleFormat::e8m0 && expected.scales[0] == e8m0::nan_code) {
+    std::vector<float> numbers(expected.values.size());
+    decode_blocks(codes, format, numbers);
+    return std::ranges::all_of(numbers, [](float x) { return std::isnan(x); });
+  }
+  return std::ranges::equal(codes.elements, expected.elements);
+}
+
+Expected mx_line(const Words& words) {
+  static const std::map<std::string, std::string> names{{"e4m3", "mxfp8_e4m3"},
+                                                        {"e5m2", "mxfp8_e5m2"},
+                                                        {"e3m2", "mxfp6_e3m2"},
+                                                        {"e2m3", "mxfp6_e2m3"},
+                                                        {"e2m1", "mxfp4"}};
+  return {names.at(words[0]) + "/" + words[1], floats_of(words[2]), hex_numbers(words[3], 2),
+          hex_numbers(words[4], 2)};
+}
+
+Expected nvfp4_line(const Words& words) {
+  static const std::map<std::string, std::string> rules{{"te", "te"},
+                                                        {"te_46_mae_448", "four_over_six_mae_448"},
+                                                        {"te_46_mse_256", "four_over_six_mse_256"},
+                                                        {"torchao", "torchao"},
+                                                        {"modelopt", "modelopt"}};
+  return {"nvfp4/" + rules.at(words[0]), floats_of(words[1]), hex_numbers(words[3], 2),
+          hex_numbers(words[4], 1), hex_numbers(words[2], 8)[0]};
+}
+
+Expected fp8_line(const Words& words) {
+  return {"fp8_1x128/" + words[0], floats_of(words[1]), hex_numbers(words[2], 8), hex_numbers(words[3], 2)};
+}
+
+/// The full set where CMake names it.
+fs::path vectors_folder() {
+  const fs::path named = HALFSCOPE_BLOCK_VECTORS;
+  return named.empty() ? fs::path(HALFSCOPE_BLOCK_SAMPLE) : named;
+}
+
+bool has_full_set() {
+  return !std::string_view(HALFSCOPE_BLOCK_VECTORS).empty();
+}
+
+/// Counts lines, and those that differ.
+void check_file(const char* name, Expected (*expected_of)(const Words&), int lines_of_full_set) {
+  int lines = 0;
+  for_each_line(vectors_folder() / name, [&](const Words& words) {
+    const Expected expected = expected_of(words);
+    INFO(expected.format << ", line " << lines + 1);
+    CHECK(is_right(expected));
+    ++lines;
+  });
+  CHECK((has_full_set() ? lines == lines_of_full_set : lines > 10));
+}
+
+TEST_CASE("golden MX blocks have their scales and codes", "[block][vectors]") {
+  check_file("quantised_mx.txt", mx_line, 360);
+}
+
+TEST_CASE("golden NVFP4 rows have their scales and codes", "[block][vectors]") {
+  check_file("quantised_nvfp4.txt", nvfp4_line, 78);
+}
+
+TEST_CASE("golden FP8 blocks have their scales and codes", "[block][vectors]") {
+  check_file("quantised_fp8.txt", fp8_line, 80);
+}
+
+TEST_CASE("stochastic rounding by 16 bits has the codes of cvt.rs", "[block][vectors]") {
+  static const std::map<std::string, FloatFormat> formats{
+      {"e4m3", fp8_e4m3}, {"e5m2", fp8_e5m2}, {"e3m2", fp6_e3m2}, {"e2m3", fp6_e2m3}, {"e2m1", fp4_e2m1}};
+  int lines = 0;
+  for_each_line(vectors_folder() / "cvt_rs.txt", [&](const Words& words) {
+    if (words[0] == "rbits") return;  // how an instruction shares its bits out
+    const Quantizer q{formats.at(words[0]), Rounding::stochastic, Overflow::saturate, 16};
+    const float x = from_bits(hex_numbers(words[1], 8)[0]);
+    const float rounded = round(x, q, hex_numbers(words[2], 4)[0] << 16 | 0xFFFFu);
+    const auto code = static_cast<std::uint32_t>(std::stoul(words[3], nullptr, 16));
+    INFO(words[0] << " " << words[1] << " " << words[2]);
+    // PTX has the code 7f for NaN in E5M2 too; here it is the quiet one of IEEE 754.
+    const bool is_nan = std::isnan(decode(code, q.format));
+    CHECK((is_nan ? std::isnan(rounded) : encode(rounded, q.format) == code));
+    ++lines;
+  });
+  CHECK((has_full_set() ? lines == 200 : lines > 10));
+}
+
+}  // namespace
+}  // namespace halfscope::quantise_vectors_test
