@@ -1,0 +1,83 @@
+// Counts what a block format does to a matrix: per element, per block and per scale, as integers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include <halfscope/core/random.hpp>
+#include <halfscope/format/block_format.hpp>
+#include <halfscope/kernel/block/quantise.hpp>
+
+namespace halfscope {
+
+/// A sum of squares as integers: squared significands of 15 bits, per binade of the number. Sums are the same
+/// in any order; a binade holds 2^33 numbers.
+class SquareSums {
+ public:
+  /// Adds the square of a finite number that is a multiple of 2^-149 below 2^129.
+  void add(double x);
+  void merge(const SquareSums& part);
+  /// The sum, each number with an error below 2^-14 of its square.
+  [[nodiscard]] double sum() const;
+
+  friend bool operator==(const SquareSums&, const SquareSums&) = default;
+
+ private:
+  static constexpr int lowest = -149, highest = 128;
+  std::array<std::int64_t, highest - lowest + 1> binades_{};  ///< [e - lowest]
+};
+
+/// A matrix's elements and blocks by what its format made of them. Elements at a block's scale are x / scale,
+/// as the rule rounds it.
+struct BlockCounts {
+  static constexpr int first_exponent = -149, last_exponent = 127;
+
+  // Elements. Of these, zeros + nonfinite + flushed + subnormal + those that stay normal are all.
+  std::int64_t elements = 0;
+  std::int64_t zeros = 0;             ///< are zero
+  std::int64_t nonfinite = 0;         ///< are infinite or NaN
+  std::int64_t flushed = 0;           ///< are not zero and get the value zero
+  std::int64_t flushed_by_scale = 0;  ///< of the flushed: their block's scale is zero
+  std::int64_t subnormal = 0;         ///< become subnormal numbers of the element format
+  std::int64_t clipped = 0;           ///< are at the scale beyond the largest number
+  std::int64_t overflow = 0;          ///< of the clipped: beyond what rounds to the largest number
+
+  // Blocks.
+  std::int64_t blocks = 0;
+  std::int64_t zero_blocks = 0;       ///< have zeros alone
+  std::int64_t nonfinite_blocks = 0;  ///< have an infinity or a NaN
+  std::int64_t clipped_blocks = 0;    ///< have a clipped element
+  std::int64_t overflow_blocks = 0;   ///< have an element that overflows
+
+  // Scales.
+  std::int64_t zero_scales = 0;
+  std::int64_t least_scales = 0;                ///< have the code of the smallest number that is not zero
+  std::int64_t largest_scales = 0;              ///< have the code of the largest number
+  std::int64_t nan_scales = 0;                  ///< NaN, or an infinite FP32 scale
+  std::array<std::int64_t, 256> scale_codes{};  ///< by code; FP32 scales by their exponent field
+
+  /// Finite elements that are not zero by floor(log2 |x / scale|), [e - first_exponent]; without blocks whose
+  /// scale is zero or NaN.
+  std::array<std::int64_t, last_exponent - first_exponent + 1> exponents{};
+
+  SquareSums signal{};  ///< of finite elements with finite values
+  SquareSums error{};   ///< of what their values differ from them by
+
+  void merge(const BlockCounts& part);
+  /// 10 log10 of signal over error; infinity without error, NaN without signal.
+  [[nodiscard]] double signal_to_noise_db() const;
+  /// Error over signal, the relative mean squared error; 0 without error.
+  [[nodiscard]] double relative_squared_error() const;
+
+  friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
+};
+
+/// Counts what round_blocks does to `values`, split over the threads; the counts do not depend on them. Where
+/// `rounded` is not empty, it gets what round_blocks gives, and may be `values` itself. Throws
+/// InvalidArgument where a size is not that of `shape`.
+[[nodiscard]] BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape,
+                                       const BlockFormat& format, const RandomStream& stream = {},
+                                       std::span<float> rounded = {});
+
+}  // namespace halfscope
