@@ -2,6 +2,7 @@
 #include "experiments/cli/list_formats.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
