@@ -7,6 +7,7 @@
 
 #include <halfscope/io/detail/flat_places.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/detail/stored_codes.hpp>
 #include <halfscope/io/npy/detail/npy_array.hpp>
 #include <halfscope/io/safetensors/detail/safetensors_header.hpp>
 
@@ -30,6 +31,9 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
   for (SafetensorsEntry& entry : header.tensors) {
     if (!entry.type.stored) {
+      if (entry.type.name == "U8" || find_code_type(entry.type.name) != nullptr) {
+        opened->add_codes({entry.name, std::string(entry.type.name), entry.shape, data_begin + entry.begin});
+      }
       opened->skip({std::move(entry.name), fmt::format("dtype {}", entry.type.name)});
       continue;
     }

@@ -39,6 +39,15 @@ struct SkippedTensor {
   std::string reason;  ///< why, in a few words: "dtype I64"
 };
 
+/// A tensor of codes: packed or scale types, and bytes that mean something beside another tensor. It is
+/// among the skipped ones too.
+struct StoredCodes {
+  std::string name;
+  std::string type;  ///< as the file calls it: "U8", "F4", "F8_E8M0"
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;  ///< byte in the file
+};
+
 /// Whether a tensor, by its name, is asked for.
 using NameFilter = std::function<bool(std::string_view name)>;
 
@@ -60,6 +69,13 @@ class TensorFile {
     static const std::vector<SkippedTensor> nothing;
     return nothing;
   }
+  [[nodiscard]] virtual const std::vector<StoredCodes>& codes() const {
+    static const std::vector<StoredCodes> nothing;
+    return nothing;
+  }
+  /// Bytes of one of `codes()`, from its byte `first` on.
+  virtual void read_bytes(const StoredCodes& /*tensor*/, std::uint64_t /*first*/,
+                          std::span<std::byte> /*to*/) const {}
   /// Elements [first, first + count) of tensor `index`, in order, in pieces of whole elements and at most
   /// 64 KiB; safe to call from several threads at once. Throws InvalidArgument where the file turns out to be
   /// damaged there.

@@ -27,9 +27,16 @@ class FlatTensorFile : public TensorFile {
   }
   void skip(SkippedTensor tensor) { skipped_.push_back(std::move(tensor)); }
 
+  void add_codes(StoredCodes tensor) { codes_.push_back(std::move(tensor)); }
+
   [[nodiscard]] const InputFile& file() const { return file_; }
   [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   [[nodiscard]] const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
+
+  [[nodiscard]] const std::vector<StoredCodes>& codes() const override { return codes_; }
+  void read_bytes(const StoredCodes& tensor, std::uint64_t first, std::span<std::byte> to) const override {
+    file_.read(tensor.begin + first, to);
+  }
 
   void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
                    const StoredSink& sink) const override {
@@ -45,6 +52,7 @@ class FlatTensorFile : public TensorFile {
   std::vector<StoredTensor> tensors_;
   std::vector<ElementPlace> places_;  ///< of tensors_
   std::vector<SkippedTensor> skipped_;
+  std::vector<StoredCodes> codes_;
 };
 
 }  // namespace halfscope
