@@ -1,0 +1,62 @@
+// Quantized tensors of a file: payload, scales and blocks put together by name and shape, read as numbers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <halfscope/io/tensor_file.hpp>
+
+namespace halfscope {
+
+/// How quantized tensors are read.
+enum class QuantizedView : std::uint8_t {
+  values,   ///< payload times scales, under the name of the payload
+  payload,  ///< payload and scales as tensors of their own
+};
+
+/// Blocks, or their scales, by ascending index of the scale in row-major order.
+struct BlockList {
+  std::int64_t count = 0;
+  std::vector<std::int64_t> first;  ///< at most 8
+
+  void add(std::int64_t block) {
+    if (count++ < 8) first.push_back(block);
+  }
+};
+
+/// The state of a quantized tensor's blocks; a block is in as many lists as apply.
+struct BlockFindings {
+  std::string layout;  ///< "F8_E4M3 in blocks of 128 x 128, scales F32"
+  std::int64_t blocks = 0;
+  BlockList zero_blocks;       ///< every code is zero
+  BlockList nan_codes;         ///< a code is NaN or infinite
+  BlockList nan_scales;        ///< NaN or infinite
+  BlockList zero_scales;       ///< zero, over codes that are not
+  BlockList saturated_scales;  ///< the largest finite number of their type
+  BlockList at_largest;        ///< a code is the largest of its type: the block may clip
+  BlockList low;               ///< the largest code is below half of the range, and not zero
+  /// A scale of the whole tensor multiplies those of the blocks: the block of the largest value then has the
+  /// largest scale there is, which is no damage.
+  bool has_tensor_scale = false;
+};
+
+/// A file whose quantized tensors are shown in one of the two views.
+class QuantizedFile : public TensorFile {
+ public:
+  /// The file's own tensors.
+  [[nodiscard]] virtual const TensorFile& stored() const = 0;
+  /// Goes over all codes of tensor `index`; nothing unless it is dequantized.
+  [[nodiscard]] virtual std::optional<BlockFindings> findings(std::size_t index) const = 0;
+};
+
+/// Shows `file`, which `name` names in messages. Layouts: `X` with `X_scale_inv` or `X_scale` (per tensor,
+/// per row or in blocks of rows and columns), besides `X_scale_2` for all of it; `X_blocks` (packed FP4, 32 a
+/// block) with `X_scales`. U8 beside scales is packed FP4, as scales it is E8M0. Throws InvalidArgument
+/// where scales do not fit their payload, and where one of the two is missing.
+[[nodiscard]] std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file,
+                                                            const std::string& name, QuantizedView view);
+
+}  // namespace halfscope

@@ -1,0 +1,183 @@
+// Names of Hugging Face checkpoints: DeepSeek's, ModelOpt's, compressed-tensors', gpt-oss'.
+#include <halfscope/io/detail/quantized_names.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <halfscope/core/escape.hpp>
+#include <halfscope/device/array.hpp>
+#include <halfscope/io/detail/parse_error.hpp>
+
+namespace halfscope {
+namespace {
+
+bool is_eight_bits(DType type) {
+  return type == DType::f8_e4m3 || type == DType::f8_e5m2;
+}
+
+float largest_of(DType type) {
+  if (type == DType::f8_e4m3) return 448;
+  if (type == DType::f8_e5m2) return 57344;
+  return type == DType::f16 ? 65504 : std::numeric_limits<float>::max();
+}
+
+/// `name` without `suffix`; nothing where it has another end.
+std::optional<std::string> without(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix) || name.size() == suffix.size()) return std::nullopt;
+  return std::string(name.substr(0, name.size() - suffix.size()));
+}
+
+/// Finds and pairs the parts of one file.
+class Pairing {
+ public:
+  Pairing(const TensorFile& file, const std::string& file_name) : file_(file), file_name_(file_name) {}
+
+  QuantizedParts parts() {
+    for (const StoredCodes& codes : file_.codes()) {
+      pair_blocks(codes);
+      pair_scale(codes.name);
+    }
+    for (const StoredTensor& tensor : file_.tensors()) pair_scale(tensor.name);
+    return std::move(parts_);
+  }
+
+ private:
+  std::optional<CodeSource> find(const std::string& name, std::string_view byte_type) const {
+    const auto& tensors = file_.tensors();
+    const auto tensor = std::ranges::find(tensors, name, &StoredTensor::name);
+    if (tensor != tensors.end()) return source_of(file_, static_cast<std::size_t>(tensor - tensors.begin()));
+    const auto codes = std::ranges::find(file_.codes(), name, &StoredCodes::name);
+    return codes == file_.codes().end() ? std::nullopt : source_of(*codes, byte_type);
+  }
+
+  [[noreturn]] void refuse(const std::string& name, const std::string& problem) const {
+    reject(fmt::format("{}: tensor {}", file_name_, excerpt(name)), problem);
+  }
+
+  void pair_blocks(const StoredCodes& codes) {
+    if (const auto base = without(codes.name, "_scales"); base && !find(*base + "_blocks", "F4"))
+      refuse(codes.name, fmt::format("its payload {} is not in the file; --payload reads the scales alone",
+                                     excerpt(*base + "_blocks")));
+    const auto base = without(codes.name, "_blocks");
+    if (!base || codes.type != "U8") return;
+    const auto scales = find(*base + "_scales", "F8_E8M0");
+    if (!scales)
+      refuse(codes.name, fmt::format("its scales {} are not in the file; --payload reads the codes alone",
+                                     excerpt(*base + "_scales")));
+    CodeSource payload = *source_of(codes, "F4");
+    std::vector<std::int64_t> shape = payload.shape;
+    if (shape.size() >= 2) {
+      const std::int64_t block = shape.back();
+      shape.pop_back();
+      shape.back() *= block;
+    }
+    add(*base, std::move(shape), std::move(payload), *scales);
+  }
+
+  void pair_scale(const std::string& name) {
+    auto payload_name = without(name, "_scale_inv");
+    if (!payload_name) payload_name = without(name, "_scale");
+    if (!payload_name) return check_second(name);
+    const auto payload = find(*payload_name, "F4");
+    const bool is_stray = !payload && payload_name->ends_with("weight") && !is_skipped(*payload_name);
+    if (is_stray)
+      refuse(name, fmt::format("its payload {} is not in the file; --payload reads the scales alone",
+                               excerpt(*payload_name)));
+    if (!payload || (payload->type == nullptr && !is_eight_bits(file_.tensors()[payload->index].type)))
+      return;
+    const auto scales = find(name, "F8_E8M0");
+    if (scales) add(*payload_name, payload->shape, *payload, *scales);
+  }
+
+  void check_second(const std::string& name) const {
+    const auto payload = without(name, "_scale_2");
+    if (payload && payload->ends_with("weight") && !find(*payload + "_scale", "F8_E8M0"))
+      refuse(name,
+             fmt::format("the scales of the blocks, {}, are not in the file; --payload reads the codes alone",
+                         excerpt(*payload + "_scale")));
+  }
+
+  /// Integers, say: a quantization that is not read.
+  bool is_skipped(const std::string& name) const {
+    return std::ranges::find(file_.skipped(), name, &SkippedTensor::name) != file_.skipped().end();
+  }
+
+  void add(std::string name, std::vector<std::int64_t> shape, CodeSource payload, const CodeSource& scales) {
+    const auto layout = fit_blocks(shape, scales.shape);
+    if (!layout)
+      refuse(name,
+             fmt::format("scales {} of shape {} do not fit its shape {}; a scale for each block of rows "
+                         "and columns would",
+                         excerpt(scales.name), to_string(scales.shape), to_string(shape)));
+    QuantizedTensor tensor{name, std::move(shape), std::move(payload), scales, std::nullopt, *layout};
+    add_tensor_scale(tensor);
+    parts_.consumed.push_back(tensor.payload.name);
+    parts_.consumed.push_back(scales.name);
+    if (const auto module = without(name, "weight")) parts_.consumed.push_back(*module + "input_scale");
+    parts_.tensors.push_back(std::move(tensor));
+  }
+
+  void add_tensor_scale(QuantizedTensor& tensor) {
+    const std::string name = tensor.name + "_scale_2";
+    const auto scale = find(name, "F8_E8M0");
+    if (!scale) return;
+    if (scale->elements() != 1)
+      refuse(name, fmt::format("shape {}; one number is right", to_string(scale->shape)));
+    float value = 0;
+    scale->read(file_, 0, {&value, 1});
+    tensor.tensor_scale = value;
+    parts_.consumed.push_back(name);
+  }
+
+  const TensorFile& file_;
+  const std::string& file_name_;
+  QuantizedParts parts_;
+};
+
+}  // namespace
+
+void CodeSource::read(const TensorFile& file, std::int64_t first, std::span<float> values) const {
+  if (type != nullptr) return read_codes(file, *codes, *type, first, values);
+  auto next = values.begin();
+  file.read(index, first, static_cast<std::int64_t>(values.size()),
+            [&](std::span<const float> piece) { next = std::ranges::copy(piece, next).out; });
+}
+
+std::int64_t CodeSource::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+CodeSource source_of(const TensorFile& file, std::size_t index) {
+  const StoredTensor& tensor = file.tensors()[index];
+  std::string type(name_of(tensor.type));
+  std::ranges::transform(type, type.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+  return {tensor.name, std::move(type), tensor.shape, nullptr, nullptr, index, largest_of(tensor.type)};
+}
+
+std::optional<CodeSource> source_of(const StoredCodes& codes, std::string_view byte_type) {
+  const bool is_byte = codes.type == "U8";
+  const CodeType* type = find_code_type(is_byte ? byte_type : std::string_view(codes.type));
+  if (type == nullptr) return std::nullopt;
+  CodeSource source{codes.name, std::string(type->name), codes.shape, type, &codes, 0, type->largest};
+  if (is_byte && type->bits == 4 && !source.shape.empty()) source.shape.back() *= 2;
+  return source;
+}
+
+QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name) {
+  return Pairing(file, file_name).parts();
+}
+
+std::string_view byte_type_of(const TensorFile& file, const StoredCodes& codes) {
+  const std::string_view name = codes.name;
+  if (name.ends_with("_scales") || name.ends_with("_scale") || name.ends_with("_scale_inv")) return "F8_E8M0";
+  if (name.ends_with("_blocks")) return "F4";
+  const auto has_scale = [&](const auto& tensor) { return tensor.name == codes.name + "_scale"; };
+  const bool is_payload =
+      std::ranges::any_of(file.tensors(), has_scale) || std::ranges::any_of(file.codes(), has_scale);
+  return is_payload ? "F4" : std::string_view();
+}
+
+}  // namespace halfscope
