@@ -11,6 +11,7 @@
 #include <halfscope/explorer/explorer_data.hpp>
 #include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_updates.hpp>
+#include <halfscope/io/quantized_file.hpp>
 #include <halfscope/io/tensor_file.hpp>
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
@@ -25,6 +26,7 @@ namespace halfscope {
 struct TensorSelection {
   std::optional<DType> raw_type;
   std::vector<std::string> include, exclude;  ///< globs; no include is all
+  QuantizedView view = QuantizedView::values;
 
   [[nodiscard]] bool takes(const std::string& tensor) const;
 };
@@ -49,7 +51,8 @@ struct AnalyzedTensor {
   std::int64_t beyond_fp32 = 0;  ///< see SummarisedTensor
   TensorReport report;           ///< its name is the one that is printed
   std::optional<ReferenceComparison> reference;
-  BinadeTotals counts;  ///< where the request has a page
+  BinadeTotals counts;                    ///< where the request has a page
+  std::optional<BlockFindings> blocks{};  ///< of a tensor that was dequantized
 };
 
 struct SkippedReport {
@@ -77,7 +80,7 @@ struct Analysis {
 /// A file and the tensors of it that are asked for.
 struct SelectedFile {
   std::string name{};  ///< for messages
-  std::unique_ptr<TensorFile> file{};
+  std::unique_ptr<QuantizedFile> file{};
   std::vector<std::size_t> tensors{};  ///< ascending indices
   std::size_t left_out = 0;            ///< tensors that are not asked for
   std::string first_left_out{};

@@ -195,6 +195,9 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
       "they name");
   command.add_option("--dtype", options.dtype,
                      "of a raw file's elements: f16, bf16, f32, f64, f8_e4m3, f8_e5m2");
+  command.add_flag(
+      "--payload", [&request](std::int64_t) { request.selection.view = QuantizedView::payload; },
+      "codes and scales of quantized tensors as tensors of their own, not multiplied");
   command.add_option("--include", request.selection.include, "a glob: only these tensors; repeatable")
       ->allow_extra_args(false);
   command.add_option("--exclude", request.selection.exclude, "a glob: not these tensors; repeatable")

@@ -103,7 +103,7 @@ class Reader {
         SelectedFile file = select_tensors(path, request_.selection);
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
-        check_against_index(path, *file.file);
+        check_against_index(path, file.file->stored());
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
@@ -175,7 +175,8 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
     if (selected.left_out++ == 0) selected.first_left_out = name;
     return false;
   };
-  selected.file = open_tensor_file(path, selection.raw_type, wanted);
+  selected.file =
+      show_quantized(open_tensor_file(path, selection.raw_type, wanted), selected.name, selection.view);
   const std::vector<StoredTensor>& tensors = selected.file->tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (wanted(tensors[i].name)) selected.tensors.push_back(i);

@@ -5,6 +5,7 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
+#include "experiments/cli/analyze/analyze_blocks.hpp"
 #include "experiments/cli/analyze/analyze_present.hpp"
 
 namespace halfscope {
@@ -40,6 +41,7 @@ Json tensor_json(const AnalyzedTensor& tensor) {
             {"file", tensor.file.empty() ? Json() : Json(tensor.file)},
             {"tensors", tensor.tensors},
             {"beyond_fp32", tensor.beyond_fp32}};
+  if (tensor.blocks) json["blocks"] = blocks_json(*tensor.blocks);
   if (tensor.reference) {
     json["relative_error"] = json_or_null(tensor.reference->relative_error());
     json["reference_cosine"] = json_or_null(tensor.reference->cosine());

@@ -8,6 +8,8 @@
 
 #include <halfscope/core/escape.hpp>
 
+#include "experiments/cli/analyze/analyze_blocks.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -210,7 +212,7 @@ std::string share_words(double share) {
 }
 
 std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
-  std::string text;
+  std::string text = blocks_text(analysis, view, width);
   if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
   text += skipped_text(analysis, width) + not_read_text(analysis, width);
   if (!text.empty() && !analysis.updates.empty()) text += "\n";

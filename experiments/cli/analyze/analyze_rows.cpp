@@ -26,7 +26,11 @@ void Rows::take(const SummarisedTensor& found) {
   const std::string& name = file_->file->tensors()[found.index].name;
   const std::optional<std::string> group = request_.groups.group_of(name);
   const GroupSums sums{*found.summary, 1, found.beyond_fp32, compared(found.index)};
-  if (!group) return singles_.push_back(row(name, file_->name, sums));
+  if (!group) {
+    singles_.push_back(row(name, file_->name, sums));
+    singles_.back().blocks = file_->file->findings(found.index);
+    return;
+  }
   const auto [entry, is_new] = of_file_.try_emplace(*group, sums);
   if (!is_new) entry->second.add(sums);
 }

@@ -16,7 +16,7 @@ TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSe
     files_.push_back(select_tensors(path, selection));
     const SelectedFile& file = files_.back();
     if (const auto entry = paths.indexed.find(path); entry != paths.indexed.end()) {
-      const auto lines = contradictions(path, entry->second, names_in(*file.file));
+      const auto lines = contradictions(path, entry->second, names_in(file.file->stored()));
       if (!lines.empty()) throw InvalidArgument(lines.front());
     }
     for (const std::size_t index : file.tensors) {

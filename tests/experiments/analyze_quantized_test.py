@@ -1,0 +1,278 @@
+"""halfscope analyze over quantized checkpoints, shaped as DeepSeek's, MX and NVFP4 ones, quantized here."""
+
+import bisect
+import json
+import math
+import random
+import struct
+import unittest
+
+from program import WithFolder
+
+SIZE = 256
+
+
+def minifloat(exponent_bits, mantissa_bits, bias, count):
+    """The numbers of the first `count` codes, which have no sign."""
+    numbers = []
+    for code in range(count):
+        field, mantissa = code >> mantissa_bits, (code & ((1 << mantissa_bits) - 1)) / (1 << mantissa_bits)
+        numbers.append(math.ldexp(mantissa + (field > 0), max(field, 1) - bias))
+    assert exponent_bits + mantissa_bits <= 7
+    return numbers
+
+
+E4M3 = minifloat(4, 3, 7, 127)
+E2M1 = minifloat(2, 1, 1, 8)
+
+
+def nearest(x, numbers, sign_bit):
+    """The code of `x`, ties to even, saturating."""
+    magnitude = min(abs(x), numbers[-1])
+    above = bisect.bisect_left(numbers, magnitude)
+    code = above
+    if above > 0 and numbers[above] != magnitude:
+        low, high = magnitude - numbers[above - 1], numbers[above] - magnitude
+        code = above - 1 if low < high or (low == high and (above - 1) % 2 == 0) else above
+    return code | (sign_bit if x < 0 else 0)
+
+
+def number(code, numbers, sign_bit):
+    return -numbers[code & (sign_bit - 1)] if code & sign_bit else numbers[code & (sign_bit - 1)]
+
+
+def flat(rows):
+    return [x for row in rows for x in row]
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def floats(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def safetensors(tensors):
+    """The bytes of a file of (dtype, shape, bytes) by name."""
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def weight():
+    """Normal numbers of deviation 0.02 with an outlier, and a block of 128 x 128 zeros at its end."""
+    noise = random.Random(3)
+    rows = [[f32(noise.gauss(0, 0.02)) for _ in range(SIZE)] for _ in range(SIZE)]
+    rows[5][7] = f32(1.7)
+    for row in rows[128:]:
+        row[128:] = [0.0] * 128
+    return rows
+
+
+def blocks_of(rows, height, width):
+    """Row and column of each block, in row-major order."""
+    return [(i, j) for i in range(0, len(rows), height) for j in range(0, len(rows[0]), width)]
+
+
+def error(rows, values):
+    pairs = [(x, y) for row, other in zip(rows, values) for x, y in zip(row, other)]
+    return math.sqrt(sum((x - y) ** 2 for x, y in pairs) / sum(x * x for x, _ in pairs))
+
+
+def quantize(rows, block, numbers, sign_bit, scale_of):
+    """Codes by row, the scales, and the numbers that they stand for."""
+    height, width = block
+    codes = [[0] * len(row) for row in rows]
+    values = [[0.0] * len(row) for row in rows]
+    scales = []
+    for i, j in blocks_of(rows, height, width):
+        inside = [(r, c) for r in range(i, i + height) for c in range(j, j + width)]
+        scale = scale_of(max(abs(rows[r][c]) for r, c in inside))
+        scales.append(scale)
+        for r, c in inside:
+            codes[r][c] = nearest(rows[r][c] / scale, numbers, sign_bit) if scale else 0
+            values[r][c] = number(codes[r][c], numbers, sign_bit) * scale
+    return codes, scales, values
+
+
+def packed(codes):
+    return bytes(row[i] | row[i + 1] << 4 for row in codes for i in range(0, len(row), 2))
+
+
+class Quantized(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.rows = weight()
+        self.original = self.write("original", {"q_proj.weight": ("F32", [SIZE, SIZE], floats(flat(self.rows)))})
+
+    def write(self, name, tensors):
+        path = self.folder / f"{name}.safetensors"
+        path.write_bytes(safetensors(tensors))
+        return path
+
+    def analyze(self, *words):
+        return json.loads(self.run_ok("analyze", *words, "--json"))["tensors"]
+
+    def compared(self, path, truth):
+        """The one tensor of the file, after a look at its error."""
+        (found,) = self.analyze(path, "--against", self.original)
+        self.assertEqual(found["name"], "q_proj.weight")
+        self.assertAlmostEqual(found["relative_error"], truth, delta=1e-6)
+        return found
+
+    def deepseek(self, stand_in=1e-12):
+        codes, scales, values = quantize(self.rows, (128, 128), E4M3, 0x80, lambda amax: f32(amax / 448) or stand_in)
+        path = self.write(
+            "deepseek",
+            {
+                "q_proj.weight": ("F8_E4M3", [SIZE, SIZE], bytes(flat(codes))),
+                "q_proj.weight_scale_inv": ("F32", [2, 2], floats(scales)),
+            },
+        )
+        return path, error(self.rows, values)
+
+    def nvfp4(self, zero_code):
+        """`zero_code` is the scale of blocks of zeros."""
+        tensor_scale = f32(max(abs(x) for row in self.rows for x in row) / 2688)
+
+        def coded(amax):
+            return nearest(amax / 6 / tensor_scale, E4M3, 0x80)
+
+        codes, scales, values = quantize(self.rows, (1, 16), E2M1, 8, lambda amax: E4M3[coded(amax)] * tensor_scale)
+        scale_codes = bytes(nearest(s / tensor_scale, E4M3, 0x80) if s else zero_code for s in scales)
+        path = self.write(
+            "nvfp4",
+            {
+                "q_proj.weight": ("U8", [SIZE, SIZE // 2], packed(codes)),
+                "q_proj.weight_scale": ("F8_E4M3", [SIZE, SIZE // 16], scale_codes),
+                "q_proj.weight_scale_2": ("F32", [], floats([tensor_scale])),
+                "q_proj.input_scale": ("F32", [], floats([0.01])),
+            },
+        )
+        return path, error(self.rows, values), scales
+
+    def test_fp8_blocks_of_128(self):
+        path, truth = self.deepseek()
+        self.assertAlmostEqual(truth, 0.0247, delta=0.001)
+        blocks = self.compared(path, truth)["blocks"]
+        self.assertEqual(blocks["blocks"], 4)
+        self.assertEqual(blocks["zero_blocks"], {"count": 1, "first": [3]})
+        self.assertEqual(blocks["at_largest"], {"count": 3, "first": [0, 1, 2]})
+        for kind in ("nan_codes", "nan_scales", "zero_scales", "saturated_scales", "low"):
+            self.assertEqual(blocks[kind], {"count": 0, "first": []}, kind)
+        self.assertIn("No block", self.run_ok("analyze", path).splitlines()[0])
+
+    def test_mx_blocks_of_32(self):
+        def exponent(amax):
+            return 2.0 ** (math.ceil(math.log2(amax / 448)) if amax else -127)
+
+        codes, scales, values = quantize(self.rows, (1, 32), E4M3, 0x80, exponent)
+        exponents = bytes(int(math.log2(s)) + 127 for s in scales)
+        for dtype in ("F8_E8M0", "U8"):
+            path = self.write(
+                "mx",
+                {
+                    "q_proj.weight": ("F8_E4M3", [SIZE, SIZE], bytes(flat(codes))),
+                    "q_proj.weight_scale": (dtype, [SIZE, SIZE // 32], exponents),
+                },
+            )
+            self.assertEqual(self.compared(path, error(self.rows, values))["blocks"]["zero_blocks"]["count"], 512)
+
+    def test_nvfp4_blocks_of_16(self):
+        path, truth, _ = self.nvfp4(zero_code=0)
+        self.assertAlmostEqual(truth, 0.0895, delta=0.006)
+        blocks = self.compared(path, truth)["blocks"]
+        self.assertEqual((blocks["blocks"], blocks["zero_blocks"]["count"]), (4096, 1024))
+        self.assertEqual(blocks["zero_scales"]["count"], 0)
+
+    def test_nan_scales_have_their_indices(self):
+        path, _, scales = self.nvfp4(zero_code=0x7F)
+        (found,) = self.analyze(path)
+        missing = [i for i, scale in enumerate(scales) if not scale]
+        self.assertEqual(len(missing), 1024)
+        self.assertEqual(found["blocks"]["nan_scales"], {"count": 1024, "first": missing[:8]})
+        self.assertEqual(found["nonfinite"], 16 * 1024)
+        first = self.run_ok("analyze", path).splitlines()[0]
+        self.assertIn("Quantize q_proj.weight again, with a finite scale for blocks of zeros", first)
+        # The block of the tensor's largest value has the largest scale: that is how the format works.
+        self.assertEqual(found["blocks"]["saturated_scales"]["count"], 1)
+        self.assertNotIn("do not saturate", self.run_ok("analyze", path))
+
+    def test_packed_blocks_beside_scales(self):
+        path = self.write(
+            "oss",
+            {
+                "mlp_blocks": ("U8", [2, 2, 16], bytes([0x21] + [0] * 15 + [0x7F] * 48)),
+                "mlp_scales": ("U8", [2, 2], bytes([128, 255, 254, 0])),
+            },
+        )
+        (found,) = self.analyze(path)
+        self.assertEqual((found["name"], found["elements"]), ("mlp", 128))
+        blocks = found["blocks"]
+        self.assertEqual(blocks["nan_scales"], {"count": 1, "first": [1]})
+        self.assertEqual(blocks["saturated_scales"], {"count": 1, "first": [2]})
+        self.assertEqual(blocks["low"], {"count": 1, "first": [0]})
+        reference = self.write("truth", {"mlp": ("F32", [2, 64], floats([1.0, 2.0] + [0.0] * 126))})
+        path = self.write(
+            "low",
+            {
+                "mlp_blocks": ("U8", [2, 2, 16], bytes([0x21] + [0] * 63)),
+                "mlp_scales": ("U8", [2, 2], bytes([128] * 4)),
+            },
+        )
+        (found,) = self.analyze(path, "--against", reference)
+        self.assertEqual(found["relative_error"], 0)  # 0.5 and 1 times 2: the low nibble is first
+
+    def test_payload_shows_the_codes(self):
+        path, _ = self.deepseek()
+        found = {tensor["name"]: tensor for tensor in self.analyze(path, "--payload")}
+        self.assertEqual(set(found), {"q_proj.weight", "q_proj.weight_scale_inv"})
+        self.assertEqual(float(found["q_proj.weight"]["max_abs"]), 448)
+        self.assertNotIn("blocks", found["q_proj.weight"])
+
+    def test_code_types_alone(self):
+        cases = {  # some codes of every type, and the numbers of the table of the OCP and of AMD
+            "F8_E4M3FNUZ": (bytes([0x7F, 0x01, 0xC0]), [240, 2.0**-10, -1]),
+            "F8_E5M2FNUZ": (bytes([0x7F, 0x01, 0xC0]), [57344, 2.0**-17, -1]),
+            "F8_E8M0": (bytes([0x7F, 0x00, 0xFE]), [1, 2.0**-127, 2.0**127]),
+            "F4": (bytes([0x27, 0x91]), [6, 1, 0.5, -0.5]),
+            "F6_E3M2": (struct.pack("<I", 0x1F | 0x01 << 6 | 0x2C << 12 | 0x0C << 18)[:3], [28, 2.0**-4, -1, 1]),
+            "F6_E2M3": (struct.pack("<I", 0x1F | 0x01 << 6 | 0x28 << 12 | 0x08 << 18)[:3], [7.5, 0.125, -1, 1]),
+        }
+        for dtype, (content, numbers) in cases.items():
+            with self.subTest(dtype):
+                path = self.write("codes", {"x": (dtype, [len(numbers)], content)})
+                truth = self.write("numbers", {"x": ("F32", [len(numbers)], floats(numbers))})
+                (found,) = self.analyze(path, "--against", truth)
+                self.assertEqual(found["relative_error"], 0)
+
+    def test_parts_that_do_not_fit(self):
+        codes = ("F8_E4M3", [4, 64], bytes(256))
+        cases = [
+            (
+                {"w.weight": codes, "w.weight_scale": ("F32", [3, 5], floats([1.0] * 15))},
+                ["w.weight_scale", "do not fit"],
+            ),
+            ({"w.weight_scale_inv": ("F32", [1, 1], floats([1.0]))}, ["payload", "is not in the file", "--payload"]),
+            ({"w_scales": ("U8", [4], bytes(4))}, ["w_blocks", "is not in the file"]),
+            ({"w_blocks": ("U8", [4, 1, 16], bytes(64))}, ["w_scales", "are not in the file"]),
+            (
+                {"w.weight": ("U8", [4, 8], bytes(32)), "w.weight_scale_2": ("F32", [], floats([1.0]))},
+                ["w.weight_scale", "are not in the file"],
+            ),
+        ]
+        for tensors, says in cases:
+            with self.subTest(says):
+                self.refuse("analyze", self.write("bad", tensors), says=says)
+
+    def test_other_scales_are_ordinary_tensors(self):
+        path = self.write("clip", {"logit_scale": ("F32", [1], floats([4.6]))})
+        self.assertEqual([tensor["name"] for tensor in self.analyze(path)], ["logit_scale"])
+
+
+if __name__ == "__main__":
+    unittest.main()
