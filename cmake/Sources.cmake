@@ -13,6 +13,7 @@
 set(halfscope_isas baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(halfscope_isas baseline avx2 avx512)
+  set(halfscope_options_baseline -mno-mmx)  # GCC moves words through MMX registers, which are the x87's
   set(halfscope_options_avx2 -mavx2 -mfma -mf16c)
   set(halfscope_options_avx512
     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
