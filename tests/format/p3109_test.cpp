@@ -41,11 +41,11 @@ std::uint32_t count_wrong(const Parameters& p) {
     const double expected = number_of(code, p);
     const float value = decode(code, format);
     const bool is_right = std::isnan(expected) ? std::isnan(value) : double{value} == expected;
-    wrong += is_right && encode(value, format) == code ? 0 : 1;
+    wrong += is_right && encode(value, format) == code ? 0u : 1u;
     const double next = code + 1 < 1u << p.width ? number_of(code + 1, p) : NAN;
     if (!(expected >= 0) || !std::isfinite(next)) continue;
     const auto middle = static_cast<float>((expected + next) / 2);
-    wrong += encode(round(middle, {format}), format) == code + code % 2 ? 0 : 1;
+    wrong += encode(round(middle, {format}), format) == code + code % 2 ? 0u : 1u;
   }
   return wrong;
 }
