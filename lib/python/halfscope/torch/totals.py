@@ -133,7 +133,7 @@ class Totals:
 
 
 def _norm(histogram: Histogram) -> float:
-    """Of the finite elements, to a factor of 2: each counts as the lower end of its binade."""
+    """Norm of the finite elements, to a factor of 2: each counts as the lower end of its binade."""
     counts = histogram.binades()[:, 0].astype(float)
     exponents = np.arange(counts.size) - 149.0
     return float(np.sqrt((counts * 4.0**exponents).sum()))

@@ -19,7 +19,7 @@ _FEWEST = 32  # elements, of fewer ones one draw of roundings says little
 
 @dataclass
 class Difference:
-    """Of a tensor in emulated formats to that of FP32, all of a step's uses together."""
+    """Differences of a tensor in emulated formats from that of FP32, all of a step's uses together."""
 
     step: int
     role: str
@@ -76,7 +76,7 @@ class Difference:
 
     @property
     def cosine(self) -> float:
-        """Of the angle between the two; NaN where one of them is zero or not finite."""
+        """Cosine of the angle between the two; NaN if one of them is zero or not finite."""
         _, exact, emulated, product = self._squares
         norms = math.sqrt(exact) * math.sqrt(emulated) if exact >= 0 and emulated >= 0 else math.nan
         return product / norms if norms and math.isfinite(norms) else math.nan
