@@ -164,7 +164,7 @@ TEST_CASE("shares of ten million normal numbers are those of the closed forms", 
   for (const auto& [element, midpoint] :
        {Case{fp4_e2m1, 7}, {fp8_e4m3, 464}, {fp6_e2m3, 7.75}, {fp6_e3m2, 30}}) {
     for (const int n : {16, 32}) {
-      const auto counts_of = [&](const char* rule) {
+      const auto counts_of = [&, element = element](const char* rule) {
         BlockFormat format{.element = {.format = element, .overflow = Overflow::saturate}, .block = {1, n}};
         format.rule = &find_scale_rule(rule, ScaleFormat::e8m0);
         return count_blocks(values, {rows, columns}, format);
