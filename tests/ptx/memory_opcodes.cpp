@@ -191,6 +191,7 @@ const std::array table{
     Opcode{"st.local.v4.u32", store<local, u32, 4>()},
     Opcode{"st.local.v4.u8", store<local, u8, 4>()},
     Opcode{"st.local.v2.f32", store<local, u32, 2>()},
+    Opcode{"st.local.v4.f32", store<local, u32, 4>()},
     Opcode{"atom.shared.add.u32", atomic<shared, u32, plus<u32>>()},
     Opcode{"atom.global.add.u32", atomic<global, u32, plus<u32>>()},
     Opcode{"atom.global.add.u64", atomic<global, u64, plus<u64>>()},

@@ -311,6 +311,11 @@ TEST_CASE("an overflow behind a line of iteration 0 is the first step", "[skip_l
   CHECK(text_of(read({iteration(0, "64", 0), overflow("64", ", reducing to 32")})) == "1 skipped at 64");
 }
 
+TEST_CASE("a step that is no number is no step", "[skip_log]") {
+  check_says(message_of<InvalidArgument>([&] { (void)read({R"({"_step": NaN, "loss_scale": 64})"}); }),
+             {"no step in it"});
+}
+
 TEST_CASE("steps in holes may be anything", "[skip_log]") {
   const SkipLog log =
       read({iteration(10, "65536.0", 0), iteration(20, "65536.0", 0), iteration(30, "65536.0", 0),

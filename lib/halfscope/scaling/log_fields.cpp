@@ -2,6 +2,8 @@
 #include <halfscope/scaling/detail/log_fields.hpp>
 
 #include <array>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include <halfscope/scaling/detail/log_text.hpp>
@@ -47,7 +49,10 @@ std::optional<Number> member(std::string_view text, std::string_view name) {
     if (!take_word(rest, ":")) continue;
     rest = without_spaces(rest);
     if (rest.starts_with('"')) rest.remove_prefix(1);
-    // JSON as Python writes it.
+    // JSON as Python writes it; no whole number is any of these.
+    if constexpr (!std::is_floating_point_v<Number>) {
+      if (rest.starts_with("NaN") || rest.starts_with("Infinity")) return std::nullopt;
+    }
     if (rest.starts_with("NaN")) return static_cast<Number>(std::numeric_limits<double>::quiet_NaN());
     if (rest.starts_with("Infinity")) return static_cast<Number>(std::numeric_limits<double>::infinity());
     return take_log_number<Number>(rest);
