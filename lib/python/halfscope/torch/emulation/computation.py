@@ -10,7 +10,7 @@ import torch
 from halfscope.torch.emulation import backends, products, sums
 from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import FP32
 
@@ -63,7 +63,5 @@ class Computation:
 
 def _write(result: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """A product's result where the operator puts it: an argument that it writes to, or a new tensor."""
-    target = kwargs.get("out")
-    if target is None and str(func.overloadpacket.__name__).endswith("_"):
-        target = args[0]
+    target = target_of(func, args, kwargs)
     return result if target is None else target.copy_(result)

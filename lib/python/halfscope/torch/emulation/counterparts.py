@@ -7,9 +7,20 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import storage_key, storage_of
 
-HALF = (torch.float16, torch.bfloat16)
+
+def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere."""
+    flat = values.new_zeros(storage_of(tensor).nbytes() // tensor.element_size(), device=tensor.device)
+    view_of(flat, tensor).copy_(values)
+    return flat
+
+
+def view_of(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The part of a copied storage that the tensor `like` is of the storage."""
+    return flat.as_strided(like.size(), like.stride(), like.storage_offset())
 
 
 class Counterparts:
@@ -21,7 +32,7 @@ class Counterparts:
     def counterpart(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The other numbers of the same step; None of a tensor that is the same in both."""
         found = self._shadows.get(storage_key(tensor)) if tensor.is_floating_point() else None
-        return None if found is None else self._view(found[1], tensor)
+        return None if found is None else view_of(found[1], tensor)
 
     def _any_shadow(self, value: Any) -> bool:
         if isinstance(value, torch.Tensor):
@@ -34,17 +45,13 @@ class Counterparts:
         if isinstance(value, torch.Tensor):
             found = self._shadows.get(storage_key(value)) if value.is_floating_point() else None
             if found is not None:
-                return self._view(found[1], value)
+                return view_of(found[1], value)
             return value.float() if value.dtype in HALF else value
         if isinstance(value, dict):
             return {key: self._shadowed(part) for key, part in value.items()}
         if type(value) in (tuple, list):
             return type(value)(map(self._shadowed, value))
         return torch.float32 if value in HALF else value
-
-    @staticmethod
-    def _view(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        return flat.as_strided(like.size(), like.stride(), like.storage_offset())
 
     def _shadow_target(self, target: Any) -> None:
         """What is written in place gets a counterpart of its own first."""
@@ -60,7 +67,4 @@ class Counterparts:
                 self._keep(part, exact_part)
 
     def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
-        storage = storage_of(tensor)
-        flat = torch.zeros(storage.nbytes() // tensor.element_size(), dtype=exact.dtype, device=tensor.device)
-        self._view(flat, tensor).copy_(exact)
-        self._shadows[storage_key(tensor)] = (StorageWeakRef(storage), flat)
+        self._shadows[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))

@@ -11,7 +11,7 @@ from halfscope.torch.emulation import products, sums
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_rules import rule_of
 from halfscope.torch.emulation.nodes import Forward
-from halfscope.torch.emulation.operations import Kind, Operation, writes_to
+from halfscope.torch.emulation.operations import Kind, Operation, target_of, writes_to
 from halfscope.torch.emulation.parameters import Owned
 from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import REDUCTIONS
@@ -55,7 +55,7 @@ class HalfTensors:
                     raise
         if line.kind is Kind.PRODUCT:
             _check_one_type(line, args)
-        target = kwargs.get("out", args[0] if str(func.overloadpacket.__name__).endswith("_") else None)
+        target = target_of(func, args, kwargs)
         operands = Operands(_written_tensors(func, line, args, kwargs), is_decay(line, args))
         wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
         kinds = _result_types(line, args, kwargs)

@@ -8,12 +8,12 @@ import torch
 
 import halfscope
 from halfscope.torch.emulation.counterparts import Counterparts
+from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import Mark, storage_key
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32
-
-_FORMATS = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+from halfscope.torch.emulation.trees import results
 
 
 class Noise(Counterparts):
@@ -34,17 +34,18 @@ class Noise(Counterparts):
         place = self._places.now()
         rounds = place is not None and place.formats.rounds and not self._is_wide(place) and line.kind is not Kind.EXACT
         bring = (lambda value: self._operands(value, line, place)) if rounds else self._marked
-        in_place = str(func.overloadpacket.__name__).endswith("_")
+        target = target_of(func, args, kwargs)
+        in_place = target is not None and "out" not in kwargs
         own_args = [self._shadowed(value) if in_place and not at else bring(value) for at, value in enumerate(args)]
         own_kwargs = {key: self._shadowed(value) if key == "out" else bring(value) for key, value in kwargs.items()}
         noisy = func(*own_args, **own_kwargs)
         kept = rounds and place is not None and place.region is Region.FORWARD
-        for position, (part, own) in enumerate(zip(_parts(result), _parts(noisy))):
+        for position, (part, own) in enumerate(zip(results(result), results(noisy))):
             if isinstance(own, torch.Tensor) and own.dtype is torch.float32 and position not in line.statistics:
-                quantizer = _FORMATS.get(part.dtype, place.formats.activation if kept and place else FP32)
+                quantizer = HALF.get(part.dtype, place.formats.activation if kept and place else FP32)
                 if own.numel() and quantizer != FP32:
                     own.copy_(self._rounded(own, quantizer, storage_key(part)))
-        if not in_place and "out" not in kwargs:
+        if target is None:
             self._keep(result, noisy)
 
     def of(self, tensor: torch.Tensor, mark: Mark | None) -> torch.Tensor | None:
@@ -110,7 +111,3 @@ class Noise(Counterparts):
         exact = tensor.detach().float().cpu().contiguous()
         host: torch.Tensor = halfscope.round(exact, f"{format}/stochastic/saturate", seed=seed, step=self._step)
         return torch.where(exact.isfinite(), host, exact).to(tensor.device)  # infinities of a mask stay
-
-
-def _parts(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]

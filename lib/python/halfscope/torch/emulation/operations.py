@@ -213,3 +213,11 @@ def writes_to(func: Any) -> tuple[str, ...]:
     return tuple(
         argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write
     )
+
+
+def target_of(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The argument that an operation writes to, `out` or the first of one in place; None of all others."""
+    target = kwargs.get("out")
+    if target is None and str(func.overloadpacket.__name__).endswith("_"):
+        target = args[0]
+    return target

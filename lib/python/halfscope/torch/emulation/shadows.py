@@ -9,11 +9,11 @@ import torch
 
 from halfscope.torch.emulation.cancellation import terms_of
 from halfscope.torch.emulation.comparison import Comparison
-from halfscope.torch.emulation.counterparts import Counterparts
+from halfscope.torch.emulation.counterparts import Counterparts, view_of
 from halfscope.torch.emulation.marks import Marks, storage_key
 from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.noise import Noise
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Place, Places, Region
 
 _RANDOM = """
@@ -42,11 +42,12 @@ class Shadows(Counterparts):
             return run(func, line, args, kwargs)
         if line.name in _RANDOM.split() or (place is None and not self._any_shadow((args, kwargs))):
             return run(func, line, args, kwargs)
-        in_place = str(func.overloadpacket.__name__).endswith("_") or "out" in kwargs
+        target = target_of(func, args, kwargs)
+        in_place = target is not None
         if in_place:
-            self._shadow_target(kwargs.get("out", args[0]))
+            self._shadow_target(target)
         if in_place and self.noise is not None:
-            self.noise._shadow_target(kwargs.get("out", args[0]))
+            self.noise._shadow_target(target)
         exact = func(*self._shadowed(args), **self._shadowed(kwargs))
         result = run(func, line, args, kwargs)
         if not in_place:
@@ -97,7 +98,7 @@ class Shadows(Counterparts):
         if found is None or key in self._seen or not tensor.is_floating_point():
             return
         self._seen.add(key)
-        exact, difference = self._view(found[1], original), self._comparison.difference(self._step, role, name)
+        exact, difference = view_of(found[1], original), self._comparison.difference(self._step, role, name)
         difference.add(tensor, exact)
         if self.noise is not None:
             difference.add_noise(self.noise.of(original, self._marks.get(tensor)), exact)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.policies import FP32
 
@@ -110,9 +110,7 @@ class Updates:
 
 def _target(func: Any, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor | None:
     """The tensor that an operation writes to."""
-    out = kwargs.get("out")
-    if out is None and str(func.overloadpacket.__name__).endswith("_"):
-        out = args[0]
+    out = target_of(func, args, kwargs)
     return out if isinstance(out, torch.Tensor) else None
 
 

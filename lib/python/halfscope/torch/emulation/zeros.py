@@ -16,9 +16,10 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulation import backends
+from halfscope.torch.emulation.counterparts import flat_beside, view_of
 from halfscope.torch.emulation.half_tensors import has_half
 from halfscope.torch.emulation.marks import storage_key, storage_of
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Places, Region
 from halfscope.torch.emulation.shadows import Comparison, Shadows
 from halfscope.torch.emulation.trees import floats, map_floats, results
@@ -51,16 +52,13 @@ class _Flats:
         found = self._flats.get(storage_key(tensor))
         if found is None or found[0].expired():
             return None
-        return found[1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+        return view_of(found[1], tensor)
 
     def set(self, tensor: torch.Tensor, beside: torch.Tensor) -> None:
         if len(self._flats) >= self._purge_at:
             self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
             self._purge_at = max(_UNPURGED, 2 * len(self._flats))
-        storage = storage_of(tensor)
-        flat = beside.new_zeros(storage.nbytes() // tensor.element_size())
-        flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(beside)
-        self._flats[storage_key(tensor)] = (StorageWeakRef(storage), flat)
+        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside))
 
     def forget(self, tensor: torch.Tensor) -> None:
         self._flats.pop(storage_key(tensor), None)
@@ -93,7 +91,7 @@ class ZeroCauses:
         before = [self._before_cast(tensor) for tensor in floats(args)]
         stages = [self._at(args, before, self._exact.counterpart), self._at(args, before, self._forward.get)]
         result = self._exact.around(run, func, line, args, kwargs)
-        if _writes(func, kwargs):
+        if target_of(func, args, kwargs) is not None:
             self._forget(result)
             return result
         cast = list(floats(args if self._operands is None else self._operands))
@@ -230,7 +228,3 @@ def _pairs(result: Any, other: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
         for tensor, kept in zip(results(result), results(other))
         if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32
     ]
-
-
-def _writes(func: Any, kwargs: dict) -> bool:
-    return str(func.overloadpacket.__name__).endswith("_") or "out" in kwargs
