@@ -12,12 +12,6 @@
 namespace halfscope {
 namespace {
 
-/// Half way from the largest number to the one that would follow.
-double overflow_limit(const FloatFormat& format) {
-  const double half_unit = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
-  return double{from_bits(format.max_finite_bits())} + half_unit;
-}
-
 Json code_or_null(bool exists, std::uint32_t code, const FloatFormat& format) {
   return exists ? Json(fmt::format("{:0{}x}", code, (code_width(format) + 3) / 4)) : Json();
 }
@@ -30,7 +24,7 @@ Json format_entry(const NamedFormat& entry) {
           {"smallest_normal", std::ldexp(1.0, format.min_exponent())},
           {"smallest", std::ldexp(1.0, format.lowest_exponent())},
           {"overflow_limit", overflow_limit(format)},
-          {"limit_overflows", format.max_finite_code() % 2 == 1},
+          {"limit_overflows", limit_overflows(format)},
           {"nan", code_or_null(format.has_nan(), detail::nan_code(format), format)},
           {"infinity", code_or_null(format.has_infinity(), format.max_finite_code() + 1, format)}};
 }

@@ -19,6 +19,17 @@ namespace halfscope {
   return magnitude_bits(x) > infinity_bits && (to_bits(x) & 0x00400000u) == 0;
 }
 
+/// Half way from the largest number to what would come next: 65520 for fp16.
+[[nodiscard]] constexpr double overflow_limit(const FloatFormat& format) {
+  return double{from_bits(format.max_finite_bits())} +
+         power_of_two(format.max_exponent() - format.mantissa_bits - 1);
+}
+
+/// Whether nearest_even takes the limit itself beyond the largest number, whose last bit is then 1.
+[[nodiscard]] constexpr bool limit_overflows(const FloatFormat& format) {
+  return format.max_finite_code() % 2 == 1;
+}
+
 namespace detail {
 /// The code of `format`'s one NaN. A format without NaN has its largest number there, which is what the
 /// conversions of NVIDIA GPUs return.

@@ -17,22 +17,19 @@ namespace {
 /// The magnitudes at a block's scale at which counters begin.
 struct ElementLimits {
   float normal, largest;  ///< the largest number, and what FP32 steps of a rule can make of it
-  double overflow;        ///< half way from the largest number to what would come next
-  bool limit_overflows;   ///< it rounds away from the largest number
+  double overflow;        ///< overflow_limit of the elements
+  bool overflow_itself;   ///< limit_overflows
 
   explicit ElementLimits(const BlockFormat& block)
       : normal(static_cast<float>(power_of_two(block.element.format.min_exponent()))),
         largest(from_bits(block.element.format.max_finite_bits())),
-        overflow(double{largest} + half_unit(block.element.format)),
-        limit_overflows(block.element.format.max_finite_code() % 2 == 1) {
+        overflow(overflow_limit(block.element.format)),
+        overflow_itself(limit_overflows(block.element.format)) {
     if (block.scale() != ScaleFormat::e8m0) largest *= 1 + 0x1p-21f;
   }
 
-  [[nodiscard]] static double half_unit(const FloatFormat& format) {
-    return power_of_two(format.max_exponent() - format.mantissa_bits - 1);
-  }
   [[nodiscard]] bool overflows(float magnitude) const {
-    return double{magnitude} > overflow || (double{magnitude} == overflow && limit_overflows);
+    return double{magnitude} > overflow || (double{magnitude} == overflow && overflow_itself);
   }
 };
 
@@ -62,14 +59,12 @@ class BlockCounter {
   void count(const detail::BlockRange& range, const BlockScale& scale, const TensorFactors& tensor) {
     const Snapshot before{counts_.elements, counts_.zeros, counts_.nonfinite, counts_.clipped,
                           counts_.overflow};
-    const bool has_tensor_scale = format_.tensor_scale != TensorScale::none;
     count_scale(scale);
     range.for_each([&](std::int64_t i) {
       const float x = values_[static_cast<std::size_t>(i)];
       const float element = element_(x, scale, i);
-      const float number =
-          decode(encode(element, format_.element.format), format_.element.format) * scale.value;
-      const float value = with_one_nan(has_tensor_scale ? number * tensor.scale : number);
+      const float code = decode(encode(element, format_.element.format), format_.element.format);
+      const float value = detail::element_value(code, scale.value, tensor, format_);
       count_element(x, element, value, scale);
       if (!rounded_.empty()) rounded_[static_cast<std::size_t>(i)] = value;
     });
@@ -193,8 +188,7 @@ BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape
     throw InvalidArgument(fmt::format("count_blocks: {} values, {} results, but a matrix of {} x {}",
                                       values.size(), rounded.size(), shape.rows, shape.columns));
   }
-  const bool has_tensor_scale = format.tensor_scale != TensorScale::none;
-  const float tensor_amax = has_tensor_scale ? detail::largest_number_of(values) : 0;
+  const float tensor_amax = detail::tensor_maximum(values, format);
   const TensorFactors tensor = detail::tensor_factors(tensor_amax, format);
   const detail::ElementRounding element(format, stream);
   const MatrixShape grid = block_grid(shape, format.block);

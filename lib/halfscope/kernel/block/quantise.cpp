@@ -33,8 +33,7 @@ BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& sha
                            const RandomStream& stream) {
   check_matrix_size("quantise_blocks", values.size(), shape);
   const MatrixShape grid = block_grid(shape, format.block);
-  const bool has_tensor_scale = format.tensor_scale != TensorScale::none;
-  const float tensor_amax = has_tensor_scale ? detail::largest_number_of(values) : 0;
+  const float tensor_amax = detail::tensor_maximum(values, format);
   BlockCodes codes{shape, std::vector<std::uint8_t>(values.size()),
                    std::vector<std::uint32_t>(static_cast<std::size_t>(grid.rows * grid.columns)),
                    detail::tensor_factors(tensor_amax, format)};
@@ -53,13 +52,12 @@ BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& sha
 
 void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out) {
   check_matrix_size("decode_blocks", out.size(), codes.shape);
-  const bool has_tensor_scale = format.tensor_scale != TensorScale::none;
   visit_blocks(codes.shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
     const float scale = decode_scale(codes.scales[static_cast<std::size_t>(block)], format.scale());
     range.for_each([&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(i);
-      const float value = decode(codes.elements[at], format.element.format) * scale;
-      out[at] = with_one_nan(has_tensor_scale ? value * codes.tensor.scale : value);
+      out[at] = detail::element_value(decode(codes.elements[at], format.element.format), scale, codes.tensor,
+                                      format);
     });
   });
 }

@@ -32,7 +32,7 @@ struct BlockRange {
           std::min<std::int64_t>(block.columns, shape.columns - column), shape.columns};
 }
 
-/// What a format's elements are rounded by, worked out once per array.
+/// The rounding of a format's elements, worked out once per array.
 struct ElementRounding {
   Quantizer quantizer;
   RoundingGrid grid;
@@ -70,8 +70,17 @@ struct ElementRounding {
                                       const BlockFormat& format, const TensorFactors& tensor,
                                       float tensor_amax);
 
-/// The tensor's factors under the format's rule, and its largest finite or infinite magnitude.
-[[nodiscard]] float largest_number_of(std::span<const float> values);
+/// The number of an element that its block's scale and the tensor's multiply, each product rounded to FP32.
+[[nodiscard]] inline float element_value(float element, float scale, const TensorFactors& tensor,
+                                         const BlockFormat& format) {
+  const float value = element * scale;
+  return with_one_nan(format.tensor_scale == TensorScale::none ? value : value * tensor.scale);
+}
+
+/// The largest finite or infinite magnitude of a tensor whose format has a tensor scale; else 0, which
+/// nothing is made of.
+[[nodiscard]] float tensor_maximum(std::span<const float> values, const BlockFormat& format);
+/// The tensor's factors under the format's rule.
 [[nodiscard]] TensorFactors tensor_factors(float tensor_amax, const BlockFormat& format);
 
 }  // namespace halfscope::detail
