@@ -3,37 +3,27 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 
 namespace halfscope {
 namespace {
 
-constexpr FloatFormat finite(int exponent_bits, int mantissa_bits) {
-  return {exponent_bits, mantissa_bits, Specials::finite_only};
-}
-
-/// The code of minus zero is NaN, and the bias is one more than IEEE 754's: half of the number.
-float halved(std::uint32_t code, const FloatFormat& format) {
-  return code == 0x80 ? std::numeric_limits<float>::quiet_NaN() : decode(code, format) / 2;
-}
-
-/// 2^(code - 127); 255 is NaN.
-float power_of_two(std::uint32_t code) {
-  return code == 255 ? std::numeric_limits<float>::quiet_NaN()
-                     : std::ldexp(1.0f, static_cast<int>(code) - 127);
+template <FloatFormat format>
+constexpr CodeType codes_of(std::string_view name) {
+  return {name, static_cast<unsigned>(code_width(format)), from_bits(format.max_finite_bits()),
+          [](std::uint32_t code) { return decode(code, format); }};
 }
 
 constexpr std::array types{
-    CodeType{"F8_E4M3FNUZ", 8, 240, [](std::uint32_t code) { return halved(code, finite(4, 3)); }},
-    CodeType{"F8_E5M2FNUZ", 8, 57344, [](std::uint32_t code) { return halved(code, finite(5, 2)); }},
-    CodeType{"F8_E8M0", 8, 0x1p127f, power_of_two},
-    CodeType{"F6_E2M3", 6, 7.5, [](std::uint32_t code) { return decode(code, finite(2, 3)); }},
-    CodeType{"F6_E3M2", 6, 28, [](std::uint32_t code) { return decode(code, finite(3, 2)); }},
-    CodeType{"F4", 4, 6, [](std::uint32_t code) { return decode(code, finite(2, 1)); }},
+    codes_of<fp8_e4m3fnuz>("F8_E4M3FNUZ"),
+    codes_of<fp8_e5m2fnuz>("F8_E5M2FNUZ"),
+    CodeType{"F8_E8M0", 8, e8m0::decode(e8m0::largest_code), e8m0::decode},
+    codes_of<fp6_e2m3>("F6_E2M3"),
+    codes_of<fp6_e3m2>("F6_E3M2"),
+    codes_of<fp4_e2m1>("F4"),
 };
 
 }  // namespace
