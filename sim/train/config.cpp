@@ -194,6 +194,12 @@ bool is_entry_option(std::string_view key) {
   return find_option(key) != nullptr || find_optimizer_option(key) != nullptr;
 }
 
+/// The options of the optimizer that `json` names, or of the default one.
+const OptionTable& optimizer_options(const Json& json) {
+  const std::string name = json.value("optimizer", TrainConfig{}.optimizer);
+  return find_in_table("optimizer", name, optimizer_table).kind.options;
+}
+
 /// Each option of optimizers once, with its texts and the optimizers that take it: "of sgd, rmsprop: TEXT".
 std::map<std::string_view, std::string> optimizer_option_texts() {
   std::map<std::string_view, std::map<std::string_view, std::vector<std::string_view>>> takers;
@@ -260,10 +266,10 @@ Json to_json(const TrainConfig& config) {
 }
 
 Json without_foreign_options(Json json) {
-  const std::string name = json.value("optimizer", TrainConfig{}.optimizer);
-  const OptionTable& own = find_in_table("optimizer", name, optimizer_table).kind.options;
-  for (const auto& [option, text] : optimizer_option_texts())
-    if (own.find(option) == nullptr) json.erase(std::string(option));
+  const OptionTable& own = optimizer_options(json);
+  for (const OptimizerEntry& optimizer : optimizer_table)
+    for (const EntryOption& option : optimizer.kind.options)
+      if (own.find(option.name) == nullptr) json.erase(std::string(option.name));
   return json;
 }
 
@@ -273,9 +279,7 @@ Json with_defaults(Json json) {
     if (!json.contains(key)) json[std::string(key)] = defaults.at(key);
   }
   json = without_foreign_options(std::move(json));
-  const std::string name = json.value("optimizer", defaults.at("optimizer").get<std::string>());
-  const OptionTable& own = find_in_table("optimizer", name, optimizer_table).kind.options;
-  for (const EntryOption& option : own)
+  for (const EntryOption& option : optimizer_options(json))
     if (!json.contains(option.name)) json[std::string(option.name)] = option.value;
   return json;
 }
