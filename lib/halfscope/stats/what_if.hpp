@@ -54,7 +54,7 @@ struct BinadeRange {
 /// Valid as long as the histogram is.
 [[nodiscard]] BinadeRange filled_binades(const ExponentHistogram& histogram);
 
-/// The same of binades alone, counted at the edges of `format`: their elements are all that there are.
+/// The counts of binades alone, made at the edges of `format`: their elements are all that there are.
 [[nodiscard]] WhatIf what_if(const BinadeRange& range, const FloatFormat& format, int scale_log2);
 
 /// ||cast(S x) / S - x|| over the elements that the cast flushes or makes subnormal, relative to ||x||, for
@@ -66,7 +66,7 @@ struct BinadeRange {
 /// sqrt(12).
 [[nodiscard]] double underflow_error(const ExponentHistogram& histogram, int scale_log2);
 
-/// The same of binades alone, counted at the edges of `format`.
+/// The estimate of binades alone, counted at the edges of `format`.
 [[nodiscard]] double underflow_error(const BinadeRange& range, const FloatFormat& format, int scale_log2);
 
 }  // namespace halfscope

@@ -1,4 +1,4 @@
-// What several scale rules share.
+// Exponents and scales that several scale rules compute.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a cast of amax / max to E8M0 gives: the nearest power of two, by which half the blocks clip.
+// PyTorch's cast of amax / max to E8M0: the nearest power of two, by which half the blocks clip.
 #include <halfscope/format/detail/scale_arithmetic.hpp>
 
 namespace halfscope {

@@ -70,7 +70,8 @@ BlockScale choose_scale(std::span<const float> values, const BlockRange& range, 
   return second < first ? scales.second : scales.first;
 }
 
-float largest_number_of(std::span<const float> values) {
+float tensor_maximum(std::span<const float> values, const BlockFormat& format) {
+  if (format.tensor_scale == TensorScale::none) return 0;
   std::uint32_t largest = 0;
   for (const float x : values) {
     const std::uint32_t magnitude = magnitude_bits(x);
