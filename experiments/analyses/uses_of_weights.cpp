@@ -37,7 +37,7 @@ class UseGradients final : public Tracker {
 /// (time steps, weights): the gradients of the recurrent weight of an RNN with drawn weights for random
 /// words, one for each time step from the last, without a cast cache.
 std::vector<float> gradients_of_uses(std::int64_t time) {
-  const Model model = make_rnn_lm({.example_shape = {time}, .class_count = 512, .token_count = 512});
+  const Model model = rnn_lm_kind.make({.example_shape = {time}, .class_count = 512, .token_count = 512});
   const auto draw = [&](std::uint32_t site) {
     std::vector<std::int32_t> tokens;
     for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(words); ++i)

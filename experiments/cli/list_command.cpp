@@ -43,7 +43,7 @@ Json entries(const Table& table) {
 
 Json dataset_entries() {
   Json list = entries(datasets);
-  for (std::size_t i = 0; i < datasets.size(); ++i) list[i]["data"] = name_of(datasets[i].kind);
+  for (std::size_t i = 0; i < datasets.size(); ++i) list[i]["data"] = name_of(datasets[i].kind.data);
   return list;
 }
 
@@ -67,7 +67,7 @@ Json experiments() {
       arms.push_back({{"name", arm.name},
                       {"summary", arm.summary},
                       {"dataset", dataset},
-                      {"data", name_of(find_in_table("dataset", dataset, datasets).kind)}});
+                      {"data", name_of(find_in_table("dataset", dataset, datasets).kind.data)}});
     }
     Json full_arms = experiment.full_arms;
     if (full_arms.empty()) {
@@ -120,6 +120,13 @@ Json operations() {
   return list;
 }
 
+Json settings() {
+  const std::vector<FieldDescription> fields = describe_fields();
+  Json list = entries(fields);
+  for (std::size_t i = 0; i < fields.size(); ++i) list[i]["group"] = fields[i].group;
+  return list;
+}
+
 Json roundings() {
   Json list = Json::array();
   for (const std::string_view name : enum_names<Rounding>) list.push_back({{"name", std::string(name)}});
@@ -145,7 +152,7 @@ constexpr std::array listings{
     Listing{"datasets", dataset_entries},
     Listing{"optimizers", [] { return entries(optimizer_table); }},
     Listing{"trackers", [] { return entries(tracker_table); }},
-    Listing{"settings", [] { return entries(describe_fields()); }},
+    Listing{"settings", settings},
 };
 
 /// How much of its entries a list shows.
@@ -213,6 +220,21 @@ void print(std::string_view kind, const Lines& lines) {
   }
 }
 
+/// A paragraph for each group.
+void print_settings(const Json& list) {
+  std::vector<std::pair<std::string, Json>> groups;
+  for (const Json& setting : list) {
+    const std::string group = setting["group"].get<std::string>();
+    if (groups.empty() || groups.back().first != group) groups.emplace_back(group, Json::array());
+    groups.back().second.push_back(setting);
+  }
+  for (const auto& [group, settings] : groups) {
+    if (&group != &groups.front().first) std::cout << "\n";
+    print(group == "run" ? "settings of every run" : "options of the " + group,
+          lines_of(settings, Detail::names));
+  }
+}
+
 /// One kind with all that it has, or all kinds with a line per entry; the many settings and operations are
 /// for lists of their own.
 void print(const Json& lists, Detail detail) {
@@ -220,6 +242,8 @@ void print(const Json& lists, Detail detail) {
   for (const auto& [kind, list] : lists.items()) {
     if (is_overview && (kind == "settings" || kind == "operations")) {
       std::cout << fmt::format("{0}\n  {1} of them: 'halfscope list {0}'\n", kind, list.size());
+    } else if (kind == "settings") {
+      print_settings(list);
     } else {
       print(kind, lines_of(list, is_overview && detail == Detail::options ? Detail::names : detail));
     }

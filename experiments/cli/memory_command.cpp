@@ -83,7 +83,9 @@ Table by_layer(const NetworkElements& network, KeptOutputs kept) {
 }
 
 std::string headline(const TrainConfig& config, const Dataset& dataset) {
-  const std::string width = config.width > 0 ? fmt::format(" of width {:g}", config.width) : "";
+  const auto found = config.model_options.find("width");
+  const std::string width =
+      found == config.model_options.end() ? "" : fmt::format(" of width {:g}", found->second);
   return fmt::format("{}{}, {} examples of {}, {}, {}", config.model, width, config.batch,
                      to_string(dataset.example_shape()), config.policy, config.optimizer);
 }

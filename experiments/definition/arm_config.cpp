@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/train/entry_tables.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -22,11 +24,16 @@ const Settings smoke_settings{{"steps", "4"},
                               {"checkpoint_every", "2"},
                               {"evaluate_examples", "50"}};
 
-/// Settings of an arm that a size changes.
-Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize size) {
-  if (size == RunSize::small) return {};
-  if (size == RunSize::smoke) return smoke_settings;
-  return with(experiment.full_settings, arm.full_settings);
+/// Every option goes to the arms whose entries take it. A tiny batch has as many parts as examples.
+void make_smoke(TrainConfig& config) {
+  const auto is_foreign = [&](const std::string& key) {
+    return std::ranges::any_of(
+        entry_tables(), [&](const EntryTable& table) { return table.is_foreign(key, config.*table.chosen); });
+  };
+  for (const auto& [key, value] : smoke_settings)
+    if (!is_foreign(key)) set_field(config, key, value);
+  config.parts.ranks = std::min(config.parts.ranks, config.batch);
+  config.parts.micro_batches = std::min(config.parts.micro_batches, config.batch / config.parts.ranks);
 }
 
 }  // namespace
@@ -34,17 +41,12 @@ Settings size_settings(const Experiment& experiment, const Arm& arm, RunSize siz
 TrainConfig arm_config(const Experiment& experiment, const Arm& arm, RunSize size) {
   TrainConfig config;
   try {
-    for (const Settings& settings :
-         {experiment.settings, arm.settings, size_settings(experiment, arm, size)}) {
-      for (const auto& [key, value] : settings) set_field(config, key, value);
-    }
+    change(config, experiment.settings);
+    change(config, arm.settings);
+    if (size == RunSize::full) change(config, with(experiment.full_settings, arm.full_settings));
+    if (size == RunSize::smoke) make_smoke(config);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("arm {}: {}", arm.name, error.what()));
-  }
-  // A tiny batch has as many parts as examples.
-  if (size == RunSize::smoke) {
-    config.ranks = std::min(config.ranks, config.batch);
-    config.micro_batches = std::min(config.micro_batches, config.batch / config.ranks);
   }
   return config;
 }

@@ -161,6 +161,7 @@ class Reader {
 
   void read_arm(const TomlEntry& entry, const Experiment* base) {
     Arm arm{.name = std::string(entry.key), .summary = {}, .settings = {}};
+    Settings own;
     std::optional<TomlEntry> series;
     for (const TomlEntry& part : in_file_order(file_.table(entry))) {
       file_.at(part, [&] {
@@ -176,10 +177,11 @@ class Reader {
           if (series) throw InvalidArgument(fmt::format("{}: {} has a list already", part.key, series->key));
           series = part;
         } else {
-          arm.settings.emplace_back(part.key, checked(part));
+          own.emplace_back(part.key, checked(part));
         }
       });
     }
+    arm.settings = with(std::move(arm.settings), own);
     if (series) {
       file_.at(*series, [&] { add_series(arm, *series); });
     } else {
@@ -204,7 +206,7 @@ class Reader {
       Arm arm = pattern;
       arm.name = named(pattern.name, value);
       arm.summary = named(pattern.summary, value);
-      arm.settings.emplace_back(series.first, value);
+      arm.settings = with(std::move(arm.settings), {{series.first, value}});
       add_arm(experiment_, std::move(arm));
     }
   }

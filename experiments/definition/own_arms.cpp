@@ -19,9 +19,10 @@ constexpr std::size_t most_points = 10'000;
 /// `arm` with the settings of the arm that it is like before its own.
 Arm resolved(const Experiment& experiment, const Arm& arm) {
   Arm result{arm.name, arm.summary, {}, arm.full_settings, arm.baseline};
+  Settings own;
   for (const auto& [key, value] : arm.settings) {
     if (key != "like") {
-      result.settings.emplace_back(key, value);
+      own.emplace_back(key, value);
       continue;
     }
     const Arm& model = experiment.arm(value);
@@ -29,6 +30,7 @@ Arm resolved(const Experiment& experiment, const Arm& arm) {
     result.full_settings = with(model.full_settings, result.full_settings);
     if (result.baseline.empty()) result.baseline = model.baseline;
   }
+  result.settings = with(result.settings, own);
   return result;
 }
 

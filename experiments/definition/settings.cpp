@@ -5,6 +5,8 @@
 
 #include <halfscope/core/error.hpp>
 
+#include "sim/train/entry_tables.hpp"
+
 namespace halfscope {
 
 Settings parse_assignments(const std::vector<std::string>& assignments, std::string_view option) {
@@ -20,8 +22,21 @@ Settings parse_assignments(const std::vector<std::string>& assignments, std::str
 }
 
 Settings with(Settings base, const Settings& changes) {
+  for (const auto& [key, name] : changes)
+    for (const EntryTable& table : entry_tables())
+      if (key == table.kind)
+        std::erase_if(base, [&](const auto& setting) { return table.is_foreign(setting.first, name); });
   base.insert(base.end(), changes.begin(), changes.end());
   return base;
+}
+
+void change(TrainConfig& config, const Settings& changes) {
+  for (const auto& [key, name] : changes)
+    for (const EntryTable& table : entry_tables())
+      if (key == table.kind)
+        std::erase_if(config.*table.values,
+                      [&](const auto& option) { return table.is_foreign(option.first, name); });
+  for (const auto& [key, value] : changes) set_field(config, key, value);
 }
 
 }  // namespace halfscope

@@ -84,8 +84,9 @@ Request settle(const Experiment& experiment, const RunRequest& request) {
 /// be another word for the same one.
 void require_own(const Experiment& experiment, const TrainConfig& own, const TrainConfig& config) {
   for (const std::string& key : experiment.varied) {
-    const std::string value = get_field(own, key);
-    if (get_field(config, key) == value || get_field(parsed(config).config, key) == value) continue;
+    if (get_field(config, key) == get_field(own, key) ||
+        get_field(parsed(config).config, key) == get_field(parsed(own).config, key))
+      continue;
     throw InvalidArgument(fmt::format(
         "{} is what the arms of {} differ in; choose them with --arms, or add one with --arm NAME:{}={}", key,
         experiment.name, key, get_field(config, key)));
@@ -97,13 +98,16 @@ RunSettings make_settings(const Request& request, const Arm& arm, std::int64_t s
   TrainConfig config = own;
   const Settings settings =
       arm.name == request.of_arm ? with(request.own_settings, request.settings) : request.settings;
-  for (const auto& [key, value] : settings) {
-    if (key == "seed") throw InvalidArgument("seed: choose seeds with --seeds or --seed-list");
-    set_field(config, key, value);
-  }
-  require_own(request.experiment, own, config);
+  if (std::ranges::find(settings, "seed", &Settings::value_type::first) != settings.end())
+    throw InvalidArgument("seed: choose seeds with --seeds or --seed-list");
+  change(config, settings);
   config.seed = seed;
-  return parsed(config);
+  try {
+    require_own(request.experiment, own, config);
+    return parsed(config);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("arm {}: {}", arm.name, error.what()));
+  }
 }
 
 void check_folder(const PlannedRun& run, const RunRequest& request) {

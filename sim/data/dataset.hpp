@@ -9,6 +9,8 @@
 
 #include <halfscope/device/array.hpp>
 
+#include "sim/options/entry_options.hpp"
+
 namespace halfscope {
 
 /// Where an object is in its image, in pixels from the top left corner, and what it is.
@@ -40,10 +42,12 @@ struct Batch {
 
 /// Options of all data sets; each reads its own.
 struct DatasetSpec {
-  std::filesystem::path data{};       ///< file or folder; empty: where its package puts it
-  std::int64_t image_size = 64;       ///< height and width of composed scenes, pixels
-  std::int64_t vocabulary = 4096;     ///< tokens of a text: its most frequent words, and one for the rest
-  std::int64_t sequence_length = 32;  ///< tokens per example
+  std::filesystem::path data{};  ///< file or folder; empty: where its package puts it
+  OptionValues options{};        ///< of the data set; an option that is left out has its default
+
+  [[nodiscard]] std::int64_t whole(const EntryOption& option) const {
+    return static_cast<std::int64_t>(value_of(option, options));
+  }
 
   auto operator<=>(const DatasetSpec&) const = default;  // NOLINT(modernize-use-nullptr): no pointer here
 };

@@ -6,14 +6,14 @@
 namespace halfscope {
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, DatasetSpec spec) {
-  const DatasetEntry& entry = find_in_table("data set", name, datasets);
-  if (spec.data.empty()) spec.data = entry.default_data;
-  return entry.open(spec);
+  const DatasetKind& kind = find_in_table("data set", name, datasets).kind;
+  if (spec.data.empty()) spec.data = kind.default_data;
+  return kind.open(spec);
 }
 
 std::string data_maker(std::string_view name, const std::filesystem::path& data) {
-  const DatasetEntry& entry = find_in_table("data set", name, datasets);
-  return entry.maker == nullptr || !data.empty() ? "" : entry.maker();
+  const DatasetKind& kind = find_in_table("data set", name, datasets).kind;
+  return kind.maker == nullptr || !data.empty() ? "" : kind.maker();
 }
 
 }  // namespace halfscope

@@ -1,4 +1,5 @@
 // Scenes with the boxes of their items: the data set of a detector.
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 
 #include "sim/data/scenes.hpp"
@@ -21,10 +22,15 @@ class DetectionScenes final : public Dataset {
   Scenes scenes_;
 };
 
-}  // namespace
-
 std::unique_ptr<Dataset> open_detection_scenes(const DatasetSpec& spec) {
   return std::make_unique<DetectionScenes>(spec);
 }
+
+}  // namespace
+
+constexpr DatasetKind detection_scenes_kind{.data = DataKind::images,
+                                            .open = open_detection_scenes,
+                                            .options = {image_size_option},
+                                            .default_data = fashion_mnist_folder};
 
 }  // namespace halfscope

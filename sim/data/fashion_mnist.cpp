@@ -135,6 +135,8 @@ std::array<LabelledImages, 2> read_fashion_mnist(const std::filesystem::path& fo
   return splits;
 }
 
+namespace {
+
 std::unique_ptr<Dataset> open_fashion_mnist(const DatasetSpec& spec) {
   return std::make_unique<FashionMnist>(read_fashion_mnist(spec.data), standardised);
 }
@@ -146,5 +148,12 @@ std::unique_ptr<Dataset> open_fashion_mnist_32(const DatasetSpec& spec) {
     throw InvalidArgument(fmt::format("fashion_mnist_32: {}", error.what()));
   }
 }
+
+}  // namespace
+
+constexpr DatasetKind fashion_mnist_kind{
+    .data = DataKind::images, .open = open_fashion_mnist, .default_data = fashion_mnist_folder};
+constexpr DatasetKind fashion_mnist_32_kind{
+    .data = DataKind::images, .open = open_fashion_mnist_32, .default_data = fashion_mnist_folder};
 
 }  // namespace halfscope

@@ -3,6 +3,7 @@
 
 #include "sim/data/cache_folder.hpp"
 #include "sim/data/catalogue_pairs.hpp"
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/data/sentence_pairs.hpp"
 
@@ -16,13 +17,16 @@ std::vector<std::filesystem::path> catalogue_folders() {
   return folders;
 }
 
-}  // namespace
-
 std::unique_ptr<Dataset> open_gettext_en_fr(const DatasetSpec& spec) {
   if (!spec.data.empty()) return open_given_pairs("gettext_en_fr", spec);
   SentencePairs pairs = read_first_catalogues(catalogue_folders());
   pairs.origin = "gettext_en_fr: " + pairs.origin;
-  return make_sentence_pairs(std::move(pairs), spec.vocabulary);
+  return make_sentence_pairs(std::move(pairs), spec.whole(vocabulary_option));
 }
+
+}  // namespace
+
+constexpr DatasetKind gettext_en_fr_kind{
+    .data = DataKind::pairs, .open = open_gettext_en_fr, .options = {vocabulary_option}};
 
 }  // namespace halfscope

@@ -1,4 +1,5 @@
 // Numbers the words of a text once, and cuts windows out of them.
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 
 #include <fmt/format.h>
@@ -55,26 +56,31 @@ class Text final : public Dataset {
   std::int64_t test_start_;
 };
 
-}  // namespace
-
 std::unique_ptr<Dataset> open_kjv_text(const DatasetSpec& spec) {
-  if (spec.sequence_length < 1) {
-    throw InvalidArgument(fmt::format("sequence_length = {}: give 1 or more", spec.sequence_length));
+  if (spec.whole(sequence_length_option) < 1) {
+    throw InvalidArgument(
+        fmt::format("sequence_length = {}: give 1 or more", spec.whole(sequence_length_option)));
   }
   const auto [text_bytes, source] = read_text("kjv_text", spec.data);
   const std::vector<std::string> words = tokenise(text_bytes, source);
   if (std::none_of(words.begin(), words.end(), is_word)) {
     throw InvalidArgument(source + ": there is no word in it; give a UTF-8 text");
   }
-  auto text = std::make_unique<Text>(number_words(words, spec.vocabulary), spec.sequence_length);
+  auto text = std::make_unique<Text>(number_words(words, spec.whole(vocabulary_option)),
+                                     spec.whole(sequence_length_option));
   if (text->size(Split::train) < 1 || text->size(Split::test) < 1) {
-    const std::int64_t least = (spec.sequence_length + 1) * 100 / test_percent;
+    const std::int64_t least = (spec.whole(sequence_length_option) + 1) * 100 / test_percent;
     throw InvalidArgument(
         fmt::format("{}: {} tokens are too few for windows of {} in both splits; give a text of "
                     "{} or a smaller sequence_length",
-                    source, words.size(), spec.sequence_length, least));
+                    source, words.size(), spec.whole(sequence_length_option), least));
   }
   return text;
 }
+
+}  // namespace
+
+constexpr DatasetKind kjv_text_kind{
+    .data = DataKind::text, .open = open_kjv_text, .options = {vocabulary_option, sequence_length_option}};
 
 }  // namespace halfscope

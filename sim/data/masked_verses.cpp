@@ -7,6 +7,7 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/random.hpp>
 
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/data/verses.hpp"
 
@@ -143,11 +144,16 @@ class MaskedVerses final : public Dataset {
   std::array<SplitVerses, 2> splits_;
 };
 
+std::unique_ptr<Dataset> open_masked_verses(const DatasetSpec& spec) {
+  check_sequence_length(spec.whole(sequence_length_option), 5);
+  return std::make_unique<MaskedVerses>(read_verses("masked_verses", spec),
+                                        spec.whole(sequence_length_option));
+}
+
 }  // namespace
 
-std::unique_ptr<Dataset> open_masked_verses(const DatasetSpec& spec) {
-  check_sequence_length(spec.sequence_length, 5);
-  return std::make_unique<MaskedVerses>(read_verses("masked_verses", spec), spec.sequence_length);
-}
+constexpr DatasetKind masked_verses_kind{.data = DataKind::text,
+                                         .open = open_masked_verses,
+                                         .options = {vocabulary_option, sequence_length_option}};
 
 }  // namespace halfscope

@@ -6,6 +6,7 @@
 #include <halfscope/arithmetic/elementary.hpp>
 #include <halfscope/core/random.hpp>
 
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/data/number_names.hpp"
 #include "sim/data/sentence_pairs.hpp"
@@ -31,15 +32,18 @@ std::vector<std::int64_t> numbers() {
   return result;
 }
 
-}  // namespace
-
 std::unique_ptr<Dataset> open_numbers_to_words(const DatasetSpec& spec) {
   if (!spec.data.empty()) return open_given_pairs("numbers_to_words", spec);
   std::vector<SentencePair> all;
   for (const std::int64_t number : numbers()) all.push_back({english_number(number), french_number(number)});
   SentencePairs pairs = split_at_random(std::move(all), tested_numbers);
   pairs.origin = "numbers_to_words";
-  return make_sentence_pairs(std::move(pairs), spec.vocabulary);
+  return make_sentence_pairs(std::move(pairs), spec.whole(vocabulary_option));
 }
+
+}  // namespace
+
+constexpr DatasetKind numbers_to_words_kind{
+    .data = DataKind::pairs, .open = open_numbers_to_words, .options = {vocabulary_option}};
 
 }  // namespace halfscope

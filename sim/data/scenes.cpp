@@ -1,5 +1,6 @@
 // Lays out, paints and labels scenes.
 #include "sim/data/scenes.hpp"
+#include "sim/data/dataset_options.hpp"
 
 #include <fmt/format.h>
 
@@ -101,10 +102,10 @@ void add_noise(const RandomStream& stream, std::span<float> pixels) {
 }
 
 std::array<LabelledImages, 2> read_items(const DatasetSpec& spec, const std::string& owner) {
-  if (spec.image_size < largest_item) {
+  if (spec.whole(image_size_option) < largest_item) {
     throw InvalidArgument(
         fmt::format("{}: a image_size of {} pixels is smaller than an item; give image_size {} or more",
-                    owner, spec.image_size, largest_item));
+                    owner, spec.whole(image_size_option), largest_item));
   }
   try {
     return read_fashion_mnist(spec.data);
@@ -121,7 +122,7 @@ struct Scenes::Layout {
 };
 
 Scenes::Scenes(const DatasetSpec& spec, std::string owner)
-    : items_(read_items(spec, owner)), image_size_(spec.image_size), owner_(std::move(owner)) {}
+    : items_(read_items(spec, owner)), image_size_(spec.whole(image_size_option)), owner_(std::move(owner)) {}
 
 Scenes::Layout Scenes::layout(Split split, std::int64_t index) const {
   if (index < 0 || index >= size(split)) {

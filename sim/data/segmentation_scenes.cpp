@@ -1,4 +1,5 @@
 // Scenes with a class for each pixel: the data set of a segmentation.
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 
 #include "sim/data/scenes.hpp"
@@ -21,10 +22,15 @@ class SegmentationScenes final : public Dataset {
   Scenes scenes_;
 };
 
-}  // namespace
-
 std::unique_ptr<Dataset> open_segmentation_scenes(const DatasetSpec& spec) {
   return std::make_unique<SegmentationScenes>(spec);
 }
+
+}  // namespace
+
+constexpr DatasetKind segmentation_scenes_kind{.data = DataKind::images,
+                                               .open = open_segmentation_scenes,
+                                               .options = {image_size_option},
+                                               .default_data = fashion_mnist_folder};
 
 }  // namespace halfscope

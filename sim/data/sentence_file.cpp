@@ -7,6 +7,7 @@
 #include <halfscope/io/file.hpp>
 
 #include "sim/data/catalogue_pairs.hpp"
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/sentence_pairs.hpp"
 #include "sim/data/sentence_tokens.hpp"
 #include "sim/data/unicode.hpp"
@@ -64,7 +65,7 @@ SentencePairs read_sentence_pairs(const std::filesystem::path& data) {
 
 std::unique_ptr<Dataset> open_given_pairs(std::string_view dataset, const DatasetSpec& spec) {
   try {
-    return make_sentence_pairs(read_sentence_pairs(spec.data), spec.vocabulary);
+    return make_sentence_pairs(read_sentence_pairs(spec.data), spec.whole(vocabulary_option));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("data set {}: {}", dataset, error.what()));
   }

@@ -195,8 +195,6 @@ void make_file(const std::filesystem::path& path, const std::string& version) {
   write_safetensors(path, file);
 }
 
-}  // namespace
-
 std::string spoken_digits_maker() {
   return "espeak-ng " + synthesizer_version();
 }
@@ -216,5 +214,10 @@ std::unique_ptr<Dataset> open_spoken_digits(const DatasetSpec& spec) {
   const SafetensorsFile file = read_safetensors(path);
   return make_speech(digit_letters, utterances_of("train", file), utterances_of("test", file));
 }
+
+}  // namespace
+
+constexpr DatasetKind spoken_digits_kind{
+    .data = DataKind::speech, .open = open_spoken_digits, .maker = spoken_digits_maker};
 
 }  // namespace halfscope

@@ -5,6 +5,7 @@
 
 #include <halfscope/core/error.hpp>
 
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/datasets.hpp"
 #include "sim/data/king_james.hpp"
 #include "sim/data/verses.hpp"
@@ -67,11 +68,14 @@ class VerseGenre final : public Dataset {
   std::array<std::vector<std::int64_t>, 2> numbers_;
 };
 
+std::unique_ptr<Dataset> open_verse_genre(const DatasetSpec& spec) {
+  check_sequence_length(spec.whole(sequence_length_option), 3);
+  return std::make_unique<VerseGenre>(read_verses("verse_genre", spec), spec.whole(sequence_length_option));
+}
+
 }  // namespace
 
-std::unique_ptr<Dataset> open_verse_genre(const DatasetSpec& spec) {
-  check_sequence_length(spec.sequence_length, 3);
-  return std::make_unique<VerseGenre>(read_verses("verse_genre", spec), spec.sequence_length);
-}
+constexpr DatasetKind verse_genre_kind{
+    .data = DataKind::text, .open = open_verse_genre, .options = {vocabulary_option, sequence_length_option}};
 
 }  // namespace halfscope

@@ -7,6 +7,7 @@
 
 #include <halfscope/core/error.hpp>
 
+#include "sim/data/dataset_options.hpp"
 #include "sim/data/king_james.hpp"
 #include "sim/data/tokenizer.hpp"
 
@@ -42,9 +43,10 @@ std::vector<bool> held_out(std::int64_t verse_count) {
 }  // namespace
 
 Verses read_verses(std::string_view data_set, const DatasetSpec& spec) {
-  if (spec.vocabulary <= BertTokens::first_word) {
+  if (spec.whole(vocabulary_option) <= BertTokens::first_word) {
     throw InvalidArgument(fmt::format("vocabulary = {}: {} tokens are no words; give {} or more",
-                                      spec.vocabulary, +BertTokens::first_word, BertTokens::first_word + 1));
+                                      spec.whole(vocabulary_option), +BertTokens::first_word,
+                                      BertTokens::first_word + 1));
   }
   const auto [bytes, source] = read_text(data_set, spec.data);
   std::vector<TokenLine> lines = tokenise_lines(bytes, source);
@@ -53,7 +55,8 @@ Verses read_verses(std::string_view data_set, const DatasetSpec& spec) {
     throw InvalidArgument(fmt::format("{}: {} lines with words are too few for data set {}; give {} or more",
                                       source, lines.size(), data_set, fewest_verses));
   }
-  const Vocabulary vocabulary = number_words(words_of(lines), spec.vocabulary - BertTokens::first_word + 1);
+  const Vocabulary vocabulary =
+      number_words(words_of(lines), spec.whole(vocabulary_option) - BertTokens::first_word + 1);
   Verses verses{.all = {}, .token_count = vocabulary.size() - 1 + BertTokens::first_word, .source = source};
   auto next = vocabulary.tokens.begin();
   for (TokenLine& line : lines) {

@@ -8,6 +8,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/convolution.hpp"
 #include "sim/models/dense_layer.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/width.hpp"
 
 namespace halfscope {
@@ -53,8 +54,8 @@ AlexNet add_layers(ParameterStore& store, const ModelSpec& spec) {
           .fc6 = dense({"fc6", map * c2, fc}),
           .fc7 = dense({"fc7", fc, fc}),
           .fc8 = dense({"fc8", fc, spec.class_count, 0.5f}),
-          .dropout = spec.dropout,
-          .label_smoothing = spec.label_smoothing};
+          .dropout = spec.fp32(dropout_option),
+          .label_smoothing = spec.fp32(label_smoothing_option)};
 }
 
 TensorRef logits_of(Tape& tape, TensorRef x, const AlexNet& net) {
@@ -71,6 +72,8 @@ TensorRef logits_of(Tape& tape, TensorRef x, const AlexNet& net) {
 }  // namespace
 }  // namespace alexnet
 
+namespace {
+
 Model make_alexnet(const ModelSpec& spec) {
   using namespace alexnet;
   check_takes_images("alexnet", spec.example_shape);
@@ -82,5 +85,10 @@ Model make_alexnet(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind alexnet_kind{make_alexnet,
+                                 {with_default(width_option, 0.125), dropout_option, label_smoothing_option}};
 
 }  // namespace halfscope

@@ -8,6 +8,7 @@
 #include "sim/models/bert_encoder.hpp"
 #include "sim/models/initial.hpp"
 #include "sim/models/masked_words.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 
 namespace halfscope {
@@ -24,7 +25,7 @@ struct Bert {
 Bert add_parameters(ParameterStore& store, const ModelSpec& spec) {
   BertEncoder encoder = add_bert_encoder(store, spec, Segments::embedded);
   Bert bert{.encoder = std::move(encoder),
-            .pooler = add_bert_matrix(store, spec, "pooler", spec.embedding_size)};
+            .pooler = add_bert_matrix(store, spec, "pooler", spec.whole(embedding_size_option))};
   if (spec.text_labels == TextLabels::text_class) {
     bert.classifier.emplace(add_bert_matrix(store, spec, "classifier", spec.class_count));
   } else {
@@ -58,6 +59,8 @@ BatchOutcome forward(Tape& tape, const Bert& bert, const Batch& batch) {
 }  // namespace
 }  // namespace bert
 
+namespace {
+
 Model make_bert(const ModelSpec& spec) {
   using namespace bert;
   check_verses("bert", spec);
@@ -69,5 +72,10 @@ Model make_bert(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind bert_kind{
+    make_bert, {embedding_size_option, hidden_size_option, layers_option, heads_option, dropout_option}};
 
 }  // namespace halfscope

@@ -6,6 +6,7 @@
 
 #include "sim/models/chain.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 namespace {
@@ -14,16 +15,17 @@ constexpr float published_deviation = 0.02f, published_width = 768, norm_epsilon
 
 Parameter& add_table(ParameterStore& store, const ModelSpec& model, const std::string& name,
                      std::int64_t rows) {
-  return store.add(name, layer_weights(model, {rows, model.embedding_size}, bert_deviation(model), name));
+  return store.add(
+      name, layer_weights(model, {rows, model.whole(embedding_size_option)}, bert_deviation(model), name));
 }
 
 BertLayer add_layer(ParameterStore& store, const ModelSpec& model, const std::string& name) {
-  const std::int64_t width = model.embedding_size;
+  const std::int64_t width = model.whole(embedding_size_option);
   const float deviation = bert_deviation(model);
   MultiHeadAttention self = add_attention(store, model, {name + ".self", width, deviation});
   const LayerNormParameters self_norm = add_bert_norm(store, model, name + ".self.norm");
-  FeedForward network =
-      add_feed_forward(store, model, {name + ".feed_forward", width, model.hidden_size, deviation});
+  FeedForward network = add_feed_forward(
+      store, model, {name + ".feed_forward", width, model.whole(hidden_size_option), deviation});
   return {.name = name,
           .self = std::move(self),
           .self_norm = self_norm,
@@ -102,18 +104,19 @@ class EncoderPass {
 }  // namespace
 
 float bert_deviation(const ModelSpec& model) {
-  return published_deviation * std::sqrt(published_width / static_cast<float>(model.embedding_size));
+  return published_deviation *
+         std::sqrt(published_width / static_cast<float>(model.whole(embedding_size_option)));
 }
 
 LayerNormParameters add_bert_norm(ParameterStore& store, const ModelSpec& model, const std::string& name) {
-  return add_layer_norm(store, name, model.embedding_size, norm_epsilon);
+  return add_layer_norm(store, name, model.whole(embedding_size_option), norm_epsilon);
 }
 
 LinearParameters add_bert_matrix(ParameterStore& store, const ModelSpec& model, const std::string& name,
                                  std::int64_t out) {
   const std::string weight = name + ".weight";
-  Parameter& w =
-      store.add(weight, layer_weights(model, {model.embedding_size, out}, bert_deviation(model), weight));
+  Parameter& w = store.add(
+      weight, layer_weights(model, {model.whole(embedding_size_option), out}, bert_deviation(model), weight));
   return {w, store.add(name + ".bias", constant_weights({out}, 0))};
 }
 
@@ -127,8 +130,8 @@ BertEncoder add_bert_encoder(ParameterStore& store, const ModelSpec& model, Segm
                       .segments = sentences,
                       .norm = add_bert_norm(store, model, "embeddings.norm"),
                       .layers = {},
-                      .dropout = model.dropout};
-  for (std::int64_t i = 1; i <= model.layers; ++i)
+                      .dropout = model.fp32(dropout_option)};
+  for (std::int64_t i = 1; i <= model.whole(layers_option); ++i)
     encoder.layers.push_back(add_layer(store, model, "encoder" + std::to_string(i)));
   return encoder;
 }

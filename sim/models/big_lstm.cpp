@@ -7,6 +7,7 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/perplexity.hpp"
 #include "sim/models/texts.hpp"
 #include "sim/models/word_sampler.hpp"
@@ -37,7 +38,7 @@ struct BigLstm {
 };
 
 ProjectedLayer add_layer(ParameterStore& store, const ModelSpec& spec, const std::string& name) {
-  const std::int64_t hidden = spec.hidden_size, state = spec.embedding_size;
+  const std::int64_t hidden = spec.whole(hidden_size_option), state = spec.whole(embedding_size_option);
   const float bound = 1.0f / std::sqrt(static_cast<float>(hidden));
   const auto add = [&](const std::string& part, Shape shape) -> Parameter& {
     const std::string full = name + "." + part;
@@ -53,7 +54,7 @@ ProjectedLayer add_layer(ParameterStore& store, const ModelSpec& spec, const std
 }
 
 BigLstm add_parameters(ParameterStore& store, const ModelSpec& spec) {
-  const std::int64_t vocabulary = spec.class_count, width = spec.embedding_size;
+  const std::int64_t vocabulary = spec.class_count, width = spec.whole(embedding_size_option);
   const auto add = [&](const char* name, float deviation) -> Parameter& {
     return store.add(name, layer_weights(spec, {vocabulary, width}, deviation, name));
   };
@@ -67,7 +68,7 @@ BigLstm add_parameters(ParameterStore& store, const ModelSpec& spec) {
           WordSampler(vocabulary,
                       std::min(vocabulary - 1, std::max(vocabulary / words_per_sample, fewest_samples))),
           spec.example_shape[0],
-          spec.dropout};
+          spec.fp32(dropout_option)};
 }
 
 TensorRef states_of(Tape& tape, const BigLstm& net, const std::vector<std::int32_t>& tokens) {
@@ -112,6 +113,8 @@ TensorRef sampled_loss(Tape& tape, const BigLstm& net, TensorRef states,
 }  // namespace
 }  // namespace big_lstm
 
+namespace {
+
 Model make_big_lstm(const ModelSpec& spec) {
   using namespace big_lstm;
   check_text("big_lstm", spec);
@@ -127,5 +130,9 @@ Model make_big_lstm(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind big_lstm_kind{make_big_lstm, {embedding_size_option, hidden_size_option, dropout_option}};
 
 }  // namespace halfscope

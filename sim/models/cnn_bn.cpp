@@ -7,6 +7,7 @@
 #include "sim/models/accuracy.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 
 namespace halfscope {
@@ -51,15 +52,21 @@ TensorRef features_of(Tape& tape, const CnnBn& model, TensorRef images) {
   return relu(tape, "relu3", linear(tape, "fc1", x, model.hidden));
 }
 
+namespace {
+
 Model make_cnn_bn(const ModelSpec& spec) {
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   const CnnBn network = add_cnn_bn(*model.store, spec);
-  model.forward = [network, smoothing = spec.label_smoothing](Tape& tape, const Batch& batch) {
+  model.forward = [network, smoothing = spec.fp32(label_smoothing_option)](Tape& tape, const Batch& batch) {
     const TensorRef images = tape.input("input", batch.inputs.to(active_device()));
     const TensorRef logits = linear(tape, "fc2", features_of(tape, network, images), network.classes);
     return classify(tape, {"cnn_bn", smoothing}, logits, batch);
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind cnn_bn_kind{make_cnn_bn, {label_smoothing_option, batch_norm_epsilon_option}};
 
 }  // namespace halfscope

@@ -11,6 +11,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/sample_distance.hpp"
 #include "sim/tape/kept_buffers.hpp"
@@ -237,6 +238,8 @@ Model make(const ModelSpec& spec, AdversarialLoss form) {
 }  // namespace
 }  // namespace dcgan
 
+namespace {
+
 Model make_dcgan(const ModelSpec& spec) {
   using namespace dcgan;
   return make(spec, AdversarialLoss::probabilities);
@@ -246,5 +249,10 @@ Model make_dcgan_logits(const ModelSpec& spec) {
   using namespace dcgan;
   return make(spec, AdversarialLoss::logits);
 }
+
+}  // namespace
+
+constexpr ModelKind dcgan_kind{make_dcgan, {batch_norm_epsilon_option}};
+constexpr ModelKind dcgan_logits_kind{make_dcgan_logits, {batch_norm_epsilon_option}};
 
 }  // namespace halfscope

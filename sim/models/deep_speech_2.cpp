@@ -7,6 +7,7 @@
 #include "sim/models/character_error_rate.hpp"
 #include "sim/models/convolution.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/spoken_frames.hpp"
 
 namespace halfscope {
@@ -25,7 +26,7 @@ Parameter& add_uniform(ParameterStore& store, const ModelSpec& spec, const std::
 
 RecurrentParameters add_gru(ParameterStore& store, const ModelSpec& spec, const std::string& name,
                             std::int64_t in) {
-  const std::int64_t hidden = spec.hidden_size, gates = 3 * hidden;
+  const std::int64_t hidden = spec.whole(hidden_size_option), gates = 3 * hidden;
   Parameter& input_weight = add_uniform(store, spec, name + ".input_weight", {in, gates});
   Parameter& input_bias = store.add(name + ".input_bias", constant_weights({gates}, 0));
   Parameter& hidden_weight = add_uniform(store, spec, name + ".hidden_weight", {hidden, gates});
@@ -83,7 +84,7 @@ struct DeepSpeech {
 DeepSpeech add_layers(ParameterStore& store, const ModelSpec& spec) {
   const std::int64_t frequencies =
       left_of(left_of(spec.example_shape[1], first_stride.columns), second_stride.columns);
-  const std::int64_t in = frequencies * channels, states = 2 * spec.hidden_size;
+  const std::int64_t in = frequencies * channels, states = 2 * spec.whole(hidden_size_option);
   Convolution conv1 = add_convolution(
       store, spec, {.name = "conv1", .size = kernel, .in = 1, .out = channels, .stride = first_stride});
   Convolution conv2 = add_convolution(
@@ -102,6 +103,8 @@ DeepSpeech add_layers(ParameterStore& store, const ModelSpec& spec) {
 }  // namespace
 }  // namespace deep_speech_2
 
+namespace {
+
 Model make_deep_speech_2(const ModelSpec& spec) {
   using namespace deep_speech_2;
   check_speech("deep_speech_2", spec);
@@ -112,5 +115,9 @@ Model make_deep_speech_2(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind deep_speech_2_kind{make_deep_speech_2, {hidden_size_option}};
 
 }  // namespace halfscope

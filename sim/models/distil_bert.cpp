@@ -8,6 +8,7 @@
 #include "sim/models/accuracy.hpp"
 #include "sim/models/bert_encoder.hpp"
 #include "sim/models/masked_words.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 #include "sim/tape/stored_weights.hpp"
 
@@ -102,7 +103,7 @@ void take_weights(const ModelSpec& spec, std::int64_t teacher_layers, ParameterS
   for (Parameter& parameter : teacher.parameters)
     parameter.master = weight_of(*spec.teacher, parameter.name, parameter.master.shape());
   for (Parameter& parameter : student.parameters) {
-    const std::string name = teacher_name(parameter.name, spec.layers, teacher_layers);
+    const std::string name = teacher_name(parameter.name, spec.whole(layers_option), teacher_layers);
     parameter.master = weight_of(*spec.teacher, name, parameter.master.shape());
   }
 }
@@ -111,17 +112,18 @@ void take_weights(const ModelSpec& spec, std::int64_t teacher_layers, ParameterS
 std::shared_ptr<const Teacher> add_teacher(Model& model, const ModelSpec& spec) {
   ModelSpec larger = spec;
   larger.initial = InitialWeights::unset;
-  larger.layers = layers_of(*spec.teacher);
-  if (larger.layers < spec.layers) {
+  const std::int64_t layers = layers_of(*spec.teacher);
+  larger.options.insert_or_assign(std::string(layers_option.name), static_cast<double>(layers));
+  if (layers < spec.whole(layers_option)) {
     throw InvalidArgument(
         fmt::format("model distil_bert: its teacher has {} layers of a bert, fewer than layers = {}; give a "
                     "bert on masked_verses with more",
-                    larger.layers, spec.layers));
+                    layers, spec.whole(layers_option)));
   }
   model.teacher = std::make_unique<ParameterStore>();
   auto teacher = std::make_shared<const Teacher>(*model.teacher, larger);
   try {
-    take_weights(spec, larger.layers, *model.teacher, *model.store);
+    take_weights(spec, layers, *model.teacher, *model.store);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("model distil_bert: its teacher does not fit: {}", error.what()));
   }
@@ -170,7 +172,8 @@ Model make_student(const ModelSpec& spec) {
 Model make_classifier(const ModelSpec& spec) {
   Model model{std::make_unique<ParameterStore>(), nullptr, make_accuracy};
   BertEncoder encoder = add_bert_encoder(*model.store, spec, Segments::ignored);
-  const LinearParameters dense = add_bert_matrix(*model.store, spec, "pre_classifier", spec.embedding_size);
+  const LinearParameters dense =
+      add_bert_matrix(*model.store, spec, "pre_classifier", spec.whole(embedding_size_option));
   const LinearParameters classes = add_bert_matrix(*model.store, spec, "classifier", spec.class_count);
   model.forward = [classifier = Classifier{std::move(encoder), dense, classes}](Tape& tape,
                                                                                 const Batch& batch) {
@@ -183,10 +186,18 @@ Model make_classifier(const ModelSpec& spec) {
 }  // namespace
 }  // namespace distil_bert
 
+namespace {
+
 Model make_distil_bert(const ModelSpec& spec) {
   using namespace distil_bert;
   check_verses("distil_bert", spec);
   return spec.text_labels == TextLabels::text_class ? make_classifier(spec) : make_student(spec);
 }
+
+}  // namespace
+
+constexpr ModelKind distil_bert_kind{
+    make_distil_bert,
+    {embedding_size_option, hidden_size_option, layers_option, heads_option, dropout_option}};
 
 }  // namespace halfscope

@@ -191,6 +191,8 @@ Model make_detector(const char* name, const ModelSpec& spec, Masks masks) {
 }  // namespace
 }  // namespace faster_rcnn
 
+namespace {
+
 Model make_faster_rcnn(const ModelSpec& spec) {
   using namespace faster_rcnn;
   return make_detector("faster_rcnn", spec, Masks::absent);
@@ -200,5 +202,10 @@ Model make_mask_rcnn(const ModelSpec& spec) {
   using namespace faster_rcnn;
   return make_detector("mask_rcnn", spec, Masks::present);
 }
+
+}  // namespace
+
+constexpr ModelKind faster_rcnn_kind{make_faster_rcnn};
+constexpr ModelKind mask_rcnn_kind{make_mask_rcnn};
 
 }  // namespace halfscope

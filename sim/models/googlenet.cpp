@@ -11,6 +11,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/inception.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/width.hpp"
 
 namespace halfscope {
@@ -76,15 +77,15 @@ GoogLeNet add_layers(ParameterStore& store, const ModelSpec& spec) {
     if (contains(pools_behind, i)) builder.pool(overlapping);
     if (!contains(heads_behind, i)) continue;
     heads.push_back(add_auxiliary_head(store, spec, builder, fmt::format("aux{}", heads.size() + 1)));
-    if (spec.dropout > 0) heads.back().dropout = head_dropout;
+    if (spec.fp32(dropout_option) > 0) heads.back().dropout = head_dropout;
   }
   return {large,
           std::move(stem),
           std::move(layers),
           std::move(heads),
           add_dense_layer(store, spec, {"fc", builder.map().channels, spec.class_count, 0.5f}),
-          spec.dropout,
-          spec.label_smoothing};
+          spec.fp32(dropout_option),
+          spec.fp32(label_smoothing_option)};
 }
 
 TensorRef stem_of(Tape& tape, TensorRef x, const GoogLeNet& net) {
@@ -111,6 +112,8 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const GoogLeNet& net) {
 }  // namespace
 }  // namespace googlenet
 
+namespace {
+
 Model make_googlenet(const ModelSpec& spec) {
   using namespace googlenet;
   check_takes_images("googlenet", spec.example_shape);
@@ -119,5 +122,10 @@ Model make_googlenet(const ModelSpec& spec) {
   model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, net); };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind googlenet_kind{
+    make_googlenet, {with_default(width_option, 0.125), dropout_option, label_smoothing_option}};
 
 }  // namespace halfscope

@@ -13,6 +13,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/inception.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 namespace inception_v2 {
@@ -90,7 +91,7 @@ InceptionV2 add_layers(ParameterStore& store, const ModelSpec& spec) {
           std::move(layers),
           std::move(heads),
           add_dense_layer(store, spec, {"fc", builder.map().channels, spec.class_count, 0.5f}),
-          spec.label_smoothing};
+          spec.fp32(label_smoothing_option)};
 }
 
 BatchOutcome forward(Tape& tape, const Batch& batch, const InceptionV2& net) {
@@ -111,6 +112,8 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const InceptionV2& net) {
 }  // namespace
 }  // namespace inception_v2
 
+namespace {
+
 Model make_inception_v2(const ModelSpec& spec) {
   using namespace inception_v2;
   check_takes_images("inception_v2", spec.example_shape);
@@ -119,5 +122,11 @@ Model make_inception_v2(const ModelSpec& spec) {
   model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, net); };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind inception_v2_kind{
+    make_inception_v2,
+    {with_default(width_option, 0.125), label_smoothing_option, batch_norm_epsilon_option}};
 
 }  // namespace halfscope

@@ -12,6 +12,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
 #include "sim/models/inception.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 namespace inception_v3 {
@@ -151,8 +152,8 @@ InceptionV3 add_layers(ParameterStore& store, const ModelSpec& spec) {
           std::move(behind_head),
           std::move(head),
           add_output(store, spec, builder, "fc"),
-          spec.dropout,
-          spec.label_smoothing};
+          spec.fp32(dropout_option),
+          spec.fp32(label_smoothing_option)};
 }
 
 TensorRef stem_of(Tape& tape, TensorRef x, const InceptionV3& net) {
@@ -182,6 +183,8 @@ BatchOutcome forward(Tape& tape, const Batch& batch, const InceptionV3& net) {
 }  // namespace
 }  // namespace inception_v3
 
+namespace {
+
 Model make_inception_v3(const ModelSpec& spec) {
   using namespace inception_v3;
   check_takes_images("inception_v3", spec.example_shape);
@@ -190,5 +193,11 @@ Model make_inception_v3(const ModelSpec& spec) {
   model.forward = [net](Tape& tape, const Batch& batch) { return forward(tape, batch, net); };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind inception_v3_kind{
+    make_inception_v3,
+    {with_default(width_option, 0.125), dropout_option, label_smoothing_option, batch_norm_epsilon_option}};
 
 }  // namespace halfscope

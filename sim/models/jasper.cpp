@@ -7,6 +7,7 @@
 #include "sim/layers/layers.hpp"
 #include "sim/models/character_error_rate.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/normalised_convolution.hpp"
 #include "sim/models/spoken_frames.hpp"
@@ -191,11 +192,14 @@ Jasper add_layers(ParameterStore& store, const ModelSpec& spec) {
   NormalisedConvolution wide = builder.add("conv2", outputs.back(), wide_filter),
                         last = builder.add("conv3", builder.channels(wide_filter), last_filter);
   const LinearParameters output = builder.add_output(builder.channels(last_filter));
-  return {std::move(first), std::move(wide), std::move(last), std::move(blocks), output, spec.dropout};
+  return {std::move(first),  std::move(wide), std::move(last),
+          std::move(blocks), output,          spec.fp32(dropout_option)};
 }
 
 }  // namespace
 }  // namespace jasper
+
+namespace {
 
 Model make_jasper(const ModelSpec& spec) {
   using namespace jasper;
@@ -207,5 +211,10 @@ Model make_jasper(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind jasper_kind{
+    make_jasper, {with_default(width_option, 0.0625), dropout_option, batch_norm_epsilon_option}};
 
 }  // namespace halfscope

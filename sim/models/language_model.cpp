@@ -5,6 +5,7 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/perplexity.hpp"
 #include "sim/models/texts.hpp"
 
@@ -25,15 +26,15 @@ struct Cell {
 };
 
 RecurrentParameters add_cell(ParameterStore& store, const ModelSpec& spec, const Cell& cell) {
-  const float bound = 1.0f / std::sqrt(static_cast<float>(spec.hidden_size));
-  const std::int64_t width = cell.gates * spec.hidden_size;
+  const float bound = 1.0f / std::sqrt(static_cast<float>(spec.whole(hidden_size_option)));
+  const std::int64_t width = cell.gates * spec.whole(hidden_size_option);
   const auto add = [&](const std::string& part, Shape shape) -> Parameter& {
     const std::string name = cell.name + "." + part;
     return store.add(name, uniform_weights(std::move(shape), bound, spec.seed, name));
   };
-  Parameter& input_weight = add("input_weight", {spec.embedding_size, width});
+  Parameter& input_weight = add("input_weight", {spec.whole(embedding_size_option), width});
   Parameter& input_bias = add("input_bias", {width});
-  Parameter& hidden_weight = add("hidden_weight", {spec.hidden_size, width});
+  Parameter& hidden_weight = add("hidden_weight", {spec.whole(hidden_size_option), width});
   return {input_weight, input_bias, hidden_weight, add("hidden_bias", {width})};
 }
 
@@ -41,7 +42,8 @@ Model make(const ModelSpec& spec, const Cell& cell) {
   check_text(cell.name + "_lm", spec);
   Model model{std::make_unique<ParameterStore>(), nullptr, make_perplexity};
   ParameterStore& store = *model.store;
-  const std::int64_t vocabulary = spec.class_count, hidden = spec.hidden_size, width = spec.embedding_size;
+  const std::int64_t vocabulary = spec.class_count, hidden = spec.whole(hidden_size_option),
+                     width = spec.whole(embedding_size_option);
   Parameter& table = store.add(
       "embedding", normal_weights({vocabulary, width}, embedding_deviation, spec.seed, "embedding"));
   const RecurrentParameters recurrent = add_cell(store, spec, cell);
@@ -50,8 +52,8 @@ Model make(const ModelSpec& spec, const Cell& cell) {
   const LinearParameters output{weight, store.add("output.bias", constant_weights({vocabulary}, 0))};
   const std::int64_t time = spec.example_shape[0];
 
-  model.forward = [&table, recurrent, output, cell, time, rate = spec.dropout](Tape& tape,
-                                                                               const Batch& batch) {
+  model.forward = [&table, recurrent, output, cell, time, rate = spec.fp32(dropout_option)](
+                      Tape& tape, const Batch& batch) {
     const auto steps = static_cast<std::size_t>(time);
     const auto tokens = time_major(batch.tokens, steps), labels = time_major(batch.labels, steps);
     const std::int64_t examples = static_cast<std::int64_t>(tokens.size()) / time;
@@ -68,6 +70,8 @@ Model make(const ModelSpec& spec, const Cell& cell) {
 }  // namespace
 }  // namespace language_model
 
+namespace {
+
 Model make_rnn_lm(const ModelSpec& spec) {
   return language_model::make(spec, {"rnn", rnn, 1});
 }
@@ -79,5 +83,11 @@ Model make_gru_lm(const ModelSpec& spec) {
 Model make_lstm_lm(const ModelSpec& spec) {
   return language_model::make(spec, {"lstm", lstm, 4});
 }
+
+}  // namespace
+
+constexpr ModelKind rnn_lm_kind{make_rnn_lm, {embedding_size_option, hidden_size_option, dropout_option}};
+constexpr ModelKind gru_lm_kind{make_gru_lm, {embedding_size_option, hidden_size_option, dropout_option}};
+constexpr ModelKind lstm_lm_kind{make_lstm_lm, {embedding_size_option, hidden_size_option, dropout_option}};
 
 }  // namespace halfscope

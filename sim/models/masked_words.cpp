@@ -5,6 +5,7 @@
 
 #include "sim/models/bert_encoder.hpp"
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 namespace {
@@ -19,7 +20,8 @@ namespace {
 }  // namespace
 
 MaskedWordsHead add_masked_words_head(ParameterStore& store, const ModelSpec& model, Parameter& words) {
-  const LinearParameters dense = add_bert_matrix(store, model, "masked_words.dense", model.embedding_size);
+  const LinearParameters dense =
+      add_bert_matrix(store, model, "masked_words.dense", model.whole(embedding_size_option));
   const LayerNormParameters norm = add_bert_norm(store, model, "masked_words.norm");
   Parameter& bias = store.add("masked_words.bias", constant_weights({model.token_count}, 0));
   return {dense, norm, {words, bias}};

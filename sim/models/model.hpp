@@ -9,6 +9,7 @@
 #include <halfscope/io/safetensors/safetensors.hpp>
 
 #include "sim/data/dataset.hpp"
+#include "sim/options/entry_options.hpp"
 #include "sim/tape/parameter.hpp"
 #include "sim/tape/tape.hpp"
 
@@ -68,17 +69,22 @@ struct ModelSpec {
   std::int64_t token_count = 0;  ///< of texts: tokens that the model reads
   TextLabels text_labels = TextLabels::next_words;
   std::uint64_t seed = 0;  ///< of the initial weights
-  float batch_norm_epsilon = 1e-5f;
-  std::int64_t embedding_size = 64;  ///< of a language model
-  std::int64_t hidden_size = 64;     ///< of a recurrent cell, or between a transformer's two matrices
-  std::int64_t layers = 2;           ///< of a transformer's encoder, and of its decoder
-  std::int64_t heads = 4;            ///< of attention
-  float dropout = 0;                 ///< probability of a zero
-  double width = 1;                  ///< share of the published channels
-  float label_smoothing = 0;         ///< share of the target that is spread over all classes
-  float residual_gamma = 1;          ///< at the start, of the last batch norm of each residual branch
+  OptionValues options{};  ///< of the model; an option that is left out has its default
   InitialWeights initial = InitialWeights::drawn;
   std::shared_ptr<const SafetensorsFile> teacher = nullptr;  ///< weights of the model to learn from
+
+  [[nodiscard]] std::int64_t whole(const EntryOption& option) const {
+    return static_cast<std::int64_t>(value_of(option, options));
+  }
+  [[nodiscard]] float fp32(const EntryOption& option) const {
+    return static_cast<float>(value_of(option, options));
+  }
+};
+
+/// A model as its own file defines it.
+struct ModelKind {
+  Model (*make)(const ModelSpec& spec);
+  OptionTable options{};
 };
 
 }  // namespace halfscope

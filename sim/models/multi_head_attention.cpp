@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 namespace {
@@ -53,16 +54,16 @@ TensorRef join_heads(Tape& tape, const std::string& name, TensorRef x) {
 }  // namespace
 
 MultiHeadAttention add_attention(ParameterStore& store, const ModelSpec& model, const AttentionSpec& spec) {
-  if (spec.width % model.heads != 0) {
-    throw InvalidArgument(
-        fmt::format("embedding_size = {} is no multiple of heads = {}", spec.width, model.heads));
+  if (spec.width % model.whole(heads_option) != 0) {
+    throw InvalidArgument(fmt::format("embedding_size = {} is no multiple of heads = {}", spec.width,
+                                      model.whole(heads_option)));
   }
   const LinearParameters query = add_square(store, model, spec, "query"),
                          key = add_square(store, model, spec, "key"),
                          value = add_square(store, model, spec, "value");
   return {.name = spec.name,
-          .heads = model.heads,
-          .dropout = model.dropout,
+          .heads = model.whole(heads_option),
+          .dropout = model.fp32(dropout_option),
           .query = query,
           .key = key,
           .value = value,

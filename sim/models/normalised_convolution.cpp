@@ -2,6 +2,7 @@
 #include "sim/models/normalised_convolution.hpp"
 
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 
 namespace halfscope {
 
@@ -18,7 +19,7 @@ BatchNormParameters add_batch_norm(ParameterStore& store, const ModelSpec& model
           .beta = store.add(name + ".beta", constant_weights({channels}, 0)),
           .running_mean = store.add_buffer(name + ".running_mean", constant_weights({channels}, 0)),
           .running_variance = store.add_buffer(name + ".running_variance", constant_weights({channels}, 1)),
-          .epsilon = model.batch_norm_epsilon};
+          .epsilon = model.fp32(batch_norm_epsilon_option)};
 }
 
 NormalisedConvolution add_normalised_convolution(ParameterStore& store, const ModelSpec& model,

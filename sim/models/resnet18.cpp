@@ -11,6 +11,7 @@
 #include "sim/models/chain.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/normalised_convolution.hpp"
 
 namespace halfscope {
@@ -45,7 +46,7 @@ BasicBlock add_block(ParameterStore& store, const ModelSpec& spec, const std::st
                                      .norm_name = name + ".bn2",
                                      .in = shape.out,
                                      .out = shape.out,
-                                     .gamma = spec.residual_gamma}),
+                                     .gamma = spec.fp32(residual_gamma_option)}),
                    .projection = std::nullopt};
   if (shape.in != shape.out || shape.stride != 1) {
     block.projection.emplace(layers({.convolution_name = name + ".projection",
@@ -94,8 +95,8 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
   }
   const LinearParameters output = add_dense_layer(store, spec, {"fc", channels, spec.class_count, 0.5f});
 
-  model.forward = [name, stem, blocks, output, smoothing = spec.label_smoothing](Tape& tape,
-                                                                                 const Batch& batch) {
+  model.forward = [name, stem, blocks, output, smoothing = spec.fp32(label_smoothing_option)](
+                      Tape& tape, const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = relu(tape, "relu1", convolve(tape, x, stem));
     x = chain(tape, x, chain_of(blocks));
@@ -109,6 +110,8 @@ Model make(const ModelSpec& spec, std::string_view name, std::int64_t width) {
 }  // namespace
 }  // namespace resnet18
 
+namespace {
+
 Model make_resnet18(const ModelSpec& spec) {
   return resnet18::make(spec, "resnet18", 64);
 }
@@ -116,5 +119,12 @@ Model make_resnet18(const ModelSpec& spec) {
 Model make_narrow_resnet18(const ModelSpec& spec) {
   return resnet18::make(spec, "resnet18_narrow", 8);
 }
+
+}  // namespace
+
+constexpr ModelKind resnet18_kind{make_resnet18,
+                                  {label_smoothing_option, batch_norm_epsilon_option, residual_gamma_option}};
+constexpr ModelKind resnet18_narrow_kind{
+    make_narrow_resnet18, {label_smoothing_option, batch_norm_epsilon_option, residual_gamma_option}};
 
 }  // namespace halfscope

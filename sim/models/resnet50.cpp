@@ -14,6 +14,7 @@
 #include "sim/models/chain.hpp"
 #include "sim/models/classifier.hpp"
 #include "sim/models/dense_layer.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/normalised_convolution.hpp"
 #include "sim/models/width.hpp"
 
@@ -78,7 +79,7 @@ Bottleneck add_bottleneck(ParameterStore& store, const ModelSpec& spec, const st
                                     .size = 1,
                                     .in = shape.middle,
                                     .out = shape.out(),
-                                    .gamma = spec.residual_gamma}),
+                                    .gamma = spec.fp32(residual_gamma_option)}),
                    .projection = std::nullopt};
   if (projects) {
     block.projection.emplace(
@@ -168,6 +169,8 @@ LinearParameters add_output(ParameterStore& store, const ModelSpec& spec) {
 }  // namespace
 }  // namespace resnet50
 
+namespace {
+
 Model make_resnet50(const ModelSpec& spec) {
   using namespace resnet50;
   check_takes_images("resnet50", spec.example_shape);
@@ -182,7 +185,8 @@ Model make_resnet50(const ModelSpec& spec) {
   });
   const LinearParameters output = add_output(store, spec);
 
-  model.forward = [stem, blocks, output, smoothing = spec.label_smoothing](Tape& tape, const Batch& batch) {
+  model.forward = [stem, blocks, output, smoothing = spec.fp32(label_smoothing_option)](Tape& tape,
+                                                                                        const Batch& batch) {
     TensorRef x = tape.input("input", batch.inputs.to(active_device()));
     x = max_pool(tape, "pool1", relu(tape, "relu1", convolve(tape, x, stem)), overlapping);
     x = chain(tape, x, chain_of(blocks));
@@ -208,8 +212,8 @@ Model make_resnet50_preact(const ModelSpec& spec) {
   const BatchNormParameters norm = add_batch_norm(store, spec, "bn_last", expansion * at_width(spec, 512));
   const LinearParameters output = add_output(store, spec);
 
-  model.forward = [stem, blocks, norm, output, smoothing = spec.label_smoothing](Tape& tape,
-                                                                                 const Batch& batch) {
+  model.forward = [stem, blocks, norm, output, smoothing = spec.fp32(label_smoothing_option)](
+                      Tape& tape, const Batch& batch) {
     TensorRef x = conv2d(tape, "conv1", tape.input("input", batch.inputs.to(active_device())), stem);
     x = max_pool(tape, "pool1", x, overlapping);
     x = chain(tape, x, chain_of(blocks));
@@ -219,5 +223,14 @@ Model make_resnet50_preact(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind resnet50_kind{make_resnet50,
+                                  {with_default(width_option, 0.125), label_smoothing_option,
+                                   batch_norm_epsilon_option, residual_gamma_option}};
+constexpr ModelKind resnet50_preact_kind{
+    make_resnet50_preact,
+    {with_default(width_option, 0.125), label_smoothing_option, batch_norm_epsilon_option}};
 
 }  // namespace halfscope

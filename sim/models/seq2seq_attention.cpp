@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/multi_head_attention.hpp"
 #include "sim/models/perplexity.hpp"
@@ -47,11 +48,11 @@ class Builder {
                                 : Array(shape));
   }
   std::vector<LstmLayer> lstms(const std::string& name) {
-    const std::int64_t hidden = model_.hidden_size, gates = 4 * hidden;
+    const std::int64_t hidden = model_.whole(hidden_size_option), gates = 4 * hidden;
     std::vector<LstmLayer> layers;
-    for (std::int64_t i = 1; i <= model_.layers; ++i) {
+    for (std::int64_t i = 1; i <= model_.whole(layers_option); ++i) {
       const std::string layer = name + std::to_string(i);
-      const std::int64_t in = i == 1 ? model_.embedding_size : hidden;
+      const std::int64_t in = i == 1 ? model_.whole(embedding_size_option) : hidden;
       Parameter& input_weight = uniform(layer + ".input_weight", {in, gates}, hidden);
       Parameter& input_bias = uniform(layer + ".input_bias", {gates}, hidden);
       Parameter& hidden_weight = uniform(layer + ".hidden_weight", {hidden, gates}, hidden);
@@ -71,7 +72,8 @@ class Builder {
 
 Seq2Seq add_parameters(ParameterStore& store, const ModelSpec& spec) {
   Builder add(store, spec);
-  const std::int64_t hidden = spec.hidden_size, width = spec.embedding_size, words = spec.class_count;
+  const std::int64_t hidden = spec.whole(hidden_size_option), width = spec.whole(embedding_size_option),
+                     words = spec.class_count;
   Parameter& source_table = add.normal("source_embedding", {spec.token_count, width}, embedding_deviation);
   Parameter& target_table = add.normal("target_embedding", {words, width}, embedding_deviation);
   std::vector<LstmLayer> encoder = add.lstms("encoder"), decoder = add.lstms("decoder");
@@ -87,8 +89,8 @@ Seq2Seq add_parameters(ParameterStore& store, const ModelSpec& spec) {
           {compare, compare_bias},
           {combine, combine_bias},
           {output, add.zeros("output.bias", words)},
-          spec.dropout,
-          spec.label_smoothing};
+          spec.fp32(dropout_option),
+          spec.fp32(label_smoothing_option)};
 }
 
 /// One forward pass of a batch.
@@ -162,6 +164,8 @@ class Pass {
 }  // namespace
 }  // namespace seq2seq_attention
 
+namespace {
+
 Model make_seq2seq_attention(const ModelSpec& spec) {
   using namespace seq2seq_attention;
   check_translation("seq2seq_attention", spec);
@@ -170,5 +174,11 @@ Model make_seq2seq_attention(const ModelSpec& spec) {
   model.forward = [net](Tape& tape, const Batch& batch) { return Pass(tape, *net, batch).run(); };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind seq2seq_attention_kind{
+    make_seq2seq_attention,
+    {embedding_size_option, hidden_size_option, layers_option, dropout_option, label_smoothing_option}};
 
 }  // namespace halfscope

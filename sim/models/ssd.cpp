@@ -94,6 +94,8 @@ Model make(std::string name, const ModelSpec& spec, const SsdBlocks& blocks) {
 }  // namespace
 }  // namespace ssd
 
+namespace {
+
 Model make_ssd(const ModelSpec& spec) {
   using namespace ssd;
   return make("ssd", spec, plain);
@@ -103,5 +105,10 @@ Model make_ssd_vgg(const ModelSpec& spec) {
   using namespace ssd;
   return make("ssd_vgg", spec, vgg);
 }
+
+}  // namespace
+
+constexpr ModelKind ssd_kind{make_ssd};
+constexpr ModelKind ssd_vgg_kind{make_ssd_vgg};
 
 }  // namespace halfscope

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sim/models/initial.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/multi_head_attention.hpp"
 #include "sim/models/perplexity.hpp"
@@ -52,21 +53,23 @@ class Builder {
   Builder(ParameterStore& store, const ModelSpec& model) : store_(store), model_(model) {}
 
   Parameter& table(const char* name, std::int64_t tokens) {
-    return store_.add(name,
-                      layer_weights(model_, {tokens, model_.embedding_size}, embedding_deviation, name));
+    return store_.add(name, layer_weights(model_, {tokens, model_.whole(embedding_size_option)},
+                                          embedding_deviation, name));
   }
   LayerNormParameters norm(const std::string& name) {
-    return add_layer_norm(store_, name, model_.embedding_size);
+    return add_layer_norm(store_, name, model_.whole(embedding_size_option));
   }
   AttentionPart attention(const std::string& name) {
     const LayerNormParameters before = norm(name + ".norm");
-    const std::int64_t width = model_.embedding_size;
+    const std::int64_t width = model_.whole(embedding_size_option);
     const float deviation = 1 / std::sqrt(static_cast<float>(width));
     return {before, add_attention(store_, model_, {name, width, deviation})};
   }
   FeedForwardPart feed_forward(const std::string& name) {
     const LayerNormParameters before = norm(name + ".norm");
-    return {before, add_feed_forward(store_, model_, {name, model_.embedding_size, model_.hidden_size})};
+    return {before,
+            add_feed_forward(store_, model_,
+                             {name, model_.whole(embedding_size_option), model_.whole(hidden_size_option)})};
   }
   EncoderLayer encoder_layer(const std::string& name) {
     AttentionPart self = attention(name + ".self");
@@ -77,9 +80,9 @@ class Builder {
     return {std::move(self), std::move(source), feed_forward(name + ".feed_forward")};
   }
   LinearParameters output() {
-    Parameter& weight =
-        store_.add("output.weight", layer_weights(model_, {model_.embedding_size, model_.class_count},
-                                                  output_deviation, "output.weight"));
+    Parameter& weight = store_.add(
+        "output.weight", layer_weights(model_, {model_.whole(embedding_size_option), model_.class_count},
+                                       output_deviation, "output.weight"));
     return {weight, store_.add("output.bias", constant_weights({model_.class_count}, 0))};
   }
 
@@ -106,12 +109,20 @@ Transformer add_parameters(ParameterStore& store, const ModelSpec& spec) {
   Builder builder(store, spec);
   Parameter& source_table = builder.table("source_embedding", spec.token_count);
   Parameter& target_table = builder.table("target_embedding", spec.class_count);
-  std::vector<EncoderLayer> encoder = encoder_layers(builder, spec.layers);
+  std::vector<EncoderLayer> encoder = encoder_layers(builder, spec.whole(layers_option));
   const LayerNormParameters encoder_norm = builder.norm("encoder.norm");
-  std::vector<DecoderLayer> decoder = decoder_layers(builder, spec.layers);
+  std::vector<DecoderLayer> decoder = decoder_layers(builder, spec.whole(layers_option));
   const LayerNormParameters decoder_norm = builder.norm("decoder.norm");
-  return {source_table, target_table,     std::move(encoder), encoder_norm, std::move(decoder),
-          decoder_norm, builder.output(), spec.heads,         spec.dropout, spec.label_smoothing};
+  return {source_table,
+          target_table,
+          std::move(encoder),
+          encoder_norm,
+          std::move(decoder),
+          decoder_norm,
+          builder.output(),
+          spec.whole(heads_option),
+          spec.fp32(dropout_option),
+          spec.fp32(label_smoothing_option)};
 }
 
 /// One forward pass of a batch.
@@ -194,6 +205,8 @@ class Pass {
 }  // namespace
 }  // namespace transformer
 
+namespace {
+
 Model make_transformer(const ModelSpec& spec) {
   using namespace transformer;
   check_translation("transformer", spec);
@@ -202,5 +215,11 @@ Model make_transformer(const ModelSpec& spec) {
   model.forward = [net](Tape& tape, const Batch& batch) { return Pass(tape, *net, batch).run(); };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind transformer_kind{make_transformer,
+                                     {embedding_size_option, hidden_size_option, layers_option, heads_option,
+                                      dropout_option, label_smoothing_option}};
 
 }  // namespace halfscope

@@ -61,6 +61,8 @@ TensorRef logits_of(Tape& tape, TensorRef input, const Unet& net) {
 }  // namespace
 }  // namespace unet
 
+namespace {
+
 Model make_unet(const ModelSpec& spec) {
   using namespace unet;
   check_images(spec.example_shape);
@@ -73,5 +75,9 @@ Model make_unet(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind unet_kind{make_unet};
 
 }  // namespace halfscope

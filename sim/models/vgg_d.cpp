@@ -11,6 +11,7 @@
 #include "sim/models/classifier.hpp"
 #include "sim/models/convolution.hpp"
 #include "sim/models/dense_layer.hpp"
+#include "sim/models/model_options.hpp"
 #include "sim/models/width.hpp"
 
 namespace halfscope {
@@ -52,8 +53,8 @@ VggD add_layers(ParameterStore& store, const ModelSpec& spec) {
           .fc6 = add_dense_layer(store, spec, {"fc6", height * width * in, fc}),
           .fc7 = add_dense_layer(store, spec, {"fc7", fc, fc}),
           .fc8 = add_dense_layer(store, spec, {"fc8", fc, spec.class_count, 0.5f}),
-          .dropout = spec.dropout,
-          .label_smoothing = spec.label_smoothing};
+          .dropout = spec.fp32(dropout_option),
+          .label_smoothing = spec.fp32(label_smoothing_option)};
 }
 
 TensorRef logits_of(Tape& tape, TensorRef x, const VggD& net) {
@@ -69,6 +70,8 @@ TensorRef logits_of(Tape& tape, TensorRef x, const VggD& net) {
 }  // namespace
 }  // namespace vgg_d
 
+namespace {
+
 Model make_vgg_d(const ModelSpec& spec) {
   using namespace vgg_d;
   check_takes_images("vgg_d", spec.example_shape);
@@ -80,5 +83,10 @@ Model make_vgg_d(const ModelSpec& spec) {
   };
   return model;
 }
+
+}  // namespace
+
+constexpr ModelKind vgg_d_kind{make_vgg_d,
+                               {with_default(width_option, 0.125), dropout_option, label_smoothing_option}};
 
 }  // namespace halfscope

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -26,6 +27,21 @@ const EntryOption* OptionTable::find(std::string_view name) const {
   const auto* const found =
       std::find_if(begin(), end(), [&](const EntryOption& o) { return o.name == name; });
   return found == end() ? nullptr : found;
+}
+
+double value_of(const EntryOption& option, const OptionValues& values) {
+  const auto found = values.find(option.name);
+  return found == values.end() ? option.value : found->second;
+}
+
+Json json_of(const EntryOption& option, double value) {
+  if (option.kind == OptionKind::number) return Json(value);
+  return Json(static_cast<std::int64_t>(value));
+}
+
+double parse_option(const EntryOption& option, std::string_view text) {
+  if (option.kind == OptionKind::number) return parse_number(option.name, text, option.range);
+  return static_cast<double>(parse_whole_number(option.name, text, option.range));
 }
 
 OptionValues resolve_entry_options(const EntryName& entry, const OptionTable& table,

@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/scaling/scaler_options.hpp>
+
 #include "sim/options/field_range.hpp"
 
 namespace halfscope {
@@ -19,7 +22,21 @@ struct EntryOption {
   double value = 0;  ///< the default
   FieldRange range{};
   std::string_view summary{};
+  OptionKind kind = OptionKind::number;
 };
+
+/// `option` of an entry that has another default.
+[[nodiscard]] constexpr EntryOption with_default(EntryOption option, double value) {
+  option.value = value;
+  return option;
+}
+
+/// The option's value among `values`, or its default.
+[[nodiscard]] double value_of(const EntryOption& option, const OptionValues& values);
+/// The option's value as config.json has it: a whole number without a point.
+[[nodiscard]] Json json_of(const EntryOption& option, double value);
+/// The value of `option`, written as text. Throws InvalidArgument, with the range, for any other text.
+[[nodiscard]] double parse_option(const EntryOption& option, std::string_view text);
 
 /// The options of one entry, eight at most: one more does not compile.
 class OptionTable {

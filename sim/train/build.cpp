@@ -11,10 +11,7 @@
 namespace halfscope {
 
 DatasetSpec dataset_spec(const TrainConfig& config) {
-  return {.data = config.data,
-          .image_size = config.image_size,
-          .vocabulary = config.vocabulary,
-          .sequence_length = config.sequence_length};
+  return {.data = config.data, .options = config.dataset_options};
 }
 
 ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
@@ -24,20 +21,12 @@ ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset) {
           .token_count = dataset.token_count(),
           .text_labels = dataset.text_labels(),
           .seed = static_cast<std::uint64_t>(config.seed),
-          .batch_norm_epsilon = static_cast<float>(config.batch_norm_epsilon),
-          .embedding_size = config.embedding_size,
-          .hidden_size = config.hidden_size,
-          .layers = config.layers,
-          .heads = config.heads,
-          .dropout = static_cast<float>(config.dropout),
-          .width = config.width,
-          .label_smoothing = static_cast<float>(config.label_smoothing),
-          .residual_gamma = static_cast<float>(config.residual_gamma),
+          .options = config.model_options,
           .teacher = settings.teacher};
 }
 
 Model make_model(const RunSettings& settings, const Dataset& dataset) {
-  Model model = settings.model->make(model_spec(settings, dataset));
+  Model model = settings.model->kind.make(model_spec(settings, dataset));
   if (settings.teacher && !model.teacher)
     throw InvalidArgument(
         fmt::format("teacher = {}: model {} on the data set {} has none; distil_bert on masked_verses learns "

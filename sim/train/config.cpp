@@ -6,14 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
 
-#include "sim/optim/optimizers.hpp"
+#include "sim/train/entry_tables.hpp"
 #include "sim/train/field_checks.hpp"
 #include "sim/train/renamed.hpp"
 
@@ -48,22 +46,6 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("model", c.model, check_model, "see 'list models'");
   visit("dataset", c.dataset, check_dataset, "see 'list datasets'");
   visit("data", c.data, any_text, "the data set's file or folder; empty: where its package puts it");
-  visit("image_size", c.image_size, FieldRange{1, 4096}, "height and width of composed scenes, pixels");
-  visit("vocabulary", c.vocabulary, FieldRange{2, 1e6},
-        "tokens of a text or of each language: its most frequent words, and one for the rest");
-  visit("sequence_length", c.sequence_length, FieldRange{1, 4096}, "tokens per example of a text");
-  visit("embedding_size", c.embedding_size, FieldRange{1, 1e5}, "of a model of texts");
-  visit("hidden_size", c.hidden_size, FieldRange{1, 1e5},
-        "of a recurrent cell, or between a transformer's two matrices");
-  visit("layers", c.layers, FieldRange{1, 1000}, "of a transformer's encoder, and of its decoder");
-  visit("heads", c.heads, FieldRange{1, 1000}, "of attention");
-  visit("dropout", c.dropout, FieldRange{0, 0.99}, "probability of a zero, where the model has dropout");
-  visit("width", c.width, FieldRange{0, 16},
-        "share of the published channels, where the model has a width; 0: of its small version");
-  visit("label_smoothing", c.label_smoothing, FieldRange{0, 0.99},
-        "share of a classifier's target that is spread over all classes");
-  visit("residual_gamma", c.residual_gamma, FieldRange{0, 1},
-        "at the start, of the batch norm that ends each branch of resnet18 and resnet50");
   visit(
       "start_from", c.start_from, any_text,
       "a run's folder, a safetensors file, or arm:NAME for the run of that arm and the same seed: weights of "
@@ -76,16 +58,16 @@ void visit_fields(Config& c, Visit&& visit) {
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
   visit("steps", c.steps, count, "weight updates");
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
-  visit("micro_batches", c.micro_batches, FieldRange{1, 8192},
+  visit("micro_batches", c.parts.micro_batches, FieldRange{1, 8192},
         "parts of a batch, one after the other, whose gradients are added before the step's one update");
-  visit("gradient_accumulator", c.gradient_accumulator, check_role,
+  visit("gradient_accumulator", c.parts.gradient_accumulator, check_role,
         "FORMAT[/ROUNDING][/OVERFLOW] of that sum");
-  visit("ranks", c.ranks, FieldRange{1, most_ranks, "1 to 65536"},
+  visit("ranks", c.parts.ranks, FieldRange{1, most_ranks, "1 to 65536"},
         "of data-parallel training: parts of a batch with gradients of their own, which an all-reduce "
         "averages");
-  visit("all_reduce", c.all_reduce, check_all_reduce,
+  visit("all_reduce", c.parts.all_reduce, check_all_reduce,
         "ORDER[/WIRE]: the order of 'list all-reduces', and fp16 (the default), bf16 or fp32 on the wire");
-  visit("predivide", c.predivide, check_predivide,
+  visit("predivide", c.parts.predivide, check_predivide,
         "a rule of 'list divisions', or a factor f: gradients times 1/f before their sum, f/ranks after it");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
   visit("learning_rate", c.learning_rate, nonnegative, "at the start");
@@ -95,23 +77,25 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together; 0: any");
   visit("clip_gradients", c.clip_gradients, check_clipped_gradients,
         "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
-  visit("batch_norm_epsilon", c.batch_norm_epsilon, positive, "added to variances");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
-  visit("weight", c.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
-  visit("activation", c.activation, check_role, "of outputs");
-  visit("activation_gradient", c.activation_gradient, check_role, "of outputs' gradients");
-  visit("weight_gradient", c.weight_gradient, check_role, "of parameters' gradients");
-  visit("master_weight", c.master_weight, check_role, "of the copy that is updated");
-  visit("optimizer_state", c.optimizer_state, check_optimizer_state,
+  visit("weight", c.roles.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
+  visit("activation", c.roles.activation, check_role, "of outputs");
+  visit("activation_gradient", c.roles.activation_gradient, check_role, "of outputs' gradients");
+  visit("weight_gradient", c.roles.weight_gradient, check_role, "of parameters' gradients");
+  visit("master_weight", c.roles.master_weight, check_role, "of the copy that is updated");
+  visit("optimizer_state", c.roles.optimizer_state, check_optimizer_state,
         "of moments and the update's arithmetic");
-  visit("accumulate", c.accumulate, check_products, "how matrix products add up; empty: by the formats");
-  visit("reduce", c.reduce, check_reduce, "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
-  visit("allow", c.allow, check_operations,
+  visit("accumulate", c.operations.accumulate, check_products,
+        "how matrix products add up; empty: by the formats");
+  visit("reduce", c.operations.reduce, check_reduce,
+        "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
+  visit("allow", c.operations.allow, check_operations,
         "operations in the roles' formats: names of 'list operations', or * for all, NAME or NAME@LAYERS, a "
         "glob, separated by commas");
-  visit("deny", c.deny, check_operations, "the same of operations in FP32");
-  visit("infer", c.infer, check_operations, "the same of operations in the widest format of their inputs");
-  visit("cast_cache", c.cast_cache, check_cast_cache,
+  visit("deny", c.operations.deny, check_operations, "the same of operations in FP32");
+  visit("infer", c.operations.infer, check_operations,
+        "the same of operations in the widest format of their inputs");
+  visit("cast_cache", c.operations.cast_cache, check_cast_cache,
         "on: gradients of a weight's several uses add up in their own format; off: in FP32");
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
@@ -130,38 +114,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("fp32_reference_every", c.fp32_reference_every, interval,
         "steps between comparisons with the same step in FP32; 0: never");
-  visit("probe_scales", c.probe_scales, check_scales,
+  visit("probe_scales", c.probes.scales, check_scales,
         "loss scales, as 1,8,2^10, at which weight gradients are compared with FP32's; empty: none");
-  visit("probe_every", c.probe_every, count, "steps between probes of probe_scales");
-  visit("probe_policy", c.probe_policy, check_probe_policy,
+  visit("probe_every", c.probes.every, count, "steps between probes of probe_scales");
+  visit("probe_policy", c.probes.policy, check_probe_policy,
         "policy of the probes; empty: the run's own, or fp16_mixed of an FP32 run");
-  visit("evaluate_every", c.evaluate_every, interval, "steps between evaluations; 0: at the end");
-  visit("evaluate_examples", c.evaluate_examples, interval,
+  visit("evaluate_every", c.evaluation.every, interval, "steps between evaluations; 0: at the end");
+  visit("evaluate_examples", c.evaluation.examples, interval,
         "test examples of an evaluation, from the first on; 0: all");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
-
-/// Fields that `to_json` leaves out at their defaults.
-constexpr std::array<std::string_view, 20> later_fields{"width",
-                                                        "label_smoothing",
-                                                        "residual_gamma",
-                                                        "layers",
-                                                        "heads",
-                                                        "start_from",
-                                                        "teacher",
-                                                        "micro_batches",
-                                                        "gradient_accumulator",
-                                                        "ranks",
-                                                        "all_reduce",
-                                                        "predivide",
-                                                        "clip_gradients",
-                                                        "allow",
-                                                        "deny",
-                                                        "infer",
-                                                        "cast_cache",
-                                                        "loss_scalers",
-                                                        "checkpoint_segments",
-                                                        "evaluate_examples"};
 
 /// Every key and its value.
 Json all_fields(const TrainConfig& config) {
@@ -183,36 +145,14 @@ const ScalerOptionEntry* find_option(std::string_view key) {
   return found == scaler_option_table.end() ? nullptr : &*found;
 }
 
-/// The option of the first optimizer that has one of this name; null where none has.
-const EntryOption* find_optimizer_option(std::string_view key) {
-  for (const OptimizerEntry& optimizer : optimizer_table)
-    if (const EntryOption* option = optimizer.kind.options.find(key)) return option;
-  return nullptr;
-}
-
 bool is_entry_option(std::string_view key) {
-  return find_option(key) != nullptr || find_optimizer_option(key) != nullptr;
+  return find_option(key) != nullptr ||
+         std::ranges::any_of(entry_tables(), [&](const EntryTable& t) { return t.find(key) != nullptr; });
 }
 
-/// The options of the optimizer that `json` names, or of the default one.
-const OptionTable& optimizer_options(const Json& json) {
-  const std::string name = json.value("optimizer", TrainConfig{}.optimizer);
-  return find_in_table("optimizer", name, optimizer_table).kind.options;
-}
-
-/// Each option of optimizers once, with its texts and the optimizers that take it: "of sgd, rmsprop: TEXT".
-std::map<std::string_view, std::string> optimizer_option_texts() {
-  std::map<std::string_view, std::map<std::string_view, std::vector<std::string_view>>> takers;
-  for (const OptimizerEntry& optimizer : optimizer_table)
-    for (const EntryOption& option : optimizer.kind.options)
-      takers[option.name][option.summary].push_back(optimizer.name);
-  std::map<std::string_view, std::string> texts;
-  for (const auto& [name, by_summary] : takers) {
-    std::string& text = texts[name];
-    for (const auto& [summary, optimizers] : by_summary)
-      text += fmt::format("{}of {}: {}", text.empty() ? "" : "; ", fmt::join(optimizers, ", "), summary);
-  }
-  return texts;
+/// The options of the entry that `json` names in `table`, or of the default one.
+const OptionTable& own_options(const EntryTable& table, const Json& json) {
+  return table.options_of(json.value(table.kind, TrainConfig{}.*table.chosen));
 }
 
 /// "scaler" is what users of other frameworks look for.
@@ -227,9 +167,11 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
     config.scaler_options[std::string(key)] = parse_scaler_option(*option, value);
     return;
   }
-  if (const EntryOption* option = find_optimizer_option(key)) {
-    config.optimizer_options[std::string(key)] = parse_number(key, value, option->range);
-    return;
+  for (const EntryTable& table : entry_tables()) {
+    if (const EntryOption* option = table.find(key)) {
+      (config.*table.values)[std::string(option->name)] = parse_option(*option, value);
+      return;
+    }
   }
   bool found = false;
   visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
@@ -251,36 +193,35 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 
 Json to_json(const TrainConfig& config) {
   Json json = all_fields(config);
-  const Json defaults = all_fields({});
-  for (const std::string_view key : later_fields) {
-    if (json.at(key) == defaults.at(key)) json.erase(std::string(key));
-  }
+  for (const EntryTable& table : entry_tables())
+    for (const auto& [name, value] : config.*table.values) json[name] = json_of(*table.find(name), value);
   for (const ScalerOptionEntry& option : scaler_option_table) {
     const auto set = config.scaler_options.find(option.name);
     if (set == config.scaler_options.end()) continue;
     const bool whole = option.kind == OptionKind::whole_number;
     json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
   }
-  for (const auto& [name, value] : config.optimizer_options) json[name] = value;
   return json;
 }
 
 Json without_foreign_options(Json json) {
-  const OptionTable& own = optimizer_options(json);
-  for (const OptimizerEntry& optimizer : optimizer_table)
-    for (const EntryOption& option : optimizer.kind.options)
-      if (own.find(option.name) == nullptr) json.erase(std::string(option.name));
+  for (const EntryTable& table : entry_tables()) {
+    const OptionTable& own = own_options(table, json);
+    for (const EntryWithOptions& entry : table.entries)
+      for (const EntryOption& option : *entry.options)
+        if (own.find(option.name) == nullptr) json.erase(std::string(option.name));
+  }
   return json;
 }
 
 Json with_defaults(Json json) {
-  const Json defaults = all_fields({});
-  for (const std::string_view key : later_fields) {
-    if (!json.contains(key)) json[std::string(key)] = defaults.at(key);
-  }
   json = without_foreign_options(std::move(json));
-  for (const EntryOption& option : optimizer_options(json))
-    if (!json.contains(option.name)) json[std::string(option.name)] = option.value;
+  const Json defaults = all_fields({});
+  for (const auto& [key, value] : defaults.items())
+    if (!json.contains(key)) json[key] = value;
+  for (const EntryTable& table : entry_tables())
+    for (const EntryOption& option : own_options(table, json))
+      if (!json.contains(option.name)) json[std::string(option.name)] = json_of(option, option.value);
   return json;
 }
 
@@ -288,11 +229,12 @@ std::vector<FieldDescription> describe_fields() {
   std::vector<FieldDescription> fields;
   const TrainConfig config;
   visit_fields(config, [&](const char* key, const auto&, auto, const char* summary) {
-    fields.push_back({std::string(key), std::string(summary)});
+    fields.push_back({std::string(key), std::string(summary), "run"});
   });
-  for (const auto& [name, text] : optimizer_option_texts()) fields.push_back({std::string(name), text});
+  for (const EntryTable& table : entry_tables())
+    for (FieldDescription& option : describe_options(table)) fields.push_back(std::move(option));
   for (const ScalerOptionEntry& option : scaler_option_table)
-    fields.push_back({std::string(option.name), std::string(option.summary)});
+    fields.push_back({std::string(option.name), std::string(option.summary), "loss_scale"});
   return fields;
 }
 

@@ -59,7 +59,7 @@ Learner::Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& st
       store_(&store),
       optimizer_(make_optimizer(settings, store)),
       all_stores_(std::move(all)) {
-  const bool one_rank = settings.config.ranks == 1;
+  const bool one_rank = settings.config.parts.ranks == 1;
   if (one_rank && wants_graph(settings.device)) graph_ = std::make_unique<StepGraph>();
   if (!one_rank) ranks_ = std::make_unique<RankGradients>(settings, store);
 }
@@ -88,8 +88,8 @@ Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
                                        const std::vector<Batch>& batches) const {
   if (!ranks_) return {run_micro_batches(caster, factor, {batches})};
   const ProcessShare own = own_ranks(*settings_);
-  const auto micro_batches = settings_->config.micro_batches;
-  std::vector<float> losses(static_cast<std::size_t>(settings_->config.ranks));
+  const auto micro_batches = settings_->config.parts.micro_batches;
+  std::vector<float> losses(static_cast<std::size_t>(settings_->config.parts.ranks));
   for (std::int64_t i = 0; i < own.count; ++i) {
     const std::int64_t rank = own.first + i;
     // Of the running statistics, those of rank 0 are everybody's, as DDP broadcasts them.

@@ -39,9 +39,9 @@ AllReduceCounters in_all_processes(AllReduceCounters counters) {
 
 RankGradients::RankGradients(const RunSettings& settings, const ParameterStore& store)
     : model_(settings.all_reduce),
-      steps_(division_steps(settings.predivide, settings.config.ranks, model_.wire_format())),
-      plan_(make_plan(model_, {.ranks = settings.config.ranks, .elements = parameter_elements(store)})),
-      ranks_(settings.config.ranks),
+      steps_(division_steps(settings.predivide, settings.config.parts.ranks, model_.wire_format())),
+      plan_(make_plan(model_, {.ranks = settings.config.parts.ranks, .elements = parameter_elements(store)})),
+      ranks_(settings.config.parts.ranks),
       buffer_(static_cast<std::size_t>(parameter_elements(store))),
       row_(buffer_.size() * bytes_per_element(model_.wire)) {}
 
@@ -85,7 +85,7 @@ AllReduceCounters RankGradients::finish(ParameterStore& store) {
 }
 
 ProcessShare own_ranks(const RunSettings& settings) {
-  return share_of(settings.config.ranks, process_index());
+  return share_of(settings.config.parts.ranks, process_index());
 }
 
 void check_processes(const RunSettings& settings) {
@@ -95,8 +95,9 @@ void check_processes(const RunSettings& settings) {
   const auto refuse = [&](const std::string& what, const std::string& remedy) {
     throw InvalidArgument(fmt::format("{} processes of mpirun and {}; {}", processes, what, remedy));
   };
-  if (config.ranks % processes != 0)
-    refuse(fmt::format("ranks = {}", config.ranks), fmt::format("give a multiple of {} as ranks", processes));
+  if (config.parts.ranks % processes != 0)
+    refuse(fmt::format("ranks = {}", config.parts.ranks),
+           fmt::format("give a multiple of {} as ranks", processes));
   if (config.fp32_reference_every > 0) refuse("fp32_reference_every", "compare with FP32 in one process");
   if (settings.probes) refuse("probe_scales", "probe in one process");
   if (!config.teacher.empty()) refuse("a teacher", "learn from one in one process");

@@ -148,7 +148,8 @@ class Run {
   void finish_step(const StepRecord& record) {
     diverged_ = record.diverged;
     const bool last = record.step == config_.steps;
-    const bool evaluates = last || (config_.evaluate_every > 0 && record.step % config_.evaluate_every == 0);
+    const bool evaluates =
+        last || (config_.evaluation.every > 0 && record.step % config_.evaluation.every == 0);
     if (evaluates && !diverged_) evaluation_ = trainer_.evaluate();
     RecordText text;
     recorded_.add(append_record(text, record, evaluates && !diverged_ ? &evaluation_ : nullptr));

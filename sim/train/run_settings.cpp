@@ -12,17 +12,17 @@ namespace halfscope {
 namespace {
 
 /// The role settings of a config, in the order of the enum.
-std::array<std::string TrainConfig::*, enum_names<Role>.size()> role_fields() {
-  return {&TrainConfig::weight,          &TrainConfig::activation,    &TrainConfig::activation_gradient,
-          &TrainConfig::weight_gradient, &TrainConfig::master_weight, &TrainConfig::optimizer_state};
+std::array<std::string RoleSettings::*, enum_names<Role>.size()> role_fields() {
+  return {&RoleSettings::weight,          &RoleSettings::activation,    &RoleSettings::activation_gradient,
+          &RoleSettings::weight_gradient, &RoleSettings::master_weight, &RoleSettings::optimizer_state};
 }
 
 /// Those of the three settings, general ones before those of a glob.
 std::vector<OperationRule> operation_rules(const TrainConfig& config) {
   std::vector<OperationRule> rules;
-  for (const auto& [list, text] : {std::pair{OperationList::allow, &config.allow},
-                                   {OperationList::deny, &config.deny},
-                                   {OperationList::infer, &config.infer}}) {
+  for (const auto& [list, text] : {std::pair{OperationList::allow, &config.operations.allow},
+                                   {OperationList::deny, &config.operations.deny},
+                                   {OperationList::infer, &config.operations.infer}}) {
     for (OperationRule& rule : parse_operation_rules(list, *text)) rules.push_back(std::move(rule));
   }
   check_operation_rules(rules);
@@ -40,27 +40,29 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
   PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
   const auto fields = role_fields();
   for (std::size_t role = 0; role < fields.size(); ++role) {
-    const std::string& text = config.*fields[role];
+    const std::string& text = config.roles.*fields[role];
     if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
   }
-  policy.products =
-      config.accumulate.empty() ? default_products(policy) : parse_accumulate_model(config.accumulate);
-  if (!config.reduce.empty()) policy.reductions = parse_scoped_accumulate(config.reduce);
+  policy.products = config.operations.accumulate.empty()
+                        ? default_products(policy)
+                        : parse_accumulate_model(config.operations.accumulate);
+  if (!config.operations.reduce.empty())
+    policy.reductions = parse_scoped_accumulate(config.operations.reduce);
   policy.rules = operation_rules(config);
-  policy.cast_cache = parse_enum<CastCache>("cast_cache", config.cast_cache);
+  policy.cast_cache = parse_enum<CastCache>("cast_cache", config.operations.cast_cache);
   return policy;
 }
 
 /// A policy that rounds gradients: without that no scale has an error.
 PrecisionPolicy probe_policy(const TrainConfig& config, const PrecisionPolicy& own) {
-  if (!config.probe_policy.empty()) {
-    return find_in_table("policy", config.probe_policy, policy_table).make();
+  if (!config.probes.policy.empty()) {
+    return find_in_table("policy", config.probes.policy, policy_table).make();
   }
   return own.quantizer(Role::activation_gradient).is_identity() ? fp16_mixed_policy() : own;
 }
 
 std::optional<ProbeOptions> parse_probes(const RunSettings& settings) {
-  std::vector<double> scales = parse_scales(settings.config.probe_scales);
+  std::vector<double> scales = parse_scales(settings.config.probes.scales);
   if (scales.empty()) return std::nullopt;
   ProbeOptions options{std::move(scales), probe_policy(settings.config, settings.policy)};
   if (settings.execution == Execution::native) check_native(options.policy);
@@ -85,10 +87,10 @@ void check_execution_fits(const RunSettings& settings) {
 void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   const auto fields = role_fields();
   for (std::size_t role = 0; role < fields.size(); ++role) {
-    config.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
+    config.roles.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
   }
-  config.accumulate = to_string(policy.products);
-  config.reduce = to_string(policy.reductions);
+  config.operations.accumulate = to_string(policy.products);
+  config.operations.reduce = to_string(policy.reductions);
 }
 
 /// Most parts of a batch that casts tell apart.
@@ -96,34 +98,28 @@ constexpr std::int64_t most_batch_parts = 131071;
 
 /// Throws unless the batch has as many parts of equal size.
 void check_parts(const TrainConfig& config) {
-  const std::int64_t parts = config.ranks * config.micro_batches;
+  const std::int64_t parts = config.parts.ranks * config.parts.micro_batches;
   if (parts > most_batch_parts) {
     throw InvalidArgument(
         fmt::format("ranks = {} with micro_batches = {} are {} parts of a batch; give {} at most",
-                    config.ranks, config.micro_batches, parts, most_batch_parts));
+                    config.parts.ranks, config.parts.micro_batches, parts, most_batch_parts));
   }
   if (config.batch % parts == 0) return;
-  if (config.ranks == 1) {
+  if (config.parts.ranks == 1) {
     throw InvalidArgument(fmt::format("micro_batches = {} does not divide batch = {}; give a divisor of it",
-                                      config.micro_batches, config.batch));
+                                      config.parts.micro_batches, config.batch));
   }
   throw InvalidArgument(fmt::format(
-      "ranks = {}{} do not divide batch = {}; give a multiple of {} as batch", config.ranks,
-      config.micro_batches == 1 ? "" : fmt::format(" with micro_batches = {}", config.micro_batches),
+      "ranks = {}{} do not divide batch = {}; give a multiple of {} as batch", config.parts.ranks,
+      config.parts.micro_batches == 1 ? ""
+                                      : fmt::format(" with micro_batches = {}", config.parts.micro_batches),
       config.batch, parts));
-}
-
-/// The model's own where none is given.
-double resolve_width(const ModelEntry& model, double width) {
-  if (width == 0) return model.width;
-  if (model.width > 0) return width;
-  throw InvalidArgument(fmt::format("width = {}: model {} has one width; leave it out", width, model.name));
 }
 
 }  // namespace
 
 RunSettings parsed(const TrainConfig& config) {
-  RunSettings settings{.config = config,
+  RunSettings settings{.config = with_entry_options(config),
                        .device = parse_enum<Device>("device", config.device),
                        .execution = parse_enum<Execution>("execution", config.execution),
                        .policy = parse_policy(config)};
@@ -135,17 +131,14 @@ RunSettings parsed(const TrainConfig& config) {
   settings.trackers = parse_trackers(config.trackers);
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);
-  settings.config.width = resolve_width(*settings.model, config.width);
   check_parts(config);
-  settings.gradient_accumulator = parse_quantizer(config.gradient_accumulator);
-  settings.config.gradient_accumulator = to_string(settings.gradient_accumulator);
-  settings.all_reduce = parse_all_reduce(config.all_reduce);
-  settings.config.all_reduce = to_string(settings.all_reduce);
-  settings.predivide = parse_gradient_division(config.predivide);
-  settings.config.predivide = to_string(settings.predivide);
+  settings.gradient_accumulator = parse_quantizer(config.parts.gradient_accumulator);
+  settings.config.parts.gradient_accumulator = to_string(settings.gradient_accumulator);
+  settings.all_reduce = parse_all_reduce(config.parts.all_reduce);
+  settings.config.parts.all_reduce = to_string(settings.all_reduce);
+  settings.predivide = parse_gradient_division(config.parts.predivide);
+  settings.config.parts.predivide = to_string(settings.predivide);
   settings.optimizer = &find_in_table("optimizer", config.optimizer, optimizer_table);
-  settings.config.optimizer_options = resolve_entry_options(
-      {"optimizer", settings.optimizer->name}, settings.optimizer->kind.options, config.optimizer_options);
   settings.clipped_gradients = parse_enum<ClippedGradients>("gradients", config.clip_gradients);
   settings.loss_scalers = parse_enum<LossScalers>("loss scalers", config.loss_scalers);
   settings.schedule = parse_enum<Schedule>("schedule", config.schedule);

@@ -37,12 +37,12 @@ NetworkElements network_of(const RunSettings& settings, const Dataset& dataset) 
   const auto make_batch = [&](std::int64_t count) {
     return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
-  const Model model = settings.model->make(spec);
+  const Model model = settings.model->kind.make(spec);
   zero_weights(model);
   const TrainConfig& config = settings.config;
   return count_elements(
       model, make_batch,
-      {config.batch / config.micro_batches, for_counting(settings.policy), config.checkpoint_segments});
+      {config.batch / config.parts.micro_batches, for_counting(settings.policy), config.checkpoint_segments});
 }
 
 }  // namespace
@@ -51,7 +51,8 @@ StepMemory step_memory(const RunSettings& settings, const Dataset& dataset, Kept
   const DeviceScope here(Device::cpu);
   StepMemory memory{network_of(settings, dataset), {}};
   MemoryOptions options{settings.policy, states_per_parameter(settings), kept};
-  if (settings.config.micro_batches > 1) options.gradient_accumulator = settings.gradient_accumulator.format;
+  if (settings.config.parts.micro_batches > 1)
+    options.gradient_accumulator = settings.gradient_accumulator.format;
   memory.items = memory_of(memory.network, options);
   return memory;
 }

@@ -158,7 +158,7 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
       .layerwise = layerwise_of(scaler, caster_.policy()),
       .execution = settings_.execution};
   const RepeatStep again = [&](Caster& caster, double scale) { repeat(learner, caster, scale, batches); };
-  if (settings_.probes && is_due(settings_.config.probe_every, record.step)) {
+  if (settings_.probes && is_due(settings_.config.probes.every, record.step)) {
     // Before the run's own passes, which leave their gradients in place of the probes'.
     add_probes(record.probes, probe_scales(*settings_.probes, seed_of(settings_), context, again));
   }
@@ -198,7 +198,7 @@ void Trainer::update_scalers(const StepRecord& record) {
 
 std::vector<Batch> Trainer::read_batches() {
   const std::span<const std::int64_t> indices = sampler_.indices(steps_done_);
-  const std::int64_t parts = settings_.config.ranks * settings_.config.micro_batches;
+  const std::int64_t parts = settings_.config.parts.ranks * settings_.config.parts.micro_batches;
   const std::size_t size = indices.size() / static_cast<std::size_t>(parts);
   const ProcessShare own = share_of(parts, process_index());
   std::vector<Batch> batches;

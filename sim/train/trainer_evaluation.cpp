@@ -56,7 +56,7 @@ Evaluation Trainer::evaluate() {
   caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
-  const std::int64_t all = dataset_.size(Split::test), most = settings_.config.evaluate_examples;
+  const std::int64_t all = dataset_.size(Split::test), most = settings_.config.evaluation.examples;
   const std::int64_t size = most == 0 ? all : std::min(most, all);
   const std::int64_t batch_size = evaluation_batch(dataset_);
   for (std::int64_t first = 0; first < size; first += batch_size) {

@@ -110,9 +110,9 @@ ADDITIONS = {
         header="sim/models/models.hpp",
         name="sample_model",
         file="sim/models/sample_model.cpp",
-        declaration="[[nodiscard]] Model make_sample_model(const ModelSpec& spec);",
+        declaration="extern const ModelKind sample_model_kind;",
         declared_before="struct ModelEntry {",
-        line='ModelEntry{"sample_model", "a sample", make_sample_model},',
+        line='ModelEntry{"sample_model", "a sample", sample_model_kind},',
         table="inline constexpr std::array model_table{",
         listed="models",
         tests=("sim_tests", "every model trains on a data set of the table, and each data set has a model"),
@@ -121,9 +121,9 @@ ADDITIONS = {
         header="sim/data/datasets.hpp",
         name="sample_dataset",
         file="sim/data/sample_dataset.cpp",
-        declaration="[[nodiscard]] std::unique_ptr<Dataset> open_sample_dataset(const DatasetSpec& spec);",
+        declaration="extern const DatasetKind sample_dataset_kind;",
         declared_before="struct DatasetEntry {",
-        line='DatasetEntry{"sample_dataset", "a sample", DataKind::images, "", open_sample_dataset},',
+        line='DatasetEntry{"sample_dataset", "a sample", sample_dataset_kind},',
         table="inline constexpr std::array datasets{",
         listed="datasets",
         tests=("sim_tests", "every model trains on a data set of the table, and each data set has a model"),
@@ -249,13 +249,14 @@ class Additions(unittest.TestCase):
         out = self.work / "results"
         shutil.rmtree(out, ignore_errors=True)
         settings = {"model": "sample_model", "dataset": "sample_dataset", "optimizer": "sample_optimizer",
-                    "sample_option": 0.25, "steps": 4, "batch": 8, "trackers": "sample_tracker",
-                    "activation": "sample_format"}
+                    "sample_option": 0.25, "sample_gain": 0.5, "sample_examples": 24, "steps": 4, "batch": 8,
+                    "trackers": "sample_tracker", "activation": "sample_format"}
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         run(self.program, "run", "sample-experiment", "--arms", "fp16_sample_scaler", "--seeds", 1, "--out", out, *chosen)
         (config,) = (json.loads(path.read_text()) for path in out.rglob("config.json"))
         self.assertLessEqual(settings.items(), config.items())
         self.assertEqual(config["loss_scale"], "sample_scaler")
+        self.assertNotIn("label_smoothing", config)  # cnn_bn's
         (metrics,) = (path.read_text() for path in out.rglob("metrics.jsonl"))
         self.assertIn('"fc.weight"', metrics)  # what the tracker has seen
 

@@ -26,7 +26,7 @@ RunSettings settings_of(const char* model, const char* data) {
   TrainConfig config;
   config.model = model;
   config.data = data;
-  config.ranks = 2;
+  config.parts.ranks = 2;
   config.batch = 4;
   config.steps = 1;
   return parsed(config);

@@ -51,7 +51,7 @@ bool has_gradient(const ParameterStore& store) {
 
 /// A model with the parameters of one of its networks frozen, and a tape.
 struct OneLoss {
-  explicit OneLoss(const char* policy = "fp32", Model (*make)(const ModelSpec&) = make_dcgan)
+  explicit OneLoss(const char* policy = "fp32", Model (*make)(const ModelSpec&) = dcgan_kind.make)
       : model(make({.example_shape = {8, 8, 1}, .class_count = 4, .seed = 3})),
         caster(find_in_table("policy", policy, policy_table).make(), 3, nobody) {
     caster.begin_step({.step = 5});
@@ -136,7 +136,7 @@ TEST_CASE("losses are the cross entropies of the discriminator's answers", "[adv
   // An exponential, the sum and the quotient of a probability, its logarithm, three additions, a division and
   // the sum of both losses: nine roundings, each to 2^-24 of numbers below twice the loss.
   constexpr double roundings = 9 * 0x1p-23;
-  for (const auto make : {make_dcgan, make_dcgan_logits}) {
+  for (const auto make : {dcgan_kind.make, dcgan_logits_kind.make}) {
     OneLoss one("fp32", make);
     const float loss = one.tape.value(one.model.forward(one.tape, OneLoss::batch()).loss).item();
     const double expected = cross_entropy(one.tape, "real", 1) + cross_entropy(one.tape, "made", 0);
@@ -273,7 +273,7 @@ TEST_CASE("autocast refuses the loss of probabilities before anything is trained
   check_training(parsed(adversarial("autocast_cuda", "dynamic", "dcgan_logits")), small_dataset);
   // A rule may name a layer of either loss.
   TrainConfig config = adversarial("autocast_cuda", "dynamic", "dcgan_logits");
-  config.deny = "conv_transpose2d@generator.deconv2,conv2d@judged.*";
+  config.operations.deny = "conv_transpose2d@generator.deconv2,conv2d@judged.*";
   check_training(parsed(config), small_dataset);
 }
 
@@ -356,7 +356,7 @@ TEST_CASE("memory counts the weights of both networks once, and the larger loss'
   const auto make_batch = [](std::int64_t count) {
     return small_dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
-  const Model model = make_dcgan(spec);
+  const Model model = dcgan_kind.make(spec);
   const NetworkElements network = count_elements(model, make_batch, {});
   std::int64_t weights = 0, of_losses[2] = {0, 0};
   for (const Parameter& parameter : model.store->parameters)

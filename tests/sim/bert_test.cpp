@@ -15,14 +15,12 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 Model small_bert(const Dataset& dataset) {
-  return make_bert({.example_shape = dataset.example_shape(),
-                    .class_count = dataset.class_count(),
-                    .token_count = dataset.token_count(),
-                    .text_labels = dataset.text_labels(),
-                    .embedding_size = 8,
-                    .hidden_size = 12,
-                    .layers = 2,
-                    .heads = 2});
+  return bert_kind.make(
+      {.example_shape = dataset.example_shape(),
+       .class_count = dataset.class_count(),
+       .token_count = dataset.token_count(),
+       .text_labels = dataset.text_labels(),
+       .options = {{"embedding_size", 8}, {"hidden_size", 12}, {"layers", 2}, {"heads", 2}}});
 }
 
 /// The logits of a batch in an evaluation.
@@ -35,15 +33,13 @@ Array logits_of(const Model& model, const Batch& batch) {
 
 TEST_CASE("BERT-base has the published number of weights", "[bert]") {
   const auto weights = [](TextLabels labels, std::string_view head) {
-    const Model model = make_bert({.example_shape = {512},
-                                   .class_count = 2,
-                                   .token_count = 30'522,
-                                   .text_labels = labels,
-                                   .embedding_size = 768,
-                                   .hidden_size = 3072,
-                                   .layers = 12,
-                                   .heads = 12,
-                                   .initial = InitialWeights::unset});
+    const Model model = bert_kind.make(
+        {.example_shape = {512},
+         .class_count = 2,
+         .token_count = 30'522,
+         .text_labels = labels,
+         .options = {{"embedding_size", 768}, {"hidden_size", 3072}, {"layers", 12}, {"heads", 12}},
+         .initial = InitialWeights::unset});
     std::size_t count = 0;
     for (const Parameter& parameter : model.store->parameters)
       if (!parameter.name.starts_with(head)) count += parameter.master.size();
@@ -101,10 +97,10 @@ TEST_CASE("BERT learns classes of verses and masked words", "[bert]") {
     TrainConfig config{.steps = 150, .batch = 16, .learning_rate = 3e-3, .policy = "fp16_mixed"};
     config.model = "bert";
     config.optimizer = "adamw";
-    config.embedding_size = 32;
-    config.hidden_size = 64;
-    config.heads = 2;
-    config.layers = 1;
+    config.model_options["embedding_size"] = 32;
+    config.model_options["hidden_size"] = 64;
+    config.model_options["heads"] = 2;
+    config.model_options["layers"] = 1;
     Trainer trainer(config, *verses);
     const Evaluation before = trainer.evaluate();
     for (std::int64_t i = 0; i < config.steps; ++i) static_cast<void>(trainer.step());
@@ -117,7 +113,7 @@ TEST_CASE("BERT learns classes of verses and masked words", "[bert]") {
 
 TEST_CASE("BERT says which data sets it learns from", "[bert]") {
   const ModelSpec next_words{.example_shape = {8}, .class_count = 20, .token_count = 20};
-  check_says(message_of<InvalidArgument>([&] { (void)make_bert(next_words); }),
+  check_says(message_of<InvalidArgument>([&] { (void)bert_kind.make(next_words); }),
              {"model bert", "masked_verses", "verse_genre"});
   const auto verses = open_repeated_words("verse_genre", 8);
   const Model model = small_bert(*verses);

@@ -3,7 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
+
 #include "sim/train/build.hpp"
+#include "sim/train/entry_tables.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -49,21 +52,60 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   CHECK(to_json(config) == to_json(TrainConfig{}));
 }
 
-TEST_CASE("settings of later versions are left out at their defaults, and come back", "[config]") {
-  const Json defaults = to_json(TrainConfig{});
-  TrainConfig config;
-  for (const auto& [key, usual] : {std::pair{"width", 0}, {"label_smoothing", 0}, {"residual_gamma", 1}}) {
+TEST_CASE("an option that is not set is not written, and has its entry's default", "[config]") {
+  TrainConfig config{.model = "resnet50"};
+  const Json unset = to_json(config);
+  for (const auto& [key, usual] :
+       {std::pair{"width", 0.125}, {"label_smoothing", 0.}, {"residual_gamma", 1.}}) {
     INFO(key);
-    CHECK_FALSE(defaults.contains(key));
-    CHECK(get_field(config, key) == std::to_string(usual) + ".0");
-    CHECK(with_defaults(defaults).at(key) == usual);
+    CHECK_FALSE(unset.contains(key));
+    CHECK(get_field(config, key).empty());
+    CHECK(with_defaults(unset).at(key) == usual);
+    CHECK(to_json(parsed(config).config).at(key) == usual);
     set_field(config, key, "0.25");
     CHECK(get_field(config, key) == "0.25");
     CHECK(to_json(config).at(key) == 0.25);
     CHECK(with_defaults(to_json(config)).at(key) == 0.25);
   }
   check_says(message_of<InvalidArgument>([&] { set_field(config, "label_smoothing", "1"); }), {"0 to 0.99"});
-  check_says(message_of<InvalidArgument>([&] { set_field(config, "width", "-1"); }), {"0 to 16"});
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "width", "-1"); }),
+             {"more than 0, up to 16"});
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "heads", "2.5"); }), {"heads"});
+  set_field(config, "layers", "3");
+  CHECK(to_json(config).at("layers").dump() == "3");
+}
+
+TEST_CASE("an option of another entry is refused with the own ones", "[config]") {
+  const auto refusal = [](const TrainConfig& config) {
+    return message_of<InvalidArgument>([&] { (void)parsed(config); });
+  };
+  CHECK(refusal({.model_options = {{"heads", 8}}}) ==
+        "heads: the model cnn_bn takes label_smoothing, batch_norm_epsilon");
+  CHECK(refusal({.model = "unet", .model_options = {{"dropout", 0.5}}}) ==
+        "dropout: the model unet takes no options; leave it out");
+  CHECK(refusal({.dataset = "kjv_text", .dataset_options = {{"image_size", 40}}}) ==
+        "image_size: the dataset kjv_text takes vocabulary, sequence_length");
+  CHECK(refusal({.optimizer = "adam", .optimizer_options = {{"momentum", 0.9}}}) ==
+        "momentum: the optimizer adam takes beta1, beta2, epsilon");
+}
+
+TEST_CASE("an option has one kind of entry, and every entry a default within its range", "[config]") {
+  std::set<std::string_view> known;
+  for (const ScalerOptionEntry& option : scaler_option_table) known.insert(option.name);
+  for (const EntryTable& table : entry_tables()) {
+    std::set<std::string_view> own;
+    for (const EntryWithOptions& entry : table.entries) {
+      for (const EntryOption& option : *entry.options) {
+        INFO(entry.name << ", " << option.name);
+        own.insert(option.name);
+        CHECK(known.count(option.name) == 0);
+        CHECK(option.value >= option.range.low);
+        CHECK(option.value <= option.range.high);
+        CHECK_FALSE(option.summary.empty());
+      }
+    }
+    known.insert(own.begin(), own.end());
+  }
 }
 
 TEST_CASE("a config holds the options of its own loss scaler, all of them once resolved", "[config]") {
@@ -104,27 +146,25 @@ TEST_CASE("a config holds the options of its own optimizer, all of them once res
   check_says(message_of<InvalidArgument>([&] { set_field(config, "momentum", "1.1"); }), {"from 0 to 1"});
 }
 
-TEST_CASE("an option of another optimizer is refused with the own ones", "[config]") {
-  TrainConfig config{.optimizer = "adam", .optimizer_options = {{"momentum", 0.9}}};
-  CHECK(message_of<InvalidArgument>([&] { (void)parsed(config); }) ==
-        "momentum: the optimizer adam takes beta1, beta2, epsilon");
-}
-
-TEST_CASE("an earlier config.json is read without other optimizers' options", "[config]") {
+TEST_CASE("an earlier config.json is read without other entries' options", "[config]") {
   Json earlier = to_json(TrainConfig{.optimizer = "sgd"});
   earlier.update({{"momentum", 0.8}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}});
+  earlier.update({{"embedding_size", 64}, {"image_size", 64}});
   const TrainConfig now{.optimizer = "sgd", .optimizer_options = {{"momentum", 0.8}}};
   CHECK(with_defaults(earlier) == with_defaults(to_json(now)));
   CHECK(with_defaults(to_json(TrainConfig{.optimizer = "sgd"}))["momentum"] == 0.9);
   CHECK(without_foreign_options(earlier).contains("momentum"));
-  CHECK_FALSE(without_foreign_options(earlier).contains("beta1"));
+  for (const char* foreign : {"beta1", "embedding_size", "image_size"})
+    CHECK_FALSE(without_foreign_options(earlier).contains(foreign));
   earlier.erase("optimizer");  // adam, the default
   CHECK_FALSE(without_foreign_options(earlier).contains("momentum"));
 }
 
 TEST_CASE("roles and sums override the policy", "[config]") {
-  const PrecisionPolicy policy =
-      parsed({.policy = "fp16_mixed", .activation = "bf16", .reduce = "fp16_pairwise@bn1"}).policy;
+  const PrecisionPolicy policy = parsed({.policy = "fp16_mixed",
+                                         .roles = {.activation = "bf16"},
+                                         .operations = {.reduce = "fp16_pairwise@bn1"}})
+                                     .policy;
   CHECK(to_string(policy.quantizer(Role::activation)) == "bf16");
   CHECK(to_string(policy.quantizer(Role::weight)) == "fp16");
   CHECK(to_string(policy.reductions_in("bn1")) == "fp16_pairwise");
@@ -139,11 +179,13 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
     CHECK(products({.policy = policy}) == "tensor_core(hopper)");
   }
   CHECK(products({.policy = "fp32"}) == "fp32_fused");
-  CHECK(products({.policy = "fp32", .weight = "fp16"}) == "fp32_fused");
-  CHECK(products({.policy = "fp16_mixed", .activation_gradient = "bf16"}) == "fp32_fused");
-  CHECK(products({.policy = "fp16_mixed", .weight_gradient = "fp32"}) == "tensor_core(hopper)");
-  CHECK(products({.policy = "fp16_mixed", .accumulate = "fp32_sequential"}) == "fp32_sequential");
-  TrainConfig bfloat{.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"};
+  CHECK(products({.policy = "fp32", .roles = {.weight = "fp16"}}) == "fp32_fused");
+  CHECK(products({.policy = "fp16_mixed", .roles = {.activation_gradient = "bf16"}}) == "fp32_fused");
+  CHECK(products({.policy = "fp16_mixed", .roles = {.weight_gradient = "fp32"}}) == "tensor_core(hopper)");
+  CHECK(products({.policy = "fp16_mixed", .operations = {.accumulate = "fp32_sequential"}}) ==
+        "fp32_sequential");
+  const TrainConfig bfloat{
+      .roles = {.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"}};
   CHECK(products(bfloat) == "bf16_tensor_core(hopper)");
   CHECK(fp16_mixed_policy().products == parsed({.policy = "fp16_mixed"}).policy.products);
 }

@@ -12,7 +12,8 @@ namespace halfscope::deep_speech_test {
 namespace {
 
 Model model_of(std::int64_t hidden, std::int64_t labels) {
-  return make_deep_speech_2({.example_shape = {150, 40}, .class_count = labels, .hidden_size = hidden});
+  return deep_speech_2_kind.make(
+      {.example_shape = {150, 40}, .class_count = labels, .options = {{"hidden_size", hidden}}});
 }
 
 TEST_CASE("Deep Speech 2 has as many weights as its layers add up to", "[deep_speech]") {
@@ -24,7 +25,7 @@ TEST_CASE("Deep Speech 2 has as many weights as its layers add up to", "[deep_sp
   CHECK(count == convolutions + 2 * gru + (192 + 1) * 17);
   CHECK(count == 158'721);
   check_says(message_of<InvalidArgument>([] {
-               static_cast<void>(make_deep_speech_2({.example_shape = {28, 28, 1}, .class_count = 10}));
+               static_cast<void>(deep_speech_2_kind.make({.example_shape = {28, 28, 1}, .class_count = 10}));
              }),
              {"model deep_speech_2", "(time, feature)", "(28, 28, 1)"});
 }
@@ -83,7 +84,7 @@ TEST_CASE("decoding takes runs once and leaves the blank out", "[deep_speech]") 
 TEST_CASE("Deep Speech 2 learns two words", "[deep_speech]") {
   TrainConfig config;
   config.model = "deep_speech_2";
-  config.hidden_size = 16;
+  config.model_options["hidden_size"] = 16;
   config.steps = 150;
   config.batch = 8;
   config.learning_rate = 1e-2;

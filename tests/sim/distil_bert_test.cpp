@@ -26,10 +26,10 @@ TrainConfig small(const char* model, std::int64_t layers) {
   config.model = model;
   config.dataset = "masked_verses";
   config.optimizer = "adamw";
-  config.embedding_size = 16;
-  config.hidden_size = 24;
-  config.heads = 2;
-  config.layers = layers;
+  config.model_options["embedding_size"] = 16;
+  config.model_options["hidden_size"] = 24;
+  config.model_options["heads"] = 2;
+  config.model_options["layers"] = static_cast<double>(layers);
   config.observe_every = 0;
   return config;
 }
@@ -68,15 +68,13 @@ bool same(const Array& a, const Array& b) {
 
 TEST_CASE("DistilBERT has the published number of weights", "[distil_bert]") {
   const auto weights = [](TextLabels labels) {
-    const Model model = make_distil_bert({.example_shape = {512},
-                                          .class_count = 2,
-                                          .token_count = 30'522,
-                                          .text_labels = labels,
-                                          .embedding_size = 768,
-                                          .hidden_size = 3072,
-                                          .layers = 6,
-                                          .heads = 12,
-                                          .initial = InitialWeights::unset});
+    const Model model = distil_bert_kind.make(
+        {.example_shape = {512},
+         .class_count = 2,
+         .token_count = 30'522,
+         .text_labels = labels,
+         .options = {{"embedding_size", 768}, {"hidden_size", 3072}, {"layers", 6}, {"heads", 12}},
+         .initial = InitialWeights::unset});
     std::size_t count = 0;
     for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
     return count;
@@ -172,7 +170,7 @@ TEST_CASE("what cannot teach is refused in one line", "[distil_bert]") {
   };
   check_says(refusal(taught(bert.path, 5), *bert.verses), {"distil_bert", "4 layers", "layers = 5"});
   TrainConfig wide = taught(bert.path);
-  wide.embedding_size = 32;
+  wide.model_options["embedding_size"] = 32;
   check_says(refusal(wide, *bert.verses), {"teacher", "embeddings.words", "16)", "32)"});
   check_says(refusal(taught(bert.folder / "nowhere"), *bert.verses), {"teacher = ", "nowhere", "arm:NAME"});
   TrainConfig other = taught(bert.path);

@@ -37,8 +37,8 @@ std::string refusal(const std::string& name, const std::string& contents) {
   Files files = small_files();
   files[name] = contents;
   put_all(folder, files);
-  auto message =
-      message_of<InvalidArgument>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); });
+  auto message = message_of<InvalidArgument>(
+      [&] { static_cast<void>(fashion_mnist_kind.open({.data = folder.path()})); });
   check_says(message, {folder.path().string()});
   return message;
 }
@@ -46,7 +46,7 @@ std::string refusal(const std::string& name, const std::string& contents) {
 TEST_CASE("a batch holds the examples asked for, normalised", "[fashion_mnist]") {
   const TemporaryFolder folder;
   put_all(folder, small_files());
-  const auto data = open_fashion_mnist({.data = folder.path()});
+  const auto data = fashion_mnist_kind.open({.data = folder.path()});
   CHECK(data->size(Split::train) == 3);
   CHECK(data->size(Split::test) == 2);
   CHECK(data->example_shape() == Shape{2, 2, 1});
@@ -89,7 +89,7 @@ TEST_CASE("for generators images have a black border and pixels from -1 to 1", "
 TEST_CASE("an example out of range is refused", "[fashion_mnist]") {
   const TemporaryFolder folder;
   put_all(folder, small_files());
-  const auto data = open_fashion_mnist({.data = folder.path()});
+  const auto data = fashion_mnist_kind.open({.data = folder.path()});
   for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{1} << 62}) {
     const std::array<std::int64_t, 2> indices{0, wrong};
     check_says(message_of<InvalidArgument>([&] { static_cast<void>(data->batch(Split::test, indices)); }),
@@ -103,13 +103,13 @@ TEST_CASE("files may be plain or gzip, each for itself", "[fashion_mnist]") {
   files["train-images-idx3-ubyte.gz"] = gzip(files["train-images-idx3-ubyte"]);
   files.erase("train-images-idx3-ubyte");
   put_all(folder, files);
-  CHECK(open_fashion_mnist({.data = folder.path()})->size(Split::train) == 3);
+  CHECK(fashion_mnist_kind.open({.data = folder.path()})->size(Split::train) == 3);
 }
 
 TEST_CASE("a missing folder says how to get the data", "[fashion_mnist]") {
   const TemporaryFolder folder;
   check_says(message_of<InvalidArgument>(
-                 [&] { static_cast<void>(open_fashion_mnist({.data = folder / "absent"})); }),
+                 [&] { static_cast<void>(fashion_mnist_kind.open({.data = folder / "absent"})); }),
              {(folder / "absent").string(), "apt install dataset-fashion-mnist", "--data FOLDER",
               "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
               "t10k-labels-idx1-ubyte"});
@@ -120,9 +120,9 @@ TEST_CASE("each missing file is named", "[fashion_mnist]") {
     const TemporaryFolder folder;
     put_all(folder, small_files());
     std::filesystem::remove(folder / name);
-    check_says(
-        message_of<InvalidArgument>([&] { static_cast<void>(open_fashion_mnist({.data = folder.path()})); }),
-        {folder.path().string(), name, name + ".gz"});
+    check_says(message_of<InvalidArgument>(
+                   [&] { static_cast<void>(fashion_mnist_kind.open({.data = folder.path()})); }),
+               {folder.path().string(), name, name + ".gz"});
   }
 }
 

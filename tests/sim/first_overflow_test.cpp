@@ -83,7 +83,7 @@ TEST_CASE("an input that FP16 does not hold is named at the step that meets it",
 TEST_CASE("a reduction that overflows is named with its layer and step", "[overflow][known]") {
   const PlantedDataset planted(50, 2000.0f);
   TrainConfig config = config_with("8");
-  config.reduce = "fp16_sequential@bn1";
+  config.operations.reduce = "fp16_sequential@bn1";
   const StepRecord record = first_overflowing(config, planted);
   REQUIRE(record.overflow);
   CHECK(record.step == planted.first_step(16, 0));
@@ -97,7 +97,7 @@ TEST_CASE("a reduction that overflows is named with its layer and step", "[overf
   CHECK(trace[trace.size() - 3].tensor == "conv1");
   CHECK(trace[trace.size() - 3].max_abs > 1000);
   // bn2 sees what bn1 has normalised: the same reduction there does not overflow.
-  config.reduce = "fp16_sequential@bn2";
+  config.operations.reduce = "fp16_sequential@bn2";
   CHECK_FALSE(first_overflowing(config, planted).overflow);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("an update that overflows is named with its parameter", "[overflow][kn
 TEST_CASE("running an overflowing step again changes no number", "[overflow]") {
   TrainConfig config = config_with("dynamic");
   config.scaler_options = {{"initial_scale", 0x1p24}};
-  config.weight_gradient = "fp16/stochastic";
+  config.roles.weight_gradient = "fp16/stochastic";
   TrainConfig untracked = config;
   untracked.trackers = "none";
   Trainer watched(config, small), unwatched(untracked, small);

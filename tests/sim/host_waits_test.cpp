@@ -6,6 +6,7 @@
 #include "sim/train/trainer.hpp"
 #include "tests/sim/corners.hpp"
 #include "tests/sim/few_words.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/device_parity.hpp"
 #include "tests/support/restored.hpp"
@@ -35,8 +36,7 @@ Step third_step(TrainConfig config, const Dataset& dataset) {
 
 TrainConfig watched(const std::string& model) {
   return {.model = model,
-          .embedding_size = 8,
-          .hidden_size = 12,
+          .model_options = own_options(model, {{"embedding_size", 8}, {"hidden_size", 12}}),
           .clip_norm = 0.5,
           .policy = "fp16_mixed",
           .loss_scale = "128",

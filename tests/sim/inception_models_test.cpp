@@ -5,6 +5,7 @@
 
 #include "sim/models/models.hpp"
 #include "sim/train/trainer.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 
@@ -44,7 +45,7 @@ constexpr std::array googlenet_modules{PublishedModule{192, 64, 96, 128, 16, 32,
                                        PublishedModule{832, 384, 192, 384, 48, 128, 128, 1388}};
 
 TEST_CASE("GoogLeNet has the parameters of the paper's table, and of Caffe's with its heads", "[inception]") {
-  const Model model = make_googlenet(imagenet(224));
+  const Model model = googlenet_kind.make(imagenet(224));
   std::size_t count = 7 * 7 * 3 * 64 + 64 + 64 * 64 + 64 + 9 * 64 * 192 + 192, published = 0;
   for (std::size_t i = 0; i < googlenet_modules.size(); ++i) {
     const PublishedModule& module = googlenet_modules.at(i);
@@ -98,7 +99,7 @@ TEST_CASE("Inception v2 has the parameters of the paper's Figure 5", "[inception
              normalised(1, m.in, m.behind_pool);
   }
   count += 1024 * 1000 + 1000;
-  const Model model = make_inception_v2(imagenet(224));
+  const Model model = inception_v2_kind.make(imagenet(224));
   CHECK(weights(model, false) == count);
   // Public ports of its Caffe definition have a bias per channel too, and 11,295,240 weights.
   CHECK(count + 10'016 == 11'295'240);
@@ -109,7 +110,7 @@ TEST_CASE("Inception v2 has the parameters of the paper's Figure 5", "[inception
 }
 
 TEST_CASE("Inception v3 has the published parameters", "[inception]") {
-  const Model model = make_inception_v3(imagenet(299));
+  const Model model = inception_v3_kind.make(imagenet(299));
   CHECK(weights(model) == 27'161'264);
   CHECK(weights(model, false) == 23'834'568);
 }
@@ -125,13 +126,13 @@ float loss_of(const Model& model, Phase phase) {
 
 TEST_CASE("the heads add three tenths of their losses in training, and nothing in an evaluation",
           "[inception]") {
-  const ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.125};
+  const ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .options = {{"width", 0.125}}};
   struct Heads {
     Model (*make)(const ModelSpec& spec);
     double count;
   };
   for (const auto& [make, heads] :
-       {Heads{make_googlenet, 2}, {make_inception_v2, 2}, {make_inception_v3, 1}}) {
+       {Heads{googlenet_kind.make, 2}, {inception_v2_kind.make, 2}, {inception_v3_kind.make, 1}}) {
     const Model model = make(small);
     for (Parameter& parameter : model.store->parameters) {
       // No logits but for the biases: every loss is log 10.
@@ -156,8 +157,7 @@ TEST_CASE("the inception networks find the bright quarter, in FP32 and FP16", "[
       INFO(model << ", " << policy);
       const SmallDataset dataset;
       Trainer trainer({.model = model,
-                       .dropout = 0.1,
-                       .label_smoothing = 0.1,
+                       .model_options = own_options(model, {{"dropout", 0.1}, {"label_smoothing", 0.1}}),
                        .steps = 120,
                        .batch = 16,
                        .optimizer = "adam",

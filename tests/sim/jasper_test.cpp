@@ -12,7 +12,8 @@ namespace {
 constexpr double small_width = 0.015625;  // four channels at first
 
 Model small_jasper() {
-  return make_jasper({.example_shape = {150, 40}, .class_count = 3, .width = small_width});
+  return jasper_kind.make(
+      {.example_shape = {150, 40}, .class_count = 3, .options = {{"width", small_width}}});
 }
 
 std::int64_t weights_of(const Model& model) {
@@ -22,13 +23,15 @@ std::int64_t weights_of(const Model& model) {
 }
 
 TEST_CASE("Jasper DR 10x5 has the published 333 million weights", "[jasper]") {
-  const Model model = make_jasper(
-      {.example_shape = {1000, 64}, .class_count = 29, .width = 1, .initial = InitialWeights::unset});
+  const Model model = jasper_kind.make({.example_shape = {1000, 64},
+                                        .class_count = 29,
+                                        .options = {{"width", 1}},
+                                        .initial = InitialWeights::unset});
   const std::int64_t filters = 332'480'512, norms = 122'112, output = 1025 * 29;
   CHECK(weights_of(model) == filters + norms + output);
   CHECK(std::lround(static_cast<double>(weights_of(model)) * 1e-6) == 333);
   check_says(message_of<InvalidArgument>([] {
-               static_cast<void>(make_jasper({.example_shape = {28, 28, 1}, .class_count = 10}));
+               static_cast<void>(jasper_kind.make({.example_shape = {28, 28, 1}, .class_count = 10}));
              }),
              {"model jasper", "(time, feature)", "(28, 28, 1)"});
 }
@@ -76,7 +79,7 @@ TEST_CASE("padding is no part of Jasper's batch statistics", "[jasper]") {
 TEST_CASE("Jasper learns two words", "[jasper][long]") {
   TrainConfig config;
   config.model = "jasper";
-  config.width = 0.03125;
+  config.model_options["width"] = 0.03125;
   config.steps = 80;
   config.batch = 8;
   config.learning_rate = 1e-2;

@@ -22,8 +22,8 @@ std::string letters(std::size_t count) {
 TEST_CASE("windows start at every training token and lie side by side in the test split", "[text]") {
   const TemporaryFolder folder;
   // 199 words and the line's end: 190 tokens to train on, 10 to test.
-  const auto text =
-      open_kjv_text({.data = folder.put("text", letters(199)), .vocabulary = 50, .sequence_length = 4});
+  const auto text = kjv_text_kind.open(
+      {.data = folder.put("text", letters(199)), .options = {{"vocabulary", 50}, {"sequence_length", 4}}});
   CHECK(text->size(Split::train) == 186);
   CHECK(text->size(Split::test) == 2);
   CHECK(text->example_shape() == Shape{4});
@@ -46,7 +46,7 @@ TEST_CASE("the King James Bible has 944,084 tokens of 12,831 types", "[text][kno
     WARN("bible-kjv is not installed");
     return;
   }
-  const auto all = open_dataset("kjv_text", {.vocabulary = 100'000, .sequence_length = 1});
+  const auto all = open_dataset("kjv_text", {.options = {{"vocabulary", 100'000}, {"sequence_length", 1}}});
   CHECK(all->class_count() == 12'832);
   // Training windows of one token need the token after them; the test split's first token has one too.
   const std::int64_t test = 944'084 * 5 / 100;
@@ -60,7 +60,7 @@ TEST_CASE("the King James Bible has 944,084 tokens of 12,831 types", "[text][kno
 TEST_CASE("a text that cannot serve is refused in one line", "[text]") {
   const TemporaryFolder folder;
   const auto refusal = [](const DatasetSpec& spec) {
-    return message_of<InvalidArgument>([&] { (void)open_kjv_text(spec); });
+    return message_of<InvalidArgument>([&] { (void)kjv_text_kind.open(spec); });
   };
   check_says(refusal({.data = folder / "missing.txt"}), {"missing.txt"});
   check_says(refusal({.data = folder.put("empty.txt", "")}), {"empty.txt", "no word"});
@@ -72,12 +72,14 @@ TEST_CASE("a text that cannot serve is refused in one line", "[text]") {
                                                                6))}),
              {"binary", "NUL"});
   const auto small = folder.put("small.txt", letters(60));
-  check_says(refusal({.data = small, .sequence_length = 32}), {"small.txt", "61 tokens", "32", "660"});
-  check_says(refusal({.data = small, .vocabulary = 0, .sequence_length = 1}),
+  check_says(refusal({.data = small, .options = {{"sequence_length", 32}}}),
+             {"small.txt", "61 tokens", "32", "660"});
+  check_says(refusal({.data = small, .options = {{"vocabulary", 0}, {"sequence_length", 1}}}),
              {"vocabulary = 0", "2 or more"});
-  check_says(refusal({.data = small, .vocabulary = 1, .sequence_length = 1}),
+  check_says(refusal({.data = small, .options = {{"vocabulary", 1}, {"sequence_length", 1}}}),
              {"vocabulary = 1", "2 or more"});
-  check_says(refusal({.data = small, .sequence_length = 0}), {"sequence_length = 0", "1 or more"});
+  check_says(refusal({.data = small, .options = {{"sequence_length", 0}}}),
+             {"sequence_length = 0", "1 or more"});
   const EnvironmentVariable no_programs("PATH", "/nonexistent");
   check_says(refusal({}), {"bible-kjv-text", "--data FILE"});
 }

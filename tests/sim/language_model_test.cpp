@@ -24,13 +24,13 @@ std::unique_ptr<Dataset> rhyme() {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 200; ++i) text += "round and round the garden goes ";
-  return open_kjv_text({.data = folder.put("rhyme.txt", text), .vocabulary = 20, .sequence_length = 5});
+  return kjv_text_kind.open(
+      {.data = folder.put("rhyme.txt", text), .options = {{"vocabulary", 20}, {"sequence_length", 5}}});
 }
 
 TrainConfig config_of(const std::string& model, const std::string& policy) {
   return {.model = model,
-          .embedding_size = 8,
-          .hidden_size = 12,
+          .model_options = {{"embedding_size", 8}, {"hidden_size", 12}},
           .steps = 60,
           .batch = 16,
           .learning_rate = 0.03,
@@ -65,14 +65,14 @@ TEST_CASE("a language model's bits do not depend on the threads", "[language]") 
   for (const char* model : {"gru_lm", "lstm_lm", "big_lstm"}) {
     TrainConfig config = config_of(model, "fp16_mixed");
     config.steps = 5;
-    config.dropout = 0.2;
-    config.activation = "fp16/stochastic";
-    config.hidden_size = config.embedding_size = 96;
+    config.model_options["dropout"] = 0.2;
+    config.roles.activation = "fp16/stochastic";
+    config.model_options["hidden_size"] = config.model_options["embedding_size"] = 96;
     config.batch = 48;
     const double one = trained(config, *dataset).loss;
     const double two = with_threads(2, [&] { return trained(config, *dataset).loss; });
     CHECK(one == two);
-    config.dropout = 0;
+    config.model_options["dropout"] = 0;
     CHECK(trained(config, *dataset).loss != one);
   }
 }
@@ -108,7 +108,7 @@ TEST_CASE("a language model wants a text", "[language]") {
                {model, "(time)", "(8, 8, 1)"});
   }
   check_says(
-      message_of<InvalidArgument>([] { (void)make_big_lstm({.example_shape = {4}, .class_count = 1}); }),
+      message_of<InvalidArgument>([] { (void)big_lstm_kind.make({.example_shape = {4}, .class_count = 1}); }),
       {"sampled words", "vocabulary of 1"});
 }
 
@@ -116,11 +116,10 @@ TEST_CASE("the big LSTM has the published number of weights", "[language]") {
   // LSTM-8192-1024 of Jozefowicz et al., table 1: 1.8 billion. A bias more per gate than theirs, as
   // PyTorch's.
   constexpr std::int64_t vocabulary = 793'471, state = 1024, hidden = 8192;
-  const Model model = make_big_lstm({.example_shape = {20},
-                                     .class_count = vocabulary,
-                                     .embedding_size = state,
-                                     .hidden_size = hidden,
-                                     .initial = InitialWeights::unset});
+  const Model model = big_lstm_kind.make({.example_shape = {20},
+                                          .class_count = vocabulary,
+                                          .options = {{"embedding_size", state}, {"hidden_size", hidden}},
+                                          .initial = InitialWeights::unset});
   std::size_t count = 0;
   for (const Parameter& parameter : model.store->parameters) count += parameter.master.size();
   CHECK(count == 2 * vocabulary * state + vocabulary + 2 * (2 * (state + 1) * 4 * hidden + hidden * state));

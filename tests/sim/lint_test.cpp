@@ -42,7 +42,7 @@ const std::vector<LintCase>& cases() {
        {.optimizer_options = {{"epsilon", 0x1.01p-25}}, .policy = "fp16_pure"},
        {"square of a gradient"}},
       {"Adam in bf16: its range is FP32's",
-       {.policy = "fp16_pure", .master_weight = "fp32", .optimizer_state = "bf16"},
+       {.policy = "fp16_pure", .roles = {.master_weight = "fp32", .optimizer_state = "bf16"}},
        {"beta2"}},
       {"beta2 beyond FP16's spacing below 1",
        {.optimizer_options = {{"beta2", 0.9999}, {"epsilon", 1e-4}}, .policy = "fp16_pure"},

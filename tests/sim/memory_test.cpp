@@ -22,7 +22,8 @@ NetworkElements elements_of(Model (*make)(const ModelSpec&), const Shape& image,
 
 /// Bytes per parameter of weights, gradients, master copy and the states of an optimizer.
 double bytes_per_parameter(const PrecisionPolicy& policy, std::int64_t states) {
-  const Model model = make_alexnet({.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.0625});
+  const Model model =
+      alexnet_kind.make({.example_shape = {28, 28, 1}, .class_count = 10, .options = {{"width", 0.0625}}});
   const auto wide = make_blank_images({28, 28, 1}, 10);
   const NetworkElements network = count_elements(
       model,
@@ -65,7 +66,7 @@ std::int64_t bytes_of(const std::vector<MemoryItem>& items, std::string_view nam
 }
 
 TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory][long]") {
-  const NetworkElements one = elements_of(make_resnet50, {224, 224, 3}, 1000, 1);
+  const NetworkElements one = elements_of(resnet50_kind.make, {224, 224, 3}, 1000, 1);
   CHECK(one.parameters() == 25'557'032);
   CHECK(outputs_of(one, OperationKind::convolution) == 10'587'136);
   CHECK(outputs_of(one, OperationKind::residual_sum) == 5'519'360);
@@ -79,7 +80,7 @@ TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory][long
   CHECK(weights_and_maps(memory_of(one, fp32_maps)) == 4 * (25'557'032 + 16'106'496));
   CHECK(weights_and_maps(memory_of(one, mixed_maps)) == 2 * (25'557'032 + 16'106'496));
   // The paper's "about half" at batch 32, the master copy counted.
-  const NetworkElements batch = elements_of(make_resnet50, {224, 224, 3}, 1000, 32);
+  const NetworkElements batch = elements_of(resnet50_kind.make, {224, 224, 3}, 1000, 32);
   const std::int64_t whole = weights_and_maps(memory_of(batch, fp32_maps)),
                      mixed = weights_and_maps(memory_of(batch, mixed_maps)) + 4 * 25'557'032;
   CHECK(whole == 4 * (25'557'032 + 32 * std::int64_t{16'106'496}));
@@ -89,7 +90,7 @@ TEST_CASE("ResNet-50 has the published weights and feature maps", "[memory][long
 TEST_CASE("with a master copy ResNet-50 takes less memory than in FP32 from a batch of two on",
           "[memory][long]") {
   const auto bytes_at = [](std::int64_t batch, const PrecisionPolicy& policy) {
-    const NetworkElements network = elements_of(make_resnet50, {224, 224, 3}, 1000, batch);
+    const NetworkElements network = elements_of(resnet50_kind.make, {224, 224, 3}, 1000, batch);
     const auto items = memory_of(network, {policy, 1, KeptOutputs::feature_maps});
     return bytes_of(items, "weight") + bytes_of(items, "master_weight") + bytes_of(items, "activation");
   };
@@ -101,7 +102,7 @@ TEST_CASE("with a master copy ResNet-50 takes less memory than in FP32 from a ba
 TEST_CASE("autocast keeps FP32 outputs and both copies of what it casts", "[memory]") {
   const auto elements = [](const PrecisionPolicy& policy) {
     const auto images = make_blank_images({8, 8, 1}, 4);
-    const Model model = make_cnn_bn({.example_shape = {8, 8, 1}, .class_count = 4});
+    const Model model = cnn_bn_kind.make({.example_shape = {8, 8, 1}, .class_count = 4});
     return count_elements(model,
                           [&](std::int64_t count) {
                             return images->batch(
@@ -121,7 +122,7 @@ TEST_CASE("autocast keeps FP32 outputs and both copies of what it casts", "[memo
 TEST_CASE("memory by role follows the policy and the optimizer", "[memory]") {
   // conv 1 to 16, norm, ReLU, pool; 16 to 32, norm, ReLU, pool; linear to 128, ReLU; linear to the classes;
   // loss.
-  const NetworkElements network = elements_of(make_cnn_bn, {8, 8, 1}, 4, 3);
+  const NetworkElements network = elements_of(cnn_bn_kind.make, {8, 8, 1}, 4, 3);
   const std::int64_t parameters = 9 * 16 + 2 * 16 + 9 * 16 * 32 + 2 * 32 + (128 * 128 + 128) + (128 * 4 + 4);
   const std::int64_t outputs = 8 * 8 + (3 * 64 * 16 + 16 * 16) + (3 * 16 * 32 + 4 * 32) + 2 * 128 + 4;
   CHECK(network.parameters() == parameters);

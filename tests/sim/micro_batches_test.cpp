@@ -36,9 +36,9 @@ TEST_CASE("FP16 holds the sum 2048 + 1 as 2048, FP32 as 2049", "[micro_batches]"
 TrainConfig words(std::int64_t micro_batches, const char* policy = "fp32") {
   TrainConfig config{.steps = 20, .batch = 16, .policy = policy};
   config.model = "gru_lm";
-  config.embedding_size = 8;
-  config.hidden_size = 8;
-  config.micro_batches = micro_batches;
+  config.model_options["embedding_size"] = 8;
+  config.model_options["hidden_size"] = 8;
+  config.parts.micro_batches = micro_batches;
   config.observe_every = 1;
   return config;
 }
@@ -92,7 +92,7 @@ TEST_CASE("one micro-batch of four that is not finite skips the step and halves 
           "[micro_batches]") {
   const OneInfinity dataset;
   TrainConfig config{.steps = 8, .batch = 24, .policy = "fp16_mixed"};
-  config.micro_batches = 4;
+  config.parts.micro_batches = 4;
   config.loss_scale = "dynamic";
   config.scaler_options = {{"initial_scale", 65536}, {"growth_interval", 2}};
   Trainer trainer(config, dataset);
@@ -121,7 +121,7 @@ TEST_CASE("a scale grows after as many steps as without micro-batches", "[micro_
   const SmallDataset dataset;
   for (const std::int64_t micro_batches : {1, 4}) {
     TrainConfig config{.steps = 8, .batch = 24, .policy = "fp16_mixed"};
-    config.micro_batches = micro_batches;
+    config.parts.micro_batches = micro_batches;
     config.loss_scale = "dynamic";
     config.scaler_options = {{"initial_scale", 1}, {"growth_interval", 2}};
     Trainer trainer(config, dataset);
@@ -166,7 +166,7 @@ TEST_CASE("micro-batches that a batch does not have are refused", "[micro_batche
   check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }),
              {"micro_batches = 3", "batch = 16", "divisor"});
   config = words(4);
-  config.gradient_accumulator = "fp61";
+  config.parts.gradient_accumulator = "fp61";
   check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }), {"fp61", "fp16"});
 }
 

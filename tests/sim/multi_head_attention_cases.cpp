@@ -98,9 +98,7 @@ std::vector<LayerCase> cases() {
 const LayerCases registered(cases);
 
 ModelSpec with_heads(std::int64_t count) {
-  ModelSpec model;
-  model.heads = count;
-  return model;
+  return {.example_shape = {}, .options = {{"heads", static_cast<double>(count)}}};
 }
 
 TEST_CASE("heads that do not divide the width are named", "[attention]") {

@@ -12,7 +12,8 @@ namespace {
 /// The same numbers in 16-bit memory. On a simulated device, which has no tensor cores, the products are
 /// emulated there as on the CPU; on a Hopper they are its own.
 void check_native(TrainConfig config, const Dataset& dataset) {
-  config.accumulate = config.accumulate.empty() ? "tensor_core(hopper)" : config.accumulate;
+  config.operations.accumulate =
+      config.operations.accumulate.empty() ? "tensor_core(hopper)" : config.operations.accumulate;
   config.steps = 3;
   Marks marks = watched_run;
   if (config.record_gradients != "histogram") std::erase(marks, R"("histogram":{)");
@@ -26,18 +27,18 @@ TEST_CASE("native execution of a classifier gives the bits of emulation", "[pari
   config.loss_scale = "layerwise";
   check_native(config, dataset);
   config.loss_scale = "dynamic";
-  config.weight_gradient = "fp16/stochastic";
-  config.activation = "fp16/toward_zero";
+  config.roles.weight_gradient = "fp16/stochastic";
+  config.roles.activation = "fp16/toward_zero";
   config.clip_norm = 0.1;
   config.observe_every = 2;  // steps that nobody watches
   config.record_gradients = "max_abs";
   check_native(config, dataset);
   config.policy = "fp16_no_master";
-  config.accumulate = "fp32_sequential";
+  config.operations.accumulate = "fp32_sequential";
   check_native(config, dataset);
   for (const char* role : {"weight", "activation", "activation_gradient", "weight_gradient"})
     set_field(config, role, "bf16");
-  config.accumulate = "bf16_tensor_core(hopper)";
+  config.operations.accumulate = "bf16_tensor_core(hopper)";
   check_native(config, dataset);
 }
 
@@ -57,13 +58,13 @@ TEST_CASE("native execution of language models gives the bits of emulation", "[p
   for (const char* model : {"gru_lm", "lstm_lm"}) {
     INFO(model);
     TrainConfig config = watched({.model = model, .policy = "fp16_mixed"});
-    config.embedding_size = 8;
-    config.hidden_size = 12;
-    config.dropout = 0.25;
+    config.model_options["embedding_size"] = 8;
+    config.model_options["hidden_size"] = 12;
+    config.model_options["dropout"] = 0.25;
     config.clip_norm = 0.5;
     check_native(config, FewWords{});
-    config.activation_gradient = "fp16/stochastic";
-    config.weight = "fp32";  // memory of two kinds
+    config.roles.activation_gradient = "fp16/stochastic";
+    config.roles.weight = "fp32";  // memory of two kinds
     config.observe_every = 2;
     check_native(config, FewWords{});
   }
@@ -98,12 +99,12 @@ TEST_CASE("native execution says what it cannot do", "[native][config]") {
     return message_of<InvalidArgument>([&] { (void)parsed(config); });
   };
   check_says(refusal({.execution = "native"}), {"device = cpu", "give device = cuda"});
-  TrainConfig config{.device = "cuda", .execution = "native", .activation = "fp8_e5m2"};
+  TrainConfig config{.device = "cuda", .execution = "native", .roles = {.activation = "fp8_e5m2"}};
   check_says(refusal(config), {"activation = fp8_e5m2", "give fp16, bf16 or fp32"});
-  config.activation = "fp16";
-  config.accumulate = "cublas";
+  config.roles.activation = "fp16";
+  config.operations.accumulate = "cublas";
   check_says(refusal(config), {"cublas", "weight and activation"});
-  check_says(refusal({.accumulate = "cublas"}), {"cublas", "give execution = native"});
+  check_says(refusal({.operations = {.accumulate = "cublas"}}), {"cublas", "give execution = native"});
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_CASE("no two numbers are spelt alike", "[translation]") {
 }
 
 TEST_CASE("numbers_to_words has the same pairs everywhere", "[translation]") {
-  const auto data = open_dataset("numbers_to_words", {.vocabulary = 64});
+  const auto data = open_dataset("numbers_to_words", {.options = {{"vocabulary", 64}}});
   CHECK(data->size(Split::train) == 20'000);
   CHECK(data->size(Split::test) == 1000);
   CHECK(data->batch_order() == BatchOrder::neighbours);

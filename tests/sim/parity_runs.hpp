@@ -85,7 +85,7 @@ inline TrainConfig watched(TrainConfig config) {
   config.observe_roles = "all";
   config.observe_every = 1;
   config.fp32_reference_every = 2;
-  config.evaluate_every = 3;
+  config.evaluation.every = 3;
   config.checkpoint_every = 2;
   return config;
 }

@@ -4,6 +4,7 @@
 #include "sim/train/trainer.hpp"
 #include "tests/sim/corners.hpp"
 #include "tests/sim/few_words.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/planted_dataset.hpp"
 #include "tests/sim/repeated_words.hpp"
@@ -20,14 +21,14 @@ TEST_CASE("a classifier trains alike on the CPU and on the device", "[parity][cu
   check_parity(config, dataset);
   config.policy = "fp16_pure";
   config.optimizer = "sgd";
-  config.accumulate = "fp16_sequential";
-  config.reduce = "fp16_sequential";
+  config.operations.accumulate = "fp16_sequential";
+  config.operations.reduce = "fp16_sequential";
   config.clip_norm = 0.1;
   check_parity(config, dataset);
   config.policy = "fp16_mixed";
-  config.accumulate = "tensor_core(hopper)";
-  config.weight_gradient = "bf16/stochastic";
-  config.activation_gradient = "fp8_e5m2/stochastic";
+  config.operations.accumulate = "tensor_core(hopper)";
+  config.roles.weight_gradient = "bf16/stochastic";
+  config.roles.activation_gradient = "fp8_e5m2/stochastic";
   check_parity(config, dataset);
 }
 
@@ -49,16 +50,16 @@ TEST_CASE("automatic mixed precision trains alike on the CPU and on the device",
   for (const char* policy : {"autocast_cuda", "autocast_cpu", "apex_o1", "apex_o2"}) {
     INFO(policy);
     TrainConfig config = watched({.policy = policy});
-    config.infer = "linear@fc2";
+    config.operations.infer = "linear@fc2";
     check_parity(config, SmallDataset{});
   }
 }
 
 TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[parity][cuda]") {
   TrainConfig config = watched({.policy = "fp16_mixed"});
-  config.micro_batches = 3;
+  config.parts.micro_batches = 3;
   for (const char* accumulator : {"fp32", "fp16"}) {
-    config.gradient_accumulator = accumulator;
+    config.parts.gradient_accumulator = accumulator;
     check_parity(config, SmallDataset{});
     const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
     check_parity(config, SmallDataset{});
@@ -67,9 +68,9 @@ TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[p
 
 TEST_CASE("ranks train alike on the CPU and on the device", "[parity][cuda]") {
   TrainConfig config = watched({.policy = "fp16_mixed"});
-  config.ranks = 3;
-  config.micro_batches = 2;
-  config.all_reduce = "nccl_ring";
+  config.parts.ranks = 3;
+  config.parts.micro_batches = 2;
+  config.parts.all_reduce = "nccl_ring";
   const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
   check_parity(config, SmallDataset{});
 }
@@ -98,9 +99,9 @@ TEST_CASE("language models train alike on the CPU and on the device", "[parity][
   for (const char* model : {"gru_lm", "lstm_lm"}) {
     INFO(model);
     TrainConfig config = watched({.model = model, .policy = "fp16_mixed"});
-    config.embedding_size = 8;
-    config.hidden_size = 12;
-    config.dropout = 0.25;
+    config.model_options["embedding_size"] = 8;
+    config.model_options["hidden_size"] = 12;
+    config.model_options["dropout"] = 0.25;
     config.clip_norm = 0.5;
     check_parity(config, FewWords{});
   }
@@ -109,8 +110,8 @@ TEST_CASE("language models train alike on the CPU and on the device", "[parity][
 TEST_CASE("a projected LSTM with a sampled softmax trains alike on the CPU and on the device",
           "[parity][cuda][long]") {
   TrainConfig config = watched({.model = "big_lstm", .policy = "fp16_mixed"});
-  config.embedding_size = 8;
-  config.hidden_size = 12;
+  config.model_options["embedding_size"] = 8;
+  config.model_options["hidden_size"] = 12;
   config.optimizer = "adagrad";
   check_parity(config, FewWords{});
 }
@@ -120,11 +121,8 @@ TEST_CASE("translators train alike on the CPU and on the device", "[parity][cuda
   for (const char* model : {"seq2seq_attention", "transformer"}) {
     INFO(model);
     TrainConfig config = watched({.model = model, .policy = "fp16_mixed"});
-    config.embedding_size = 8;
-    config.hidden_size = 12;
-    config.layers = 1;
-    config.heads = 2;
-    config.dropout = 0.25;
+    config.model_options = own_options(
+        model, {{"embedding_size", 8}, {"hidden_size", 12}, {"layers", 1}, {"heads", 2}, {"dropout", 0.25}});
     check_parity(config, *pairs);
   }
 }
@@ -134,16 +132,16 @@ TEST_CASE("BERT and a student that learns from it train alike on the CPU and on 
   const auto verses = open_repeated_words("masked_verses", 13);
   TrainConfig config = watched({.model = "bert", .policy = "fp16_mixed"});
   config.dataset = "masked_verses";
-  config.embedding_size = 8;
-  config.hidden_size = 12;
-  config.heads = 2;
-  config.dropout = 0.25;
+  config.model_options["embedding_size"] = 8;
+  config.model_options["hidden_size"] = 12;
+  config.model_options["heads"] = 2;
+  config.model_options["dropout"] = 0.25;
   check_parity(config, *verses);
   const TemporaryFolder folder;
   config.teacher = (folder / "teacher.safetensors").string();
   write_safetensors(config.teacher, Trainer(config, *verses).checkpoint());
   config.model = "distil_bert";
-  config.layers = 1;
+  config.model_options["layers"] = 1;
   check_parity(config, *verses);
   const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
   check_parity(config, *verses);

@@ -22,9 +22,9 @@ namespace {
 
 TrainConfig on_ranks(std::int64_t ranks, const char* all_reduce, const char* predivide = "ddp") {
   TrainConfig config{.steps = 8, .batch = 24, .policy = "fp16_mixed", .loss_scale = "1024"};
-  config.ranks = ranks;
-  config.all_reduce = all_reduce;
-  config.predivide = predivide;
+  config.parts.ranks = ranks;
+  config.parts.all_reduce = all_reduce;
+  config.parts.predivide = predivide;
   return config;
 }
 
@@ -120,10 +120,10 @@ TEST_CASE("ranks train as the whole batch does, but for the order of FP32 sums",
   const auto losses = [&](std::int64_t ranks, std::int64_t micro_batches) {
     TrainConfig config{.steps = 20, .batch = 16, .policy = "fp32"};
     config.model = "gru_lm";
-    config.embedding_size = 8;
-    config.hidden_size = 8;
-    config.ranks = ranks;
-    config.micro_batches = micro_batches;
+    config.model_options["embedding_size"] = 8;
+    config.model_options["hidden_size"] = 8;
+    config.parts.ranks = ranks;
+    config.parts.micro_batches = micro_batches;
     Trainer trainer(config, dataset);
     std::vector<float> all;
     for (int i = 0; i < 5; ++i) all.push_back(trainer.step().loss);
@@ -220,7 +220,7 @@ TEST_CASE("running statistics are those of rank 0", "[ranks]") {
   TrainConfig config = on_ranks(2, "nccl_ring");
   Trainer all(config, small_dataset);
   (void)all.step();
-  config.ranks = 1;
+  config.parts.ranks = 1;
   config.batch = 12;
   Trainer one(config, small_dataset);
   (void)one.step();
@@ -231,10 +231,10 @@ TEST_CASE("runs on ranks have the same bytes for any thread count, and after a k
   const TemporaryFolder temporary;
   TrainConfig config = small_config();
   config.steps = 12;
-  config.ranks = 8;
-  config.micro_batches = 2;
-  config.all_reduce = "nccl_ring";
-  config.predivide = "fsdp";
+  config.parts.ranks = 8;
+  config.parts.micro_batches = 2;
+  config.parts.all_reduce = "nccl_ring";
+  config.parts.predivide = "fsdp";
   const Records expected = run_in(temporary.path() / "one", config);
   CHECK(with_threads(2, [&] { return run_in(temporary.path() / "two", config); }) == expected);
   const RunFolder folder(temporary.path() / "killed", {"experiment", "arm", 0});
@@ -247,12 +247,12 @@ TEST_CASE("records and summaries tell what all-reduces lost; those of one rank d
   const TemporaryFolder temporary;
   TrainConfig config = small_config();
   config.steps = 3;
-  config.all_reduce = "nccl_tree/bf16";
+  config.parts.all_reduce = "nccl_tree/bf16";
   const RunFolder one(temporary.path() / "one", {"experiment", "arm", 0});
   run_training(parsed(config), small_dataset, one, ignore);
   CHECK(read_file(one.path() / "metrics.jsonl").find("all_reduce") == std::string::npos);
   CHECK_FALSE(read_json(one.path() / "summary.json").contains("all_reduce"));
-  config.ranks = 4;
+  config.parts.ranks = 4;
   const RunFolder four(temporary.path() / "four", {"experiment", "arm", 0});
   run_training(parsed(config), small_dataset, four, ignore);
   AllReduceCounters sum;
@@ -269,22 +269,17 @@ TEST_CASE("records and summaries tell what all-reduces lost; those of one rank d
   CHECK((config_json.at("ranks") == 4 && config_json.at("all_reduce") == "nccl_tree/bf16"));
 }
 
-TEST_CASE("settings of one rank are left out of its config", "[ranks]") {
-  const Json json = to_json(parsed(TrainConfig{}).config);
-  for (const char* key : {"ranks", "all_reduce", "predivide"}) CHECK_FALSE(json.contains(key));
-}
-
 TEST_CASE("ranks that a batch does not have, and unknown reductions, are refused", "[ranks]") {
   const auto message = [](TrainConfig config) {
     return message_of<InvalidArgument>([&] { (void)parsed(config); });
   };
   TrainConfig config = on_ranks(5, "nccl_ring");
   check_says(message(config), {"ranks = 5", "batch = 24", "multiple of 5"});
-  config.ranks = 8;
-  config.micro_batches = 2;
+  config.parts.ranks = 8;
+  config.parts.micro_batches = 2;
   check_says(message(config), {"ranks = 8 with micro_batches = 2", "multiple of 16"});
-  config.ranks = 65536;
-  config.micro_batches = 8;
+  config.parts.ranks = 65536;
+  config.parts.micro_batches = 8;
   config.batch = 524288;
   check_says(message(config), {"524288 parts", "131071"});
   const auto refused = [&](const char* key, const char* value) {

@@ -27,8 +27,8 @@ namespace halfscope {
 /// The data set `name` of that text, `time` tokens an example.
 [[nodiscard]] inline std::unique_ptr<Dataset> open_repeated_words(const char* name, std::int64_t time) {
   const TemporaryFolder folder;
-  return open_dataset(
-      name, {.data = folder.put("text", repeated_words()), .vocabulary = 20, .sequence_length = time});
+  return open_dataset(name, {.data = folder.put("text", repeated_words()),
+                             .options = {{"vocabulary", 20}, {"sequence_length", time}}});
 }
 
 }  // namespace halfscope

@@ -40,7 +40,7 @@ double cost_of(std::int64_t steps) {
   TrainConfig config = small_config();
   config.steps = steps;
   config.observe_every = 1;
-  config.evaluate_every = 0;
+  config.evaluation.every = 0;
   config.checkpoint_every = 10;
   const std::uint64_t before = bytes_written();
   run_in(temporary.path(), config);

@@ -46,7 +46,7 @@ TEST_CASE("every order of products trains, and gives the same bytes for any thre
     INFO(accumulate);
     TrainConfig config = small_config();
     config.learning_rate = 3e-3;
-    config.accumulate = accumulate;
+    config.operations.accumulate = accumulate;
     config.steps = 10;
     const Records one_thread = run_in(temporary.path() / accumulate / "one", config);
     const Records two_threads =
@@ -156,7 +156,7 @@ TEST_CASE("a setting that is left out is at its default when a run is continued"
   const TemporaryFolder temporary;
   const RunFolder folder(temporary.path(), {"experiment", "arm", 0});
   TrainConfig smoothed = small_config();
-  smoothed.label_smoothing = 0.1;
+  smoothed.model_options["label_smoothing"] = 0.1;
   folder.begin(parsed(smoothed), 0);
   folder.check_same(parsed(smoothed));
   check_says(message_of<InvalidArgument>([&] { folder.check_same(parsed(small_config())); }),

@@ -25,8 +25,7 @@ TrainConfig config_with(const std::string& policy, const std::string& scales) {
           .loss_scale = "1024",
           .trackers = "none",
           .observe_every = 0,
-          .probe_scales = scales,
-          .probe_every = 4};
+          .probes = {.scales = scales, .every = 4}};
 }
 
 TEST_CASE("loss scales are numbers and powers of two between commas", "[scale_probe]") {
@@ -45,7 +44,7 @@ TEST_CASE("loss scales are numbers and powers of two between commas", "[scale_pr
 
 TEST_CASE("probes come when they are due and change no number", "[scale_probe]") {
   TrainConfig config = config_with("fp16_mixed", "1,2^16,2^40"), without = config;
-  without.probe_scales = "";
+  without.probes.scales = "";
   Trainer one(config, small), two(config, small), plain(without, small);
   for (std::int64_t step = 1; step <= 6; ++step) {
     const StepRecord record = one.step(), other = plain.step();
@@ -85,7 +84,7 @@ TEST_CASE("an FP32 run probes mixed precision: large errors below, infinite ones
   CHECK(overflowed["error"].is_null());
   CHECK(overflowed["finite"] == false);
   TrainConfig config = config_with("fp32", "2^16");
-  config.probe_policy = "fp32";
+  config.probes.policy = "fp32";
   CHECK(Trainer(config, small).step().probes[0].error().value() == 0);
 }
 

@@ -98,8 +98,8 @@ TEST_CASE("the records have the largest gradient and all of their histogram", "[
   CHECK(*record.gradients->max_abs == largest);
   CHECK(record.gradients->finite);
   // The histogram is of what is rounded, the largest gradient of what that leaves.
-  config.activation_gradient = "fp32";
-  config.weight_gradient = "fp16";
+  config.roles.activation_gradient = "fp32";
+  config.roles.weight_gradient = "fp16";
   config.loss_scale = "9.313225746154785e-10";
   const StepRecord flushed = Trainer(config, dataset).step();
   CHECK(flushed.gradients->histogram->nonzero() > 1000);

@@ -38,7 +38,7 @@ bool inside(const Box& box, std::size_t pixel, std::size_t image_size) {
 TEST_CASE("a scene shows its boxes, twice as bright, and noise", "[scenes]") {
   const TemporaryFolder folder;
   put_items(folder);
-  const Scenes scenes({.data = folder.path(), .image_size = 48}, "scenes");
+  const Scenes scenes({.data = folder.path(), .options = {{"image_size", 48}}}, "scenes");
   for (const auto& [split, brightness] : {std::pair{Split::train, 2.0}, std::pair{Split::test, 0.8}}) {
     const Batch batch = scenes.boxes(split, range(50));
     REQUIRE(batch.inputs.shape() == Shape{50, 48, 48, 1});
@@ -104,7 +104,7 @@ TEST_CASE("a larger image_size holds as many more items", "[scenes]") {
   const TemporaryFolder folder;
   put_items(folder);
   const auto boxes_at = [&](std::int64_t image_size) {
-    return open_dataset("detection_scenes", {.data = folder.path(), .image_size = image_size})
+    return open_dataset("detection_scenes", {.data = folder.path(), .options = {{"image_size", image_size}}})
         ->batch(Split::train, range(60))
         .boxes;
   };
@@ -125,7 +125,7 @@ TEST_CASE("a larger image_size holds as many more items", "[scenes]") {
 TEST_CASE("pixel labels are the class of what is brighter than 0.15", "[scenes]") {
   const TemporaryFolder folder;
   put_items(folder);
-  const DatasetSpec spec{.data = folder.path(), .image_size = 40};
+  const DatasetSpec spec{.data = folder.path(), .options = {{"image_size", 40}}};
   const auto data = open_dataset("segmentation_scenes", spec);
   CHECK(data->class_count() == 11);
   const auto indices = range(20);
@@ -154,7 +154,7 @@ TEST_CASE("items are scaled bilinearly", "[scenes]") {
   put_items(folder);
   // Left column 0, right column 255: brightness rises from left to right over the middle half of the square.
   folder.put("t10k-images-idx3-ubyte", idx_bytes({1, 2, 2}, std::string("\0\xff\0\xff", 4)));
-  const Scenes scenes({.data = folder.path(), .image_size = 36}, "scenes");
+  const Scenes scenes({.data = folder.path(), .options = {{"image_size", 36}}}, "scenes");
   const Batch batch = scenes.boxes(Split::test, range(60));
   for (const Box& box : batch.boxes) {
     const auto side = static_cast<std::size_t>(box.right - box.left);
@@ -190,12 +190,13 @@ TEST_CASE("scenes refuse small images, missing data and indices out of range", "
   const TemporaryFolder folder;
   put_items(folder);
   for (const char* name : {"detection_scenes", "segmentation_scenes"}) {
-    check_says(message_of<InvalidArgument>(
-                   [&] { (void)open_dataset(name, {.data = folder.path(), .image_size = 35}); }),
+    check_says(message_of<InvalidArgument>([&] {
+                 (void)open_dataset(name, {.data = folder.path(), .options = {{"image_size", 35}}});
+               }),
                {name, "image_size of 35", "image_size 36 or more"});
     check_says(message_of<InvalidArgument>([&] { (void)open_dataset(name, {.data = folder / "absent"}); }),
                {name, "absent", "dataset-fashion-mnist"});
-    const auto data = open_dataset(name, {.data = folder.path(), .image_size = 36});
+    const auto data = open_dataset(name, {.data = folder.path(), .options = {{"image_size", 36}}});
     CHECK(data->batch(Split::test, std::array<std::int64_t, 1>{199}).inputs.size() == 36 * 36);
     for (const std::int64_t wrong : {-1, 200}) {
       const std::array<std::int64_t, 2> indices{0, wrong};

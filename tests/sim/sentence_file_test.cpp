@@ -127,7 +127,7 @@ TEST_CASE("the first folder with enough messages is taken", "[translation]") {
 }
 
 TEST_CASE("installed messages are a data set of sentences", "[translation]") {
-  const auto data = open_dataset("gettext_en_fr", {.vocabulary = 3000});
+  const auto data = open_dataset("gettext_en_fr", {.options = {{"vocabulary", 3000}}});
   CHECK(data->size(Split::test) == 1000);
   CHECK(data->size(Split::train) >= 9000);
   CHECK(data->example_shape() == Shape{16, 19});

@@ -22,7 +22,7 @@ inline TrainConfig small_config() {
           .policy = "fp16_mixed",
           .loss_scale = "dynamic",
           .observe_every = 5,
-          .evaluate_every = 10,
+          .evaluation = {.every = 10},
           .checkpoint_every = 7};
 }
 

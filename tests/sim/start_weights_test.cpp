@@ -2,6 +2,7 @@
 #include "sim/train/start_weights.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -89,8 +90,7 @@ TEST_CASE("a run starts from a folder, from a file or from an arm beside it, and
     const RunFolder folder(root.path(), {"experiment", fmt::format("arm{}", records.size()), 3});
     run_training(parsed(config), small_dataset, folder, ignore);
     records[start] = records_of(folder);
-    CHECK((read_file(folder.path() / "config.json").find("\"start_from\"") != std::string::npos) ==
-          !start.empty());
+    CHECK(read_json(folder.path() / "config.json").at("start_from") == start);
     // Killed between two checkpoints, and before the first.
     for (const std::int64_t stop : {11, 3}) {
       std::filesystem::remove_all(folder.path());

@@ -4,6 +4,7 @@
 #include "sim/optim/optimizers.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/idx_files.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/parity_runs.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/sim/wav_files.hpp"
@@ -39,7 +40,8 @@ class SmallData {
     put("pairs", pairs);
   }
   [[nodiscard]] std::unique_ptr<Dataset> open(const DatasetEntry& entry) const {
-    return entry.open({.data = source(entry.kind), .image_size = 40, .vocabulary = 30, .sequence_length = 8});
+    return entry.kind.open({.data = source(entry.kind.data),
+                            .options = {{"image_size", 40}, {"vocabulary", 30}, {"sequence_length", 8}}});
   }
 
  private:
@@ -87,7 +89,7 @@ TrainConfig one_step(std::string_view model) {
   config.batch = 2;
   config.learning_rate = 1e-3;
   config.loss_scale = "128";
-  config.accumulate = "fp32_sequential";
+  config.operations.accumulate = "fp32_sequential";
   return config;
 }
 
@@ -149,8 +151,7 @@ TEST_CASE("every model makes the same bytes on any number of threads, and goes o
     REQUIRE(dataset != nullptr);
     TrainConfig config = one_step(model.name);
     config.steps = 2;
-    config.dropout = 0.5;
-    config.label_smoothing = 0.1;
+    config.model_options = own_options(model.name, {{"dropout", 0.5}, {"label_smoothing", 0.1}});
     const auto checkpoint = [&](int threads) {
       const Threads several(threads);
       Trainer trainer(config, *dataset);
@@ -168,11 +169,45 @@ TEST_CASE("every model makes the same bytes on any number of threads, and goes o
   }
 }
 
+/// A value that the option does not have by default; sizes stay multiples of the heads.
+double another(const EntryOption& option) {
+  if (option.kind == OptionKind::whole_number) return option.value / 2;
+  return option.value == 0 ? 0.1 : option.value * 0.5;
+}
+
+TEST_CASE("every model reads each of its options", "[tables]") {
+  const SmallData data;
+  for (const ModelEntry& model : model_table) {
+    const auto dataset = data_for(model, data);
+    REQUIRE(dataset != nullptr);
+    const auto trained = [&](const OptionValues& options) {
+      TrainConfig config = one_step(model.name);
+      config.model_options = options;
+      Trainer trainer(config, *dataset);
+      static_cast<void>(trainer.step());
+      return bytes_of(trainer.checkpoint());
+    };
+    const std::string usual = trained({});
+    for (const EntryOption& option : model.kind.options) {
+      INFO("model " << model.name << ", option " << option.name);
+      CHECK((trained({{std::string(option.name), another(option)}}) != usual));
+    }
+  }
+}
+
+/// A model's own width; empty of one that has no such option.
+std::optional<double> width_of(const ModelEntry& model) {
+  const EntryOption* option = model.kind.options.find("width");
+  return option == nullptr ? std::nullopt : std::optional(option->value);
+}
+
 TEST_CASE("every model that has a width is smaller at its own, and others refuse one", "[tables]") {
   const auto weights = [](const ModelEntry& model, double width) {
     const Shape shape = model.name == "jasper" ? Shape{28, 40} : Shape{28, 28, 1};
-    const Model made = model.make(
-        {.example_shape = shape, .class_count = 10, .width = width, .initial = InitialWeights::unset});
+    const Model made = model.kind.make({.example_shape = shape,
+                                        .class_count = 10,
+                                        .options = {{"width", width}},
+                                        .initial = InitialWeights::unset});
     std::size_t count = 0;
     for (const Parameter& parameter : made.store->parameters) count += parameter.master.size();
     return count;
@@ -181,15 +216,16 @@ TEST_CASE("every model that has a width is smaller at its own, and others refuse
     INFO("model " << model.name);
     TrainConfig config;
     config.model = model.name;
-    CHECK(parsed(config).config.width == model.width);
-    config.width = 0.5;
-    if (model.width == 0) {
+    const std::optional<double> width = width_of(model);
+    if (width) CHECK(parsed(config).config.model_options["width"] == *width);
+    config.model_options["width"] = 0.5;
+    if (!width) {
       check_says(message_of<InvalidArgument>([&] { static_cast<void>(parsed(config)); }),
-                 {"width = 0.5", "model " + std::string(model.name)});
+                 {"width: the model " + std::string(model.name) + " takes"});
       continue;
     }
-    CHECK(parsed(config).config.width == 0.5);
-    CHECK(weights(model, model.width) < weights(model, 1) / 4);
+    CHECK(parsed(config).config.model_options["width"] == 0.5);
+    CHECK(weights(model, *width) < weights(model, 1) / 4);
     check_says(message_of<InvalidArgument>([&] { static_cast<void>(weights(model, 1e-4)); }),
                {"width = 0.0001", "none of a layer's"});
   }

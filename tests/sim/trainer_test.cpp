@@ -86,11 +86,11 @@ TEST_CASE("an evaluation of the first test examples takes no others", "[trainer]
   const Evaluation all = Trainer(config, dataset).evaluate();
   const Evaluation few = Trainer(config, FewTests{}).evaluate();
   CHECK(few.loss != all.loss);
-  config.evaluate_examples = FewTests::tests;
+  config.evaluation.examples = FewTests::tests;
   const Evaluation first = Trainer(config, dataset).evaluate();
   CHECK(first.loss == few.loss);
   CHECK(first.metric == few.metric);
-  config.evaluate_examples = 1000;  // more than there are
+  config.evaluation.examples = 1000;  // more than there are
   CHECK(Trainer(config, dataset).evaluate().loss == all.loss);
 }
 

@@ -5,6 +5,7 @@
 #include "sim/models/models.hpp"
 #include "sim/models/transformer_block.hpp"
 #include "sim/train/trainer.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/reversals.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
@@ -14,7 +15,7 @@
 namespace halfscope::translation_models_test {
 namespace {
 
-constexpr auto make_models = {make_seq2seq_attention, make_transformer};
+const auto make_models = {seq2seq_attention_kind.make, transformer_kind.make};
 
 std::size_t weights_of(const Model& model) {
   std::size_t count = 0;
@@ -34,14 +35,12 @@ TEST_CASE("the transformer has the published number of weights", "[translation]"
   // The base model of Vaswani et al., table 3, with two embeddings and an output of their own in place of one
   // matrix for all three: 65 million there, with 37,000 tokens.
   constexpr std::size_t width = 512, hidden = 2048, words = 37'000;
-  const Model model = make_transformer({.example_shape = {50, 50},
-                                        .class_count = words,
-                                        .token_count = words,
-                                        .embedding_size = width,
-                                        .hidden_size = hidden,
-                                        .layers = 6,
-                                        .heads = 8,
-                                        .initial = InitialWeights::unset});
+  const Model model = transformer_kind.make(
+      {.example_shape = {50, 50},
+       .class_count = words,
+       .token_count = words,
+       .options = {{"embedding_size", width}, {"hidden_size", hidden}, {"layers", 6}, {"heads", 8}},
+       .initial = InitialWeights::unset});
   const std::size_t norm = 2 * width, attention = 4 * (width + 1) * width + norm,
                     feed_forward = (width + 1) * hidden + (hidden + 1) * width + norm,
                     layers = 6 * (attention + feed_forward) + 6 * (2 * attention + feed_forward) + 2 * norm;
@@ -53,13 +52,12 @@ TEST_CASE("the transformer has the published number of weights", "[translation]"
 TEST_CASE("encoder and decoder of LSTMs have as many weights as their layers add up to", "[translation]") {
   // GNMT's width, depth and word pieces (Wu et al., 2016, section 3).
   constexpr std::size_t width = 1024, words = 32'000, depth = 8;
-  const Model model = make_seq2seq_attention({.example_shape = {50, 50},
-                                              .class_count = words,
-                                              .token_count = words,
-                                              .embedding_size = width,
-                                              .hidden_size = width,
-                                              .layers = depth,
-                                              .initial = InitialWeights::unset});
+  const Model model = seq2seq_attention_kind.make(
+      {.example_shape = {50, 50},
+       .class_count = words,
+       .token_count = words,
+       .options = {{"embedding_size", width}, {"hidden_size", width}, {"layers", depth}},
+       .initial = InitialWeights::unset});
   const std::size_t lstm = 2 * (width + 1) * 4 * width, attention = (width + 1 + 2 * width + 1) * width;
   CHECK(weights_of(model) == 2 * depth * lstm + attention + 3 * words * width + words);
   CHECK(weights_of(model) == 235'832'576);
@@ -72,9 +70,7 @@ TEST_CASE("no sentence depends on those beside it in the batch", "[translation]"
     const Model model = make({.example_shape = pairs->example_shape(),
                               .class_count = pairs->class_count(),
                               .token_count = pairs->token_count(),
-                              .embedding_size = 8,
-                              .hidden_size = 12,
-                              .heads = 2});
+                              .options = {{"embedding_size", 8}, {"hidden_size", 12}, {"heads", 2}}});
     for (const PrecisionPolicy& policy : {fp32_policy(), fp16_mixed_policy()}) {
       const Array together = logits_of(model, pairs->batch(Split::train, both), policy);
       std::vector<float> apart;
@@ -94,8 +90,7 @@ TEST_CASE("a decoder does not see the words that it is to predict", "[translatio
     const Model model = make({.example_shape = pairs->example_shape(),
                               .class_count = pairs->class_count(),
                               .token_count = pairs->token_count(),
-                              .embedding_size = 8,
-                              .hidden_size = 12});
+                              .options = {{"embedding_size", 8}, {"hidden_size", 12}}});
     const Array before = logits_of(model, longest(), fp32_policy());
     Batch other = longest();
     other.decoder_tokens.back() = other.decoder_tokens.back() == 4 ? 5 : 4;
@@ -109,12 +104,11 @@ TEST_CASE("a decoder does not see the words that it is to predict", "[translatio
 
 TEST_CASE("LSTMs have a shortcut around them from the third on", "[translation]") {
   const auto pairs = reversals();
-  const Model model = make_seq2seq_attention({.example_shape = pairs->example_shape(),
-                                              .class_count = pairs->class_count(),
-                                              .token_count = pairs->token_count(),
-                                              .embedding_size = 8,
-                                              .hidden_size = 12,
-                                              .layers = 4});
+  const Model model =
+      seq2seq_attention_kind.make({.example_shape = pairs->example_shape(),
+                                   .class_count = pairs->class_count(),
+                                   .token_count = pairs->token_count(),
+                                   .options = {{"embedding_size", 8}, {"hidden_size", 12}, {"layers", 4}}});
   TrackerList none;
   Caster caster({}, 0, none);
   Tape tape(caster, Phase::training);
@@ -127,10 +121,8 @@ TEST_CASE("LSTMs have a shortcut around them from the third on", "[translation]"
 
 TrainConfig config_of(const std::string& model, const std::string& policy) {
   return {.model = model,
-          .embedding_size = 32,
-          .hidden_size = 48,
-          .layers = 1,
-          .heads = 2,
+          .model_options =
+              own_options(model, {{"embedding_size", 32}, {"hidden_size", 48}, {"layers", 1}, {"heads", 2}}),
           .steps = 400,
           .batch = 32,
           .learning_rate = 0.01,
@@ -165,8 +157,8 @@ TEST_CASE("a translator's bits do not depend on the threads", "[translation]") {
   for (const char* model : {"seq2seq_attention", "transformer"}) {
     TrainConfig config = config_of(model, "fp16_mixed");
     config.steps = 5;
-    config.dropout = 0.2;
-    config.activation = "fp16/stochastic";
+    config.model_options["dropout"] = 0.2;
+    config.roles.activation = "fp16/stochastic";
     const double one = trained(config, *pairs).loss;
     CHECK(one == with_threads(2, [&] { return trained(config, *pairs).loss; }));
   }

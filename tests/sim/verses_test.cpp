@@ -54,8 +54,8 @@ TEST_CASE("a verse is [CLS], its words, [SEP] and padding, labelled by its book"
   const TemporaryFolder folder;
   std::string text = lines(11, 1);
   text += "1Jn2:3 ab ab cd ab zz\n\nRev1:1 ab\n";
-  const auto verses =
-      open_verse_genre({.data = folder.put("text", text), .vocabulary = 7, .sequence_length = 6});
+  const auto verses = verse_genre_kind.open(
+      {.data = folder.put("text", text), .options = {{"vocabulary", 7}, {"sequence_length", 6}}});
   CHECK(verses->class_count() == 6);
   CHECK(verses->token_count() == 7);
   CHECK(verses->example_shape() == Shape{6});
@@ -116,9 +116,10 @@ TEST_CASE("a pair's second verse follows the first in half of the pairs, and is 
           "[text]") {
   const TemporaryFolder folder;
   constexpr std::int64_t count = 600;
-  const auto pairs = open_masked_verses(
-      {.data = folder.put("text", lines(count, 5)), .vocabulary = 1000, .sequence_length = 13});
-  const auto known = read_verses("masked_verses", {.data = folder / "text", .vocabulary = 1000});
+  const auto pairs = masked_verses_kind.open({.data = folder.put("text", lines(count, 5)),
+                                              .options = {{"vocabulary", 1000}, {"sequence_length", 13}}});
+  const auto known =
+      read_verses("masked_verses", {.data = folder / "text", .options = {{"vocabulary", 1000}}});
   REQUIRE(known.token_count == count + BertTokens::first_word);
   CHECK(pairs->class_count() == known.token_count);
   CHECK(pairs->token_count() == known.token_count);
@@ -152,8 +153,8 @@ TEST_CASE("a pair's second verse follows the first in half of the pairs, and is 
 
 TEST_CASE("of the words to predict 80 % are hidden and 10 % another word", "[text]") {
   const TemporaryFolder folder;
-  const auto pairs = open_masked_verses(
-      {.data = folder.put("text", lines(600, 5)), .vocabulary = 1000, .sequence_length = 13});
+  const auto pairs = masked_verses_kind.open({.data = folder.put("text", lines(600, 5)),
+                                              .options = {{"vocabulary", 1000}, {"sequence_length", 13}}});
   const Numbers all = all_of(*pairs, Split::train);
   const Batch batch = pairs->batch(Split::train, all);
   double masked = 0, same = 0, other = 0;
@@ -175,8 +176,8 @@ TEST_CASE("of the words to predict 80 % are hidden and 10 % another word", "[tex
 
 TEST_CASE("long pairs lose the end of the longer verse", "[text]") {
   const TemporaryFolder folder;
-  const auto pairs = open_masked_verses(
-      {.data = folder.put("text", lines(40, 9)), .vocabulary = 100, .sequence_length = 12});
+  const auto pairs = masked_verses_kind.open(
+      {.data = folder.put("text", lines(40, 9)), .options = {{"vocabulary", 100}, {"sequence_length", 12}}});
   for (const std::int64_t index : all_of(*pairs, Split::train)) {
     const Shown pair = shown(pairs->batch(Split::train, Numbers{index}), 12);
     CHECK(pair.first.size() == 5);
@@ -211,27 +212,29 @@ TEST_CASE("a text without verses is refused in one line", "[text]") {
     return message_of<InvalidArgument>([&] { (void)open(spec); });
   };
   const auto plain = folder.put("plain.txt", lines(20, 3, "chapter "));
-  check_says(refusal(open_verse_genre, {.data = plain}),
+  check_says(refusal(verse_genre_kind.open, {.data = plain}),
              {"verse_genre", "plain.txt", "line 1", "Ge1:1", "masked_verses"});
-  CHECK(open_masked_verses({.data = plain})->size(Split::train) > 0);
+  CHECK(masked_verses_kind.open({.data = plain})->size(Split::train) > 0);
   const auto unknown = folder.put("unknown.txt", lines(14, 3) + "Tob1:1 aa bb\n");
-  check_says(refusal(open_verse_genre, {.data = unknown}), {"unknown.txt", "line 15"});
+  check_says(refusal(verse_genre_kind.open, {.data = unknown}), {"unknown.txt", "line 15"});
   const auto few = folder.put("few.txt", "... !\n" + lines(11, 3));
-  for (auto* const open : {open_verse_genre, open_masked_verses}) {
+  for (auto* const open : {verse_genre_kind.open, masked_verses_kind.open}) {
     check_says(refusal(open, {.data = folder / "missing.txt"}), {"data set", "missing.txt"});
     check_says(refusal(open, {.data = few}), {"few.txt", "11 lines", "12"});
-    check_says(refusal(open, {.data = plain, .vocabulary = 5}), {"vocabulary = 5", "6 or more"});
-    check_says(refusal(open, {.data = plain, .sequence_length = 2}), {"sequence_length = 2"});
+    check_says(refusal(open, {.data = plain, .options = {{"vocabulary", 5}}}),
+               {"vocabulary = 5", "6 or more"});
+    check_says(refusal(open, {.data = plain, .options = {{"sequence_length", 2}}}), {"sequence_length = 2"});
   }
   const EnvironmentVariable no_programs("PATH", "/nonexistent");
-  check_says(refusal(open_masked_verses, {}), {"masked_verses", "bible-kjv-text", "--data FILE"});
+  check_says(refusal(masked_verses_kind.open, {}), {"masked_verses", "bible-kjv-text", "--data FILE"});
 }
 
 TEST_CASE("models of the next word refuse verses", "[text]") {
   for (const TextLabels labels : {TextLabels::masked_words, TextLabels::text_class}) {
     const ModelSpec spec{.example_shape = {8}, .class_count = 6, .token_count = 20, .text_labels = labels};
-    check_says(message_of<InvalidArgument>([&] { (void)make_gru_lm(spec); }), {"model gru_lm", "kjv_text"});
-    check_says(message_of<InvalidArgument>([&] { (void)make_big_lstm(spec); }),
+    check_says(message_of<InvalidArgument>([&] { (void)gru_lm_kind.make(spec); }),
+               {"model gru_lm", "kjv_text"});
+    check_says(message_of<InvalidArgument>([&] { (void)big_lstm_kind.make(spec); }),
                {"model big_lstm", "kjv_text"});
   }
 }

@@ -10,6 +10,7 @@
 #include "sim/models/models.hpp"
 #include "sim/train/trainer.hpp"
 #include "tests/sim/corners.hpp"
+#include "tests/sim/own_options.hpp"
 #include "tests/sim/small_dataset.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
@@ -106,7 +107,7 @@ struct DetectorLoss {
 DetectorLoss detector_loss(Show show) {
   const std::array<std::int64_t, 8> examples{0, 1, 2, 3, 4, 5, 6, 7};
   const Batch batch = Corners(show).batch(Split::train, examples);
-  const Model model = make_ssd({.example_shape = {32, 32, 1}, .class_count = 4});
+  const Model model = ssd_kind.make({.example_shape = {32, 32, 1}, .class_count = 4});
   TrackerList nobody;
   Caster caster({}, 0, nobody);
   Tape tape(caster, Phase::training);
@@ -146,7 +147,7 @@ std::size_t weights(const Model& model) {
 TEST_CASE("ResNet-18 has the published parameters", "[vision]") {
   // 11,689,512 with ImageNet's stem of 7x7; ours is 3x3.
   const std::size_t imagenet = 11'689'512, stem = 7 * 7 * 3 * 64, small_stem = 3 * 3 * 3 * 64;
-  CHECK(weights(make_resnet18({.example_shape = {32, 32, 3}, .class_count = 1000})) ==
+  CHECK(weights(resnet18_kind.make({.example_shape = {32, 32, 3}, .class_count = 1000})) ==
         imagenet - stem + small_stem);
   // By layers: a stem, four convolutions per stage, three of its width, and projections between the stages.
   std::size_t narrow = 9 * 8 + 2 * 8, in = 8;
@@ -155,16 +156,16 @@ TEST_CASE("ResNet-18 has the published parameters", "[vision]") {
     if (in != width) narrow += in * width + 2 * width;
     in = width;
   }
-  CHECK(weights(make_narrow_resnet18({.example_shape = {28, 28, 1}, .class_count = 10})) ==
+  CHECK(weights(resnet18_narrow_kind.make({.example_shape = {28, 28, 1}, .class_count = 10})) ==
         narrow + 64 * 10 + 10);
 }
 
 TEST_CASE("the image networks have the published parameters at width 1", "[vision]") {
   const ModelSpec imagenet{
       .example_shape = {224, 224, 3}, .class_count = 1000, .initial = InitialWeights::unset};
-  CHECK(weights(make_alexnet(imagenet)) == 60'965'224);
-  CHECK(weights(make_vgg_d(imagenet)) == 138'357'544);
-  CHECK(weights(make_resnet50(imagenet)) == 25'557'032);
+  CHECK(weights(alexnet_kind.make(imagenet)) == 60'965'224);
+  CHECK(weights(vgg_d_kind.make(imagenet)) == 138'357'544);
+  CHECK(weights(resnet50_kind.make(imagenet)) == 25'557'032);
   // Instead of the norms behind its convolutions those before them: of a bottleneck's input and twice of its
   // middle, none of a projection, and one at the end.
   std::size_t preactivated = 25'557'032 - 2 * 64 + 2 * 2048, before = 64;
@@ -173,17 +174,17 @@ TEST_CASE("the image networks have the published parameters at width 1", "[visio
     for (int i = 0; i < count; ++i, before = 4 * middle)
       preactivated = preactivated + 2 * (before + 2 * middle) - 2 * 6 * middle;
   }
-  CHECK(weights(make_resnet50_preact(imagenet)) == preactivated);
+  CHECK(weights(resnet50_preact_kind.make(imagenet)) == preactivated);
   // At an eighth of the width by layers, on images whose last map has 4x4 and 1x1 pixels.
-  ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .width = 0.125};
-  CHECK(weights(make_alexnet(small)) == (25 * 12 + 12) + (25 * 6 * 32 + 32) + (9 * 32 * 48 + 48) +
-                                            (9 * 24 * 48 + 48) + (9 * 24 * 32 + 32) +
-                                            (3 * 3 * 32 * 512 + 512) + (512 * 512 + 512) + 5130);
+  ModelSpec small{.example_shape = {28, 28, 1}, .class_count = 10, .options = {{"width", 0.125}}};
+  CHECK(weights(alexnet_kind.make(small)) == (25 * 12 + 12) + (25 * 6 * 32 + 32) + (9 * 32 * 48 + 48) +
+                                                 (9 * 24 * 48 + 48) + (9 * 24 * 32 + 32) +
+                                                 (3 * 3 * 32 * 512 + 512) + (512 * 512 + 512) + 5130);
   std::size_t vgg = 0, in = 1;
   for (const auto& [count, out] : {std::pair{2, 8u}, {2, 16u}, {3, 32u}, {3, 64u}, {3, 64u}}) {
     for (int i = 0; i < count; ++i, in = out) vgg += 9 * in * out + out;
   }
-  CHECK(weights(make_vgg_d(small)) == vgg + (64 * 512 + 512) + (512 * 512 + 512) + 5130);
+  CHECK(weights(vgg_d_kind.make(small)) == vgg + (64 * 512 + 512) + (512 * 512 + 512) + 5130);
 }
 
 TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[vision][long]") {
@@ -196,7 +197,7 @@ TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[visi
       if (std::string_view(model).starts_with("resnet50")) {
         config.optimizer = "sgd";
         config.learning_rate = 0.05;
-        config.residual_gamma = 0;
+        config.model_options = own_options(model, {{"residual_gamma", 0}});
         config.batch = 32;
         config.steps = 60;
       }
@@ -208,11 +209,11 @@ TEST_CASE("the image networks find the bright quarter, in FP32 and FP16", "[visi
 TEST_CASE("the image networks take images of any size, and nothing else", "[vision]") {
   TrackerList none;
   Caster caster({}, 0, none);
-  for (const auto& make : {make_alexnet, make_vgg_d, make_googlenet, make_inception_v2, make_inception_v3,
-                           make_resnet50, make_resnet50_preact}) {
+  for (const auto& make : {alexnet_kind.make, vgg_d_kind.make, googlenet_kind.make, inception_v2_kind.make,
+                           inception_v3_kind.make, resnet50_kind.make, resnet50_preact_kind.make}) {
     for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}, Shape{129, 140, 1}}) {
       INFO(to_string(shape));
-      const Model model = make({.example_shape = shape, .class_count = 10, .width = 0.05});
+      const Model model = make({.example_shape = shape, .class_count = 10, .options = {{"width", 0.05}}});
       Tape tape(caster, Phase::training);
       Batch batch{.inputs = Array::zeros({2, shape[0], shape[1], shape[2]}), .labels = {3, 9}};
       CHECK(tape.value(model.forward(tape, batch).predictions.at(0)).size() == 2 * 10);
@@ -230,7 +231,7 @@ TEST_CASE("ResNet-18 takes images of any size, and nothing else", "[vision]") {
   Caster caster({}, 0, none);
   for (const Shape& shape : {Shape{28, 28, 1}, Shape{7, 5, 2}, Shape{1, 1, 3}}) {
     INFO(to_string(shape));
-    const Model model = make_narrow_resnet18({.example_shape = shape, .class_count = 10});
+    const Model model = resnet18_narrow_kind.make({.example_shape = shape, .class_count = 10});
     Tape tape(caster, Phase::training);
     Batch batch{.inputs = Array::zeros({2, shape[0], shape[1], shape[2]}), .labels = {3, 9}};
     const BatchOutcome outcome = model.forward(tape, batch);
@@ -239,33 +240,33 @@ TEST_CASE("ResNet-18 takes images of any size, and nothing else", "[vision]") {
   }
   for (const Shape& shape : {Shape{28, 28}, Shape{0, 28, 1}}) {
     check_says(message_of<InvalidArgument>(
-                   [&] { (void)make_resnet18({.example_shape = shape, .class_count = 10}); }),
+                   [&] { (void)resnet18_kind.make({.example_shape = shape, .class_count = 10}); }),
                {"model resnet18", to_string(shape)});
   }
 }
 
 TEST_CASE("the vision models have the recipe's parameters", "[vision]") {
   const ModelSpec spec{.example_shape = {64, 64, 1}, .class_count = 10};
-  CHECK(weights(make_ssd(spec)) ==
+  CHECK(weights(ssd_kind.make(spec)) ==
         9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 2 * 64 * 45) + 16 + 32 + 64 + 64 + 90);
-  CHECK(weights(make_ssd_vgg(spec)) ==
+  CHECK(weights(ssd_vgg_kind.make(spec)) ==
         9 * (16 + 16 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 3 * 64 * 64 + 2 * 64 * 45) +
             2 * (16 + 32 + 64 + 64) + 90);
-  CHECK(weights(make_faster_rcnn(spec)) ==
+  CHECK(weights(faster_rcnn_kind.make(spec)) ==
         9 * (16 + 16 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 64 * 64) + 2 * (16 + 32 + 64)  // backbone
             + 9 * 64 * 64 + 64 + (64 + 1) * 3 * (2 + 4)                                  // first stage
             + (4 * 4 * 64 + 1) * 128 + (128 + 1) * (128 + 11 + 40));                     // second stage
-  CHECK(weights(make_mask_rcnn(spec)) - weights(make_faster_rcnn(spec)) ==
+  CHECK(weights(mask_rcnn_kind.make(spec)) - weights(faster_rcnn_kind.make(spec)) ==
         (9 * 64 + 1) * 64 + (9 * 64 + 1) * 32 + (32 + 1) * 10);
   ModelSpec pixels = spec;
   pixels.class_count = 11;
-  CHECK(weights(make_unet(pixels)) == 9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 64 * 32 + 48 * 16) + 16 * 11 +
-                                          16 + 32 + 64 + 64 + 32 + 16 + 11);
+  CHECK(weights(unet_kind.make(pixels)) == 9 * (16 + 16 * 32 + 32 * 64 + 64 * 64 + 64 * 32 + 48 * 16) +
+                                               16 * 11 + 16 + 32 + 64 + 64 + 32 + 16 + 11);
 }
 
 TEST_CASE("vision models refuse images that they cannot pool", "[vision]") {
   for (const std::string name : {"ssd", "ssd_vgg", "unet"}) {
-    const ModelEntry& model = find_in_table("model", name, model_table);
+    const ModelKind& model = find_in_table("model", name, model_table).kind;
     for (const Shape& shape : {Shape{36, 64, 1}, Shape{64, 44, 1}, Shape{0, 64, 1}, Shape{32}}) {
       check_says(
           message_of<InvalidArgument>([&] { (void)model.make({.example_shape = shape, .class_count = 10}); }),
@@ -278,7 +279,7 @@ TEST_CASE("the two-stage detector refuses images that are too small or cannot be
   for (const Shape& shape :
        {Shape{12, 64, 1}, Shape{64, 12, 1}, Shape{64, 42, 1}, Shape{0, 64, 1}, Shape{32}}) {
     check_says(message_of<InvalidArgument>(
-                   [&] { (void)make_faster_rcnn({.example_shape = shape, .class_count = 10}); }),
+                   [&] { (void)faster_rcnn_kind.make({.example_shape = shape, .class_count = 10}); }),
                {"model faster_rcnn", "multiples of 4 from 16 on", to_string(shape)});
   }
 }

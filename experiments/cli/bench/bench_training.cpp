@@ -146,7 +146,7 @@ BenchResult bench_cuda_tracked_images() {
 
 BenchResult bench_cuda_tracked_words() {
   TrainConfig config = on_device(language_model());
-  config.embedding_size = config.hidden_size = 512;
+  config.model_options["embedding_size"] = config.model_options["hidden_size"] = 512;
   return tracked(config, NoiseWords(), {"all", "all"});
 }
 

@@ -69,10 +69,10 @@ TEST_CASE("stochastic rounding, micro-batches, layer-wise scales and an overflow
     CHECK(train(config, small_dataset, 3) == train(config, small_dataset, 0));
   };
   TrainConfig config = watched("resnet18_narrow", "fp16_mixed");
-  config.activation = "fp16/stochastic";
-  config.weight = "fp16/stochastic";
+  config.roles.activation = "fp16/stochastic";
+  config.roles.weight = "fp16/stochastic";
   check(config);
-  config.micro_batches = 2;
+  config.parts.micro_batches = 2;
   check(config);
   config = watched("resnet18_narrow", "fp16_mixed");
   config.loss_scale = "layerwise";
@@ -81,30 +81,30 @@ TEST_CASE("stochastic rounding, micro-batches, layer-wise scales and an overflow
   config.scaler_options = {{"initial_scale", 0x1p30}};
   check(config);
   config.fp32_reference_every = 1;
-  config.probe_scales = "1,2^10";
-  config.probe_every = 1;
+  config.probes.scales = "1,2^10";
+  config.probes.every = 1;
   check(config);
 }
 
 TEST_CASE("pre-activated blocks and a transformer's layers, with dropout, are chains", "[checkpoint]") {
   TrainConfig config = watched("resnet50_preact", "fp16_mixed");
-  config.width = 0.0625;
+  config.model_options["width"] = 0.0625;
   config.loss_scale = "1";
   CHECK(train(config, small_dataset, 4) == train(config, small_dataset, 0));
   config = watched("bert", "fp16_mixed");
   config.dataset = "masked_verses";
-  config.embedding_size = 8;
-  config.hidden_size = 12;
-  config.heads = 2;
-  config.layers = 4;
-  config.dropout = 0.2;
+  config.model_options["embedding_size"] = 8;
+  config.model_options["hidden_size"] = 12;
+  config.model_options["heads"] = 2;
+  config.model_options["layers"] = 4;
+  config.model_options["dropout"] = 0.2;
   const auto verses = open_repeated_words("masked_verses", 13);
   CHECK(train(config, *verses, 2) == train(config, *verses, 0));
 }
 
 std::int64_t activation_bytes(const char* model_name, const Dataset& dataset, const ModelSpec& spec,
                               std::int64_t segments) {
-  const Model model = find_in_table("model", model_name, model_table).make(spec);
+  const Model model = find_in_table("model", model_name, model_table).kind.make(spec);
   const auto make_batch = [&](std::int64_t count) {
     return dataset.batch(Split::train, std::vector<std::int64_t>(static_cast<std::size_t>(count), 0));
   };
@@ -115,14 +115,12 @@ std::int64_t activation_bytes(const char* model_name, const Dataset& dataset, co
 
 TEST_CASE("a chain of sixteen layers in four segments keeps less than half", "[checkpoint]") {
   const auto verses = open_repeated_words("masked_verses", 13);
-  const ModelSpec spec{.example_shape = verses->example_shape(),
-                       .class_count = verses->class_count(),
-                       .token_count = verses->token_count(),
-                       .text_labels = verses->text_labels(),
-                       .embedding_size = 16,
-                       .hidden_size = 64,
-                       .layers = 16,
-                       .heads = 2};
+  const ModelSpec spec{
+      .example_shape = verses->example_shape(),
+      .class_count = verses->class_count(),
+      .token_count = verses->token_count(),
+      .text_labels = verses->text_labels(),
+      .options = {{"embedding_size", 16}, {"hidden_size", 64}, {"layers", 16}, {"heads", 2}}};
   const std::int64_t whole = activation_bytes("bert", *verses, spec, 0);
   CHECK(activation_bytes("bert", *verses, spec, 1) == whole);
   CHECK(2 * activation_bytes("bert", *verses, spec, 4) < whole);
@@ -144,10 +142,10 @@ std::int64_t peak_of_step(const Dataset& verses, std::int64_t segments) {
   config.device = "cuda";
   config.observe_every = 0;
   config.batch = 32;
-  config.embedding_size = 16;
-  config.hidden_size = 64;
-  config.heads = 2;
-  config.layers = 16;
+  config.model_options["embedding_size"] = 16;
+  config.model_options["hidden_size"] = 64;
+  config.model_options["heads"] = 2;
+  config.model_options["layers"] = 16;
   config.checkpoint_segments = segments;
   Trainer trainer(config, verses);
   (void)trainer.step();

@@ -205,9 +205,9 @@ TEST_CASE("a loss of probabilities is refused under autocast unless the lists sa
 
 TEST_CASE("a rule for a layer overrides a rule for all, whatever list it is on", "[operations]") {
   TrainConfig config{.policy = "fp16_mixed"};
-  config.allow = "linear@fc2";
-  config.deny = "*,conv2d@conv1";
-  config.infer = "linear";
+  config.operations.allow = "linear@fc2";
+  config.operations.deny = "*,conv2d@conv1";
+  config.operations.infer = "linear";
   const PrecisionPolicy policy = parsed(config).policy;
   CHECK(policy.list_of("relu", "any") == OperationList::deny);
   CHECK(policy.list_of("linear", "fc1") == OperationList::infer);
@@ -221,27 +221,27 @@ TEST_CASE("bad lists of operations are refused in one line", "[operations]") {
         }).starts_with("deny = 'sofmax': unknown operation 'sofmax'; did you mean 'softmax'?"));
   CHECK(message_of<InvalidArgument>([&] { set_field(config, "allow", "linear@"); }) ==
         "allow = 'linear@': 'linear@': give a glob of layers after @");
-  config.allow = "linear,relu";
-  config.deny = "softmax,relu";
+  config.operations.allow = "linear,relu";
+  config.operations.deny = "softmax,relu";
   CHECK(message_of<InvalidArgument>([&] { (void)parsed(config); }) ==
         "'relu' is in allow and in deny; give it once");
 
   const SmallDataset dataset;
   TrainConfig misses{.steps = 1, .batch = 8};
-  misses.deny = "linear@fc7";
+  misses.operations.deny = "linear@fc7";
   CHECK(message_of<InvalidArgument>([&] { Trainer(misses, dataset).try_example(); }) ==
         "deny = linear@fc7: no layer is called that; the nearest is 'fc1'");
-  misses.deny = "lstm";
+  misses.operations.deny = "lstm";
   CHECK(message_of<InvalidArgument>([&] { Trainer(misses, dataset).try_example(); }) ==
         "deny = lstm: the model has no such operation");
-  misses.deny = "linear@fc*";
+  misses.operations.deny = "linear@fc*";
   CHECK_NOTHROW(Trainer(misses, dataset).try_example());
 }
 
 TEST_CASE("with every operation in FP32 and FP32 weights autocast is FP32 training", "[operations]") {
   const SmallDataset dataset;
   TrainConfig fp32{.steps = 4, .batch = 8}, denied{.steps = 4, .batch = 8, .policy = "autocast_cuda"};
-  denied.deny = "*";
+  denied.operations.deny = "*";
   Trainer one(fp32, dataset), other(denied, dataset);
   for (int i = 0; i < 4; ++i) CHECK(one.step().loss == other.step().loss);
 }
