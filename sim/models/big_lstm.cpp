@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/initial.hpp"
-#include "sim/models/model_options.hpp"
-#include "sim/models/perplexity.hpp"
-#include "sim/models/texts.hpp"
-#include "sim/models/word_sampler.hpp"
+#include "sim/models/parts/initial.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/perplexity.hpp"
+#include "sim/models/parts/texts.hpp"
+#include "sim/models/parts/word_sampler.hpp"
 
 namespace halfscope {
 namespace big_lstm {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/dense_layer.hpp"
-#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/dense_layer.hpp"
+#include "sim/models/parts/model_options.hpp"
 
 namespace halfscope {
 namespace cnn_bn {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "sim/models/model.hpp"
-#include "sim/models/normalised_convolution.hpp"
+#include "sim/models/parts/normalised_convolution.hpp"
 
 namespace halfscope {
 

@@ -8,12 +8,12 @@
 #include <halfscope/arithmetic/normal.hpp>
 
 #include "sim/layers/filled.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/dense_layer.hpp"
-#include "sim/models/initial.hpp"
-#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
-#include "sim/models/sample_distance.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/dense_layer.hpp"
+#include "sim/models/parts/initial.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/sample_distance.hpp"
 #include "sim/tape/kept_buffers.hpp"
 #include "sim/tape/stored_weights.hpp"
 

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/character_error_rate.hpp"
-#include "sim/models/convolution.hpp"
-#include "sim/models/initial.hpp"
-#include "sim/models/model_options.hpp"
-#include "sim/models/spoken_frames.hpp"
+#include "sim/models/parts/character_error_rate.hpp"
+#include "sim/models/parts/convolution.hpp"
+#include "sim/models/parts/initial.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/spoken_frames.hpp"
 
 namespace halfscope {
 namespace deep_speech_2 {

@@ -5,11 +5,11 @@
 #include <charconv>
 #include <optional>
 
-#include "sim/models/accuracy.hpp"
-#include "sim/models/bert_encoder.hpp"
-#include "sim/models/masked_words.hpp"
-#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/bert_encoder.hpp"
+#include "sim/models/parts/masked_words.hpp"
+#include "sim/models/parts/model_options.hpp"
 #include "sim/tape/stored_weights.hpp"
 
 namespace halfscope {

@@ -10,7 +10,6 @@
 
 #include "sim/layers/layers.hpp"
 #include "sim/layers/predictions.hpp"
-#include "sim/models/dense_layer.hpp"
 #include "sim/models/detection/anchors.hpp"
 #include "sim/models/detection/backbone.hpp"
 #include "sim/models/detection/checked_boxes.hpp"
@@ -18,6 +17,7 @@
 #include "sim/models/detection/mask_head.hpp"
 #include "sim/models/detection/proposals.hpp"
 #include "sim/models/detection/region_targets.hpp"
+#include "sim/models/parts/dense_layer.hpp"
 
 namespace halfscope {
 namespace faster_rcnn {

@@ -8,11 +8,11 @@
 #include <array>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/dense_layer.hpp"
-#include "sim/models/inception.hpp"
-#include "sim/models/model_options.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/dense_layer.hpp"
+#include "sim/models/parts/inception.hpp"
+#include "sim/models/parts/model_options.hpp"
 
 namespace halfscope {
 namespace inception_v3 {

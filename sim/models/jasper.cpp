@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/character_error_rate.hpp"
-#include "sim/models/initial.hpp"
-#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
-#include "sim/models/normalised_convolution.hpp"
-#include "sim/models/spoken_frames.hpp"
-#include "sim/models/width.hpp"
+#include "sim/models/parts/character_error_rate.hpp"
+#include "sim/models/parts/initial.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/normalised_convolution.hpp"
+#include "sim/models/parts/spoken_frames.hpp"
+#include "sim/models/parts/width.hpp"
 
 namespace halfscope {
 namespace jasper {

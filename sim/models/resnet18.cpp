@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/chain.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/dense_layer.hpp"
-#include "sim/models/model_options.hpp"
-#include "sim/models/normalised_convolution.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/chain.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/dense_layer.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/normalised_convolution.hpp"
 
 namespace halfscope {
 namespace resnet18 {

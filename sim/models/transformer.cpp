@@ -2,13 +2,13 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/models/initial.hpp"
-#include "sim/models/model_options.hpp"
 #include "sim/models/models.hpp"
-#include "sim/models/multi_head_attention.hpp"
-#include "sim/models/perplexity.hpp"
-#include "sim/models/transformer_block.hpp"
-#include "sim/models/translation.hpp"
+#include "sim/models/parts/initial.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/multi_head_attention.hpp"
+#include "sim/models/parts/perplexity.hpp"
+#include "sim/models/parts/transformer_block.hpp"
+#include "sim/models/parts/translation.hpp"
 
 namespace halfscope {
 namespace transformer {

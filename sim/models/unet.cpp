@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/convolution.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/convolution.hpp"
 
 namespace halfscope {
 namespace unet {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/convolution.hpp"
-#include "sim/models/dense_layer.hpp"
-#include "sim/models/model_options.hpp"
-#include "sim/models/width.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/convolution.hpp"
+#include "sim/models/parts/dense_layer.hpp"
+#include "sim/models/parts/model_options.hpp"
+#include "sim/models/parts/width.hpp"
 
 namespace halfscope {
 namespace vgg_d {

@@ -146,7 +146,7 @@ ADDITIONS = {
     "experiment": Addition(name="sample-experiment", file="experiments/definitions/sample-experiment.toml", listed="experiments"),
 }
 # A layer is tested by a case of its own.
-TEST_FILES = ("tests/sim/sample_layer_cases.cpp",)
+TEST_FILES = ("tests/sim/layers/sample_layer_cases.cpp",)
 
 
 def insert_before(text, begin, marker, line):

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/models/convolution.hpp"
+#include "sim/models/parts/convolution.hpp"
 
 namespace halfscope {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "sim/data/dataset.hpp"
-#include "sim/models/convolution.hpp"
 #include "sim/models/detection/region_targets.hpp"
+#include "sim/models/parts/convolution.hpp"
 
 namespace halfscope {
 

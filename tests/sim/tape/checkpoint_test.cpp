@@ -8,7 +8,7 @@
 
 #include "sim/data/blank_images.hpp"
 #include "sim/layers/layers.hpp"
-#include "sim/models/chain.hpp"
+#include "sim/models/parts/chain.hpp"
 #include "sim/train/memory.hpp"
 #include "sim/train/records.hpp"
 #include "tests/sim/repeated_words.hpp"

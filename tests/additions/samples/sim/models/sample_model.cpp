@@ -1,9 +1,9 @@
 // A model as a newcomer would add it: logistic regression on the pixels.
 #include "sim/layers/layers.hpp"
-#include "sim/models/accuracy.hpp"
-#include "sim/models/classifier.hpp"
-#include "sim/models/dense_layer.hpp"
 #include "sim/models/models.hpp"
+#include "sim/models/parts/accuracy.hpp"
+#include "sim/models/parts/classifier.hpp"
+#include "sim/models/parts/dense_layer.hpp"
 
 namespace halfscope {
 namespace {
