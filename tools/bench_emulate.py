@@ -12,8 +12,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
 
 from halfscope.torch import emulate
 from watched_networks import Training, resnet18

@@ -21,7 +21,7 @@ REPETITIONS = 5
 
 @dataclass
 class Network:
-    """The experiment, arms and settings that train the network of this name in tools/torch_networks.py."""
+    """The experiment, arms and settings that train the network of this name in tests/peer/torch_networks.py."""
 
     experiment: str
     arms: tuple[str, ...]
@@ -56,6 +56,7 @@ def torch_step(name: str) -> Callable[[], None]:
     """Forward, backward, clipping where the network has it, and Adam."""
     import torch
 
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
     import torch_networks
 
     training = torch_networks.NETWORKS[name](torch_networks.Sizes(batch=NETWORKS[name].batch))

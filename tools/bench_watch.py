@@ -15,10 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import nn
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
 
 from halfscope.torch import watch
 from watched_networks import Training, perceptron, resnet18

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "experiments/run/plan.hpp"
-#include "tests/sim/idx_files.hpp"
+#include "tests/sim/data/idx_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {

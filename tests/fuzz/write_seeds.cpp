@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "tests/sim/mo_files.hpp"
+#include "tests/sim/data/mo_files.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/tensor_bytes.hpp"
 #include "tests/support/torch_bytes.hpp"

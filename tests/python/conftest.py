@@ -1,4 +1,4 @@
-"""Fixtures of all Python tests: the package and the tools on the path, and synthetic experiments."""
+"""Fixtures of all Python tests: the package, the tools and the peers on the path, and synthetic experiments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "lib" / "python"), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "lib" / "python"), str(ROOT / "tools"), str(ROOT / "tests" / "peer")]
 
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_results
