@@ -67,6 +67,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "dcgan",
         "detectors",
         "gradient-accumulation",
+        "later-networks",
         "lstm-loss-scale",
         "speech-gradients",
         "speech-master-copy",
