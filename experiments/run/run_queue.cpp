@@ -175,6 +175,7 @@ class RunQueue {
       reporter_.advance(index, record);
     };
     const auto should_stop = [] { return StopSignals::received() != 0; };
+    if (run.is_done()) run.folder.check_files();
     if (!run.is_done() &&
         run_training(run.settings, *run.dataset, run.folder, after_step, should_stop) == RunEnd::stopped) {
       ++stopped_;

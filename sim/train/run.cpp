@@ -205,6 +205,7 @@ RunEnd train_in(const HeldFolder& held, const RunSettings& settings, const Datas
   Run run(taught, dataset, folder, held.lock);
   run.begin();
   if (run.train(functions.after_step, functions.should_stop) == RunEnd::stopped) return RunEnd::stopped;
+  folder.check_files();
   held.lock.renew();
   folder.finish(run.summary());
   return RunEnd::done;

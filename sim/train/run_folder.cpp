@@ -8,6 +8,7 @@
 #include <halfscope/io/file.hpp>
 
 #include "sim/data/datasets.hpp"
+#include "sim/train/checkpoint_file.hpp"
 #include "sim/train/environment.hpp"
 #include "sim/train/renamed.hpp"
 
@@ -25,6 +26,16 @@ bool is_same_build(Json first, Json second) {
     for (const char* key : {"threads", "continued", "from_step"}) environment->erase(key);
   }
   return first == second;
+}
+
+/// Calls `use`; an InvalidArgument that it throws is thrown with `path` before it.
+template <typename Use>
+void with_path(const std::filesystem::path& path, Use&& use) {
+  try {
+    use();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  }
 }
 
 /// The environment of those who trained last.
@@ -126,7 +137,7 @@ void RunFolder::check_same(const RunSettings& settings) const {
 void RunFolder::save(RecordLog& records, SafetensorsFile checkpoint) const {
   records.flush();
   records.describe(checkpoint);
-  write_safetensors(checkpoint_path(), checkpoint);
+  write_checkpoint(checkpoint_path(), std::move(checkpoint));
 }
 
 void RunFolder::save_samples(const Array& samples) const {
@@ -139,15 +150,35 @@ void RunFolder::load(RecordLog& records, const LineFunction& take,
                      const std::function<void(const SafetensorsFile&)>& restore) const {
   const auto path = checkpoint_path();
   if (!std::filesystem::exists(path)) return records.restore(take);
-  const SafetensorsFile checkpoint = read_safetensors(path);
   try {
-    restore(checkpoint);
-    records.expect(checkpoint);
+    const SafetensorsFile checkpoint = read_checkpoint(path);
+    with_path(path, [&] {
+      restore(checkpoint);
+      records.expect(checkpoint);
+    });
+    records.restore(take);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(
-        fmt::format("{}: {}; remove the run's folder and start again", printable(path), error.what()));
+    refuse(error);
   }
-  records.restore(take);
+}
+
+void RunFolder::check_files() const {
+  const auto path = checkpoint_path();
+  if (!std::filesystem::exists(path)) return;
+  try {
+    RecordLog records(path_);
+    const SafetensorsFile checkpoint = read_checkpoint(path);
+    if (!records.is_described_in(checkpoint)) return;
+    with_path(path, [&] { records.expect(checkpoint); });
+    records.check();
+  } catch (const InvalidArgument& error) {
+    refuse(error);
+  }
+}
+
+void RunFolder::refuse(const InvalidArgument& error) const {
+  throw InvalidArgument(
+      fmt::format("{}; remove the run's folder {} and start again", error.what(), printable(path_)));
 }
 
 void RunFolder::finish(const Json& summary) const {

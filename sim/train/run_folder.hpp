@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 
@@ -66,6 +67,11 @@ class RunFolder {
   void load(RecordLog& records, const LineFunction& take,
             const std::function<void(const SafetensorsFile&)>& restore) const;
 
+  /// Throws InvalidArgument, with the file and the way on, where the checkpoint or a record is not what a run
+  /// that is over wrote. Nothing is changed. A folder passes without a checkpoint, or with one that notes no
+  /// extents, as the first revisions wrote it.
+  void check_files() const;
+
   /// Writes the summary and the status DONE.
   void finish(const Json& summary) const;
   /// Writes the status STOPPED with the step of the checkpoint.
@@ -76,6 +82,8 @@ class RunFolder {
  private:
   /// `ours`, or what the folder has with it.
   [[nodiscard]] Json environment_json(Json ours, std::int64_t steps_done) const;
+  /// Throws InvalidArgument with what `error` says and the way on.
+  [[noreturn]] void refuse(const InvalidArgument& error) const;
 
   RunIdentity identity_;
   std::filesystem::path path_;

@@ -7,16 +7,19 @@
 
 #include <halfscope/io/file.hpp>
 
+#include "sim/train/checkpoint_file.hpp"
+
 namespace halfscope {
 namespace {
 
 constexpr std::string_view arm_prefix = "arm:";
 
-SafetensorsFile read_checkpoint(const WeightsSetting& setting, const std::filesystem::path& path) {
+SafetensorsFile read_weights_at(const WeightsSetting& setting, const std::filesystem::path& path) {
   try {
-    if (std::filesystem::exists(path)) return read_safetensors(path);
+    if (std::filesystem::exists(path)) return read_checkpoint(path);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{} = {}: {}", setting.key, setting.value, error.what()));
+    throw InvalidArgument(fmt::format("{} = {}: {}; give other weights, or train those again", setting.key,
+                                      setting.value, error.what()));
   }
   throw InvalidArgument(
       fmt::format("{} = {}: there is no {}; give a run's folder, a safetensors file, or arm:NAME for an arm "
@@ -42,13 +45,13 @@ std::vector<std::string> source_arms(const TrainConfig& config) {
 
 SafetensorsFile read_weights(const WeightsSetting& setting) {
   const std::filesystem::path path = setting.value;
-  return read_checkpoint(setting,
+  return read_weights_at(setting,
                          std::filesystem::is_directory(path) ? path / RunFolder::checkpoint_name : path);
 }
 
 SafetensorsFile read_weights(const WeightsSetting& setting, const RunFolder& folder) {
   const auto arm = setting.arm();
-  return arm ? read_checkpoint(setting, folder.of_arm(*arm).checkpoint_path()) : read_weights(setting);
+  return arm ? read_weights_at(setting, folder.of_arm(*arm).checkpoint_path()) : read_weights(setting);
 }
 
 RunSettings with_teacher(RunSettings settings, const RunFolder* folder) {

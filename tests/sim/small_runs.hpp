@@ -10,6 +10,8 @@
 
 #include "sim/train/run.hpp"
 #include "tests/sim/small_dataset.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace halfscope {
 
@@ -51,5 +53,21 @@ inline Records run_in(const std::filesystem::path& root, const TrainConfig& conf
   run_training(parsed(config), small_dataset, folder, ignore);
   return records_of(folder);
 }
+
+inline constexpr const char* checkpoint_file = "checkpoint/state.safetensors";
+
+/// A run of the small config in a folder of its own.
+struct SmallRun {
+  TemporaryFolder temporary;
+  RunFolder folder{temporary.path(), {"experiment", "arm", 0}};
+
+  [[nodiscard]] std::filesystem::path operator/(const char* file) const { return folder.path() / file; }
+
+  RunEnd train(const StepFunction& after_step = ignore, const StopFunction& should_stop = {}) const {
+    return run_training(parsed(small_config()), small_dataset, folder, after_step, should_stop);
+  }
+  void kill_at(std::int64_t step) const { CHECK_THROWS_AS(train(killed_at(step)), Killed); }
+  [[nodiscard]] std::string status() const { return read_file(*this / "status"); }
+};
 
 }  // namespace halfscope

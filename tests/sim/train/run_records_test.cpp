@@ -1,4 +1,4 @@
-// Files of a run that grow, break or are broken: what resuming makes of them, and how much is written.
+// Files of a run that grow or break off: how much is written, and what resuming makes of them.
 #include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
@@ -17,22 +17,6 @@ namespace halfscope::run_records_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-const char* const checkpoint_file = "checkpoint/state.safetensors";
-
-/// A run of the small config in a folder of its own.
-struct SmallRun {
-  TemporaryFolder temporary;
-  RunFolder folder{temporary.path(), {"experiment", "arm", 0}};
-
-  [[nodiscard]] fs::path operator/(const char* file) const { return folder.path() / file; }
-
-  RunEnd train(const StepFunction& after_step = ignore, const StopFunction& should_stop = {}) const {
-    return run_training(parsed(small_config()), small_dataset, folder, after_step, should_stop);
-  }
-  void kill_at(std::int64_t step) const { CHECK_THROWS_AS(train(killed_at(step)), Killed); }
-  [[nodiscard]] std::string status() const { return read_file(*this / "status"); }
-};
 
 /// Bytes that a run of `steps` writes.
 double cost_of(std::int64_t steps) {
@@ -109,71 +93,6 @@ TEST_CASE("a stopped run has a checkpoint of its last step, and ends as an unbro
   const auto count = [&](const StepRecord& record) { step = record.step; };
   CHECK(last.train(count, [&] { return step == small_config().steps; }) == RunEnd::done);
   CHECK(last.status() == "DONE\n");
-}
-
-/// What resuming says of a run killed at step 8 whose file was changed by `break_it`; nothing else changes.
-template <typename Break>
-std::string refusal_after(Break&& break_it) {
-  const SmallRun run;
-  run.kill_at(8);
-  break_it(run);
-  const Records before = records_of(run.folder);
-  const std::string message = message_of<InvalidArgument>([&] { run.train(); });
-  CHECK(records_of(run.folder) == before);
-  check_says(message, {run.folder.path().string()});
-  return message;
-}
-
-TEST_CASE("numbers in a checkpoint that cannot be are refused with the folder's name", "[run]") {
-  for (const char* key : {"step", "optimizer_steps", "scaler_scale", "scaler_good_steps", "metrics_bytes",
-                          "histograms_bytes", "metrics_crc32", "histograms_crc32"}) {
-    for (const char* value : {"nan", "-1", "1e300", "inf", "", "7x", " 7", "1e400"}) {
-      INFO(key << " = " << value);
-      const std::string message = refusal_after([&](const SmallRun& run) {
-        SafetensorsFile checkpoint = read_safetensors(run / checkpoint_file);
-        REQUIRE(checkpoint.metadata.contains(key));
-        checkpoint.metadata[key] = value;
-        write_safetensors(run / checkpoint_file, checkpoint);
-      });
-      check_says(message, {key, fmt::format("'{}'", value), "expected a", "remove the run's folder"});
-    }
-  }
-  for (const char* key : {"step", "optimizer_steps", "metrics_bytes"}) {
-    const std::string message = refusal_after([&](const SmallRun& run) {
-      SafetensorsFile checkpoint = read_safetensors(run / checkpoint_file);
-      checkpoint.metadata.erase(key);
-      write_safetensors(run / checkpoint_file, checkpoint);
-    });
-    check_says(message, {"lacks", key});
-  }
-}
-
-TEST_CASE("records with other bytes than the checkpoint's are refused", "[run]") {
-  for (const char* file : {"metrics.jsonl", "histograms.jsonl"}) {
-    INFO(file);
-    check_says(refusal_after([&](const SmallRun& run) {
-                 std::string text = read_file(run / file);
-                 text[text.size() / 2] = text[text.size() / 2] == '1' ? '2' : '1';
-                 write_file(run / file, text);
-               }),
-               {file});
-    check_says(refusal_after([&](const SmallRun& run) {
-                 const std::string text = read_file(run / file);
-                 write_file(run / file, text.substr(0, text.size() - 1));
-               }),
-               {file, "shorter", "remove the run's folder"});
-  }
-}
-
-TEST_CASE("a checkpoint without checksums is continued", "[run]") {
-  const SmallRun whole, run;
-  whole.train();
-  run.kill_at(8);
-  SafetensorsFile checkpoint = read_safetensors(run / checkpoint_file);
-  CHECK(checkpoint.metadata.erase("metrics_crc32") + checkpoint.metadata.erase("histograms_crc32") == 2);
-  write_safetensors(run / checkpoint_file, checkpoint);
-  run.train();
-  CHECK(records_of(run.folder) == records_of(whole.folder));
 }
 
 TEST_CASE("a checkpoint without its config is not continued", "[run]") {
