@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "experiments/analyses/analyses.hpp"
 #include "experiments/cli/commands.hpp"
@@ -15,6 +16,8 @@
 #include "experiments/run/run_experiments.hpp"
 #include "experiments/run/run_matrix.hpp"
 #include "experiments/run/shard.hpp"
+#include "experiments/run/stop_signals.hpp"
+#include "experiments/table/text_width.hpp"
 #include "sim/train/renamed.hpp"
 
 namespace halfscope {
@@ -69,10 +72,13 @@ void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptio
   std::cout << (options.json ? to_text(matrix) : to_table(matrix));
 }
 
-void train(std::vector<RequestedExperiment> requested, const Concurrency& concurrency) {
+RunsOutcome train(std::vector<RequestedExperiment>& requested, const Concurrency& concurrency) {
   for (RequestedExperiment& one : requested)
     one.with_earlier_arms = with_earlier_arms(one.experiment, one.folder());
-  const RunsOutcome outcome = run_experiments(requested, concurrency, analyse);
+  return run_experiments(requested, concurrency, analyse);
+}
+
+void print_tables(const std::vector<RequestedExperiment>& requested, const RunsOutcome& outcome) {
   std::string tables;
   for (std::size_t i = 0; i < requested.size(); ++i) {
     if (outcome.summaries[i].arms.empty()) continue;
@@ -85,16 +91,16 @@ void train(std::vector<RequestedExperiment> requested, const Concurrency& concur
 }
 
 void run(RunOptions& options) {
+  std::optional<StopSignals> signals(std::in_place);
   RunRequest& request = options.request;
   request.settings = settings_of(options);
   request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
   std::vector<RequestedExperiment> requested = requested_experiments(options);
-  if (options.action == Action::list) {
-    list_runs(requested, options);
-  } else {
-    train(std::move(requested), options.concurrency);
-  }
+  if (options.action == Action::list) return list_runs(requested, options);
+  const RunsOutcome outcome = train(requested, options.concurrency);
+  signals.reset();  // whoever reads the table may never do so
+  print_tables(requested, outcome);
 }
 
 void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& options) {

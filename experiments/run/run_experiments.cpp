@@ -17,6 +17,7 @@
 #include "experiments/results/summary_json.hpp"
 #include "experiments/results/sweep_runs.hpp"
 #include "experiments/run/run_queue.hpp"
+#include "experiments/run/stop_signals.hpp"
 #include "sim/train/lint.hpp"
 #include "sim/train/processes.hpp"
 
@@ -118,18 +119,31 @@ void make_folder(const RequestedExperiment& requested) {
     write_file(folder / definition_file, to_toml(*requested.with_earlier_arms));
 }
 
+/// After a signal that came behind the last run: no table is printed.
+void end_if_stopped(const RunsOutcome& outcome) {
+  const int signal = StopSignals::received();
+  if (signal == 0) return;
+  StoppedBySignal stop{signal, outcome.failures};
+  stop.lines.push_back(
+      fmt::format("stopped by {}: all runs are over; the same command with --resume prints the table",
+                  signal_name(signal)));
+  throw stop;
+}
+
 }  // namespace
 
 RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested, const Concurrency& concurrency,
                             Summarise summarise_results) {
   check_jobs(concurrency);
   const std::vector<PlannedRun> runs = plan_runs(requested);
+  StopSignals::begin_work();
   for (const RequestedExperiment& one : requested) make_folder(one);
   print_notes(requested, runs);
   const int jobs = jobs_of(concurrency, runs);
   set_thread_count(threads_of(concurrency, jobs));
   RunsOutcome outcome{.summaries = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
   for (const RequestedExperiment& one : requested) {
+    end_if_stopped(outcome);
     ExperimentSummary& summary = outcome.summaries.emplace_back();
     try {
       summary = write_summary(one.shown(), one.folder(), summarise_results);
@@ -138,6 +152,7 @@ RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested, c
       outcome.failures.emplace_back(error.what());  // beside the runs that failed and the other summaries
     }
   }
+  end_if_stopped(outcome);
   return outcome;
 }
 

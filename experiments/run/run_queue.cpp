@@ -222,7 +222,6 @@ void work_in_threads(RunQueue& queue, std::size_t jobs) {
 }  // namespace
 
 std::vector<std::string> train_runs(const std::vector<PlannedRun>& runs, std::size_t jobs) {
-  const StopSignals signals;
   RunQueue queue(runs);
   work_in_threads(queue, jobs);
   std::vector<std::string> lines = queue.failures();

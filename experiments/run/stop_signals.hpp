@@ -8,8 +8,9 @@
 
 namespace halfscope {
 
-/// While it lives, the first of these signals is taken down, and the next one ends the program at once. One
-/// that the program was told to ignore, as nohup does, stays ignored.
+/// While it lives, one of these signals ends the program with a line and the status that StoppedBySignal has:
+/// at once before `begin_work`, later when the work has come to an end that it can go on from. The next
+/// signal ends the program at once. One that the program was told to ignore, as nohup does, stays ignored.
 class StopSignals {
  public:
   StopSignals();
@@ -17,7 +18,10 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();
 
-  /// The signal that came, or 0.
+  /// From now on the first signal is taken down alone: there is something to save.
+  static void begin_work() noexcept;
+
+  /// The signal that was taken down, or 0.
   [[nodiscard]] static int received() noexcept;
 
  private:

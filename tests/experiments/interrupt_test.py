@@ -58,6 +58,36 @@ class Interrupted(WithFolder):
             self.run_ok(*self.words(jobs, "--resume", "--jobs", jobs))
             self.assertEqual(self.records("whole"), self.records(str(jobs)))
 
+    def loading(self, *before):
+        """A process that waits for the images of its data set, and the pipe that it waits for."""
+        images = self.data / "train-images-idx3-ubyte"
+        if not images.is_fifo():
+            images.unlink()
+            os.mkfifo(images)
+        process = subprocess.Popen([*before, PROGRAM, *map(str, self.words("out"))], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        return process, open(images, "wb")  # which waits until the program reads
+
+    def test_signals_while_data_load_end_the_program_at_once(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process, pipe = self.loading()
+            with pipe:
+                process.send_signal(number)
+                output, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 3 if number == signal.SIGTERM else -number, errors)
+            self.assertEqual(output, "")
+            self.assertEqual(errors, f"halfscope: stopped by {signal.Signals(number).name} before training: no run was "
+                                     "changed; give the same command again\n")
+            self.assertFalse((self.folder / "out").exists())
+
+    def test_a_signal_that_is_ignored_stays_so_while_data_load(self):
+        process, pipe = self.loading("nohup")
+        with pipe:
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
+            self.assertIn("stopped by SIGTERM before training", process.communicate(timeout=60)[1])
+        self.assertEqual(process.returncode, 3)
+
     def test_second_signal_kills_at_once(self):
         process = self.started("out")
         process.send_signal(signal.SIGSTOP)  # so that both have come before it goes on
