@@ -241,6 +241,8 @@ class Analyze(WithFolder):
         path = self.planted()
         self.refuse("analyze", says=["FILE"])
         self.refuse("analyze", path, "--format", "fp61", says=["unknown format 'fp61'", "'fp16'"])
+        self.refuse("analyze", path, "--format", "fp16/toward_zero", says=["'fp16/toward_zero'", "give --format fp16;", "nearest"])
+        self.refuse("analyze", path, "--format", "fp16/saturated", says=["'saturated'", "did you mean 'saturate'"])
         self.refuse("analyze", path, "--dtype", "f33", says=["dtype", "'f32'"])
         self.refuse("analyze", path, "--include", "conv*", says=["none of its 3 tensors", "'embedding'"])
         for text in ("flushed", "flushed<2%", "flushed=2%"):
@@ -249,6 +251,17 @@ class Analyze(WithFolder):
             self.refuse("analyze", path, "--fail-on", f"flushed>{share}", says=["--fail-on", "no share"])
         self.refuse("analyze", path, "--tolerance", "2", says=["--tolerance", "no share", "2%"])
         self.refuse("analyze", path, "--fail-on", "flushd>1%", says=["metric", "did you mean 'flushed'"])
+
+    def test_overflow_counts_what_saturates(self):
+        values = [440.0, 463.9, 464.0, -500.0, 1e9, 0.001, 1.0]  # OCP's E4M3 ends at 448, and 464 is a tie
+        path = self.write("t.safetensors", {"t": values})
+        plain = self.analyze(path, "--format", "fp8_e4m3")
+        self.assertEqual(plain["tensors"][0]["overflow"], sum(abs(value) > 464 for value in values))
+        for form, notes in (("fp8_e4m3/saturate", ["note: fp8_e4m3/saturate: numbers that saturate are counted as overflow"]),
+                            ("fp8_e4m3/infinity", []), ("fp8_e4m3/nearest_even", [])):
+            result = halfscope("analyze", path, "--format", form, "--json")
+            self.assertEqual((result.returncode, result.stderr.splitlines()), (0, notes))
+            self.assertEqual(json.loads(result.stdout), plain)
 
     def test_raw_elements(self):
         path = self.folder / "gradient.bin"

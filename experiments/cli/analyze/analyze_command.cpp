@@ -66,7 +66,7 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
 
 AnalyzeRequest request_of(const AnalyzeOptions& options) {
   AnalyzeRequest request = options.request;
-  request.format = parse_format_option(options.format);
+  request.format = parse_counted_format(options.format);
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
   if (options.dtype) request.selection.raw_type = parse_enum<DType>("dtype", *options.dtype);
   for (const std::string& pattern : options.groups) request.groups.patterns.emplace_back(pattern);
@@ -217,7 +217,9 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
 }
 
 void add_judging(CLI::App& command, AnalyzeOptions& options) {
-  command.add_option("--format", options.format, "of the cast: fp16, bf16, fp8_e4m3, fp8_e5m2, any eXmY")
+  command
+      .add_option("--format", options.format,
+                  "of the cast: fp16, bf16, fp8_e4m3, fp8_e4m3/saturate, any eXmY")
       ->capture_default_str();
   command
       .add_option("--tolerance", options.tolerance,

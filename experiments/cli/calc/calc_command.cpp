@@ -47,6 +47,16 @@ std::string_view or_default(const std::string& given, std::string_view otherwise
   return given.empty() ? otherwise : std::string_view(given);
 }
 
+/// The format with what --rounding and --overflow add to it, each once.
+Quantizer quantizer_of(const CalcOptions& options) {
+  std::string text(or_default(options.format, "fp16"));
+  if (!options.rounding.empty())
+    text += fmt::format("/{}", name_of(parse_enum<Rounding>("rounding", options.rounding)));
+  if (!options.overflow.empty())
+    text += fmt::format("/{}", name_of(parse_enum<Overflow>("overflow policy", options.overflow)));
+  return parse_quantizer_option(text);
+}
+
 CalcRequest request_of(const CalcOptions& options) {
   const CalcOperation& operation = find_in_table("operation", options.operation, calc_operations());
   if (operation.operands == any_number) return dot_request(options, operation);
@@ -59,11 +69,7 @@ CalcRequest request_of(const CalcOptions& options) {
     throw InvalidArgument(fmt::format("--from is for round; operands of {} are of --format", operation.name));
   }
   const FloatFormat from = parse_format(or_default(options.from, "fp32"));
-  const Quantizer quantizer{
-      parse_format_option(or_default(options.format, "fp16")),
-      parse_enum<Rounding>("rounding", or_default(options.rounding, "nearest_even")),
-      parse_enum<Overflow>("overflow policy", or_default(options.overflow, "infinity"))};
-  return {&operation, quantizer, parse_seed(options.seed), from, {}};
+  return {&operation, quantizer_of(options), parse_seed(options.seed), from, {}};
 }
 
 void calculate(const CalcOptions& options) {
@@ -106,7 +112,8 @@ void add_calc_command(CLI::App& app) {
       "--explain", options->explain,
       "the value in decimal, flags by name, and the operands; with --stdin empty lines and # comments "
       "are passed over");
-  command->add_option("--format", options->format, "of operands and result; fp16 by default");
+  command->add_option("--format", options->format,
+                      "of operands and result: fp16 by default, or as fp8_e4m3/toward_zero/saturate");
   command->add_option("--from", options->from, "of the bit patterns that round takes; fp32 by default");
   command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
