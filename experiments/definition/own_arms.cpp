@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::size_t most_points = 10'000;
 
+/// Files beside the folders of arms and experiments: of a run, of packed records, of tools/figures.
+constexpr std::array<std::string_view, 8> taken_names{"summary.json",     "experiment.toml",    "sweep.json",
+                                                      "report.txt",       "report.html",        "runs.jsonl",
+                                                      "environment.json", "histograms.jsonl.gz"};
+
 /// `arm` with the settings of the arm that it is like before its own.
 Arm resolved(const Experiment& experiment, const Arm& arm) {
   Arm result{arm.name, arm.summary, {}, arm.full_settings, arm.baseline};
@@ -51,6 +56,9 @@ std::string point_name(const std::string& key, std::string value) {
 }  // namespace
 
 void check_folder_name(std::string_view kind, std::string_view name) {
+  if (std::ranges::find(taken_names, name) != taken_names.end())
+    throw InvalidArgument(
+        fmt::format("{} name '{}': a file of the results has it; choose another", kind, name));
   constexpr std::size_t longest = 100;
   const auto is_refused = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||

@@ -23,6 +23,10 @@ class BadInput(WithFolder):
         self.refuse("list", "formts", says=["unknown kind 'formts'", "did you mean 'formats'"])
         self.nothing_written()
 
+    def test_arms_called_as_a_file_of_the_results(self):
+        self.refuse(*self.words("out", "--arm", "summary.json:activation=fp16"), says=["arm name 'summary.json'", "another"])
+        self.nothing_written()
+
     def test_values_out_of_range(self):
         for setting in ("steps=0", "steps=-1", "steps=ten", "learning_rate=nan", "momentum=2", "loss_scale=0", "seed=1"):
             self.refuse(*self.words("out", "--set", setting), says=[setting.split("=")[0]])

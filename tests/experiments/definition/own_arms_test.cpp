@@ -39,6 +39,8 @@ TEST_CASE("an arm that cannot be added is refused", "[own_arms]") {
   for (const std::string& name :
        {std::string(".."), std::string("a/b"), std::string("a\n"), std::string(101, 'a'), std::string()})
     check_says(refusal(name + ":steps=1"), {"arm name", "printable"});
+  for (const std::string name : {"summary.json", "experiment.toml", "sweep.json", "report.txt", "runs.jsonl"})
+    check_says(refusal(name + ":steps=1"), {"arm name '" + name + "'", "a file of the results", "another"});
 }
 
 TEST_CASE("a verdict is for the arms that are the base's", "[own_arms]") {
