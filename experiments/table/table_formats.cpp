@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <type_traits>
 
@@ -12,11 +13,29 @@
 namespace halfscope {
 namespace {
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+std::string quoted_field(std::string_view text) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + "\"";
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// Spreadsheets calculate a text that begins so, whether it is quoted or not.
+bool begins_a_formula(std::string_view text) {
+  return text.size() > 1 && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos &&
+         !is_number(text);
+}
+
+/// Quoted as RFC 4180 says; an apostrophe before what would be a formula, as OWASP's "CSV injection" says.
+std::string csv_field(std::string_view text) {
+  if (begins_a_formula(text)) return quoted_field("'" + std::string(text));
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  return quoted_field(text);
 }
 
 std::string csv_value(const Cell& cell) {

@@ -77,6 +77,23 @@ TEST_CASE("CSV has keys, numbers and quotes", "[table]") {
         "\"a|b_c, \"\"d\"\"\",7,,none\n");
 }
 
+TEST_CASE("CSV has no field that a spreadsheet calculates", "[table]") {
+  const auto field = [](Cell cell) {
+    const Table table{{{"n", "n"}}, {{std::move(cell)}}};
+    return write_table(table, {TableFormat::csv}).substr(2);
+  };
+  for (const std::string text : {"=cmd()", "+1+2", "-x", "@SUM(A1)", "\t=1", "\r=1", "=\"a\"", "=1,2"}) {
+    INFO(text);
+    std::string quoted;
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    CHECK(field(text) == "\"'" + quoted + "\"\n");
+  }
+  for (const char* text : {"-1.5", "-1e-30", "a=b", "layers.-1", "-", ""})
+    CHECK(field(text) == text + std::string("\n"));
+  CHECK(field({"-3", -3.0}) == "-3\n");
+  CHECK(field({"-3", std::int64_t{-3}}) == "-3\n");
+}
+
 TEST_CASE("Markdown and LaTeX escape what they would act on", "[table]") {
   CHECK(write_table(sample(), {TableFormat::markdown}) ==
         "| tensor | elements | flushed | window |\n"
