@@ -233,6 +233,12 @@ TEST_CASE("what is neither a scaler nor a positive FP32 number is refused", "[sc
     check_says(refusal(number), {"positive number that FP32 holds"});
   }
   check_says(refusal("dynamik"), {"dynamik", "did you mean 'dynamic'"});
+  check_says(refusal("2^10"), {"'2^10': give the number, 1024"});
+  check_says(refusal("2^-3"), {"'2^-3': give the number, 0.125"});
+  for (const char* name : {"2^", "2^ten", "2^128", "2^1.5", "2^-200"}) {
+    INFO(name);
+    check_says(refusal(name), {"unknown loss scale"});
+  }
   for (const char* name : {"", "12x", " 12", "0x10", "1,024"}) {
     INFO(name);
     check_says(refusal(name), {"unknown loss scale"});

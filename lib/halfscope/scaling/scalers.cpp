@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 namespace halfscope {
 namespace {
@@ -19,11 +20,25 @@ InvalidArgument unknown_option(const ScalerEntry& scaler, std::string_view optio
                   scaler.name, names.empty() ? "no option" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
+/// Throws InvalidArgument with the number that "2^k" stands for.
+void refuse_power_of_two(const std::string& text) {
+  constexpr std::string_view base = "2^";
+  if (!text.starts_with(base)) return;
+  int exponent = 0;
+  const auto [end, error] = std::from_chars(text.data() + base.size(), text.data() + text.size(), exponent);
+  const float scale = std::ldexp(1.0f, exponent);
+  if (error != std::errc{} || end != text.data() + text.size() || scale == 0 || !std::isfinite(scale)) return;
+  throw InvalidArgument(fmt::format("loss scale '{}': give the number, {}", text, scale));
+}
+
 /// The number that a scaler's name is, if it is one. Throws InvalidArgument where it cannot be a scale.
 std::optional<double> static_scale(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end == text.data() || end != text.data() + text.size()) return std::nullopt;
+  if (end == text.data() || end != text.data() + text.size()) {
+    refuse_power_of_two(text);
+    return std::nullopt;
+  }
   const auto as_float = static_cast<float>(value);
   if (error != std::errc{} || !(as_float > 0) || !std::isfinite(as_float)) {
     throw InvalidArgument(fmt::format(
