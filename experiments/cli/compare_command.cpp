@@ -25,10 +25,12 @@ struct CompareOptions {
   bool json = false;
 };
 
-/// Version, compiler and machine of the first run.
-Json environment_of(const fs::path& folder, const ResultsComparison& comparison) {
-  if (comparison.runs.empty()) return Json::object();
-  const fs::path path = folder / comparison.runs.front().run / "environment.json";
+/// Version, compiler and machine of the first run that both folders have, or else of the first of `only`.
+Json environment_of(const fs::path& folder, const ResultsComparison& comparison,
+                    const std::vector<std::string>& only) {
+  if (comparison.runs.empty() && only.empty()) return Json::object();
+  const std::string& run = comparison.runs.empty() ? only.front() : comparison.runs.front().run;
+  const fs::path path = folder / run / "environment.json";
   Json found = Json::object();
   if (!fs::exists(path)) return found;
   const Json environment = read_json(path);
@@ -66,13 +68,19 @@ std::string text_of(const Json& value) {
   return value.is_null() ? "nothing" : shortened(escaped(to_line(value)), 40);
 }
 
+/// Two digits, or all before the point: "0.34", "17", "245".
+std::string percents(double share) {
+  constexpr double most_in_full = 1e6;
+  return share < 10 || share >= most_in_full ? fmt::format("{:.2g}", share) : fmt::format("{:.0f}", share);
+}
+
 /// "12 | 14 (by 17 %)".
 std::string text_of(const ValueDifference& difference) {
   std::string text =
       fmt::format("{} {} | {}", difference.key, text_of(difference.first), text_of(difference.second));
   if (!difference.first.is_number() || !difference.second.is_number()) return text;
   const auto one = difference.first.get<double>(), other = difference.second.get<double>();
-  if (one != 0) text += fmt::format(" (by {:.2g} %)", 100 * std::fabs(other / one - 1));
+  if (one != 0) text += fmt::format(" (by {} %)", percents(100 * std::fabs(other / one - 1)));
   return text;
 }
 
@@ -107,8 +115,9 @@ std::int64_t count_same(const ResultsComparison& comparison) {
 }
 
 std::string report(const CompareOptions& options, const ResultsComparison& comparison) {
-  std::string text = machine_line(options.first, environment_of(options.first, comparison)) +
-                     machine_line(options.second, environment_of(options.second, comparison)) + "\n";
+  std::string text =
+      machine_line(options.first, environment_of(options.first, comparison, comparison.only_first)) +
+      machine_line(options.second, environment_of(options.second, comparison, comparison.only_second)) + "\n";
   for (const RunComparison& run : comparison.runs) text += lines_of(run);
   for (const std::string& run : comparison.only_first)
     text += fmt::format("{}: only in {}\n", escaped(run), escaped(options.first));
@@ -120,8 +129,8 @@ std::string report(const CompareOptions& options, const ResultsComparison& compa
 Json json_report(const CompareOptions& options, const ResultsComparison& comparison) {
   Json runs = Json::array();
   for (const RunComparison& run : comparison.runs) runs.push_back(json_of(run));
-  return {{"first", environment_of(options.first, comparison)},
-          {"second", environment_of(options.second, comparison)},
+  return {{"first", environment_of(options.first, comparison, comparison.only_first)},
+          {"second", environment_of(options.second, comparison, comparison.only_second)},
           {"runs", runs},
           {"only_first", comparison.only_first},
           {"only_second", comparison.only_second}};

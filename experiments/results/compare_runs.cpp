@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 5> of_the_machine{"data", "device", "seconds", "seconds_per_step",
                                                          "peak_device_bytes"};
 
+/// Either is in no other folder.
+constexpr std::array<std::string_view, 2> files_of_a_run{"config.json", "metrics.jsonl"};
+
 /// Missing from the records of earlier versions.
 constexpr std::string_view later_key = "memory";
 
@@ -28,12 +31,13 @@ std::vector<std::string> runs_below(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw InvalidArgument(printable(folder) + ": no such folder of results");
   std::vector<std::string> runs;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().filename() == "config.json")
+    if (std::ranges::find(files_of_a_run, entry.path().filename()) != files_of_a_run.end())
       runs.push_back(entry.path().parent_path().lexically_relative(folder).generic_string());
   }
   if (runs.empty())
     throw InvalidArgument(printable(folder) + ": no run in it; give what 'halfscope run' had as --out");
   std::ranges::sort(runs);
+  runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
   return runs;
 }
 
@@ -90,10 +94,19 @@ std::optional<RecordDifference> record_difference(const fs::path& first, const f
   return std::nullopt;
 }
 
+/// One difference where a run has lost its settings.
+std::vector<ValueDifference> setting_differences(const fs::path& first, const fs::path& second) {
+  const bool has_first = fs::exists(first), has_second = fs::exists(second);
+  if (has_first != has_second)
+    return {{"file config.json", has_first ? Json("there") : Json(), has_second ? Json("there") : Json()}};
+  std::vector<ValueDifference> differences;
+  add_differences(differences, read_object(first), read_object(second));
+  return differences;
+}
+
 RunComparison compare_run(const std::string& run, const fs::path& first, const fs::path& second) {
   RunComparison comparison{.run = run};
-  add_differences(comparison.settings, read_object(first / "config.json"),
-                  read_object(second / "config.json"));
+  comparison.settings = setting_differences(first / "config.json", second / "config.json");
   for (const char* file : {"metrics.jsonl", "histograms.jsonl"}) {
     if (!comparison.records) comparison.records = record_difference(first / file, second / file);
   }

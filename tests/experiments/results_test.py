@@ -150,6 +150,19 @@ class Results(WithFolder):
         self.refuse("compare", self.folder / "one", self.folder / "data", says=["data", "no run in it"])
         self.refuse("compare", self.folder / "one", self.folder / "none", says=["none", "no such folder"])
 
+    def test_compare_of_runs_that_lack_their_settings_or_each_other(self):
+        for out, arm, rate in (("one", "fp32", "1e-3"), ("other", "fp32", "2.5e-3"), ("third", "fp16_pure", "1e-3")):
+            self.run_ok(*self.words(out, "--arms", arm, "--seeds", "1", "--set", f"learning_rate={rate}", steps=4))
+        text = halfscope("compare", self.folder / "one", self.folder / "other").stdout
+        self.assertIn("  setting learning_rate 0.001 | 0.0025 (by 150 %)\n", text)
+        text = halfscope("compare", self.folder / "one", self.folder / "third").stdout
+        self.assertIn("0 of 0 runs are the same", text)
+        self.assertNotIn("unknown", text)
+        (self.folder / "other/master-copy/fp32/seed0/config.json").unlink()
+        text = halfscope("compare", self.folder / "one", self.folder / "other").stdout
+        self.assertIn('  setting file config.json "there" | nothing\n', text)
+        self.assertNotIn("only in", text)
+
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))
         self.assertNotIn("peak MiB", self.run_ok("report", self.folder / "out"))

@@ -75,6 +75,20 @@ TEST_CASE("the first record that differs is named by file, line, step and key", 
   CHECK(comparison.only_second == std::vector<std::string>{"b/seed1"});
 }
 
+TEST_CASE("a run that has lost its settings is compared with what it still has", "[compare_runs]") {
+  const TemporaryFolder one, other;
+  put(one, "a/seed0");
+  put(other, "a/seed0");
+  std::filesystem::remove(other / "a/seed0/config.json");
+  const ResultsComparison comparison = compare_results(one.path(), other.path());
+  CHECK((comparison.only_first.empty() && comparison.only_second.empty()));
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK((!comparison.runs[0].records && comparison.runs[0].results.empty()));
+  REQUIRE(comparison.runs[0].settings.size() == 1);
+  const ValueDifference& difference = comparison.runs[0].settings[0];
+  CHECK((difference.key == "file config.json" && difference.second.is_null()));
+}
+
 TEST_CASE("a value is found below objects and arrays", "[compare_runs]") {
   const auto key_of = [](const char* first, const char* second) {
     const auto found = first_difference(parse_json(first, "first"), parse_json(second, "second"));
