@@ -26,11 +26,12 @@ std::string paragraph(std::string_view label, std::string_view text, std::size_t
 
 /// "2 running, 5 not begun", by the first word of the status.
 std::string counts_by_status(const std::vector<UnfinishedRun>& runs) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> words{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> words{
       {{"RUNNING", "running"},
        {"STOPPED", "stopped"},
        {"FAILED", "failed"},
        {not_begun_status, "not begun"},
+       {done_status, "without summary.json"},
        {"", "of unknown status"}}};
   std::array<std::int64_t, words.size()> counts{};
   for (const UnfinishedRun& run : runs) {
@@ -58,8 +59,12 @@ std::string settings_lines(const ExperimentSummary& summary, std::size_t width) 
   }
   if (!summary.unfinished.empty()) text += paragraph("missing: ", missing_runs(summary), width);
   for (const UnfinishedRun& run : summary.unfinished) {
-    if (run.status != not_begun_status)
-      text += paragraph("no result: ", fmt::format("{} seed {}: {}", run.arm, run.seed, run.status), width);
+    if (run.status == not_begun_status) continue;
+    const bool is_done = run.status.starts_with(done_status);
+    text += paragraph("no result: ",
+                      fmt::format("{} seed {}: {}{}", run.arm, run.seed, run.status,
+                                  is_done ? ", without summary.json; run it again with --resume" : ""),
+                      width);
   }
   return text.empty() ? "" : "\n" + text;
 }

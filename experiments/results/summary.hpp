@@ -37,9 +37,10 @@ struct ArmSummary {
 struct UnfinishedRun {
   std::string arm;
   std::int64_t seed = 0;
-  std::string status;  ///< RUNNING, STOPPED, FAILED and the reason, or not_begun_status
+  std::string status;  ///< RUNNING, STOPPED, FAILED and the reason, or one of the next two
 };
 inline constexpr const char* not_begun_status = "not begun";
+inline constexpr const char* done_status = "DONE";  ///< without its summary, which something has removed
 
 /// Whether a setting changes what is trained, or only what is counted on the way.
 enum class Effect : std::uint8_t { training, counts };

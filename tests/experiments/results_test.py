@@ -163,6 +163,16 @@ class Results(WithFolder):
         self.assertIn('  setting file config.json "there" | nothing\n', text)
         self.assertNotIn("only in", text)
 
+    def test_a_run_whose_summary_is_gone(self):
+        words = self.words("out", "--arms", "fp32", "--seeds", "2", steps=4)
+        self.run_ok(*words)
+        (self.folder / "out/master-copy/fp32/seed0/summary.json").unlink()
+        text = self.run_ok("report", self.folder / "out")
+        self.assertIn("  missing: 1 of 2 runs: 1 without summary.json\n", text)
+        self.assertIn("  no result: fp32 seed 0: DONE, without summary.json; run it again with --resume\n", text)
+        self.run_ok(*words, "--resume")  # as it says
+        self.assertNotIn("missing", self.run_ok("report", self.folder / "out"))
+
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))
         self.assertNotIn("peak MiB", self.run_ok("report", self.folder / "out"))
