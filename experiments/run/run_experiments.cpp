@@ -91,6 +91,12 @@ std::vector<std::filesystem::path> finished_runs(const Experiment& experiment,
   return finished;
 }
 
+/// Leaves a file alone that has the text already, so that results which nobody may write can be shown again.
+void write_if_changed(const std::filesystem::path& path, const std::string& text) {
+  if (std::filesystem::is_regular_file(path) && read_file(path) == text) return;
+  write_file(path, text);
+}
+
 /// Writes summary.json of the runs that are done, if any is. Another process may have finished runs
 /// meanwhile, and have written before this one: whoever writes last looks once more.
 ExperimentSummary write_summary(const Experiment& experiment, const std::filesystem::path& folder,
@@ -98,7 +104,8 @@ ExperimentSummary write_summary(const Experiment& experiment, const std::filesys
   while (true) {
     const auto finished = finished_runs(experiment, folder);
     ExperimentSummary summary = summarise_results(experiment, folder);
-    if (!summary.arms.empty()) write_file(folder / "summary.json", to_text(to_json(experiment, summary)));
+    if (!summary.arms.empty())
+      write_if_changed(folder / "summary.json", to_text(to_json(experiment, summary)));
     if (finished_runs(experiment, folder) == finished) return summary;
   }
 }
@@ -116,7 +123,7 @@ void make_folder(const RequestedExperiment& requested) {
   if (!requested.request.shard.is_whole())
     add_to_sweep(folder, seeds_by_arm(settled_runs(requested.experiment, requested.request)));
   if (requested.with_earlier_arms)
-    write_file(folder / definition_file, to_toml(*requested.with_earlier_arms));
+    write_if_changed(folder / definition_file, to_toml(*requested.with_earlier_arms));
 }
 
 /// After a signal that came behind the last run: no table is printed.

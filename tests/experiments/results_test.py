@@ -173,6 +173,14 @@ class Results(WithFolder):
         self.run_ok(*words, "--resume")  # as it says
         self.assertNotIn("missing", self.run_ok("report", self.folder / "out"))
 
+    def test_results_that_are_done_are_shown_without_being_written(self):
+        words = self.words("out", "--arms", "fp32", "--seeds", "1", steps=4)
+        table = self.run_ok(*words)
+        path = self.folder / "out/master-copy/summary.json"
+        before = path.stat()
+        self.assertEqual(self.run_ok(*words), table)
+        self.assertEqual((path.stat().st_ino, path.stat().st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))
         self.assertNotIn("peak MiB", self.run_ok("report", self.folder / "out"))
