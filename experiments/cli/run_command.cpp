@@ -83,7 +83,7 @@ void print_tables(const std::vector<RequestedExperiment>& requested, const RunsO
   for (std::size_t i = 0; i < requested.size(); ++i) {
     if (outcome.summaries[i].arms.empty()) continue;
     if (!tables.empty()) tables += "\n\n";
-    tables += to_table(requested[i].shown(), outcome.summaries[i]);
+    tables += to_table(requested[i].shown(), outcome.summaries[i], {output_width()});
   }
   std::cout << tables << std::flush;
   for (const std::string& failure : outcome.failures) print_error(failure);

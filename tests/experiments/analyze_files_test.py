@@ -281,6 +281,12 @@ class Views(Files):
             self.assertLessEqual(len(shown.text.splitlines()), 40)
         self.assertIn("left out, the terminal is too narrow:", OnTerminal([PROGRAM, "analyze", path], 80).text)
 
+    def test_zeros_alone_fit_in_a_narrow_terminal(self):
+        shown = OnTerminal([PROGRAM, "analyze", self.write("z.safetensors", {"z": [0.0] * 4})], 40)
+        self.assertLessEqual(max(map(len, shown.text.splitlines())), 40)
+        self.assertIn("\nwindow of all: any\n", shown.text)
+        self.assertIn("any scale fits", shown.text)
+
     def test_the_status_line_counts_the_files(self):
         self.shards(5)
         shown = OnTerminal([PROGRAM, "analyze", self.model, "--table", "csv"], 60, stream="stderr")

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from program import ARMS, PROGRAM, WithFolder, halfscope
+from program import ARMS, PROGRAM, OnTerminal, WithFolder, halfscope
 
 
 class Results(WithFolder):
@@ -180,6 +180,12 @@ class Results(WithFolder):
         before = path.stat()
         self.assertEqual(self.run_ok(*words), table)
         self.assertEqual((path.stat().st_ino, path.stat().st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
+    def test_the_table_of_a_run_is_as_wide_as_the_terminal(self):
+        shown = OnTerminal([PROGRAM, *map(str, self.words("out", "--arms", "fp32", "--seeds", "1", steps=4))], 40)
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("left out, the terminal is too narrow:", shown.text)
+        self.assertLessEqual(max(map(len, shown.text.splitlines())), 40)
 
     def test_memory_of_the_device_is_reported_where_runs_say_it(self):
         self.run_ok(*self.words("out", "--seeds", "2", "--arms", "fp32,fp16_mixed", steps=4))

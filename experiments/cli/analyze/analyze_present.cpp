@@ -140,8 +140,14 @@ std::string averaging_line(const Analysis& analysis) {
       ranks, to_string(analysis.format), predivide, static_cast<double>(ranks) / predivide);
 }
 
+std::string joint_window_words(const Analysis& analysis) {
+  const auto fits_any = [](const AnalyzedTensor& tensor) { return tensor.report.fit.any_scale; };
+  if (std::ranges::all_of(analysis.tensors, fits_any)) return "any";
+  return window_words(analysis.advice.joint);
+}
+
 std::string advice_text(const Analysis& analysis, std::size_t width) {
-  std::string text = fmt::format("window of all: {}\n{}\n", window_words(analysis.advice.joint),
+  std::string text = fmt::format("window of all: {}\n{}\n", joint_window_words(analysis),
                                  wrapped(analysis.advice.verdict, width));
   for (const std::string& line : {averaging_line(analysis), beyond_line(analysis)})
     if (!line.empty()) text += wrapped(line, width) + "\n";
@@ -149,9 +155,10 @@ std::string advice_text(const Analysis& analysis, std::size_t width) {
 }
 
 std::string tensors_text(const Analysis& analysis, const View& view, std::size_t width) {
-  std::string text =
-      fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.\n\n{}",
-                  to_string(analysis.format), write_table(tensor_table(view), {.width = width}));
+  const std::string heading =
+      fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.",
+                  to_string(analysis.format));
+  std::string text = wrapped(heading, width) + "\n\n" + write_table(tensor_table(view), {.width = width});
   if (const std::string line = rest_line(view); !line.empty())
     text += wrapped("  " + line, width, "  ") + "\n";
   return text + "\n" + advice_text(analysis, width);
