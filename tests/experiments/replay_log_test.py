@@ -119,6 +119,7 @@ class ReplayOfLogs(WithFolder):
     def test_the_scaler_that_wrote_a_log_does_the_same_again(self):
         for seed in range(3):
             gradients = largest_gradients(300, seed)
+            gradients[0] = 2**-20  # no line of Megatron-LM tells the scale of a first step that was skipped
             for rule, (text, skipped, scales) in (
                 (DeepSpeed, deepspeed_log(gradients, 1)),
                 (DeepSpeed, deepspeed_log(gradients, 1000)),

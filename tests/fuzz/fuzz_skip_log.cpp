@@ -21,6 +21,7 @@ void check_log(const SkipLog& log) {
   for (const LoggedStep& step : log.steps) {
     check(step.step > last);
     check(step.scale >= smallest_scale && step.scale <= largest_scale);
+    check(step.low >= 0 && step.low <= step.high);
     check(!step.grad_norm || *step.grad_norm >= 0);
     last = step.step;
     skipped += step.skipped ? 1 : 0;

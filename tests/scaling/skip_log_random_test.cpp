@@ -1,8 +1,9 @@
-// Random runs of scalers, printed as the logs of others and read again: what the log allows encloses the run.
+// Random runs of scalers, printed as the logs of trainers and read again: what the log allows encloses the
+// run.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include <halfscope/scaling/detail/skip_log_reader.hpp>
@@ -10,141 +11,224 @@
 #include <halfscope/scaling/skip_log_replay.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/random_run.hpp"
 
 namespace halfscope::skip_log_random_test {
 namespace {
 
-constexpr double limit = 65520;
+using Steps = std::vector<std::int64_t>;
 
-struct RunStep {
-  double scale = 1, largest = 0;  ///< max|g|, infinite where no scale helps
-  bool skipped = false;
-  double next = 1;  ///< the scale after it
+/// Scalers that judge by finiteness alone, as the trainers' own do.
+std::vector<const ScalerEntry*> scalers_of_logs() {
+  std::vector<const ScalerEntry*> scalers;
+  for (const ScalerEntry& scaler : scaler_table) {
+    const auto made = make_scaler(scaler, {});
+    if (!made->layerwise() && made->needs() <= GradientDetail::finite) scalers.push_back(&scaler);
+  }
+  return scalers;
+}
+
+/// Runs of each test; HALFSCOPE_RANDOM_LOGS, where set, is how many.
+int wanted_runs(int usual) {
+  const char* const value = std::getenv("HALFSCOPE_RANDOM_LOGS");
+  return value == nullptr ? usual : std::atoi(value);
+}
+
+struct Printed {
+  const RandomRun& run;
+  const LogPrinter& printer;
+  std::int64_t every = 1;
+  LogHole hole{};
+
+  /// Whether steps were cut out that no line counts.
+  [[nodiscard]] bool hides_steps() const { return printer.counts_updates && hole.last > 0; }
+  /// Whether a count falls back: updates that came after the checkpoint were printed.
+  [[nodiscard]] bool shows_restart() const {
+    if (!printer.counts_updates || run.attempt.empty()) return true;
+    const auto lost = std::span(run.attempt).subspan(run.resumed);
+    return std::ranges::count(lost, false, &RunStep::skipped) >= 2 * every;
+  }
+  [[nodiscard]] std::vector<std::string> lines() const { return printed(run, printer, every, hole); }
 };
 
-/// A scaler of the table over gradients that wander, with bursts and now and then a NaN.
-std::vector<RunStep> random_run(const std::string& name, std::mt19937_64& random) {
-  const auto uniform = [&](double low, double high) {
-    return std::uniform_real_distribution(low, high)(random);
-  };
-  const auto scaler = make_scaler(name, {{"initial_scale", std::exp2(std::floor(uniform(8, 18)))},
-                                         {"growth_interval", std::floor(uniform(5, 30))}});
-  std::vector<RunStep> steps;
-  const double middle = uniform(1, 5), nan_share = uniform(0, 0.02);
-  for (int i = 0; i < 120; ++i) {
-    RunStep step{scaler->scale(), uniform(0, 1) < nan_share ? HUGE_VAL : std::exp2(middle + uniform(-2, 2))};
-    step.skipped = step.largest * step.scale >= limit;
-    (void)scaler->update({.finite = !step.skipped, .max_abs = static_cast<float>(step.largest * step.scale)});
-    step.next = scaler->scale();
-    steps.push_back(step);
-  }
-  return steps;
-}
-
-enum class Print { deepspeed, megatron, both, bar };
-
-/// The log of a run, with a line that counts every `every` steps, and without those in `hole`.
-SkipLog printed_and_read(const std::vector<RunStep>& steps, Print print, std::int64_t every,
-                         std::pair<std::int64_t, std::int64_t> hole) {
+/// Nothing where the log has no line that is read.
+std::optional<SkipLog> read(const Printed& log) {
   SkipLogReader reader;
-  std::int64_t skipped = 0, since = 0;
-  for (std::int64_t i = 1; i <= std::ssize(steps); ++i) {
-    const RunStep& step = steps[static_cast<std::size_t>(i - 1)];
-    skipped += step.skipped ? 1 : 0;
-    since += step.skipped ? 1 : 0;
-    const bool is_hidden = i >= hole.first && i < hole.second;
-    if (step.skipped && print != Print::megatron && !is_hidden)
-      reader.line(fmt::format("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, {}", step.scale,
-                              step.next < step.scale ? fmt::format("reducing to {}", step.next)
-                                                     : std::string("but hysteresis is 2.")));
-    if (i % every != 0) continue;
-    if (print == Print::deepspeed)
-      reader.line(fmt::format("[Rank 0] step={}, skipped={}, lr=[1e-05]", i, skipped));
-    if (print == Print::bar) reader.line(fmt::format(" 9%|#  | {}/{} [00:01<00:10, 2it/s]", i, steps.size()));
-    if ((print == Print::megatron || print == Print::both) && !is_hidden)
-      reader.line(fmt::format(
-          " iteration {}/ 999 | loss scale: {:.1f} | grad norm: {:.3f} | number of skipped "
-          "iterations: {} |",
-          i, step.next, step.skipped ? 0 : 1.5 * step.largest, print == Print::megatron ? since : 0));
-    since = 0;
+  for (const std::string& line : log.lines()) reader.line(line);
+  try {
+    return reader.finish();
+  } catch (const InvalidArgument&) {
+    return std::nullopt;
   }
-  return reader.finish();
 }
 
-std::vector<std::int64_t> overflows_at(const std::vector<RunStep>& steps, double scale) {
-  std::vector<std::int64_t> overflows;
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    if (steps[i].largest * scale >= limit) overflows.push_back(static_cast<std::int64_t>(i) + 1);
-  return overflows;
+const std::vector<std::string> constants{"1", "64", "1024", "8192", "65536", "16777216"};
+
+/// What the run did at a constant scale, and the two bounds that the log puts to it.
+struct Bounds {
+  Steps least, whole_run, up_to_last_line, greatest;
+};
+std::vector<Bounds> bounds_of(const Printed& printed, const SkipLog& log) {
+  const RandomRun& run = printed.run;
+  SkipLogReplay replay(constants, {});
+  replay.take(log);
+  const std::int64_t first = log.steps.front().step, all = std::ssize(run.steps),
+                     last = std::min(log.steps.back().step, all);
+  std::vector<Bounds> bounds;
+  for (std::size_t i = 0; i < constants.size(); ++i)
+    bounds.push_back({replay.least().candidates()[i].replay.overflows(),
+                      run.overflows_at(std::stod(constants[i]), 1, all),
+                      run.overflows_at(std::stod(constants[i]), first, last),
+                      replay.greatest().candidates()[i].replay.overflows()});
+  return bounds;
 }
 
-const std::vector<std::string> constants{"1", "64", "1024", "8192", "65536"};
+void check_each_step(const Printed& printed, const SkipLog& log) {
+  for (const Bounds& bounds : bounds_of(printed, log)) {
+    REQUIRE(std::ranges::includes(bounds.whole_run, bounds.least));
+    REQUIRE(std::ranges::includes(bounds.greatest, bounds.up_to_last_line));
+  }
+}
 
-TEST_CASE("what a log of every step allows encloses the run, step by step", "[skip_log]") {
+/// Lines of several steps leave their places open, not their number.
+void check_counts(const Printed& printed, const SkipLog& log) {
+  for (const Bounds& bounds : bounds_of(printed, log)) {
+    REQUIRE(bounds.least.size() <= bounds.whole_run.size());
+    if (!printed.hides_steps()) REQUIRE(bounds.greatest.size() >= bounds.up_to_last_line.size());
+  }
+}
+
+/// The skipped steps of a log that tells no others; a line that every process prints counts once.
+void check_skips_alone(const RandomRun& run, const SkipLog& log) {
+  std::vector<double> scales, recorded;
+  for (const RunStep& step : run.steps)
+    if (step.skipped) scales.push_back(step.scale);
+  for (const LoggedStep& step : log.steps) recorded.push_back(step.scale);
+  for (std::vector<double>* list : {&scales, &recorded})
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  REQUIRE(recorded == scales);
+}
+
+/// The run's own scaler does what the run did, up to the step at which the log leaves it open.
+void check_own_scaler(const RandomRun& run, const SkipLog& log) {
+  ScalerSettings settings = run.settings;
+  SkipLogReplay replay({std::string(run.scaler->name)}, settings);
+  replay.take(log);
+  const std::int64_t sure = replay.first_unsure(0).value_or(std::ssize(run.steps) + 1);
+  const auto before = [&](Steps steps) {
+    std::erase_if(steps, [&](std::int64_t step) { return step >= sure; });
+    return steps;
+  };
+  Steps truth;
+  for (std::int64_t i = 1; i <= std::ssize(run.steps); ++i) {
+    const RunStep& step = run.steps[static_cast<std::size_t>(i - 1)];
+    if (i <= log.steps.back().step && step.overflows_at(step.scale)) truth.push_back(i);
+  }
+  for (const TraceReplay* bound : {&replay.least(), &replay.greatest()})
+    REQUIRE(before(bound->candidates()[0].replay.overflows()) == before(truth));
+}
+
+void check_recorded(const Printed& printed, const SkipLog& log) {
+  const RecordedRun recorded = recorded_run(log);
+  Steps skips = printed.run.skips();
+  const bool last_is_cut = printed.run.ended() && !printed.printer.tells_end;
+  if (last_is_cut && !skips.empty() && skips.back() > log.steps.back().step) skips.pop_back();
+  REQUIRE(recorded.skips == skips);
+  if (!printed.printer.tells_every_scale) return;
+  for (std::size_t i = 1; i < recorded.scales.size(); ++i)  // no line tells the first
+    if (printed.run.steps[i].scale >= 0.5)                  // smaller ones are rounded
+      REQUIRE(recorded.scales[i] == printed.run.steps[i].scale);
+}
+
+bool has_lost(const RandomRun& run) {
+  return std::ranges::any_of(run.steps, &RunStep::is_lost) ||
+         std::ranges::any_of(run.attempt, &RunStep::is_lost);
+}
+
+/// Whether every overflow lowers the scale.
+bool always_lowers(const RandomRun& run) {
+  return std::ranges::none_of(run.steps,
+                              [](const RunStep& step) { return step.skipped && step.next == step.scale; });
+}
+
+/// Calls `check(run, printer)` for `count` runs of all scalers, in all formats.
+template <typename Check>
+void for_runs(int count, bool restarts, std::mt19937_64& random, Check&& check) {
+  const auto scalers = scalers_of_logs();
+  for (int i = 0; i < count; ++i) {
+    const RandomRun run = random_run(
+        {.scaler = scalers[static_cast<std::size_t>(i) % scalers.size()], .restarts = restarts}, random);
+    for (const LogPrinter& printer : log_printers()) {
+      if (has_lost(run) && !printer.tells_lost) continue;
+      if (printer.every_process && !always_lowers(run)) continue;
+      INFO("run " << i << " of " << run.scaler->name << " as " << printer.name);
+      check(run, printer);
+    }
+  }
+}
+
+TEST_CASE("a log with a line for every step encloses the run, step by step", "[skip_log]") {
   std::mt19937_64 random(1);
-  int runs = 0, reproduced = 0;
-  for (int repeat = 0; repeat < 70; ++repeat) {
-    for (const std::string name : {"dynamic", "megatron", "deepspeed", "apex_amp", "fairseq"}) {
-      const std::vector<RunStep> steps = random_run(name, random);
-      if (std::ranges::none_of(steps, &RunStep::skipped)) continue;
-      for (const Print print : {Print::deepspeed, Print::megatron, Print::both, Print::bar}) {
-        INFO(name << " " << static_cast<int>(print) << " " << repeat);
-        const SkipLog log = printed_and_read(steps, print, 1, {});
-        const RecordedRun run = recorded_run(log);
-        std::vector<std::int64_t> skips;
-        for (std::size_t i = 0; i < steps.size(); ++i)
-          if (steps[i].skipped) skips.push_back(static_cast<std::int64_t>(i) + 1);
-        REQUIRE(run.skips == skips);
-        SkipLogReplay replay(constants, {});
-        replay.take(log);
-        for (std::size_t i = 0; i < constants.size(); ++i) {
-          const auto truth = overflows_at(steps, std::stod(constants[i]));
-          const auto& least = replay.least().candidates()[i].replay.overflows();
-          const auto& greatest = replay.greatest().candidates()[i].replay.overflows();
-          // The first line of Megatron-LM tells no scale before it.
-          const bool knows_scales = log.unsure_scales == 0;
-          if (knows_scales) REQUIRE(std::ranges::includes(truth, least));
-          REQUIRE(std::ranges::includes(greatest, truth));
-        }
-        ++runs;
-        if (print != Print::both) continue;
-        std::vector<double> scales;
-        for (const RunStep& step : steps) scales.push_back(step.scale);
-        reproduced += run.scales == scales ? 1 : 0;
-      }
+  int checked = 0;
+  for_runs(wanted_runs(1000), false, random, [&](const RandomRun& run, const LogPrinter& printer) {
+    const Printed log{run, printer};
+    const auto found = read(log);
+    if (!found) return;
+    ++checked;
+    if (!printer.counts) {
+      if (!printer.always_lowers || always_lowers(run)) check_skips_alone(run, *found);
+      return;
     }
-  }
-  CHECK(runs >= 1000);
-  CHECK(reproduced >= 200);
+    check_each_step(log, *found);
+    check_own_scaler(run, *found);
+    check_recorded(log, *found);
+  });
+  CHECK(checked >= 1000);
 }
 
-TEST_CASE("what a log with intervals and holes allows encloses how often a scale overflows", "[skip_log]") {
+TEST_CASE("a log with a line for several steps encloses how many overflow", "[skip_log]") {
   std::mt19937_64 random(2);
-  int runs = 0;
-  for (int repeat = 0; repeat < 120; ++repeat) {
-    for (const std::string name : {"dynamic", "megatron", "fairseq"}) {
-      const std::vector<RunStep> steps = random_run(name, random);
-      if (std::ranges::none_of(steps, &RunStep::skipped)) continue;
-      for (const Print print : {Print::deepspeed, Print::both, Print::bar}) {
-        const bool with_hole = print == Print::both && repeat % 2 == 0;
-        const SkipLog log = printed_and_read(steps, print, repeat % 3 == 0 ? 10 : 5,
-                                             with_hole ? std::pair<std::int64_t, std::int64_t>{41, 81}
-                                                       : std::pair<std::int64_t, std::int64_t>{});
-        INFO(name << " " << static_cast<int>(print) << " " << repeat);
-        if (with_hole) REQUIRE(log.unknown_steps > 0);
-        SkipLogReplay replay(constants, {});
-        replay.take(log);
-        for (std::size_t i = 0; i < constants.size(); ++i) {
-          const auto truth = overflows_at(steps, std::stod(constants[i])).size();
-          const bool knows_scales = log.unsure_scales == 0 && log.missing == 0;
-          if (knows_scales) REQUIRE(replay.least().candidates()[i].replay.overflows().size() <= truth);
-          REQUIRE(replay.greatest().candidates()[i].replay.overflows().size() >= truth);
-        }
-        ++runs;
-      }
+  for_runs(wanted_runs(300), false, random, [&](const RandomRun& run, const LogPrinter& printer) {
+    const Printed log{run, printer, random() % 2 == 0 ? 5 : 10};
+    if (const auto found = read(log); found && printer.counts) check_counts(log, *found);
+  });
+}
+
+TEST_CASE("a log with a hole encloses how many steps overflow", "[skip_log]") {
+  std::mt19937_64 random(3);
+  for_runs(wanted_runs(300), false, random, [&](const RandomRun& run, const LogPrinter& printer) {
+    const auto first = static_cast<std::int64_t>(20 + random() % 40);
+    const auto length = static_cast<std::int64_t>(30 + random() % 20);
+    const Printed log{run, printer, random() % 2 == 0 ? 1 : 5, {first, first + length}};
+    if (const auto found = read(log); found && printer.counts) check_counts(log, *found);
+  });
+}
+
+TEST_CASE("a log of a run that was restarted encloses what the weights have seen", "[skip_log]") {
+  std::mt19937_64 random(4);
+  for_runs(wanted_runs(300), true, random, [&](const RandomRun& run, const LogPrinter& printer) {
+    const Printed log{run, printer, random() % 2 == 0 ? 1 : 5};
+    if (!log.shows_restart()) return;
+    if (const auto found = read(log); found && printer.counts) check_counts(log, *found);
+  });
+}
+
+TEST_CASE("a scaler with its usual settings reproduces the log that it wrote", "[skip_log]") {
+  std::mt19937_64 random(5);
+  int reproduced = 0;
+  for (const ScalerEntry* const scaler : scalers_of_logs()) {
+    for (int i = 0; i < wanted_runs(20); ++i) {
+      const RandomRun run = random_run({.scaler = scaler, .default_settings = true}, random);
+      if (run.skips().empty() || run.steps.front().skipped || run.ended()) continue;
+      const auto log = read({run, log_printers()[4]});
+      REQUIRE(log);
+      const RecordedRun recorded = recorded_run(*log);
+      INFO(scaler->name << " " << i);
+      CHECK(std::ranges::count(recorded.reproduced_by, scaler->name) == 1);
+      ++reproduced;
     }
   }
-  CHECK(runs >= 300);
+  CHECK(reproduced >= 20);
 }
 
 }  // namespace

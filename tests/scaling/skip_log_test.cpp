@@ -326,7 +326,7 @@ TEST_CASE("steps in holes may be anything", "[skip_log]") {
   SkipLogReplay replay({"8192"}, {});
   replay.take(log);
   CHECK(overflows(replay.least(), 0).empty());
-  CHECK(overflows(replay.greatest(), 0).size() == 960);
+  CHECK(overflows(replay.greatest(), 0).size() == 969);  // and nine where the scale may have grown
   check_says(verdict_of(log), {"At least 3 steps", "holes"});
 }
 
@@ -385,7 +385,8 @@ TEST_CASE("lines of fairseq, Apex, MAE, the Trainer, JSON and CSV are read", "[s
             "2026-02-03 | INFO | train_inner | epoch 002: 4 / 900 loss=7.31, num_updates=4, gnorm=88.4, "
             "loss_scale=32, wall=4"});
   CHECK(fairseq.format == SkipLogFormat::fairseq);
-  CHECK(text_of(fairseq) == "3 skipped at 128, 4 skipped at 64, 5 finite at 32, 6 finite at 32");
+  CHECK(text_of(fairseq) ==
+        "1 skipped at 128, 2 skipped at 64, 3 finite at 32, 4 finite at 32, 5 finite at 32, 6 finite at 32");
   const SkipLog apex =
       read({"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
             "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 16384.0"});

@@ -93,9 +93,8 @@ void print_what_is_unsure(const SkipLog& log) {
     print_note("No line counts steps: the skipped ones are numbered one by one, and others are not known.");
   if (log.unknown_steps > 0) {
     print_note(
-        fmt::format("{} steps lie in holes between the log's lines: they may have been skipped or not, and "
-                    "'greatest' takes "
-                    "them as overflows.",
+        fmt::format("{} steps lie in holes between the log's lines, or where an attempt broke off: they may "
+                    "have been skipped or not, and 'greatest' takes them as overflows.",
                     log.unknown_steps));
   }
   if (log.uncounted > 0) {

@@ -120,9 +120,9 @@ std::optional<IterationLine> LogFields::json_line(std::string_view text) const {
     const bool fairseq = name == "num_updates";
     IterationLine line{.iteration = *step, .format = fairseq ? SkipLogFormat::fairseq : SkipLogFormat::json};
     line.scale = scale_member(text);
-    if (fairseq && line.scale && *line.scale < 1) line.scale.reset();  // rounded
     line.grad_norm = norm_member(text);
-    if (!line.scale && !line.grad_norm) return std::nullopt;
+    if (!member<double>(text, "loss_scale") && !line.grad_norm) return std::nullopt;
+    if (fairseq && line.scale && *line.scale < 1) line.scale.reset();  // rounded
     return line;
   }
   return std::nullopt;

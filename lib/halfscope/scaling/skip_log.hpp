@@ -27,8 +27,8 @@ template <>
 inline constexpr std::array<std::string_view, 9> enum_names<SkipLogFormat>{
     "deepspeed", "megatron", "megatron_deepspeed", "fairseq", "apex", "mae", "hf_trainer", "json", "csv"};
 
-/// A step of the optimizer. One that was neither skipped nor lost is finite at `scale`, and may have been at
-/// a larger one.
+/// A step of the optimizer. One that was neither skipped nor lost is finite at `low`; one that was is not
+/// finite at `high`.
 struct LoggedStep {
   std::int64_t step = 0;
   double scale = 1;
@@ -36,7 +36,7 @@ struct LoggedStep {
   std::optional<double> grad_norm{};  ///< of the unscaled gradients: none of them is larger
   bool lost = false;                  ///< not finite, and not skipped: the weights are lost
   bool after_hole = false;            ///< nothing is known of the steps between the one before and this
-  bool scale_is_guess = false;        ///< it was at `scale` or below: no line tells of the scale before
+  double low = scale, high = scale;   ///< bounds of its scale, which some logs do not tell; low 0: none
 };
 
 /// A log's steps, ascending. Those between two of them without a hole were not skipped, and have the scale of
@@ -53,7 +53,8 @@ struct SkipLog {
   std::int64_t missing = 0;
   /// Where a progress bar counts DeepSpeed's steps, since no line does: its total. Else 0.
   std::int64_t bar_total = 0;
-  /// Steps in holes between lines: nothing is known of them.
+  /// Steps in holes between lines, and those whose overflows may belong to an attempt that broke off: nothing
+  /// is known of them.
   std::int64_t unknown_steps = 0;
   /// Skipped steps in holes, at least: the scale has fallen there.
   std::int64_t skipped_in_holes = 0;

@@ -15,16 +15,20 @@ std::int64_t halvings_between(double before, double after) {
   return after < before ? static_cast<std::int64_t>(std::ceil(std::log2(before / after))) : 0;
 }
 
-/// A scale that falls by halves, from `before` to `after`, in `count` skipped steps: hysteresis forgives the
-/// first ones. The scale before all of them where it did not fall by halves.
-std::vector<double> falling_scales(double before, double after, std::int64_t count) {
+/// `count` skips at a scale that falls by halves, from `before` to `after`: hysteresis forgives the first
+/// ones. All are at `before` where it did not fall by halves. None was at more than the scale from which the
+/// skips from it on can lower to `after`.
+std::vector<SkippedAt> falling_scales(double before, double after, std::int64_t count) {
   const double halvings = std::log2(before / after);
   const bool falls =
       halvings == std::floor(halvings) && halvings >= 0 && halvings <= static_cast<double>(count);
-  std::vector<double> scales(static_cast<std::size_t>(count), before);
+  std::vector<SkippedAt> skips(static_cast<std::size_t>(count), {before});
   const std::size_t lowered = falls ? static_cast<std::size_t>(halvings) : 0;
-  for (std::size_t i = scales.size() - lowered + 1; i < scales.size(); ++i) scales[i] = scales[i - 1] / 2;
-  return scales;
+  for (std::size_t i = skips.size() - lowered + 1; i < skips.size(); ++i)
+    skips[i].scale = skips[i - 1].scale / 2;
+  for (std::size_t i = 0; i < skips.size(); ++i)
+    skips[i].high = std::max(skips[i].scale, std::ldexp(after, static_cast<int>(skips.size() - i)));
+  return skips;
 }
 
 /// The steps between two lines, as most pairs of them have it; the smaller of two that are as many.
@@ -44,35 +48,36 @@ bool tells_of_scaler(const std::vector<CountedIterations>& iterations) {
   });
 }
 
+bool has_overflow_lines(const std::vector<CountedIterations>& iterations) {
+  return std::ranges::any_of(iterations,
+                             [](const CountedIterations& counted) { return !counted.overflows.empty(); });
+}
+
 class IterationLog {
  public:
   IterationLog(const std::vector<CountedIterations>& iterations, SkipLog& log)
-      : log_(log), interval_(usual_interval(iterations)) {
-    const IterationLine& first = iterations.front().line;
-    const std::int64_t told =
-        std::max<std::int64_t>({1, first.skipped.value_or(0), std::ssize(iterations.front().overflows)});
-    begin_ = std::max<std::int64_t>(0, first.iteration - (interval_ > 0 ? interval_ : told));
+      : log_(log), interval_(usual_interval(iterations)), has_lines_(has_overflow_lines(iterations)) {
+    const CountedIterations& first = iterations.front();
+    const std::int64_t told = std::max<std::int64_t>(
+        {1, first.line.skipped.value_or(0), std::ssize(first.overflows) - first.uncounted()});
+    begin_ = std::max<std::int64_t>(0, first.line.iteration - (interval_ > 0 ? interval_ : told));
   }
 
   void add(const CountedIterations& counted) {
     const IterationLine& line = counted.line;
-    const LogWindow window = window_before(line.iteration);
+    const LogWindow window = window_before(counted);
     if (window.after_hole) {
       log_.unknown_steps += window.first - begin_;
       if (known_ > 0 && line.scale) log_.skipped_in_holes += halvings_between(known_, *line.scale);
-      known_ = 0;
     }
-    begin_ = line.iteration;
-    const double after = line.scale.value_or(known_ > 0 ? known_ : 1);
-    const std::vector<double> scales = skipped_scales(counted, window, after);
-    const double before = !scales.empty() ? scales.front() : known_ > 0 ? known_ : after;
-    const bool one = window.size() == 1;
-    LoggedStep finite{.scale = one ? before : std::min(before, after), .grad_norm = line.grad_norm};
-    const bool norm_is_none = line.grad_norm && std::isnan(*line.grad_norm);
-    if (norm_is_none) finite.grad_norm.reset();
-    finite.lost = scales.empty() && (norm_is_none || line.not_finite > 0);
-    add_window(window, scales, finite, log_);
-    if (line.scale) known_ = *line.scale;
+    if (window.after_hole) known_ = 0;
+    if (is_open(counted, window)) {
+      add_open(line, window);
+    } else {
+      add_whole(counted, window);
+    }
+    begin_ = window.last;
+    skipped_ += counted.uncounted();
     // Before the first iteration there is no step that a run could end with.
     if (!counted.overflows.empty() && counted.overflows.back().ends && !log_.steps.empty())
       log_.ended = log_.steps.back().step;
@@ -80,35 +85,101 @@ class IterationLog {
 
  private:
   /// The steps that the line counts; a gap longer than usual is a hole.
-  [[nodiscard]] LogWindow window_before(std::int64_t iteration) const {
-    const bool hole = interval_ > 0 && iteration - begin_ > interval_;
-    return {hole ? iteration - interval_ : begin_, iteration, hole && !log_.steps.empty()};
+  [[nodiscard]] LogWindow window_before(const CountedIterations& counted) const {
+    const std::int64_t last = counted.line.iteration + skipped_ + counted.uncounted(),
+                       usual = interval_ + counted.uncounted();
+    const bool hole = interval_ > 0 && last - begin_ > usual;
+    return {hole ? last - usual : begin_, last, hole && !log_.steps.empty()};
   }
 
-  /// The scales of the steps that overflow lines, the counter or the fall of the scale tell of.
-  std::vector<double> skipped_scales(const CountedIterations& counted, const LogWindow& window,
-                                     double after) {
+  /// Whether overflows of the window may be missing, or belong elsewhere: lines that were cut out, or an
+  /// attempt that broke off, had some.
+  [[nodiscard]] bool is_open(const CountedIterations& counted, const LogWindow& window) const {
+    const bool lines = !counted.overflows.empty();
+    if (counted.gap == LogGap::restart) return true;
+    const bool is_counted = counted.line.skipped.value_or(0) > 0 || (counted.line.skipped && !has_lines_);
+    return window.after_hole && !is_counted && (lines || window.size() > 1);
+  }
+
+  /// The last step alone, at whatever scale.
+  void add_open(const IterationLine& line, const LogWindow& window) {
+    log_.unknown_steps += window.size() - 1;
+    LoggedStep last{.scale = line.scale.value_or(1), .grad_norm = line.grad_norm, .low = 0};
+    if (has_no_norm(line)) last.grad_norm.reset();
+    add_window({window.last - 1, window.last, true}, {}, last, log_);
+    known_ = line.scale.value_or(0);
+  }
+
+  void add_whole(const CountedIterations& counted, const LogWindow& window) {
+    const IterationLine& line = counted.line;
+    const double printed = line.scale.value_or(0);
+    const double after = printed > 0                  ? printed
+                         : !counted.overflows.empty() ? last_scale(counted.overflows)
+                                                      : known_;
+    const std::vector<SkippedAt> skips = skips_of(counted, window, after);
+    const double before = !skips.empty() ? skips.front().scale : known_ > 0 ? known_ : after;
+    LoggedStep finite{.scale = window.size() == 1 ? before : std::min(before, after),
+                      .grad_norm = line.grad_norm,
+                      .low = lowest(counted, window, skips, after)};
+    if (finite.scale == 0) finite.scale = 1;
+    if (has_no_norm(line)) finite.grad_norm.reset();
+    finite.lost = skips.empty() && (has_no_norm(line) || line.not_finite > 0);
+    add_window(window, skips, finite, log_);
+    const bool fell_unseen = printed == 0 && !skips.empty() && counted.overflows.empty();
+    known_ = fell_unseen ? 0 : after;
+  }
+
+  static bool has_no_norm(const IterationLine& line) { return line.grad_norm && std::isnan(*line.grad_norm); }
+  static double last_scale(const std::vector<OverflowLine>& overflows) {
+    return overflows.back().next.value_or(overflows.back().scale);
+  }
+
+  /// The smallest scale of the steps that were not skipped; 0 where nothing bounds it. A scale grows once
+  /// between two lines at most.
+  [[nodiscard]] double lowest(const CountedIterations& counted, const LogWindow& window,
+                              const std::vector<SkippedAt>& skips, double after) const {
+    if (window.size() == 1 && known_ > 0) return known_;
+    const std::int64_t count = std::ssize(skips);
+    if (std::ssize(counted.overflows) >= count && count > 0) {
+      double low = std::min(known_ > 0 ? known_ : counted.overflows.front().scale / 2, after);
+      for (const OverflowLine& overflow : counted.overflows)
+        low = std::min(low, overflow.next.value_or(overflow.scale));
+      return low;
+    }
+    if (known_ == 0) return after / 2;
+    if (count == halvings_between(known_, after)) return std::min(known_, after);
+    return std::ldexp(known_, -static_cast<int>(count));
+  }
+
+  /// The steps that overflow lines, the counter or the fall of the scale tell of.
+  std::vector<SkippedAt> skips_of(const CountedIterations& counted, const LogWindow& window, double after) {
     const std::int64_t lines = std::ssize(counted.overflows), said = counted.line.skipped.value_or(0),
                        fallen = known_ > 0 ? halvings_between(known_, after) : 0;
     const std::int64_t count = std::min(std::max({lines, said, fallen}), window.size());
     if (counted.line.skipped) log_.uncounted += std::max<std::int64_t>(0, count - said);
     if (count == 0) return {};
-    std::vector<double> scales;
+    std::vector<SkippedAt> skips;
     if (lines >= count) {
-      for (const OverflowLine& overflow : counted.overflows) scales.push_back(overflow.scale);
-      return {scales.end() - count, scales.end()};
+      for (const OverflowLine& overflow : counted.overflows) skips.push_back({overflow.scale});
+      return {skips.end() - count, skips.end()};
     }
+    const bool one = window.size() == 1, all_lower = std::ldexp(after, static_cast<int>(count)) == known_;
+    if (known_ == 0 || (!one && !all_lower)) log_.unsure_scales += count;
+    if (one && known_ > 0) return {{known_}};
+    if (!counted.line.scale) return std::vector<SkippedAt>(static_cast<std::size_t>(count), unknown_scale());
     // By default Megatron-LM forgives the first overflow.
     const auto halvings = static_cast<int>(std::max<std::int64_t>(0, count - 1));
-    const double before = known_ > 0 ? known_ : std::min(std::ldexp(after, halvings), largest_scale);
-    const bool one = window.size() == 1, all_lower = std::ldexp(after, static_cast<int>(count)) == before;
-    if (known_ == 0 || (!one && !all_lower)) log_.unsure_scales += count;
-    return falling_scales(before, after, count);
+    return falling_scales(known_ > 0 ? known_ : std::min(std::ldexp(after, halvings), largest_scale), after,
+                          count);
   }
+
+  [[nodiscard]] SkippedAt unknown_scale() const { return {known_ > 0 ? known_ : 1, HUGE_VAL}; }
 
   SkipLog& log_;
   std::int64_t interval_ = 0, begin_ = 0;
-  double known_ = 0;  ///< the scale before the line; 0: unknown
+  std::int64_t skipped_ = 0;  ///< that the count of the lines leaves out
+  bool has_lines_ = false;    ///< of overflows, between any two
+  double known_ = 0;          ///< the scale before the line; 0: unknown
 };
 
 }  // namespace
@@ -116,8 +187,7 @@ class IterationLog {
 SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
                           const std::vector<OverflowLine>& rest) {
   SkipLog log;
-  const bool overflows = std::ranges::any_of(
-      iterations, [](const CountedIterations& counted) { return !counted.overflows.empty(); });
+  const bool overflows = has_overflow_lines(iterations);
   log.format = iterations.front().line.format;
   if (log.format == SkipLogFormat::megatron && (overflows || !rest.empty()))
     log.format = SkipLogFormat::megatron_deepspeed;
@@ -125,8 +195,8 @@ SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
   IterationLog steps(iterations, log);
   for (const CountedIterations& counted : iterations) steps.add(counted);
   if (rest.empty()) return log;
-  std::vector<double> scales;
-  for (const OverflowLine& overflow : rest) scales.push_back(overflow.scale);
+  std::vector<SkippedAt> scales;
+  for (const OverflowLine& overflow : rest) scales.push_back({overflow.scale});
   const std::int64_t last = log.steps.empty() ? iterations.back().line.iteration : log.steps.back().step;
   add_window({last, last + std::ssize(rest)}, scales, {}, log);
   log.unsure_steps += std::ssize(rest);

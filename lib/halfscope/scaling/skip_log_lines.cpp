@@ -70,11 +70,13 @@ void read_iteration(std::int64_t iteration, std::string_view fields, const SkipL
   constexpr std::int64_t most_skipped = 1'000'000;  // of the steps between two lines
   IterationLine line{.iteration = iteration};
   line.scale = number_after<double>(fields, label);
-  // Without a scaler Megatron-DeepSpeed prints -1.0 or nothing.
-  if (line.scale == -1.0) line.scale.reset();
-  if (line.scale ? !is_scale(line.scale)
-                 : fields.find(label) != std::string_view::npos &&
-                       fields.find("loss scale: -1.0") == std::string_view::npos)
+  const bool is_printed = fields.find(label) != std::string_view::npos;
+  // Without a scaler Megatron-DeepSpeed prints -1.0 or nothing. Below a half the one decimal tells no scale.
+  const bool is_rounded = fields.find("loss scale: 0.0") != std::string_view::npos ||
+                          (line.scale && *line.scale > 0 && *line.scale < 0.5);
+  if (line.scale == -1.0 || is_rounded)
+    line.scale.reset();
+  else if (line.scale ? !is_scale(line.scale) : is_printed)
     return;
   line.skipped = number_after<std::int64_t>(fields, "number of skipped iterations:");
   if (!is_count(line.skipped) || *line.skipped > std::min(iteration, most_skipped)) return;

@@ -9,7 +9,9 @@ void find_halvings(std::string_view text, std::string_view label, SkipLogFormat 
                    const SkipLogSink& sink) {
   const auto next = number_after<double>(text, label);
   if (!next || !is_scale(2 * *next) || !is_scale(next)) return;
-  sink.overflow({.scale = 2 * *next, .next = next, .format = format});
+  // Of fairseq's processes the first alone prints.
+  sink.overflow(
+      {.scale = 2 * *next, .next = next, .has_rank = format == SkipLogFormat::fairseq, .format = format});
 }
 
 /// "train_inner | epoch 002:     10 / 900 loss=7.31, num_updates=40, gnorm=88.4, loss_scale=64". The scale is
@@ -19,10 +21,11 @@ void find_fairseq(std::string_view text, const SkipLogSink& sink) {
   if (!is_count(updates)) return;
   IterationLine line{.iteration = *updates, .format = SkipLogFormat::fairseq};
   line.scale = number_after<double>(text, "loss_scale=");
+  const bool has_scale = line.scale.has_value();
   if (!line.scale || *line.scale < 1 || !is_scale(line.scale)) line.scale.reset();
   const auto norm = number_after<double>(text, "gnorm=");
   if (norm && !std::isfinite(*norm)) line.grad_norm = norm_of(norm);
-  if (line.scale || line.grad_norm) sink.iteration(line);
+  if (has_scale || line.grad_norm) sink.iteration(line);
 }
 
 /// "Epoch: [3]  [ 20/625]  eta: 0:10:01  loss: 6.91 (6.95)  loss_scale: 65536.0000 (65536.0000)".

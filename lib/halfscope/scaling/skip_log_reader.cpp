@@ -40,6 +40,17 @@ SkipLog log_without_counts(const std::vector<OverflowLine>& overflows) {
   return log;
 }
 
+/// A restart may have replaced the steps that overflowed.
+void require_overflow(const std::vector<CountedSteps>& counted, const std::vector<OverflowLine>& rest) {
+  const bool tells_scale = !rest.empty() || std::ranges::any_of(counted, [](const CountedSteps& steps) {
+    return !steps.overflows.empty();
+  });
+  if (!tells_scale) {
+    throw InvalidArgument(
+        "lines that count steps, but none of a skipped step: only those tell DeepSpeed's loss scale");
+  }
+}
+
 }  // namespace
 
 void SkipLogReader::line(std::string_view text) {
@@ -57,13 +68,12 @@ void SkipLogReader::line(std::string_view text) {
 
 void SkipLogReader::add(const OverflowLine& line) {
   // Without ranks each process prints the line: an overflow that lowered the scale does not meet it again.
-  if (!line.has_rank && progress_.ends_with_overflow() && line.next && *line.next < line.scale &&
-      !all_.empty() && all_.back().scale == line.scale && all_.back().next == line.next) {
-    return;
-  }
+  const bool at_once = progress_.ends_with_overflow() && !since_count_.empty() && !since_iteration_.empty();
+  const bool again = at_once && line.next && *line.next < line.scale && all_.back().scale == line.scale &&
+                     all_.back().next == line.next;
+  if (!line.has_rank && again) return;
   for (auto* const overflows : {&since_count_, &since_iteration_, &all_}) overflows->push_back(line);
   progress_.add(line);
-  if (line.format == SkipLogFormat::fairseq) ++fairseq_skips_;
 }
 
 void SkipLogReader::add(const StepLine& line) {
@@ -72,8 +82,7 @@ void SkipLogReader::add(const StepLine& line) {
   counted_.push_back({line, std::exchange(since_count_, {})});
 }
 
-void SkipLogReader::add(IterationLine line) {
-  if (line.format == SkipLogFormat::fairseq) line.iteration += fairseq_skips_;  // it counts updates
+void SkipLogReader::add(const IterationLine& line) {
   const bool again = !iterations_.empty() && iterations_.back().line.iteration == line.iteration;
   if (again) {  // printed twice, or no step was taken since
     CountedIterations& last = iterations_.back();
@@ -82,8 +91,12 @@ void SkipLogReader::add(IterationLine line) {
     since_iteration_.clear();
     return;
   }
-  while (!iterations_.empty() && iterations_.back().line.iteration >= line.iteration) iterations_.pop_back();
-  iterations_.push_back({line, std::exchange(since_iteration_, {})});
+  std::optional<bool> repeats_overflows;  // whether the first line that is repeated had some
+  for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())
+    repeats_overflows = !iterations_.back().overflows.empty();
+  const bool is_open = repeats_overflows && (*repeats_overflows || !since_iteration_.empty());
+  iterations_.push_back(
+      {line, std::exchange(since_iteration_, {}), is_open ? LogGap::restart : LogGap::none});
 }
 
 /// The exception is printed by every rank, and its text stands in the traceback too.
@@ -101,14 +114,7 @@ SkipLog SkipLogReader::finish() const {
     SkipLog log = log_of_iterations(iterations_, since_iteration_);
     if (!log.steps.empty()) return log;
   }
-  // A restart may have replaced the steps that overflowed.
-  const bool tells_scale =
-      !since_count_.empty() ||
-      std::ranges::any_of(counted_, [](const CountedSteps& counted) { return !counted.overflows.empty(); });
-  if (!counted_.empty() && !tells_scale) {
-    throw InvalidArgument(
-        "DeepSpeed's lines that count steps, but none of a skipped step: only those tell the loss scale");
-  }
+  if (!counted_.empty()) require_overflow(counted_, since_count_);
   if (all_.empty()) refuse();
   if (!counted_.empty()) {
     SkipLog log = log_of_counts(counted_, since_count_);
@@ -118,6 +124,7 @@ SkipLog SkipLogReader::finish() const {
   const std::int64_t total = progress_.longest_bar();
   const std::vector<CountedSteps> counted = progress_.steps_of(total, rest);
   if (counted.empty()) return log_without_counts(all_);
+  require_overflow(counted, rest);
   SkipLog log = log_of_counts(counted, rest);
   log.bar_total = total;
   return log;

@@ -20,17 +20,19 @@ TraceStep at_every_scale(std::int64_t step) {
 
 /// A step whose gradients are as small as the log allows.
 TraceStep least_of(const LoggedStep& step) {
-  return {.step = step.step, .scale = step.scale, .finite = !step.skipped && !step.lost};
+  const bool overflows = (step.skipped || step.lost) && std::isfinite(step.high);
+  return {.step = step.step, .scale = overflows ? step.high : step.scale, .finite = !overflows};
 }
 
 /// A step whose gradients are as large as the log allows.
 TraceStep greatest_of(const LoggedStep& step, const SkipLog& log) {
   if (step.skipped || step.lost) return at_every_scale(step.step);
-  const bool has_bound = log.has_scaler && !step.scale_is_guess;
+  const bool has_bound = log.has_scaler && step.low > 0;
   if (!has_bound && !step.grad_norm) return at_every_scale(step.step);
-  TraceStep greatest{.step = step.step, .scale = step.scale, .max_abs = largest_fp16};
+  const double scale = has_bound ? step.low : step.scale;
+  TraceStep greatest{.step = step.step, .scale = scale, .max_abs = largest_fp16};
   if (step.grad_norm) {
-    const double norm = (*step.grad_norm + norm_rounding) * step.scale;
+    const double norm = (*step.grad_norm + norm_rounding) * scale;
     greatest.max_abs = has_bound ? std::min(largest_fp16, norm) : norm;
   }
   return greatest;
@@ -95,6 +97,8 @@ std::vector<SkipLogOutcome> SkipLogReplay::outcomes() const {
 
 RecordedRun recorded_run(const SkipLog& log) {
   RecordedRun run;
+  SkipLog inferred = log;  // at the scales that are shown
+  for (LoggedStep& step : inferred.steps) step.low = step.high = step.scale;
   for (const LoggedStep& step : log.steps) {
     run.scales.push_back(step.scale);
     if (step.skipped) run.skips.push_back(step.step);
@@ -108,7 +112,7 @@ RecordedRun recorded_run(const SkipLog& log) {
     const std::string name(scaler.name);
     try {
       SkipLogReplay replay = replay_from(name, run.scales.front());
-      replay.take(log);
+      replay.take(inferred);
       if (does_the_same(replay.least(), run)) run.reproduced_by.push_back(name);
     } catch (const InvalidArgument&) {
       continue;  // the scaler does not take that scale

@@ -13,13 +13,16 @@ namespace {
 
 constexpr std::int64_t most_skipped_steps = 1'000'000;
 
+/// Whether every line of a window is there.
+enum class Whole : std::uint8_t { no, yes };
+
 bool has_overflows(const CountedSteps& counted) {
   return !counted.overflows.empty();
 }
 
 }  // namespace
 
-void add_window(const LogWindow& window, const std::vector<double>& skipped, const LoggedStep& finite,
+void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, const LoggedStep& finite,
                 SkipLog& log) {
   const auto room = static_cast<std::size_t>(window.size());
   const std::size_t count = std::min(skipped.size(), room), begin = log.steps.size();
@@ -29,11 +32,12 @@ void add_window(const LogWindow& window, const std::vector<double>& skipped, con
         fmt::format("more than {} skipped steps; give the log of one run", most_skipped_steps));
   std::int64_t step = window.first;
   for (std::size_t i = skipped.size() - count; i < skipped.size(); ++i)
-    log.steps.push_back({.step = ++step, .scale = skipped[i], .skipped = true});
+    log.steps.push_back(
+        {.step = ++step, .scale = skipped[i].scale, .skipped = true, .high = skipped[i].high});
   if (count < room) {
     log.unsure_steps += static_cast<std::int64_t>(count);
     if (step + 1 < window.last)
-      log.steps.push_back({.step = step + 1, .scale = finite.scale, .scale_is_guess = finite.scale_is_guess});
+      log.steps.push_back({.step = step + 1, .scale = finite.scale, .low = finite.lost ? 0 : finite.low});
     LoggedStep last = finite;
     last.step = window.last;
     log.steps.push_back(last);
@@ -46,29 +50,35 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   const auto first = std::ranges::find_if(counted, has_overflows);
   double scale = (first != counted.end() ? first->overflows : rest).front().scale;
   log.format = (first != counted.end() ? first->overflows : rest).front().format;
-  const auto& [first_line, first_overflows] = counted.front();
+  const StepLine first_line = counted.front().line;
   const std::int64_t begin = counted.size() > 1 ? first_begins(first_line.step, counted[1].line.step) : 0;
-  StepLine before{begin, begin == 0 ? 0 : first_line.skipped - std::ssize(first_overflows)};
-  bool overflowed = false;  // so that a line has told of the scale
-  const auto take = [&](const LogWindow& window, std::span<const OverflowLine> overflows) {
-    std::vector<double> scales;
+  StepLine before{begin, begin == 0 ? 0 : first_line.skipped - std::ssize(counted.front().overflows)};
+  double low = 0;  // of the scale; 0: no line has told of it
+  const auto take = [&](const LogWindow& window, std::span<const OverflowLine> overflows, Whole whole) {
+    std::vector<SkippedAt> skipped;
     for (const OverflowLine& overflow : overflows) {
-      scales.push_back(overflow.scale);
+      skipped.push_back({overflow.scale});
       scale = overflow.next.value_or(overflow.scale);
+      low = std::min(low, scale);
     }
-    add_window(window, scales, {.scale = scale, .scale_is_guess = !overflowed}, log);
-    overflowed = overflowed || !overflows.empty();
+    if (whole == Whole::no) low = 0;
+    add_window(window, skipped, {.scale = scale, .low = low}, log);
+    if (!overflows.empty() && whole == Whole::yes) low = scale;
   };
-  for (const auto& [line, overflows] : counted) {
+  for (const auto& [line, overflows, gap] : counted) {
     const std::int64_t skipped = line.skipped - before.skipped, found = std::ssize(overflows);
     // Overflows beyond the skipped steps were printed by an attempt that broke off.
     const std::int64_t extra = skipped >= 0 ? std::max<std::int64_t>(0, found - skipped) : 0;
-    take({before.step, line.step}, std::span(overflows).subspan(static_cast<std::size_t>(extra)));
-    log.missing += std::max<std::int64_t>(0, skipped - found);
+    const std::int64_t missing = std::max<std::int64_t>(0, skipped - found);
+    const auto sure = std::span(overflows).subspan(static_cast<std::size_t>(extra));
+    take({before.step, line.step}, gap == LogGap::restart ? std::span<const OverflowLine>() : sure,
+         gap != LogGap::none || missing > 0 ? Whole::no : Whole::yes);
+    log.missing += missing;
+    if (gap != LogGap::none) log.unknown_steps += line.step - before.step;
     before = line;
   }
   if (!rest.empty()) {
-    take({before.step, before.step + std::ssize(rest)}, rest);
+    take({before.step, before.step + std::ssize(rest)}, rest, Whole::yes);
     log.unsure_steps += std::ssize(rest);
     if (rest.back().ends) log.ended = log.steps.back().step;
   }

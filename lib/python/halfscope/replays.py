@@ -51,7 +51,7 @@ class LogNotes:
     unsure_scales: int  # skipped steps whose scale is inferred from the lines around them
     missing: int  # skipped steps that have no line: left out
     bar_total: int  # of the progress bar that counts steps; 0 where lines do
-    unknown_steps: int  # in holes between lines
+    unknown_steps: int  # in holes between lines, or where an attempt broke off
     skipped_in_holes: int  # at least: the scale has fallen there
     uncounted: int  # skipped steps that the log's own counter leaves out
     counts_steps: bool  # False: only the skipped steps are there, numbered one by one

@@ -12,10 +12,18 @@
 
 namespace halfscope {
 
+/// Why the overflows of some steps are not all that there were.
+enum class LogGap : std::uint8_t {
+  none,
+  hole,     ///< some may be missing
+  restart,  ///< some may belong to an attempt that broke off
+};
+
 /// DeepSpeed's steps up to a line that counts them.
 struct CountedSteps {
   StepLine line;
   std::vector<OverflowLine> overflows;
+  LogGap gap = LogGap::none;
 };
 
 /// Steps up to a line that tells the state after one, and the overflows that were printed since the line
@@ -23,6 +31,12 @@ struct CountedSteps {
 struct CountedIterations {
   IterationLine line;
   std::vector<OverflowLine> overflows;
+  LogGap gap = LogGap::none;
+
+  /// Steps that the line's own count leaves out: fairseq counts updates.
+  [[nodiscard]] std::int64_t uncounted() const {
+    return line.format == SkipLogFormat::fairseq ? std::ssize(overflows) : 0;
+  }
 };
 
 /// Overflows between progress bars, of which a log may have several: for downloads, for evaluations.
@@ -37,7 +51,8 @@ class ProgressLog {
   /// The total of the bar that moved most often; 0 where there was none.
   [[nodiscard]] std::int64_t longest_bar() const;
   /// The steps of the bar with this total, and the overflows after its last. Nothing where it starts again,
-  /// as the bar of an epoch does, and where it never moved.
+  /// as the bar of an epoch does, and where it never moved. A bar that falls back is a restart; one that
+  /// moves four times as far as usual leaves a hole.
   [[nodiscard]] std::vector<CountedSteps> steps_of(std::int64_t total, std::vector<OverflowLine>& rest) const;
 
  private:
@@ -64,7 +79,7 @@ class SkipLogReader {
  private:
   void add(const OverflowLine& line);
   void add(const StepLine& line);
-  void add(IterationLine line);
+  void add(const IterationLine& line);
   void end_run();
   [[noreturn]] void refuse() const;
 
@@ -73,7 +88,6 @@ class SkipLogReader {
   std::vector<CountedIterations> iterations_;
   ProgressLog progress_;
   LogFields fields_;
-  std::int64_t fairseq_skips_ = 0;
   bool ended_ = false, is_empty_ = true;
   std::optional<std::string_view> known_;  ///< a format whose lines were seen and tell no scale
 };

@@ -22,9 +22,15 @@ struct LogWindow {
   return std::max<std::int64_t>(0, first - (second - first));
 }
 
-/// Adds a window's steps: first those that were skipped, at their scales, then those that were not, as
-/// `finite` says. Throws InvalidArgument for more than a million skipped ones.
-void add_window(const LogWindow& window, const std::vector<double>& skipped, const LoggedStep& finite,
+/// A skipped step, at a scale that is bounded by `high`.
+struct SkippedAt {
+  double scale = 1;
+  double high = scale;
+};
+
+/// Adds a window's steps: first those that were skipped, then those that were not, as `finite` says of the
+/// last. Before a lost one any may be lost. Throws InvalidArgument for more than a million skipped ones.
+void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, const LoggedStep& finite,
                 SkipLog& log);
 
 }  // namespace halfscope
