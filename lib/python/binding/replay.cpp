@@ -110,7 +110,8 @@ void bind_logs(nb::module_& module) {
       .def_ro("unsure_scales", &SkipLog::unsure_scales, "Skipped steps whose scale was inferred.")
       .def_ro("missing", &SkipLog::missing, "Skipped steps without a line.")
       .def_ro("bar_total", &SkipLog::bar_total, "Total of the progress bar that counts steps; 0: lines do.")
-      .def_ro("unknown_steps", &SkipLog::unknown_steps, "Steps in holes between lines, or where an attempt broke off.")
+      .def_ro("unknown_steps", &SkipLog::unknown_steps,
+              "Steps in holes between lines, or where an attempt broke off.")
       .def_ro("skipped_in_holes", &SkipLog::skipped_in_holes, "Skipped steps in holes, at least.")
       .def_ro("uncounted", &SkipLog::uncounted, "Skipped steps that the log's own counter leaves out.")
       .def_ro("counts_steps", &SkipLog::counts_steps, "Whether a line or a bar counts steps.")
