@@ -19,7 +19,9 @@ class TensorWalk {
  public:
   TensorWalk(const PickleMachine& pickle, std::vector<NamedTensor>& found) : pickle_(pickle), found_(found) {}
 
-  void into(ValueId id, const std::string& name, std::size_t depth) {
+  /// `name` is that of the value; it is lengthened on the way down and cut on the way back, since a small
+  /// pickle may lead here millions of times.
+  void into(ValueId id, std::string& name, std::size_t depth) {
     if (depth > deepest_nesting)
       pickle_.fail(fmt::format("containers are nested deeper than {}", deepest_nesting));
     if (++met_ > PickleMachine::most_values)
@@ -29,11 +31,11 @@ class TensorWalk {
     if (value.kind == ValueKind::tensor) add(name, id);
     if (value.kind == ValueKind::list || value.kind == ValueKind::tuple) {
       for (std::size_t i = 0; i < value.items.size(); ++i)
-        into(value.items[i], below(name, std::to_string(i)), depth + 1);
+        below(value.items[i], std::to_string(i), name, depth);
     }
     if (value.kind == ValueKind::dict) {
       for (std::size_t i = 0; i + 1 < value.items.size(); i += 2)
-        into(value.items[i + 1], below(name, key(value.items[i], i / 2)), depth + 1);
+        below(value.items[i + 1], key(value.items[i], i / 2), name, depth);
     }
   }
 
@@ -45,8 +47,12 @@ class TensorWalk {
           fmt::format("more than {} tensors, or {} bytes of names", most_torch_tensors, longest_names));
     found_.push_back({name, id});
   }
-  static std::string below(const std::string& name, const std::string& part) {
-    return name.empty() ? part : name + "." + part;
+  void below(ValueId id, std::string_view part, std::string& name, std::size_t depth) {
+    const std::size_t size = name.size();
+    if (size > 0) name += '.';
+    name += part;
+    into(id, name, depth + 1);
+    name.resize(size);
   }
   /// A key that is neither text nor number goes by its place.
   [[nodiscard]] std::string key(ValueId id, std::size_t place) const {
@@ -99,7 +105,8 @@ void check_view(TorchView& view, std::uint64_t held, const std::string& where) {
 std::vector<NamedTensor> tensors_below(const PickleMachine& pickle, ValueId root, std::string_view alone) {
   std::vector<NamedTensor> found;
   if (pickle[root].kind == ValueKind::tensor) return {{std::string(alone), root}};
-  TensorWalk(pickle, found).into(root, "", 0);
+  std::string name;
+  TensorWalk(pickle, found).into(root, name, 0);
   return found;
 }
 
