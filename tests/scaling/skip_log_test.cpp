@@ -311,6 +311,20 @@ TEST_CASE("an overflow behind a line of iteration 0 is the first step", "[skip_l
   CHECK(text_of(read({iteration(0, "64", 0), overflow("64", ", reducing to 32")})) == "1 skipped at 64");
 }
 
+TEST_CASE("a count that falls back to 0 leaves no step open", "[skip_log]") {
+  const SkipLog log =
+      read({"step,loss_scale", "2,64", overflow("64", ", reducing to 32"), "0,64", "1,64", "2,64"});
+  CHECK(text_of(log) == "1 finite at 64, 2 finite at 64");
+  CHECK(log.unknown_steps == 0);
+}
+
+TEST_CASE("overflow lines tell the scale of iterations that print none", "[skip_log]") {
+  const std::string without = " iteration 4/ 9 | lm loss: 7.1 | number of skipped iterations: 3 |";
+  const SkipLog log = read({overflow("64", ", reducing to 32"), without});
+  CHECK(text_of(log) == "2 skipped at 128, 3 skipped at 128, 4 skipped at 64");
+  for (const LoggedStep& step : log.steps) CHECK(step.low <= step.high);
+}
+
 TEST_CASE("a step that is no number is no step", "[skip_log]") {
   check_says(message_of<InvalidArgument>([&] { (void)read({R"({"_step": NaN, "loss_scale": 64})"}); }),
              {"no step in it"});

@@ -95,6 +95,7 @@ class IterationLog {
   /// Whether overflows of the window may be missing, or belong elsewhere: lines that were cut out, or an
   /// attempt that broke off, had some.
   [[nodiscard]] bool is_open(const CountedIterations& counted, const LogWindow& window) const {
+    if (window.size() == 0) return false;
     const bool lines = !counted.overflows.empty();
     if (counted.gap == LogGap::restart) return true;
     const bool is_counted = counted.line.skipped.value_or(0) > 0 || (counted.line.skipped && !has_lines_);
@@ -122,6 +123,7 @@ class IterationLog {
                       .grad_norm = line.grad_norm,
                       .low = lowest(counted, window, skips, after)};
     if (finite.scale == 0) finite.scale = 1;
+    finite.low = std::min(finite.low, finite.scale);
     if (has_no_norm(line)) finite.grad_norm.reset();
     finite.lost = skips.empty() && (has_no_norm(line) || line.not_finite > 0);
     add_window(window, skips, finite, log_);
@@ -166,7 +168,8 @@ class IterationLog {
     const bool one = window.size() == 1, all_lower = std::ldexp(after, static_cast<int>(count)) == known_;
     if (known_ == 0 || (!one && !all_lower)) log_.unsure_scales += count;
     if (one && known_ > 0) return {{known_}};
-    if (!counted.line.scale) return std::vector<SkippedAt>(static_cast<std::size_t>(count), unknown_scale());
+    if (!counted.line.scale && lines == 0)
+      return std::vector<SkippedAt>(static_cast<std::size_t>(count), unknown_scale());
     // By default Megatron-LM forgives the first overflow.
     const auto halvings = static_cast<int>(std::max<std::int64_t>(0, count - 1));
     return falling_scales(known_ > 0 ? known_ : std::min(std::ldexp(after, halvings), largest_scale), after,
