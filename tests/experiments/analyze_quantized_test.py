@@ -6,8 +6,9 @@ import math
 import random
 import struct
 import unittest
+import zipfile
 
-from program import WithFolder
+from program import WithFolder, halfscope
 
 SIZE = 256
 
@@ -63,6 +64,30 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def pickled(value):
+    """Opcodes of a text, a number or a tuple; those of anything else stand as bytes already."""
+    if isinstance(value, str):
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+    if isinstance(value, int):
+        return b"J" + struct.pack("<i", value)
+    if isinstance(value, tuple):
+        return b"(" + b"".join(map(pickled, value)) + b"t"
+    return value
+
+
+def write_torch(path, tensors):
+    """A state_dict of matrices as torch.save writes those of eight bits: (dtype, shape, bytes) by name."""
+    items = b""
+    for key, (name, (dtype, shape, content)) in enumerate(tensors.items()):
+        storage = pickled(("storage", b"ctorch.storage\nUntypedStorage\n", str(key), "cpu", len(content))) + b"Q"
+        arguments = (storage, 0, tuple(shape), (shape[1], 1), b"\x89", b"N", f"ctorch\n{dtype}\n".encode())
+        items += pickled(name) + b"ctorch._utils\n_rebuild_tensor_v3\n" + pickled(arguments) + b"R"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02}(" + items + b"u.")
+        for key, (_, _, content) in enumerate(tensors.values()):
+            archive.writestr(f"archive/data/{key}", content)
+
+
 def weight():
     """Normal numbers of deviation 0.02 with an outlier, and a block of 128 x 128 zeros at its end."""
     noise = random.Random(3)
@@ -103,6 +128,11 @@ def packed(codes):
     return bytes(row[i] | row[i + 1] << 4 for row in codes for i in range(0, len(row), 2))
 
 
+def listed(*indices):
+    """A list of blocks as JSON has it, all indices of it."""
+    return {"count": len(indices), "indices": list(indices), "left_out": 0}
+
+
 class Quantized(WithFolder):
     def setUp(self):
         super().setUp()
@@ -124,8 +154,9 @@ class Quantized(WithFolder):
         self.assertAlmostEqual(found["relative_error"], truth, delta=1e-6)
         return found
 
-    def deepseek(self, stand_in=1e-12):
-        codes, scales, values = quantize(self.rows, (128, 128), E4M3, 0x80, lambda amax: f32(amax / 448) or stand_in)
+    def deepseek(self, largest=448):
+        """The block's largest value gets the code `largest`."""
+        codes, scales, values = quantize(self.rows, (128, 128), E4M3, 0x80, lambda amax: f32(amax / largest) or 1e-12)
         path = self.write(
             "deepseek",
             {
@@ -160,11 +191,120 @@ class Quantized(WithFolder):
         self.assertAlmostEqual(truth, 0.0247, delta=0.001)
         blocks = self.compared(path, truth)["blocks"]
         self.assertEqual(blocks["blocks"], 4)
-        self.assertEqual(blocks["zero_blocks"], {"count": 1, "first": [3]})
-        self.assertEqual(blocks["at_largest"], {"count": 3, "first": [0, 1, 2]})
-        for kind in ("nan_codes", "nan_scales", "zero_scales", "saturated_scales", "low"):
-            self.assertEqual(blocks[kind], {"count": 0, "first": []}, kind)
-        self.assertIn("No block", self.run_ok("analyze", path).splitlines()[0])
+        self.assertEqual(blocks["zero_blocks"], listed(3))
+        self.assertEqual(blocks["at_largest"], listed(0, 1, 2))
+        for kind in ("nan_codes", "nan_scales", "zero_scales", "saturated_scales", "low", "clipped"):
+            self.assertEqual(blocks[kind], listed(), kind)
+
+    def test_no_loss_scale_is_advised_on_quantized_weights(self):
+        path, _ = self.deepseek()
+        for words in ((), ("--quiet",), ("--group", "q_proj")):
+            printed = self.run_ok("analyze", path, *words)
+            for text in ("window of all", "2^", "GradScaler", "costs nothing"):
+                self.assertNotIn(text, printed, words)
+        lines = self.run_ok("analyze", path).splitlines()
+        self.assertIn("No block of 1 quantized tensor is damaged.", lines[0])
+        self.assertIn("--against the original", " ".join(lines[:3]))
+        found = json.loads(self.run_ok("analyze", path, "--json"))
+        self.assertTrue(found["quantized"])
+        self.assertEqual(
+            (found["recommended_scale_log2"], found["joint_window_log2"], found["outliers"]), (None, None, [])
+        )
+        self.assertIn("No block of 1 quantized tensor is damaged.", found["verdict"])
+        self.assertIn("Leave out --group", self.run_ok("analyze", path, "--group", "q_proj"))
+
+    def test_blocks_that_clip_are_named_beside_the_original(self):
+        path, _ = self.deepseek(largest=600)  # beyond 464, halfway to the code that E4M3 lacks
+        (found,) = self.analyze(path, "--against", self.original)
+        self.assertEqual(found["blocks"]["clipped"], listed(0, 1, 2))
+        first = " ".join(self.run_ok("analyze", path, "--against", self.original).splitlines()[:2])
+        self.assertIn("Quantize q_proj.weight again, with a larger scale: 3 of 4 blocks clip", first)
+        self.assertIn("(index 0, 1, 2)", first)
+        path, _ = self.deepseek(largest=456)  # the nearest code is the largest
+        (found,) = self.analyze(path, "--against", self.original)
+        self.assertEqual(found["blocks"]["clipped"], listed())
+        self.assertIn("none clips", self.run_ok("analyze", path, "--against", self.original).splitlines()[0])
+
+    def test_blocks_that_waste_half_of_the_range_are_named(self):
+        path, _ = self.deepseek(largest=200)
+        (found,) = self.analyze(path)
+        self.assertEqual(found["blocks"]["low"], listed(0, 1, 2))
+        self.assertEqual(found["blocks"]["at_largest"], listed())
+        self.assertIn("below half: 0, 1, 2", self.run_ok("analyze", path))
+
+    def test_indices_end_with_a_number_of_those_left_out(self):
+        count = 20000
+        path = self.write(
+            "many",
+            {
+                "w.weight": ("F8_E4M3", [count, 4], bytes([0x7E] * 4 * count)),
+                "w.weight_scale": ("F32", [count, 1], floats([math.nan] * count)),
+            },
+        )
+        blocks = self.analyze(path)[0]["blocks"]
+        self.assertEqual(
+            blocks["nan_scales"], {"count": count, "indices": list(range(16384)), "left_out": count - 16384}
+        )
+        self.assertEqual(blocks["at_largest"], {"count": count, "indices": list(range(8)), "left_out": count - 8})
+
+    def test_codes_whose_scales_are_in_another_file_are_not_read_as_weights(self):
+        """One line for the codes, one for the scales; the rest of the first file is read."""
+        folder = self.folder / "split"
+        folder.mkdir()
+        (folder / "a.safetensors").write_bytes(
+            safetensors({"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16)), "norm": ("F32", [2], floats([1.0, 2.0]))})
+        )
+        (folder / "b.safetensors").write_bytes(safetensors({"w.weight_scale_inv": ("F32", [1, 1], floats([0.5]))}))
+        result = halfscope("analyze", folder, "--json")
+        self.assertEqual(result.returncode, 2)
+        codes, scales = result.stderr.splitlines()
+        for text in ("a.safetensors", "'w.weight' is not read", "b.safetensors", "put both into one file", "--payload"):
+            self.assertIn(text, codes)
+        self.assertIn("its payload", scales)
+        self.assertEqual([tensor["name"].split(":")[-1] for tensor in json.loads(result.stdout)["tensors"]], ["norm"])
+        found = self.analyze(folder, "--payload")
+        self.assertEqual(len(found), 3)
+
+    def test_a_checkpoint_of_pytorch_has_quantized_tensors_too(self):
+        archive = self.folder / "model.pt"
+        write_torch(
+            archive,
+            {
+                "w.weight": ("float8_e4m3fn", [2, 2], bytes([0x38] * 4)),
+                "w.weight_scale_inv": ("float32", [1, 1], floats([0.5])),
+            },
+        )
+        (found,) = self.analyze(archive)
+        self.assertEqual((found["name"], found["max_abs"]), ("w.weight", 0.5))
+        self.assertEqual(found["blocks"]["blocks"], 1)
+
+    def test_config_beside_the_file_states_the_blocks(self):
+        """100 rows of 100 under one scale: blocks of 128, of 100, or of the whole tensor."""
+        path = self.write(
+            "model",
+            {
+                "w.weight": ("F8_E4M3", [200, 100], bytes([0x38] * 20000)),
+                "w.weight_scale_inv": ("F32", [2, 1], floats([1.0, 2.0])),
+            },
+        )
+        config = self.folder / "config.json"
+        for size, block in ((None, "128 x 100"), ([128, 128], "128 x 128"), ([100, 100], "100 x 100")):
+            config.write_text(json.dumps({"quantization_config": {"weight_block_size": size}}))
+            self.assertIn(f"blocks of {block},", self.analyze(path)[0]["blocks"]["layout"])
+        config.write_text(json.dumps({"quantization_config": {"weight_block_size": [64, 64]}}))
+        result = halfscope("analyze", path, "--json")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("config.json says weight_block_size [64, 64]", result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("blocks of 128 x 100", json.loads(result.stdout)["tensors"][0]["blocks"]["layout"])
+        for text in (
+            "[]",
+            "{",
+            '{"quantization_config": 3}',
+            '{"quantization_config": {"weight_block_size": [1.5, 2]}}',
+        ):
+            config.write_text(text)
+            self.assertIn("blocks of 128 x 100,", self.analyze(path)[0]["blocks"]["layout"])
 
     def test_mx_blocks_of_32(self):
         def exponent(amax):
@@ -194,7 +334,7 @@ class Quantized(WithFolder):
         (found,) = self.analyze(path)
         missing = [i for i, scale in enumerate(scales) if not scale]
         self.assertEqual(len(missing), 1024)
-        self.assertEqual(found["blocks"]["nan_scales"], {"count": 1024, "first": missing[:8]})
+        self.assertEqual(found["blocks"]["nan_scales"], listed(*missing))
         self.assertEqual(found["nonfinite"], 16 * 1024)
         first = self.run_ok("analyze", path).splitlines()[0]
         self.assertIn("Quantize q_proj.weight again, with a finite scale for blocks of zeros", first)
@@ -213,9 +353,9 @@ class Quantized(WithFolder):
         (found,) = self.analyze(path)
         self.assertEqual((found["name"], found["elements"]), ("mlp", 128))
         blocks = found["blocks"]
-        self.assertEqual(blocks["nan_scales"], {"count": 1, "first": [1]})
-        self.assertEqual(blocks["saturated_scales"], {"count": 1, "first": [2]})
-        self.assertEqual(blocks["low"], {"count": 1, "first": [0]})
+        self.assertEqual(blocks["nan_scales"], listed(1))
+        self.assertEqual(blocks["saturated_scales"], listed(2))
+        self.assertEqual(blocks["low"], listed(0))
         reference = self.write("truth", {"mlp": ("F32", [2, 64], floats([1.0, 2.0] + [0.0] * 126))})
         path = self.write(
             "low",

@@ -57,6 +57,27 @@ std::vector<std::string> safetensors_seeds() {
   return seeds;
 }
 
+/// A checkpoint of each layout: 24 bytes for all parts.
+std::vector<std::string> quantized_seeds() {
+  std::vector<std::string> seeds;
+  for (const char* header : {R"({"w.weight":{"dtype":"F8_E4M3","shape":[4,4],"data_offsets":[0,16]},)"
+                             R"("w.weight_scale_inv":{"dtype":"F32","shape":[2,1],"data_offsets":[16,24]}})",
+                             R"({"w.weight":{"dtype":"F8_E5M2","shape":[2,8],"data_offsets":[0,16]},)"
+                             R"("w.weight_scale":{"dtype":"F8_E8M0","shape":[2,4],"data_offsets":[16,24]}})",
+                             R"({"w.weight":{"dtype":"U8","shape":[2,8],"data_offsets":[0,16]},)"
+                             R"("w.weight_scale":{"dtype":"F8_E4M3","shape":[2,1],"data_offsets":[16,18]},)"
+                             R"("w.weight_scale_2":{"dtype":"F16","shape":[],"data_offsets":[18,20]},)"
+                             R"("w.input_scale":{"dtype":"F32","shape":[],"data_offsets":[20,24]}})",
+                             R"({"m_blocks":{"dtype":"U8","shape":[1,1,16],"data_offsets":[0,16]},)"
+                             R"("m_scales":{"dtype":"U8","shape":[1,1],"data_offsets":[16,17]},)"
+                             R"("n":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[17,20]},)"
+                             R"("o":{"dtype":"BF16","shape":[0],"data_offsets":[20,20]},)"
+                             R"("p":{"dtype":"I32","shape":[],"data_offsets":[20,24]}})"}) {
+    seeds.push_back(safetensors_bytes(header, bytes_of(numbers)));
+  }
+  return seeds;
+}
+
 std::vector<std::string> torch_seeds() {
   using namespace pickled;
   const std::string view = tensor(storage("0", 6), 1, integer(2) + integer(2), integer(3) + integer(1));
@@ -75,8 +96,10 @@ std::vector<std::string> torch_seeds() {
   const std::string parameter = global("torch._utils", "_rebuild_parameter") + tuple(view + "\x88N") + "R";
   const std::string framed =
       "\x95" + little_endian(9, 8) + std::string("\x8c\1k\x94\x8f(K\1\x90") + std::string("2010");
+  std::string ways = "]";  // pairs of pairs, forty deep: more ways through them than anything can walk
+  for (int i = 0; i < 40; ++i) ways += "2\x86";
   std::vector<std::string> seeds;
-  for (const std::string& value : {view, nested, ordered, parameter, framed}) {
+  for (const std::string& value : {view, nested, ordered, parameter, framed, ways}) {
     seeds.push_back(whole(value));
     seeds.push_back(torch_legacy_bytes(whole(value), bytes_of(numbers), numbers.size()));
   }
@@ -131,6 +154,7 @@ std::vector<std::string> catalogue_seeds() {
 const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_seeds},
                                                                     {"npz", npz_seeds},
                                                                     {"safetensors", safetensors_seeds},
+                                                                    {"quantized", quantized_seeds},
                                                                     {"torch", torch_seeds},
                                                                     {"gguf", gguf_seeds},
                                                                     {"records", records_seeds},
@@ -143,8 +167,9 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_
 int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
-    std::fputs("usage: write_seeds npy|npz|safetensors|torch|gguf|records|skip_log|catalogue FOLDER\n",
-               stderr);
+    std::fputs(
+        "usage: write_seeds npy|npz|safetensors|quantized|torch|gguf|records|skip_log|catalogue FOLDER\n",
+        stderr);
     return 2;
   }
   const std::filesystem::path folder = words[2];

@@ -73,6 +73,7 @@ struct Analysis {
   std::vector<SkippedReport> skipped{};
   std::vector<FileNotRead> not_read{};  ///< in folders that were given
   std::vector<UpdateReport> updates{};
+  bool is_quantized = false;  ///< a tensor was dequantized: no loss scale is advised on
   Advice advice{};
   ExitStatus status = done;  ///< wrong_request where a file could not be read; its line is on stderr
 };

@@ -9,10 +9,13 @@
 
 namespace halfscope {
 
-/// For the terminal: a line for each damaged tensor with what to do, then counts; empty without quantized
-/// tensors.
+/// The verdict on quantized tensors in one line: each damage with what to do first, or that there is none.
+[[nodiscard]] std::string blocks_verdict(const Analysis& analysis);
+/// The same, a line each.
+[[nodiscard]] std::string damage_lines(const Analysis& analysis, std::size_t width);
+/// For the terminal: the verdict, then counts; empty without quantized tensors.
 [[nodiscard]] std::string blocks_text(const Analysis& analysis, const View& view, std::size_t width);
-/// The layout, the number of blocks, and a count with the first indices for each kind.
+/// The layout, the number of blocks, and for each kind a count, the first indices and how many are left out.
 [[nodiscard]] Json blocks_json(const BlockFindings& found);
 
 }  // namespace halfscope

@@ -12,6 +12,7 @@
 #include <halfscope/core/parallel.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
+#include "experiments/cli/analyze/analyze_blocks.hpp"
 #include "experiments/cli/analyze/analyze_findings.hpp"
 #include "experiments/cli/analyze/analyze_present.hpp"
 #include "experiments/cli/analyze/analyze_view.hpp"
@@ -165,7 +166,11 @@ void advise_on(Analysis& analysis) {
     if (analysis.averaging) fit = averaged(std::move(fit), *analysis.averaging);
     fits.push_back(fit);
   }
-  analysis.advice = advise(fits, analysis.format, analysis.advisor);
+  if (analysis.is_quantized) {
+    analysis.advice.verdict = blocks_verdict(analysis);
+  } else {
+    analysis.advice = advise(fits, analysis.format, analysis.advisor);
+  }
 }
 
 void run(const AnalyzeOptions& options) {

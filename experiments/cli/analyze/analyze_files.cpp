@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <map>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
@@ -11,6 +12,7 @@
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/analyze_rows.hpp"
+#include "experiments/cli/analyze/checkpoint_config.hpp"
 #include "experiments/run/status_line.hpp"
 
 namespace halfscope {
@@ -22,6 +24,21 @@ constexpr std::size_t files_at_a_time = 64;
 bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; });
+}
+
+/// The file that has a tensor, by the tensor's name; files that cannot be read have none.
+std::map<std::string, std::string> files_of_names(const std::vector<std::string>& paths,
+                                                  const TensorSelection& selection) {
+  std::map<std::string, std::string> files;
+  for (const std::string& path : paths) {
+    try {
+      for (const std::string& name : names_in(*open_tensor_file(path, selection.raw_type)))
+        files.emplace(name, printable(path));
+    } catch (const InvalidArgument&) {
+      continue;  // its own line says why
+    }
+  }
+  return files;
 }
 
 /// "3 of 40 files, shard-3.safetensors: 12 million elements"
@@ -104,6 +121,8 @@ class Reader {
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
         check_against_index(path, file.file->stored());
+        for (const std::string& line : file.file->contradictions()) say(line);
+        leave_out_codes(file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
@@ -124,6 +143,27 @@ class Reader {
     if (skipped.empty()) return file.name + ": holds no tensor";
     return fmt::format("{}: holds no tensor of floating-point numbers; '{}' is skipped ({})", file.name,
                        escaped(skipped[0].name), skipped[0].reason);
+  }
+
+  /// Codes whose scales are in another file are no weights.
+  void leave_out_codes(SelectedFile& file) {
+    if (request_.selection.view == QuantizedView::payload) return;
+    std::erase_if(file.tensors, [&](std::size_t index) {
+      const StoredTensor& tensor = file.file->tensors()[index];
+      const bool is_coded = tensor.type == DType::f8_e4m3 || tensor.type == DType::f8_e5m2;
+      if (!is_coded || file.file->has_blocks(index)) return false;
+      if (!file_of_name_) file_of_name_ = files_of_names(paths_.files, request_.selection);
+      for (const char* const suffix : {"_scale_inv", "_scale"}) {
+        const auto scales = file_of_name_->find(tensor.name + suffix);
+        if (scales == file_of_name_->end()) continue;
+        say(fmt::format(
+            "{}: tensor '{}' is not read: its scales '{}' are in {}; put both into one file, or read "
+            "the codes with --payload",
+            file.name, escaped(tensor.name), escaped(scales->first), scales->second));
+        return true;
+      }
+      return false;
+    });
   }
 
   void check_against_index(const std::string& path, const TensorFile& file) {
@@ -160,6 +200,7 @@ class Reader {
   Progress progress_;
   bool selected_any_ = false;
   std::string why_nothing_;  // of the first file
+  std::optional<std::map<std::string, std::string>> file_of_name_;
 };
 
 }  // namespace
@@ -175,8 +216,8 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
     if (selected.left_out++ == 0) selected.first_left_out = name;
     return false;
   };
-  selected.file =
-      show_quantized(open_tensor_file(path, selection.raw_type, wanted), selected.name, selection.view);
+  selected.file = show_quantized(open_tensor_file(path, selection.raw_type, wanted), selected.name,
+                                 selection.view, weight_block_beside(path));
   const std::vector<StoredTensor>& tensors = selected.file->tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (wanted(tensors[i].name)) selected.tensors.push_back(i);

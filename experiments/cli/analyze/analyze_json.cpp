@@ -33,7 +33,7 @@ Json tensor_json(const AnalyzedTensor& tensor) {
             {"max_abs", shortest(report.max_abs)},
             {"lost_energy", report.lost_energy},
             {"cosine", json_or_null(report.cosine)},
-            {"window_log2", window_json(report.fit.window())},
+            {"window_log2", tensor.blocks ? Json() : window_json(report.fit.window())},
             {"any_scale", report.fit.any_scale},
             {"flushed_share", counts.flushed_fraction()},
             {"subnormal_share", counts.subnormal_fraction()},
@@ -83,6 +83,7 @@ Json list_of(const Values& values, ToJson&& to_json) {
 void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["joint_window_log2"] = window_json(analysis.advice.joint);
   json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);
+  json["quantized"] = analysis.is_quantized;
   json["first_hurt"] = analysis.advice.first_hurt;
   json["verdict"] = analysis.advice.verdict;
   json["tolerance"] = analysis.advisor.tolerance;

@@ -42,10 +42,11 @@ Cell error_cell(const std::optional<double>& error) {
 /// Columns that only some requests have.
 struct Extras {
   bool groups = false, references = false;
+  bool windows = true;  ///< of loss scales
 };
 
-Extras extras_of(const View& view) {
-  Extras extras;
+Extras extras_of(const Analysis& analysis, const View& view) {
+  Extras extras{.windows = !analysis.is_quantized};
   for (const AnalyzedTensor* tensor : view.tensors) {
     extras.groups |= tensor->file.empty();
     extras.references |= tensor->reference.has_value();
@@ -68,12 +69,12 @@ std::vector<Cell> tensor_row(const AnalyzedTensor& tensor, const Extras& extras)
     row.push_back(error_cell(tensor.reference ? found.relative_error() : std::nullopt));
     row.push_back(cosine_cell(found.cosine()));
   }
-  row.push_back(window_of(tensor));
+  if (extras.windows) row.push_back(window_of(tensor));
   return row;
 }
 
-Table tensor_table(const View& view) {
-  const Extras extras = extras_of(view);
+Table tensor_table(const Analysis& analysis, const View& view) {
+  const Extras extras = extras_of(analysis, view);
   Table table{{{"tensor", "tensor"}}, {}};
   if (extras.groups) table.columns.push_back({"tensors", "tensors", 4});
   table.columns.insert(table.columns.end(), {{"elements", "elements", 1},
@@ -88,7 +89,7 @@ Table tensor_table(const View& view) {
     table.columns.push_back({"relative_error", "error"});
     table.columns.push_back({"reference_cosine", "cosine to reference", 3});
   }
-  table.columns.push_back({"window_log2", "window"});
+  if (extras.windows) table.columns.push_back({"window_log2", "window"});
   for (const AnalyzedTensor* tensor : view.tensors) table.rows.push_back(tensor_row(*tensor, extras));
   return table;
 }
@@ -147,8 +148,11 @@ std::string joint_window_words(const Analysis& analysis) {
 }
 
 std::string advice_text(const Analysis& analysis, std::size_t width) {
-  std::string text = fmt::format("window of all: {}\n{}\n", joint_window_words(analysis),
-                                 wrapped(analysis.advice.verdict, width));
+  std::string text;
+  if (!analysis.is_quantized) {
+    text = fmt::format("window of all: {}\n{}\n", joint_window_words(analysis),
+                       wrapped(analysis.advice.verdict, width));
+  }
   for (const std::string& line : {averaging_line(analysis), beyond_line(analysis)})
     if (!line.empty()) text += wrapped(line, width) + "\n";
   return text;
@@ -158,7 +162,8 @@ std::string tensors_text(const Analysis& analysis, const View& view, std::size_t
   const std::string heading =
       fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.",
                   to_string(analysis.format));
-  std::string text = wrapped(heading, width) + "\n\n" + write_table(tensor_table(view), {.width = width});
+  std::string text =
+      wrapped(heading, width) + "\n\n" + write_table(tensor_table(analysis, view), {.width = width});
   if (const std::string line = rest_line(view); !line.empty())
     text += wrapped("  " + line, width, "  ") + "\n";
   return text + "\n" + advice_text(analysis, width);
@@ -229,6 +234,7 @@ std::string analysis_text(const Analysis& analysis, const View& view, std::size_
 
 std::string verdict_text(const Analysis& analysis, std::size_t width) {
   std::string text;
+  if (analysis.is_quantized) text += damage_lines(analysis, width);
   if (!analysis.tensors.empty()) text += advice_text(analysis, width);
   if (!analysis.updates.empty()) text += lost_line(analysis);
   return text;
@@ -236,7 +242,7 @@ std::string verdict_text(const Analysis& analysis, std::size_t width) {
 
 std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format) {
   std::string text;
-  if (!analysis.tensors.empty()) text += write_table(tensor_table(view), {format});
+  if (!analysis.tensors.empty()) text += write_table(tensor_table(analysis, view), {format});
   if (!text.empty() && !analysis.updates.empty()) text += "\n";
   if (!analysis.updates.empty()) text += write_table(update_table(analysis), {format});
   return text;

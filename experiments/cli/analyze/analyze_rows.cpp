@@ -25,10 +25,15 @@ Rows::Rows(const AnalyzeRequest& request, Analysis& analysis) : request_(request
 void Rows::take(const SummarisedTensor& found) {
   const std::string& name = file_->file->tensors()[found.index].name;
   const std::optional<std::string> group = request_.groups.group_of(name);
-  const GroupSums sums{*found.summary, 1, found.beyond_fp32, compared(found.index)};
+  const std::optional<TensorInFile> original = reference_of(found.index);
+  const TensorInFile tensor{*file_->file, found.index, file_->name};
+  const GroupSums sums{*found.summary, 1, found.beyond_fp32,
+                       original ? std::optional(compare_with_reference(tensor, *original)) : std::nullopt};
+  const bool has_blocks = file_->file->has_blocks(found.index);
+  analysis_.is_quantized = analysis_.is_quantized || has_blocks;
   if (!group) {
     singles_.push_back(row(name, file_->name, sums));
-    singles_.back().blocks = file_->file->findings(found.index);
+    if (has_blocks) singles_.back().blocks = file_->file->findings(found.index, original);
     return;
   }
   const auto [entry, is_new] = of_file_.try_emplace(*group, sums);
@@ -54,16 +59,12 @@ void Rows::finish() {
   if (references_) references_->require_used();
 }
 
-std::optional<ReferenceComparison> Rows::compared(std::size_t index) {
+std::optional<TensorInFile> Rows::reference_of(std::size_t index) {
   if (!references_) return std::nullopt;
-  const TensorInFile tensor{*file_->file, index, file_->name};
   // Two files of one array each need no common name.
   const bool one_each =
       analysis_.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
-  const std::optional<TensorInFile> reference =
-      one_each ? references_->front() : references_->find(tensor.tensor().name);
-  if (!reference) return std::nullopt;
-  return compare_with_reference(tensor, *reference);
+  return one_each ? references_->front() : references_->find(file_->file->tensors()[index].name);
 }
 
 AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const GroupSums& sums) const {

@@ -39,7 +39,7 @@ class Rows {
   void finish();
 
  private:
-  [[nodiscard]] std::optional<ReferenceComparison> compared(std::size_t index);
+  [[nodiscard]] std::optional<TensorInFile> reference_of(std::size_t index);
   [[nodiscard]] AnalyzedTensor row(const std::string& name, const std::string& file,
                                    const GroupSums& sums) const;
 

@@ -20,6 +20,18 @@ std::optional<std::int64_t> block_extent(std::int64_t extent, std::int64_t scale
 
 }  // namespace
 
+bool blocks_fit(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& scales,
+                std::int64_t rows, std::int64_t columns) {
+  const std::size_t rank = shape.size();
+  if (rank < 2 || scales.size() != rank || rows <= 0 || columns <= 0) return false;
+  const auto blocks = [](std::int64_t extent, std::int64_t block) {
+    return extent / block + (extent % block != 0 ? 1 : 0);
+  };
+  return std::equal(scales.begin(), scales.end() - 2, shape.begin()) &&
+         scales[rank - 2] == blocks(shape[rank - 2], rows) &&
+         scales[rank - 1] == blocks(shape[rank - 1], columns);
+}
+
 std::optional<BlockLayout> fit_blocks(const std::vector<std::int64_t>& shape,
                                       std::vector<std::int64_t> scales) {
   const bool is_one = std::ranges::all_of(scales, [](std::int64_t extent) { return extent == 1; });

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <halfscope/io/detail/elements.hpp>
+#include <halfscope/io/detail/file_pair.hpp>
 #include <halfscope/io/detail/quantized_names.hpp>
 
 namespace halfscope {
@@ -67,6 +68,23 @@ std::vector<float> largest_codes(const TensorFile& file, const QuantizedTensor& 
   return largest;
 }
 
+/// max|x| of each block of `original`, which is held against `quantized`.
+std::vector<float> largest_values(const TensorInFile& quantized, const TensorInFile& original,
+                                  const BlockLayout& layout, std::int64_t blocks) {
+  std::vector<float> largest(static_cast<std::size_t>(blocks), 0.0f);
+  const TensorPair pair(quantized, original);
+  for (const TensorPart& part : pair.parts()) {
+    std::int64_t element = part.first;
+    pair.read(part, [&](std::span<const float>, std::span<const float> values) {
+      for (const float x : values) {
+        float& found = largest[static_cast<std::size_t>(scale_of(layout, element++))];
+        found = std::max(found, std::abs(x));
+      }
+    });
+  }
+  return largest;
+}
+
 void judge_block(const QuantizedTensor& tensor, std::int64_t block, float code, float scale,
                  BlockFindings& found) {
   const float most = tensor.payload.largest;
@@ -88,9 +106,8 @@ std::string layout_words(const QuantizedTensor& tensor) {
 
 class ShownFile : public QuantizedFile {
  public:
-  ShownFile(std::unique_ptr<TensorFile> file, const std::string& name, QuantizedView view)
-      : file_(std::move(file)) {
-    if (view == QuantizedView::values) parts_ = find_quantized(*file_, name);
+  ShownFile(std::unique_ptr<TensorFile> file, QuantizedParts parts)
+      : file_(std::move(file)), parts_(std::move(parts)) {
     for (const std::string& part : parts_.consumed) left_out_.insert(part);
     for (const QuantizedTensor& tensor : parts_.tensors) add(tensor.name, tensor.shape, {&tensor, {}, 0});
     for (std::size_t i = 0; i < file_->tensors().size(); ++i) pass_on(i);
@@ -99,6 +116,7 @@ class ShownFile : public QuantizedFile {
       if (!left_out_.contains(skipped.name)) skipped_.push_back(skipped);
   }
 
+  const std::vector<std::string>& contradictions() const override { return parts_.contradictions; }
   const TensorFile& stored() const override { return *file_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
@@ -119,9 +137,10 @@ class ShownFile : public QuantizedFile {
     }
   }
 
-  std::optional<BlockFindings> findings(std::size_t index) const override {
+  bool has_blocks(std::size_t index) const override { return origins_.at(index).quantized != nullptr; }
+
+  BlockFindings findings(std::size_t index, const std::optional<TensorInFile>& original) const override {
     const QuantizedTensor* const tensor = origins_.at(index).quantized;
-    if (tensor == nullptr) return std::nullopt;
     std::vector<float> scales(static_cast<std::size_t>(tensor->scales.elements()));
     tensor->scales.read(*file_, 0, scales);
     const std::vector<float> codes =
@@ -132,10 +151,23 @@ class ShownFile : public QuantizedFile {
     found.blocks = tensor->scales.elements();
     for (std::size_t i = 0; i < scales.size(); ++i)
       judge_block(*tensor, static_cast<std::int64_t>(i), codes[i], scales[i], found);
+    if (original) found.clipped = clipped_blocks(index, *original, scales);
     return found;
   }
 
  private:
+  [[nodiscard]] BlockList clipped_blocks(std::size_t index, const TensorInFile& original,
+                                         std::span<const float> scales) const {
+    const QuantizedTensor& tensor = *origins_[index].quantized;
+    const std::vector<float> values =
+        largest_values({*this, index, "the file"}, original, tensor.layout, std::ssize(scales));
+    const double most = double{tensor.payload.limit} * std::abs(tensor.tensor_scale.value_or(1.0f));
+    BlockList clipped;
+    for (std::size_t i = 0; i < scales.size(); ++i)
+      if (double{values[i]} > most * std::abs(double{scales[i]})) clipped.add(static_cast<std::int64_t>(i));
+    return clipped;
+  }
+
   /// Source of a tensor that is shown: a quantized one, codes, or tensor `index` of the file.
   struct Origin {
     const QuantizedTensor* quantized = nullptr;
@@ -190,8 +222,10 @@ class ShownFile : public QuantizedFile {
 }  // namespace
 
 std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file, const std::string& name,
-                                              QuantizedView view) {
-  return std::make_unique<ShownFile>(std::move(file), name, view);
+                                              QuantizedView view, const std::optional<WeightBlock>& block) {
+  QuantizedParts parts;
+  if (view == QuantizedView::values) parts = find_quantized(*file, name, block);
+  return std::make_unique<ShownFile>(std::move(file), std::move(parts));
 }
 
 }  // namespace halfscope

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
@@ -16,12 +17,6 @@ namespace {
 
 bool is_eight_bits(DType type) {
   return type == DType::f8_e4m3 || type == DType::f8_e5m2;
-}
-
-float largest_of(DType type) {
-  if (type == DType::f8_e4m3) return 448;
-  if (type == DType::f8_e5m2) return 57344;
-  return type == DType::f16 ? 65504 : std::numeric_limits<float>::max();
 }
 
 /// `name` without `suffix`; nothing where it has another end.
@@ -33,7 +28,8 @@ std::optional<std::string> without(std::string_view name, std::string_view suffi
 /// Finds and pairs the parts of one file.
 class Pairing {
  public:
-  Pairing(const TensorFile& file, const std::string& file_name) : file_(file), file_name_(file_name) {}
+  Pairing(const TensorFile& file, const std::string& file_name, const std::optional<WeightBlock>& block)
+      : file_(file), file_name_(file_name), block_(block) {}
 
   QuantizedParts parts() {
     for (const StoredCodes& codes : file_.codes()) {
@@ -114,10 +110,26 @@ class Pairing {
                          excerpt(scales.name), to_string(scales.shape), to_string(shape)));
     QuantizedTensor tensor{name, std::move(shape), std::move(payload), scales, std::nullopt, *layout};
     add_tensor_scale(tensor);
+    if (block_ && scales.name.ends_with("_scale_inv")) apply_stated_block(tensor);
     parts_.consumed.push_back(tensor.payload.name);
     parts_.consumed.push_back(scales.name);
     if (const auto module = without(name, "weight")) parts_.consumed.push_back(*module + "input_scale");
     parts_.tensors.push_back(std::move(tensor));
+  }
+
+  /// What the model's configuration says of DeepSeek's blocks, where their shape allows several.
+  void apply_stated_block(QuantizedTensor& tensor) {
+    if (blocks_fit(tensor.shape, tensor.scales.shape, block_->rows, block_->columns)) {
+      tensor.layout.block_rows = block_->rows;
+      tensor.layout.block_columns = block_->columns;
+      return;
+    }
+    parts_.contradictions.push_back(
+        fmt::format("{}: tensor {}: config.json says weight_block_size [{}, {}], its scales of shape {} are "
+                    "of blocks of {} x "
+                    "{} and are read so; correct config.json, or quantize again",
+                    file_name_, excerpt(tensor.name), block_->rows, block_->columns,
+                    to_string(tensor.scales.shape), tensor.layout.block_rows, tensor.layout.block_columns));
   }
 
   void add_tensor_scale(QuantizedTensor& tensor) {
@@ -134,6 +146,7 @@ class Pairing {
 
   const TensorFile& file_;
   const std::string& file_name_;
+  std::optional<WeightBlock> block_;
   QuantizedParts parts_;
 };
 
@@ -154,20 +167,33 @@ CodeSource source_of(const TensorFile& file, std::size_t index) {
   const StoredTensor& tensor = file.tensors()[index];
   std::string type(name_of(tensor.type));
   std::ranges::transform(type, type.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
-  return {tensor.name, std::move(type), tensor.shape, nullptr, nullptr, index, largest_of(tensor.type)};
+  const FloatFormat format = tensor.type == DType::f64 ? fp32 : format_of(tensor.type);
+  return {.name = tensor.name,
+          .type_name = std::move(type),
+          .shape = tensor.shape,
+          .index = index,
+          .largest = from_bits(format.max_finite_bits()),
+          .limit = static_cast<float>(overflow_limit(format))};
 }
 
 std::optional<CodeSource> source_of(const StoredCodes& codes, std::string_view byte_type) {
   const bool is_byte = codes.type == "U8";
   const CodeType* type = find_code_type(is_byte ? byte_type : std::string_view(codes.type));
   if (type == nullptr) return std::nullopt;
-  CodeSource source{codes.name, std::string(type->name), codes.shape, type, &codes, 0, type->largest};
+  CodeSource source{.name = codes.name,
+                    .type_name = std::string(type->name),
+                    .shape = codes.shape,
+                    .type = type,
+                    .codes = &codes,
+                    .largest = type->largest,
+                    .limit = type->limit};
   if (is_byte && type->bits == 4 && !source.shape.empty()) source.shape.back() *= 2;
   return source;
 }
 
-QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name) {
-  return Pairing(file, file_name).parts();
+QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name,
+                              const std::optional<WeightBlock>& block) {
+  return Pairing(file, file_name, block).parts();
 }
 
 std::string_view byte_type_of(const TensorFile& file, const StoredCodes& codes) {

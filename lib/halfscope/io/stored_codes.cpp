@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include <halfscope/format/encoding.hpp>
@@ -14,13 +15,14 @@ namespace {
 template <FloatFormat format>
 constexpr CodeType codes_of(std::string_view name) {
   return {name, static_cast<unsigned>(code_width(format)), from_bits(format.max_finite_bits()),
+          static_cast<float>(overflow_limit(format)),
           [](std::uint32_t code) { return decode(code, format); }};
 }
 
 constexpr std::array types{
     codes_of<fp8_e4m3fnuz>("F8_E4M3FNUZ"),
     codes_of<fp8_e5m2fnuz>("F8_E5M2FNUZ"),
-    CodeType{"F8_E8M0", 8, e8m0::decode(e8m0::largest_code), e8m0::decode},
+    CodeType{"F8_E8M0", 8, e8m0::decode(e8m0::largest_code), HUGE_VALF, e8m0::decode},
     codes_of<fp6_e2m3>("F6_E2M3"),
     codes_of<fp6_e3m2>("F6_E3M2"),
     codes_of<fp4_e2m1>("F4"),

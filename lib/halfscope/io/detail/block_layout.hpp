@@ -22,6 +22,10 @@ struct BlockLayout {
   }
 };
 
+/// Whether blocks of `rows` x `columns` of the last two axes of `shape` have scales of the shape `scales`.
+[[nodiscard]] bool blocks_fit(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& scales,
+                              std::int64_t rows, std::int64_t columns);
+
 /// The blocks of a tensor of `shape`, whose scales have the shape `scales`; nothing where the two do not fit.
 [[nodiscard]] std::optional<BlockLayout> fit_blocks(const std::vector<std::int64_t>& shape,
                                                     std::vector<std::int64_t> scales);

@@ -8,6 +8,7 @@
 
 #include <halfscope/io/detail/block_layout.hpp>
 #include <halfscope/io/detail/stored_codes.hpp>
+#include <halfscope/io/quantized_file.hpp>
 
 namespace halfscope {
 
@@ -19,6 +20,7 @@ struct CodeSource {
   const StoredCodes* codes = nullptr;  ///< where there is a type
   std::size_t index = 0;
   float largest = 0;  ///< finite number of the type
+  float limit = 0;    ///< half way from it to what would come next
 
   void read(const TensorFile& file, std::int64_t first, std::span<float> values) const;
   [[nodiscard]] std::int64_t elements() const;
@@ -35,6 +37,7 @@ struct QuantizedTensor {
 struct QuantizedParts {
   std::vector<QuantizedTensor> tensors;
   std::vector<std::string> consumed;  ///< names of payloads and scales
+  std::vector<std::string> contradictions;
 };
 
 /// The source of tensor `index` of `file`.
@@ -43,7 +46,8 @@ struct QuantizedParts {
 [[nodiscard]] std::optional<CodeSource> source_of(const StoredCodes& codes, std::string_view byte_type = {});
 
 /// Throws InvalidArgument, see show_quantized.
-[[nodiscard]] QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name);
+[[nodiscard]] QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name,
+                                            const std::optional<WeightBlock>& block);
 /// Bytes that are packed FP4 or E8M0 by their name, where every part of `file` is shown for itself.
 [[nodiscard]] std::string_view byte_type_of(const TensorFile& file, const StoredCodes& codes);
 
