@@ -19,6 +19,7 @@
 #include "experiments/cli/bench/bench.hpp"
 #include "experiments/cli/bench/bench_all_reduce.hpp"
 #include "experiments/cli/bench/bench_batch.hpp"
+#include "experiments/cli/bench/bench_checkpoint.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
 #include "experiments/cli/bench/bench_training.hpp"
 #include "lib/nn/elementary.hpp"
@@ -182,6 +183,8 @@ constexpr std::array cases{
     BenchCase{"histogram_bf16", "counting 16-bit elements by magnitude",
               [] { return counting_codes({bf16}); }},
     BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", summarising},
+    BenchCase{"read_checkpoint", "64 MiB in 8 tensors from the archive that torch.save writes",
+              bench_checkpoint},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
     BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},
