@@ -294,6 +294,16 @@ TEST_CASE("a norm that is not finite loses the weights where nothing skips the s
   CHECK(read({iteration(6, "1.0", 0), counted_nan}).lost_from() == 7);
 }
 
+TEST_CASE("weights are lost somewhere between two lines", "[skip_log]") {
+  const SkipLog log = read({iteration(10, "64.0", 0), iteration(20, "64.0", 0, "nan")});
+  CHECK(log.lost_from() == 20);
+  check_says(verdict_of(log), {"lost from one of the steps 11 to 20 on"});
+  SkipLogReplay replay({"64", "32"}, {});
+  replay.take(log);
+  CHECK(overflows(replay.least(), 0) == std::vector<std::int64_t>{20});
+  CHECK(overflows(replay.greatest(), 1).size() == 10);
+}
+
 TEST_CASE("a log without a scaler bounds gradients by their norm alone", "[skip_log]") {
   const std::string without = " iteration 2/ 9 | lm loss: 7.1 | number of skipped iterations: 0 |";
   const SkipLog log = read({iteration(1, "1.0", 0, "2.000"), without});

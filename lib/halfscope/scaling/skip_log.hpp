@@ -71,7 +71,7 @@ struct SkipLog {
 
   /// From the first step to the last, those between that have no line included.
   [[nodiscard]] std::int64_t step_count() const { return steps.back().step - steps.front().step + 1; }
-  /// The first step that was lost.
+  /// The first step that is known to be lost.
   [[nodiscard]] std::optional<std::int64_t> lost_from() const;
 };
 

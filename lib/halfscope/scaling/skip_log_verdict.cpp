@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include <halfscope/scaling/skip_log.hpp>
@@ -105,6 +106,23 @@ std::string say_skips(const SkipLog& log) {
   return text + (text.empty() ? "" : " ") + say_late_skips(late);
 }
 
+/// A line for several steps does not tell which of them was lost first.
+std::string say_lost(const SkipLog& log) {
+  const auto lost = std::ranges::find_if(log.steps, &LoggedStep::lost);
+  const auto tells_nothing = [](const LoggedStep& step) {
+    return step.low == 0 && !step.skipped && !step.grad_norm;
+  };
+  const bool is_open = lost != log.steps.begin() && tells_nothing(*std::prev(lost));
+  const std::string steps = is_open
+                                ? fmt::format("one of the steps {} to {}", std::prev(lost)->step, lost->step)
+                                : fmt::format("step {}", lost->step);
+  return fmt::format(
+      " Weights are lost from {} on: the gradients were not finite and the step was not skipped. Restart "
+      "from "
+      "before it.",
+      steps);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> SkipLog::lost_from() const {
@@ -116,13 +134,7 @@ std::string verdict_of(const SkipLog& log) {
   std::string text = log.has_scaler
                          ? say_skips(log) + say_holes(log)
                          : "No loss scaler in this log: the scale is 1 throughout, or none is printed.";
-  if (const auto lost = log.lost_from()) {
-    text += fmt::format(
-        " Weights are lost from step {} on: the gradients were not finite and the step was not skipped. "
-        "Restart "
-        "from before it.",
-        *lost);
-  }
+  if (log.lost_from()) text += say_lost(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 
