@@ -64,7 +64,7 @@ std::optional<SkipLog> read(const Printed& log) {
 
 const std::vector<std::string> constants{"1", "64", "1024", "8192", "65536", "16777216"};
 
-/// What the run did at a constant scale, and the two bounds that the log puts to it.
+/// Overflows of the run at a constant scale, and the two bounds that the log puts to them.
 struct Bounds {
   Steps least, whole_run, up_to_last_line, greatest;
 };

@@ -64,7 +64,7 @@ std::vector<std::string> damage_of(const AnalyzedTensor& tensor) {
   return sentences;
 }
 
-/// What is said where nothing is damaged.
+/// Verdict on tensors without damage.
 std::string sound_words(const std::vector<const AnalyzedTensor*>& tensors) {
   const std::size_t count = tensors.size();
   std::string text =

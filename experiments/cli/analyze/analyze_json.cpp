@@ -83,7 +83,7 @@ Json list_of(const Values& values, ToJson&& to_json) {
 void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["joint_window_log2"] = window_json(analysis.advice.joint);
   json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);
-  json["quantized"] = analysis.is_quantized;
+  if (analysis.is_quantized) json["quantized"] = true;
   json["first_hurt"] = analysis.advice.first_hurt;
   json["verdict"] = analysis.advice.verdict;
   json["tolerance"] = analysis.advisor.tolerance;

@@ -117,7 +117,7 @@ class Pairing {
     parts_.tensors.push_back(std::move(tensor));
   }
 
-  /// What the model's configuration says of DeepSeek's blocks, where their shape allows several.
+  /// Takes DeepSeek's blocks from the model's configuration, where the shapes allow several.
   void apply_stated_block(QuantizedTensor& tensor) {
     if (blocks_fit(tensor.shape, tensor.scales.shape, block_->rows, block_->columns)) {
       tensor.layout.block_rows = block_->rows;

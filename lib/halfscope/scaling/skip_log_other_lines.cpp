@@ -9,7 +9,7 @@ void find_halvings(std::string_view text, std::string_view label, SkipLogFormat 
                    const SkipLogSink& sink) {
   const auto next = number_after<double>(text, label);
   if (!next || !is_scale(2 * *next) || !is_scale(next)) return;
-  // Of fairseq's processes the first alone prints.
+  // fairseq's first process alone prints.
   sink.overflow(
       {.scale = 2 * *next, .next = next, .has_rank = format == SkipLogFormat::fairseq, .format = format});
 }
