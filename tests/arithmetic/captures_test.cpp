@@ -89,7 +89,7 @@ TEST_CASE("a capture of another GPU generation is told from Hopper's", "[capture
 TEST_CASE("every set tells the bits kept, or where a zero counts, where it is meant to", "[captures]") {
   const auto different = [](std::string_view name, auto change) {
     const CaptureSet& set = set_named(name);
-    const TensorCoreStep step = step_of_instruction(set, {TensorCoreGeneration::hopper});
+    const TensorCoreStep step = step_of_set(set, {TensorCoreGeneration::hopper});
     TensorCoreStep changed = step;
     change(changed);
     std::size_t count = 0;
@@ -102,7 +102,7 @@ TEST_CASE("every set tells the bits kept, or where a zero counts, where it is me
   CHECK(different("cancelling_f16_f32", [](TensorCoreStep& s) { s.fraction_bits = 26; }) > 0);
   CHECK(different("mma16_f16_f32_wide", [](TensorCoreStep& s) { s.fraction_bits = 24; }) > 0);
   CHECK(different("probes_f16_f16", [](TensorCoreStep& s) { s.zero_exponent = -133; }) > 0);
-  CHECK(different("probes_f16_f16", [](TensorCoreStep& s) { s.zero_exponent = -21; }) > 0);
+  CHECK(different("probes_f16_f16", [](TensorCoreStep& s) { s.zero_exponent = -22; }) > 0);
   CHECK(different("chain512_f16_f32", [](TensorCoreStep& s) { s.products = 8; }) > 0);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("operands are what their names say", "[captures]") {
   CHECK(codes == std::set<std::uint32_t>{0x0000, 0x8000});
   // Sums of f16 products that come to tiny negative numbers, zero and below half of the smallest.
   const auto tiny = modelled_results(set_named("tiny_f16_f16"), {TensorCoreGeneration::hopper});
-  for (const std::uint32_t code : {0x8000u, 0x8001u, 0x0000u, 0x0001u})
+  for (const std::uint32_t code : {0x8001u, 0x0000u, 0x0001u})
     CHECK(std::count(tiny.begin(), tiny.end(), code) > 0);
   const auto specials = modelled_results(set_named("specials_f16_f32"), {TensorCoreGeneration::hopper});
   for (const std::uint32_t bits : {0x7FFFFFFFu, 0x7F800000u, 0xFF800000u})

@@ -44,12 +44,31 @@ TEST_CASE("sums are cut off in FP32 and rounded to nearest even in FP16", "[tens
   CHECK(dot(std::vector{0x1p-13f, 0x1p-13f}, std::vector{0x1p-12f, 0x1p-13f}, 0.0f, half) == 0x1p-24f);
   CHECK(sum_of({0x1p-11f}, 1.0f, half) == 1.0f);
   CHECK(sum_of({0x1p-11f}, 1.0f + 0x1p-10f, half) == 1.0f + 0x1p-9f);
-  // A tie that a bit 23 places below decides: only a zero that counts as a small enough exponent keeps it.
-  const std::vector<float> tie{0x1p-13f, 0x1p-24f};
-  CHECK(dot(tie, std::vector{0x1p-12f, 0x1p-24f}, 0.0f, half) == 0.0f);
-  TensorCoreStep lower_zero = half;
-  lower_zero.zero_exponent = -133;
-  CHECK(dot(tie, std::vector{0x1p-12f, 0x1p-24f}, 0.0f, lower_zero) == 0x1p-24f);
+}
+
+TEST_CASE("in FP16 sums a zero counts as 4 - the bits kept", "[tensor_core][known]") {
+  // 2^-25 is a tie, which a bit 18, 20 or 22 places below decides: cut off beside a zero, it rounds to zero.
+  constexpr float last_kept[] = {0x1p-42f, 0x1p-44f, 0x1p-44f, 0x1p-44f, 0x1p-46f, 0x1p-46f};
+  for (std::size_t g = 0; g < enum_names<TensorCoreGeneration>.size(); ++g) {
+    const TensorCoreStep& half = step_of(static_cast<TensorCoreGeneration>(g), fp16);
+    INFO(enum_names<TensorCoreGeneration>[g]);
+    const auto beside_zero = [&](float second, const TensorCoreStep& step) {
+      return dot(std::vector{0x1p-13f, second * 0x1p24f}, std::vector{0x1p-12f, 0x1p-24f}, 0.0f, step);
+    };
+    CHECK(half.zero_exponent == 4 - half.fraction_bits);
+    CHECK(beside_zero(last_kept[g], half) == 0x1p-24f);
+    CHECK(beside_zero(last_kept[g] / 2, half) == 0.0f);
+    TensorCoreStep lower_zero = half;
+    --lower_zero.zero_exponent;
+    CHECK(beside_zero(last_kept[g] / 2, lower_zero) == 0x1p-24f);
+  }
+}
+
+TEST_CASE("a negative sum that rounds to zero is a positive zero", "[tensor_core][known]") {
+  const std::vector<float> a{-0x1p-14f}, b{0x1p-12f};
+  CHECK(to_bits(dot(a, b, 0.0f, step_of(hopper, fp16))) == 0u);
+  const TensorCoreStep& wide = tensor_core_step({hopper}, bf16, fp32);
+  CHECK(to_bits(dot(std::vector{-0x1p-100f}, std::vector{0x1p-100f}, 0.0f, wide)) == 0u);
 }
 
 TEST_CASE("special values give infinity or the one NaN", "[tensor_core]") {

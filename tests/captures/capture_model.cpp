@@ -48,11 +48,8 @@ std::uint32_t half_of(double x) {
 
 }  // namespace
 
-TensorCoreStep step_of_instruction(const CaptureSet& set, const TensorCore& core) {
-  TensorCoreStep step = tensor_core_step(core, format_of(set.input), format_of(set.sum));
-  const bool is_wgmma = set.instruction == CaptureInstruction::wgmma_m64n8k16;
-  if (is_wgmma && set.sum == DType::f16) step.zero_exponent = -133;
-  return step;
+TensorCoreStep step_of_set(const CaptureSet& set, const TensorCore& core) {
+  return tensor_core_step(core, format_of(set.input), format_of(set.sum));
 }
 
 std::size_t count_modelled(const CaptureSet& set, int tile, const TensorCoreStep& one,
@@ -67,7 +64,7 @@ std::size_t count_modelled(const CaptureSet& set, int tile, const TensorCoreStep
 }
 
 std::vector<std::uint32_t> modelled_results(const CaptureSet& set, const TensorCore& core) {
-  const TensorCoreStep step = step_of_instruction(set, core);
+  const TensorCoreStep step = step_of_set(set, core);
   const TileExtents extents = extents_of(set.instruction);
   std::vector<std::uint32_t> results(static_cast<std::size_t>(outputs_of(set)));
   parallel_for(set.tiles, [&](std::int64_t tile) noexcept {

@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// The step that an instruction takes on `core`: wgmma's FP16 sums count a zero lower than mma.sync's.
-[[nodiscard]] TensorCoreStep step_of_instruction(const CaptureSet& set, const TensorCore& core);
+/// The step that a set's instruction takes on `core`.
+[[nodiscard]] TensorCoreStep step_of_set(const CaptureSet& set, const TensorCore& core);
 /// How many results of a tile differ between two steps.
 [[nodiscard]] std::size_t count_modelled(const CaptureSet& set, int tile, const TensorCoreStep& one,
                                          const TensorCoreStep& other);

@@ -4,46 +4,14 @@
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
+#include "tests/support/golden_lines.hpp"
 
 namespace halfscope::quantise_vectors_test {
 namespace {
-
-namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
-std::vector<std::uint32_t> hex_numbers(const std::string& text, std::size_t digits) {
-  std::vector<std::uint32_t> numbers;
-  for (std::size_t i = 0; i + digits <= text.size(); i += digits)
-    numbers.push_back(static_cast<std::uint32_t>(std::stoul(text.substr(i, digits), nullptr, 16)));
-  return numbers;
-}
-
-std::vector<float> floats_of(const std::string& text) {
-  std::vector<float> values;
-  for (const std::uint32_t bits : hex_numbers(text, 8)) values.push_back(from_bits(bits));
-  return values;
-}
-
-/// Calls body(words) for each line of a file.
-template <typename Body>
-void for_each_line(const fs::path& path, const Body& body) {
-  std::ifstream file(path);
-  INFO(path.string());
-  REQUIRE(file.is_open());
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream stream(line);
-    Words words;
-    for (std::string word; stream >> word;) words.push_back(word);
-    if (!words.empty() && words[0] != "#") body(words);
-  }
-}
 
 /// A line's block format, and what it gives.
 struct Expected {
@@ -89,16 +57,6 @@ Expected nvfp4_line(const Words& words) {
 
 Expected fp8_line(const Words& words) {
   return {"fp8_1x128/" + words[0], floats_of(words[1]), hex_numbers(words[2], 8), hex_numbers(words[3], 2)};
-}
-
-/// The full set where CMake names it.
-fs::path vectors_folder() {
-  const fs::path named = HALFSCOPE_BLOCK_VECTORS;
-  return named.empty() ? fs::path(HALFSCOPE_BLOCK_SAMPLE) : named;
-}
-
-bool has_full_set() {
-  return !std::string_view(HALFSCOPE_BLOCK_VECTORS).empty();
 }
 
 /// Counts lines, and those that differ.

@@ -112,15 +112,25 @@ TEST_CASE("the ordered kernel is the model for rows of any length and blocks at 
 }
 
 TEST_CASE("a rest of at most 8 products takes one step, as the model does", "[gemm][ordered]") {
-  // -2^-26 becomes -0 in FP16. A second step of zeros alone, the other half of an m16n8k16, would make +0 of
-  // it.
-  const std::uint16_t a = 0x0001, b = 0xB400;
-  std::uint16_t c = 0x5A5A;
-  const ordered::Problem problem{{&a, 1, 1, false}, {&b, 1, 1, false}, 1, &c, 1, false};
+  // A second step, of zeros alone, changes no sum of the model: the terms are counted.
+  const std::vector<std::uint16_t> ones(32, 0x3C00);
   const TensorCoreStep& step = tensor_core_step({ampere}, fp16, fp16);
-  run_simulated<ordered::Variant<DType::f16, DType::f16, Along::depth, Along::across>>(
-      problem, DType::f16, step, CopyTime::when_issued);
-  CHECK(c == 0x8000);
+  const auto terms_of = [&](int depth) {
+    std::uint16_t c = 0x5A5A;
+    const ordered::Problem problem{
+        {ones.data(), depth, 1, false}, {ones.data(), 1, 1, false}, depth, &c, 1, false};
+    const std::int64_t terms =
+        run_simulated<ordered::Variant<DType::f16, DType::f16, Along::depth, Along::across>>(
+            problem, DType::f16, step, CopyTime::when_issued);
+    CHECK(decode(c, fp16) == static_cast<float>(depth));
+    return terms;
+  };
+  const std::int64_t short_step = terms_of(1);
+  REQUIRE(short_step > 0);
+  CHECK(terms_of(8) == short_step);
+  CHECK(terms_of(9) == 2 * short_step);
+  CHECK(terms_of(16) == 2 * short_step);
+  CHECK(terms_of(17) == 3 * short_step);
 }
 
 TEST_CASE("every tile is some block's, once", "[gemm][ordered]") {

@@ -27,6 +27,7 @@ struct SimulatedBlock {
   std::int64_t block = 0;
   std::vector<std::uint16_t> shared = std::vector<std::uint16_t>(ordered::shared_bytes / 2, 0x7E01);
   std::barrier<> all{ordered::threads};
+  std::int64_t terms = 0;  ///< that the first thread's products took
 
   /// One warp's exchange of registers; two, used in turn, so that one barrier per exchange is enough.
   struct Warp {
@@ -117,6 +118,7 @@ class SimulatedThread {
   void multiply(ordered::Sums<V>& sums, const std::array<std::uint32_t, 6>& operands) {
     std::copy(operands.begin(), operands.end(), warp_.given[turn_][index()].begin());
     const auto& given = warp_.given[exchange()];
+    if (thread_ == 0) block_.terms += static_cast<std::int64_t>(terms);
     const auto number = [](std::uint32_t pair, std::size_t half) {
       return decode(pair >> (16 * half) & 0xFFFFu, format_of(V::input));
     };
@@ -146,11 +148,13 @@ class SimulatedThread {
   std::deque<std::vector<std::function<void()>>> groups_;
 };
 
-/// Runs the kernel's body for every block of the product, one block after the other.
+/// Runs the kernel's body for every block of the product, one block after the other. Returns how many terms
+/// the products of the blocks' first threads took.
 template <typename V>
-void run_simulated(const ordered::Problem& problem, DType output, const TensorCoreStep& step,
-                   CopyTime copy_time) {
+std::int64_t run_simulated(const ordered::Problem& problem, DType output, const TensorCoreStep& step,
+                           CopyTime copy_time) {
   const std::int64_t blocks = ordered::block_count(problem.a.extent, problem.b.extent);
+  std::int64_t terms = 0;
   for (std::int64_t index = 0; index < blocks; ++index) {
     SimulatedBlock block{.step = step, .copy_time = copy_time, .block = index};
     std::vector<std::jthread> threads;
@@ -161,7 +165,10 @@ void run_simulated(const ordered::Problem& problem, DType output, const TensorCo
         ordered::run_block<V>(machine, problem, output);
       });
     }
+    threads.clear();  // joins them
+    terms += block.terms;
   }
+  return terms;
 }
 
 }  // namespace halfscope

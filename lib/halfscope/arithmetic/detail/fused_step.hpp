@@ -68,7 +68,7 @@ struct Exceptions {
   return significand < 0 ? -cut : cut;
 }
 
-/// sum * 2^unit, rounded once.
+/// sum * 2^unit, rounded once; a zero is +0.
 [[nodiscard]] HALFSCOPE_HD float round_sum(std::int64_t sum, int unit, const TensorCoreStep& step) {
   if (sum == 0) return 0;
   const FloatFormat& format = step.result;
@@ -81,6 +81,7 @@ struct Exceptions {
     const std::uint64_t rest = magnitude - (kept << dropped), half = std::uint64_t{1} << (dropped - 1);
     if (rest > half || (rest == half && kept % 2 == 1)) ++kept;
   }
+  if (kept == 0) return 0;
   const double value = static_cast<double>(kept) * power_of_two(last_place);  // exact
   const bool overflows = value >= power_of_two(format.max_exponent() + 1);
   const std::uint32_t sign = sum < 0 ? sign_bit : 0;
