@@ -1,5 +1,6 @@
 // Dot products of matrix units against golden lines, which MMA-Sim 2.1.1 and an independent model in exact
 // rationals agree on.
+#include <halfscope/arithmetic/block_dot.hpp>
 #include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/format/encoding.hpp>
 
@@ -62,6 +63,43 @@ TEST_CASE("golden dot products of tensor cores have their bits", "[tensor_core][
       const TensorCoreStep& step = tensor_core_step({file.generation}, file.input, file.output);
       const auto a = numbers_of(words[0], file.input), b = numbers_of(words[1], file.input);
       return code_of(dot(a, b, decode(hex_number(words[2]), file.output), step), file.output);
+    });
+  }
+}
+
+/// The lines of a block-scaled unit have the scales of a and b before d.
+struct BlockScaledFile {
+  const char* name;
+  BlockScaledKind kind;
+  ScaleFormat scale;
+  FloatFormat element;
+  int lines;  ///< of the full set
+};
+
+using enum BlockScaledKind;
+constexpr BlockScaledFile block_scaled_files[] = {
+    {"mxfp8_e4m3.txt", mxf8f6f4, ScaleFormat::e8m0, fp8_e4m3, 83},
+    {"mxfp8_e5m2.txt", mxf8f6f4, ScaleFormat::e8m0, fp8_e5m2, 86},
+    {"mxfp6_e3m2.txt", mxf8f6f4, ScaleFormat::e8m0, fp6_e3m2, 80},
+    {"mxfp6_e2m3.txt", mxf8f6f4, ScaleFormat::e8m0, fp6_e2m3, 81},
+    {"mxfp4_k32.txt", mxf8f6f4, ScaleFormat::e8m0, fp4_e2m1, 78},
+    {"mxfp4_k64.txt", mxf4, ScaleFormat::e8m0, fp4_e2m1, 95},
+    {"fp4_block16_ue8m0.txt", mxf4nvf4, ScaleFormat::e8m0, fp4_e2m1, 95},
+    {"nvfp4.txt", mxf4nvf4, ScaleFormat::ue4m3, fp4_e2m1, 83},
+};
+
+std::vector<std::uint8_t> codes_of(const std::string& word, const FloatFormat& element) {
+  const std::vector<std::uint32_t> codes = hex_numbers(word, element == fp4_e2m1 ? 1 : 2);
+  return {codes.begin(), codes.end()};
+}
+
+TEST_CASE("golden dot products of block-scaled tensor cores have their bits", "[block][vectors]") {
+  for (const BlockScaledFile& file : block_scaled_files) {
+    check_lines(file.name, file.lines, 5, [&](const Words& words) {
+      const auto a = codes_of(words[0], file.element), b = codes_of(words[1], file.element);
+      const auto alpha = hex_numbers(words[3], 2), beta = hex_numbers(words[4], 2);
+      return to_bits(block_dot({file.element, a, alpha}, {file.element, b, beta},
+                               from_bits(hex_number(words[2])), block_scaled_unit(file.kind, file.scale)));
     });
   }
 }
