@@ -97,6 +97,7 @@ Json scalers() {
 
 Json accumulators() {
   Json list = entries(accumulate_models);
+  for (const Json& entry : entries(cpu_product_models)) list.push_back(entry);
   list.push_back(
       {{"name", std::string(library_products.name)}, {"summary", std::string(library_products.summary)}});
   return list;

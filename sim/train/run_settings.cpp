@@ -71,6 +71,7 @@ std::optional<ProbeOptions> parse_probes(const RunSettings& settings) {
 
 void check_execution_fits(const RunSettings& settings) {
   const PrecisionPolicy& policy = settings.policy;
+  if (settings.device == Device::cuda) check_device_product_model(policy.products);
   if (settings.execution == Execution::emulated) {
     if (policy.products.order != AccumulateOrder::cublas) return;
     throw InvalidArgument("accumulate = " + to_string(policy.products) +

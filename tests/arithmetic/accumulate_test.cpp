@@ -2,6 +2,8 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/format/round.hpp>
 
+#include <algorithm>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -11,6 +13,8 @@ namespace {
 
 TEST_CASE("every listed accumulation model is read and printed under its name", "[accumulate]") {
   for (const auto& entry : accumulate_models)
+    CHECK(to_string(parse_accumulate_model(entry.name)) == entry.name);
+  for (const auto& entry : cpu_product_models)
     CHECK(to_string(parse_accumulate_model(entry.name)) == entry.name);
   CHECK(parse_accumulate_model("bf16_pairwise") == AccumulateModel{bf16, AccumulateOrder::pairwise, 0});
 }
@@ -41,6 +45,32 @@ TEST_CASE("a tensor core is named by its generation, and by its operands unless 
   CHECK(message("tensor_core(hopper").find("tensor core ''") != std::string::npos);
   CHECK(message("tensor_core").find("tensor_core(") != std::string::npos);
   CHECK(message("bf16_tensor_core(volta)").find("no products of bf16") != std::string::npos);
+}
+
+TEST_CASE("a tensor core's sums are promoted after whole steps", "[accumulate]") {
+  const AccumulateModel model = parse_accumulate_model("fp8_e4m3_tensor_core(hopper,promote=64)");
+  CHECK(model.chunk == 64);
+  CHECK(to_string(model) == "fp8_e4m3_tensor_core(hopper, promote=64)");
+  const auto message = [](const char* text) {
+    return message_of<InvalidArgument>([&] { (void)parse_accumulate_model(text); });
+  };
+  check_says(message("fp8_e4m3_tensor_core(hopper, promote=48)"),
+             {"48 terms", "multiple of the 32 products"});
+  check_says(message("tensor_core(hopper, promote=0)"), {"give promote=N of 1 to 1048576 terms"});
+  check_says(message("tensor_core(hopper, promote=x)"), {"give promote=N"});
+  check_says(message("tensor_core(hopper, promotes=128)"), {"promote=128"});
+}
+
+TEST_CASE("a promoted sum keeps what the tensor core cuts off", "[accumulate][known]") {
+  // 16 sums of 32 products 2^-14 beside 1: each is cut off 13 bits below 1, all together are 2^-5.
+  std::vector<float> a(17 * 32, 0x1p-7f), b(17 * 32, 0x1p-7f);
+  a[0] = b[0] = 1;
+  std::fill(a.begin() + 1, a.begin() + 32, 0.0f);
+  CHECK(accumulate_products(a, b, parse_accumulate_model("fp8_e4m3_tensor_core(hopper)")) == 1.0f);
+  const AccumulateModel promoted = parse_accumulate_model("fp8_e4m3_tensor_core(hopper, promote=32)");
+  CHECK(accumulate_products(a, b, promoted) == 1 + 0x1p-5f);
+  CHECK(accumulate_products_from(0x1p24f, a, b, promoted) == 0x1p24f);
+  CHECK(accumulate_products({}, {}, promoted) == 0.0f);
 }
 
 TEST_CASE("products are rounded once each; a tensor core's operands first", "[accumulate][known]") {

@@ -2,6 +2,7 @@
 #include <halfscope/arithmetic/block_dot.hpp>
 #include <halfscope/format/bits.hpp>
 
+#include <limits>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -114,6 +115,32 @@ TEST_CASE("operands that a unit does not take are refused", "[block_dot]") {
   check_says(message(right, right, nvfp4), {"mxf4nvf4", "give fp4_e2m1"});
   check_says(message_of<InvalidArgument>([] { (void)block_scaled_unit(mxf4, ScaleFormat::ue4m3); }),
              {"mxf4", "ue4m3", "give e8m0"});
+}
+
+TEST_CASE("a promoted sum takes the scales of its terms", "[block_dot][known]") {
+  const TensorCoreStep& step = tensor_core_step({TensorCoreGeneration::hopper}, fp8_e4m3, fp32);
+  const std::vector<float> ones(48, 1), two{2, 4}, three{3, 0.5f};
+  CHECK(promoted_dot({ones, two}, {ones, three}, 1, step, {.terms = 32}) == 1 + 6 * 32 + 2 * 16);
+  CHECK(promoted_dot({ones}, {ones, three}, 0, step, {.terms = 32}) == 3 * 32 + 0.5f * 16);
+  // (1 + 2^-23) (1 + 2^-3) has a bit that a product of its own loses.
+  const std::vector<float> term{1.125f}, one{1}, scale{1 + 0x1p-23f};
+  CHECK(promoted_dot({term, scale}, {one}, -1.125f, step, {}) == 0x1.2p-23f);
+  CHECK(promoted_dot({term, scale}, {one}, -1.125f, step, {.add = ScaledAdd::separate}) == 0x1p-23f);
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(to_bits(promoted_dot({one, {&infinity, 1}}, {one}, -infinity, step, {})) == 0x7FFFFFFFu);
+}
+
+TEST_CASE("promotions that do not fit are refused", "[block_dot]") {
+  const TensorCoreStep& step = tensor_core_step({TensorCoreGeneration::hopper}, fp8_e4m3, fp32);
+  const std::vector<float> ones(129, 1), scales{1};
+  const auto message = [&](const ScaledTerms& a, const TensorCoreStep& with, int terms) {
+    return message_of<InvalidArgument>([&] { (void)promoted_dot(a, {ones}, 0, with, {.terms = terms}); });
+  };
+  check_says(message({ones, scales}, step, 128), {"129 terms", "2 scales", "1 given"});
+  check_says(message({scales}, step, 128), {"1 terms times 129"});
+  check_says(message({ones}, step, 100), {"100", "multiple of the 32"});
+  const TensorCoreStep& half = tensor_core_step({TensorCoreGeneration::hopper}, fp8_e4m3, fp16);
+  check_says(message({ones}, half, 128), {"FP32", "fp16"});
 }
 
 }  // namespace

@@ -104,5 +104,21 @@ TEST_CASE("golden dot products of block-scaled tensor cores have their bits", "[
   }
 }
 
+TEST_CASE("golden FP8 sums promoted every 128 terms have their bits", "[block][vectors]") {
+  const TensorCoreStep& step = tensor_core_step({hopper}, fp8_e4m3, fp32);
+  int lines = 0;
+  for_each_line(vectors_folder() / "deepgemm_promotion.txt", [&](const Words& words) {
+    const auto a = numbers_of(words[0], fp8_e4m3), b = numbers_of(words[1], fp8_e4m3);
+    const auto sa = floats_of(words[2]), sb = floats_of(words[3]);
+    INFO("line " << lines + 1);
+    CHECK(to_bits(promoted_dot({a, sa}, {b, sb}, 0, step, {})) == hex_number(words[4]));
+    CHECK(to_bits(promoted_dot({a, sa}, {b, sb}, 0, step, {.add = ScaledAdd::separate})) ==
+          hex_number(words[5]));
+    CHECK(to_bits(dot(a, b, 0, step)) == hex_number(words[6]));
+    ++lines;
+  });
+  CHECK((has_full_set() ? lines == 24 : lines > 2));
+}
+
 }  // namespace
 }  // namespace halfscope::product_vectors_test

@@ -154,6 +154,7 @@ class Dot(unittest.TestCase):
             ("tensor_core(blackwell)", cut, "0xbf400000 01"),
             ("fp32_sequential", cut, "0xbf600000 00"),
             ("tensor_core(hopper)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),  # a a b b c
+            ("tensor_core(hopper, promote=16)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),
             ("fp16_sequential", ["1", "1", "1", "1", "2048"], "0x6800 01"),  # 2048 + 1 + 1, one at a time
             ("fp16_pairwise", ["1", "1", "1", "1", "2048"], "0x6801 00"),  # c comes last
             ("fp16_chunked(2)", ["1", "1", "1", "1", "2048"], "0x6801 00"),  # c is FP32 beside the chunks
@@ -303,6 +304,9 @@ class Refusals(unittest.TestCase):
             (("dot", "--model", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
             (("dot", "--model", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
             (("dot", "--model", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
+            (("dot", "--model", "tensor_core(hopper, promote=16)", "--output", "fp16", "1", "1", "1"), ("FP32", "fp16")),
+            (("dot", "--model", "tensor_core(hopper, promote=16)", "--input", "fp8_e4m3", "1", "1", "1"),
+             ("multiple of the 32",)),
             (("dot", "--model", "tensor_core(hopper)", "--output", "bf16", "1", "1", "1"), ("add up in bf16",)),
             (("dot", "--model", "bf16_tensor_core(hopper)", "--input", "fp16", "1", "1", "1"),
              ("multiplies numbers of bf16, not of fp16",)),

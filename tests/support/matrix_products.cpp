@@ -35,6 +35,15 @@ Array on_device(const std::vector<float>& values, DType storage) {
   return stored_copy(array.to(Device::cuda), storage);
 }
 
+bool is_cpu_only(const AccumulateModel& model) {
+  try {
+    check_device_product_model(model);
+    return false;
+  } catch (const InvalidArgument&) {
+    return true;
+  }
+}
+
 void check_product(const Operands& operands, const Extents& extents, const GatherMatrix& matrix,
                    const AccumulateModel& model) {
   const std::vector<float> expected = defined_product(matrix, operands.b, extents.columns, model);
@@ -46,7 +55,7 @@ void check_product(const Operands& operands, const Extents& extents, const Gathe
     gemm(matrix, {operands.b.data(), extents.depth, extents.columns}, c, model);
     CHECK(count_different(c, expected) == 0);
   }
-  if (!can_use_device()) return;
+  if (!can_use_device() || is_cpu_only(model)) return;
   INFO(to_string(model) << " on the device: " << extents.rows << " x " << extents.columns << " over "
                         << extents.depth);
   CHECK(count_different(device_product(operands, extents, matrix, model), expected) == 0);
@@ -56,17 +65,33 @@ void check_product(const Operands& operands, const Extents& extents, const Gathe
 
 std::vector<AccumulateModel> product_models() {
   std::vector<AccumulateModel> models;
-  for (const char* name :
-       {"fp32_sequential", "fp32_chunked(256)", "fp16_sequential", "fp16_chunked(64)", "fp16_chunked(3)",
-        "bf16_sequential", "fp8_e4m3_sequential", "e6m9_chunked(300)", "fp16_fused", "fp32_fused",
-        "bf16_fused", "fp8_e4m3_fused", "e8m21_fused", "fp16_ftz_fused", "bf16_tensor_core(ampere)",
-        "bf16_tensor_core(hopper)", "tf32_tensor_core(ampere)", "fp8_e5m2_tensor_core(hopper)",
-        "fp8_e4m3_tensor_core(blackwell)"}) {
+  for (const char* name : {"fp32_sequential",
+                           "fp32_chunked(256)",
+                           "fp16_sequential",
+                           "fp16_chunked(64)",
+                           "fp16_chunked(3)",
+                           "bf16_sequential",
+                           "fp8_e4m3_sequential",
+                           "e6m9_chunked(300)",
+                           "fp16_fused",
+                           "fp32_fused",
+                           "bf16_fused",
+                           "fp8_e4m3_fused",
+                           "e8m21_fused",
+                           "fp16_ftz_fused",
+                           "bf16_tensor_core(ampere)",
+                           "bf16_tensor_core(hopper)",
+                           "tf32_tensor_core(ampere)",
+                           "fp8_e5m2_tensor_core(hopper)",
+                           "fp8_e4m3_tensor_core(blackwell)",
+                           "fp8_e4m3_tensor_core(hopper, promote=32)",
+                           "tensor_core(ampere, promote=64)"}) {
     models.push_back(parse_accumulate_model(name));
   }
   for (const auto& entry : accumulate_models) {
     if (entry.name.starts_with("tensor_core")) models.push_back(parse_accumulate_model(entry.name));
   }
+  for (const auto& entry : cpu_product_models) models.push_back(parse_accumulate_model(entry.name));
   return models;
 }
 

@@ -71,9 +71,8 @@ bool is_tensor_core(const DotProduct& dot) {
 }
 
 float sum_of(const Operands& x, const DotProduct& dot) {
-  if (is_tensor_core(dot)) {
-    return halfscope::dot(x.a, x.b, x.c, tensor_core_step(dot.model.core, dot.input, dot.output));
-  }
+  if (is_tensor_core(dot) && dot.output != fp32)
+    return halfscope::dot(x.a, x.b, x.c, product_step(dot.model, dot.output));
   return round(accumulate_products_from(x.c, x.a, x.b, dot.model), {dot.output});
 }
 
@@ -120,8 +119,8 @@ DotProduct parse_dot_product(const DotOptions& options) {
     throw InvalidArgument(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
                                       to_string(dot.model.format), to_string(dot.input)));
   }
-  (void)tensor_core_step(dot.model.core, dot.input, dot.output);
   dot.model.format = dot.input;
+  (void)product_step(dot.model, dot.output);
   return dot;
 }
 

@@ -36,6 +36,8 @@ std::vector<std::string> scaler_names() {
 
 std::vector<WordList> word_lists() {
   const std::vector<std::string> formats = strings(table_names(format_catalogue));
+  std::vector<std::string> accumulators = strings(table_names(accumulate_models));
+  for (const NamedAccumulateModel& entry : cpu_product_models) accumulators.emplace_back(entry.name);
   const std::vector<std::string> experiments = strings(table_names(experiment_table()));
   return {{"--format", formats},
           {"--from", formats},
@@ -43,7 +45,7 @@ std::vector<WordList> word_lists() {
           {"--output", formats},
           {"--rounding", enumerators<Rounding>()},
           {"--overflow", enumerators<Overflow>()},
-          {"--model", strings(table_names(accumulate_models))},
+          {"--model", accumulators},
           {"--scaler", scaler_names()},
           {"--dtype", enumerators<DType>()},
           {"--table", enumerators<TableFormat>()},

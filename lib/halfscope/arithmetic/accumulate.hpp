@@ -28,11 +28,12 @@ inline constexpr std::array<std::string_view, 7> enum_names<AccumulateOrder>{
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
 /// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
 /// "fp32_chunked(256)", "fp16_pairwise". Of a tensor core, `format` is that of the operands, and the sums are
-/// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)".
+/// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)"; with a
+/// chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;
-  int chunk = 0;      ///< terms per chunk; 0 unless chunked
+  int chunk = 0;      ///< terms per chunk; of a tensor core, terms between promotions; 0: none
   TensorCore core{};  ///< the default unless tensor_core
 
   friend constexpr bool operator==(const AccumulateModel&, const AccumulateModel&) = default;
@@ -66,7 +67,13 @@ inline constexpr std::array accumulate_models{
     NamedAccumulateModel{"tensor_core(blackwell)", "B200: FP16 products, blocks of 16 cut off at 25 bits"},
 };
 
-/// Beside them, for matrix products in native execution only: no model, and outside the determinism contract.
+/// Beside them, for products that the CPU computes and no device.
+inline constexpr std::array cpu_product_models{
+    NamedAccumulateModel{"fp8_e4m3_tensor_core(hopper, promote=128)",
+                         "H100, H200: FP8 products, sums of 128 added up in FP32, as DeepGEMM does"},
+};
+
+/// For matrix products in native execution only: no model, and outside the determinism contract.
 inline constexpr NamedAccumulateModel library_products{
     "cublas", "FP32, in the order of cuBLAS; only for products in native execution, no fixed bits"};
 
@@ -89,6 +96,11 @@ inline constexpr NamedAccumulateModel library_products{
 /// the FP32 sum across them, with `start` as it is); a pairwise sum adds it last.
 [[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                              const AccumulateModel& model);
+
+/// The step of a tensor_core model whose sums are kept in `output`. Throws InvalidArgument where the tensor
+/// core has none, or cannot be promoted as the model says.
+[[nodiscard]] const TensorCoreStep& product_step(const AccumulateModel& model,
+                                                 const FloatFormat& output = fp32);
 
 /// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core.
 void check_reduction_model(const AccumulateModel& model);

@@ -14,7 +14,7 @@ namespace halfscope {
 namespace {
 
 constexpr std::array elements_of_mxf8f6f4{fp8_e4m3, fp8_e5m2, fp6_e3m2, fp6_e2m3, fp4_e2m1};
-constexpr std::size_t most_terms = 32;
+constexpr std::size_t terms_per_step = 32;
 
 bool takes(const BlockScaledUnit& unit, const FloatFormat& element) {
   if (unit.kind != BlockScaledKind::mxf8f6f4) return element == fp4_e2m1;
@@ -104,7 +104,7 @@ float block_step(const ScaledProducts& x, std::size_t first, std::size_t end, fl
   detail::Decoded start = detail::decode(c, fp32);
   if (start.significand == 0) start.exponent = x.unit.zero_exponent;
   int largest = start.exponent;
-  std::array<detail::Decoded, most_terms> terms{};
+  std::array<detail::Decoded, terms_per_step> terms{};
   std::size_t count = 0;
   const auto group = static_cast<std::size_t>(x.unit.group);
   for (std::size_t k = first; k < end; k += group) {

@@ -16,6 +16,36 @@ enum class BlockScaledKind : std::uint8_t { mxf8f6f4, mxf4, mxf4nvf4 };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<BlockScaledKind>{"mxf8f6f4", "mxf4", "mxf4nvf4"};
 
+/// Numbers of one row or column, and an FP32 scale for each `Promotion::terms` of them; no scales stand for
+/// ones.
+struct ScaledTerms {
+  std::span<const float> values;
+  std::span<const float> scales{};
+};
+
+/// How a promoted sum takes a partial sum times its scale.
+enum class ScaledAdd : std::uint8_t {
+  fused,     ///< in one rounding, as nvcc contracts DeepGEMM's source
+  separate,  ///< the product is rounded first
+};
+
+/// How many terms a tensor core adds up before the total in FP32 takes their sum.
+struct Promotion {
+  int terms = 128;  ///< a multiple of the step's products, as whole instructions have it
+  ScaledAdd add = ScaledAdd::fused;
+};
+
+/// c plus the sums that `step` makes of each `promotion.terms` products from +0 on, times the product of
+/// their scales rounded to FP32, each added in FP32 (nearest even) as CUDA cores do: DeepGEMM on Hopper. The
+/// last sum may have fewer terms. Every NaN is 0x7FFFFFFF. Throws InvalidArgument for operands of different
+/// lengths, another number of scales, a step whose sums are not FP32, or terms that are no multiple of its
+/// products.
+[[nodiscard]] float promoted_dot(const ScaledTerms& a, const ScaledTerms& b, float c,
+                                 const TensorCoreStep& step, const Promotion& promotion);
+
+/// Throws InvalidArgument unless sums of `step` can be promoted after `terms` products.
+void check_promotion(const TensorCoreStep& step, int terms);
+
 /// A unit of Blackwell's tensor cores with scaled operands. A step adds `products` products to an FP32
 /// accumulator: terms and accumulator are aligned to the largest of their exponents, each is cut off toward
 /// zero `fraction_bits` below it, and their exact sum is cut off to FP32. A term is the exact sum of `group`

@@ -60,13 +60,15 @@ bool adds_terms(std::string_view name) {
 
 nb::list accumulators() {
   nb::list table;
-  for (const NamedAccumulateModel& entry : accumulate_models) {
+  const auto append = [&](const NamedAccumulateModel& entry) {
     nb::dict row;
     row["accumulator"] = entry.name;
     row["summary"] = entry.summary;
     row["sums"] = adds_terms(entry.name);
     table.append(row);
-  }
+  };
+  std::ranges::for_each(accumulate_models, append);
+  std::ranges::for_each(cpu_product_models, append);
   return table;
 }
 

@@ -21,7 +21,7 @@ using Offsets = std::vector<std::int32_t>;
 bool is_emulated(const AccumulateModel& model) {
   if (model.order == AccumulateOrder::cublas) return false;
   try {
-    check_product_model(model);
+    check_device_product_model(model);
     return true;
   } catch (const InvalidArgument&) {
     return false;

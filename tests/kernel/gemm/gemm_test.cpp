@@ -239,6 +239,13 @@ TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gem
     check_says(message, {"not in " + std::string(name)});
   }
   CHECK_THROWS_AS(check_product_model({.order = AccumulateOrder::chunked}), InvalidArgument);
+  CHECK_NOTHROW(check_device_product_model(parse_accumulate_model("tensor_core(hopper)")));
+  for (const auto& entry : cpu_product_models) {
+    const AccumulateModel model = parse_accumulate_model(entry.name);
+    CHECK_NOTHROW(check_product_model(model));
+    check_says(message_of<InvalidArgument>([&] { check_device_product_model(model); }),
+               {"give device = cpu"});
+  }
   CHECK_THROWS_AS(strided_offsets(1 << 20, 1 << 20), InvalidArgument);
 }
 

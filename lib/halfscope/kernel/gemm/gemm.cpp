@@ -28,7 +28,7 @@ Memory<std::int32_t> strided_offsets(std::int64_t count, std::int64_t stride) {
 
 void check_product_model(const AccumulateModel& model) {
   if (model.order == AccumulateOrder::tensor_core) {
-    (void)tensor_core_step(model.core, model.format, fp32);
+    (void)product_step(model);
     return;
   }
   check_sum_format(model.format);
@@ -45,6 +45,13 @@ void check_product_model(const AccumulateModel& model) {
       to_string(model) + "; only sums of single terms take that");
 }
 
+void check_device_product_model(const AccumulateModel& model) {
+  check_product_model(model);
+  if (model.order != AccumulateOrder::tensor_core || model.chunk == 0) return;
+  throw InvalidArgument(to_string(model) +
+                        " is computed on the CPU alone; give device = cpu, or a model without promotion");
+}
+
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {
   const auto rows = static_cast<std::int64_t>(a.row.size());
   const auto depth = static_cast<std::int64_t>(a.column.size());
@@ -53,7 +60,7 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
                                       b.rows, b.columns, c.size()));
   }
   if (active_device() == Device::cuda) {
-    check_product_model(model);
+    check_device_product_model(model);
     return cuda::gemm(a, b, c, model);
   }
   const ProductKernel kernel(model);

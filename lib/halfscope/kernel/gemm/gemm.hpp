@@ -50,4 +50,7 @@ void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const
 /// Throws InvalidArgument unless `model` is sequential, fused, chunked, tensor_core or, on a GPU, fast.
 void check_product_model(const AccumulateModel& model);
 
+/// The same, and for a model that only the CPU computes, as `cpu_product_models` are.
+void check_device_product_model(const AccumulateModel& model);
+
 }  // namespace halfscope

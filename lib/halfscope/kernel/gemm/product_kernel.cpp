@@ -2,7 +2,10 @@
 #include <halfscope/kernel/gemm/detail/product_kernel.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
+#include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_tensor_core_simd.hpp>
 
@@ -76,7 +79,7 @@ ProductKernel::ProductKernel(const AccumulateModel& model) : model_(model) {
                           " is the order of a GPU's library; on the CPU choose an order that has a name");
   }
   if (model.order == AccumulateOrder::tensor_core) {
-    step_ = &tensor_core_step(model.core, model.format, fp32);
+    step_ = &product_step(model);
   }
 }
 
@@ -86,6 +89,37 @@ ProductSplit ProductKernel::split(const ProductExtents& extents) const {
 
 void ProductKernel::run(const GatherMatrix& a, const RightMatrix& b, float* c,
                         const OutputRange& range) const noexcept {
+  if (step_ != nullptr && model_.chunk > 0) return run_promoted(a, b, c, range);
+  run_whole(a, b, c, range);
+}
+
+/// The sums of each run of terms are a product of their own, which is added to c.
+void ProductKernel::run_promoted(const GatherMatrix& a, const RightMatrix& b, float* c,
+                                 const OutputRange& range) const noexcept {
+  const std::int64_t depth = std::ssize(a.column), width = range.last_column - range.first_column;
+  const std::int64_t rows = range.rows.last - range.rows.first;
+  std::vector<float> partial(static_cast<std::size_t>(rows * width));
+  GatherMatrix left = a;
+  left.row = a.row.subspan(static_cast<std::size_t>(range.rows.first), static_cast<std::size_t>(rows));
+  for (std::int64_t k = 0; k < depth; k += model_.chunk) {
+    const std::int64_t terms = std::min<std::int64_t>(model_.chunk, depth - k);
+    left.column = a.column.subspan(static_cast<std::size_t>(k), static_cast<std::size_t>(terms));
+    const RightMatrix right{b.data + k * b.row_stride + range.first_column * b.column_stride, width,
+                            b.row_stride, b.column_stride};
+    run_whole(left, right, partial.data(), {{0, rows}, 0, width});
+    for (std::int64_t m = 0; m < rows; ++m) {
+      float* const total = c + (range.rows.first + m) * b.columns + range.first_column;
+      const float* const sum = partial.data() + m * width;
+      for (std::int64_t n = 0; n < width; ++n) {
+        const float added = k == 0 ? sum[n] : total[n] + sum[n];
+        total[n] = std::isnan(added) ? detail::canonical_nan(fp32) : added;
+      }
+    }
+  }
+}
+
+void ProductKernel::run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
+                              const OutputRange& range) const noexcept {
   dispatch_isa([&]<Isa isa>() {
     if (step_ == nullptr) return gemm_range_isa<isa>(a, b, c, range, model_);
     gemm_tensor_core_range_isa<isa>(a, b, c, range, *step_);

@@ -31,6 +31,11 @@ class ProductKernel {
   void run(const GatherMatrix& a, const RightMatrix& b, float* c, const OutputRange& range) const noexcept;
 
  private:
+  void run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
+                 const OutputRange& range) const noexcept;
+  void run_promoted(const GatherMatrix& a, const RightMatrix& b, float* c,
+                    const OutputRange& range) const noexcept;
+
   AccumulateModel model_;
   const TensorCoreStep* step_ = nullptr;  ///< null: the model is no tensor core's
 };

@@ -1,0 +1,136 @@
+// Names of accumulation models.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include <halfscope/arithmetic/accumulate.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr int most_terms = 1 << 20;
+
+[[noreturn]] void throw_unknown(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const NamedAccumulateModel& entry : accumulate_models) names.push_back(entry.name);
+  for (const NamedAccumulateModel& entry : cpu_product_models) names.push_back(entry.name);
+  throw InvalidArgument(unknown_name("accumulation model", text, names));
+}
+
+/// A number of terms; `right` says how it is given.
+int parse_terms(std::string_view text, std::string_view digits, std::string_view right) {
+  int terms = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), terms);
+  if (error != std::errc{} || end != digits.data() + digits.size() || terms < 1 || terms > most_terms) {
+    throw InvalidArgument(
+        fmt::format("accumulation model '{}': give {} of 1 to {} terms", text, right, most_terms));
+  }
+  return terms;
+}
+
+/// The text between the parentheses of "NAME(ARGUMENTS)"; empty where `text` is not of that form.
+std::string_view arguments_of(std::string_view text, std::string_view name) {
+  if (!text.starts_with(name) || !text.ends_with(")")) return {};
+  text.remove_prefix(name.size());
+  return text.starts_with("(") ? text.substr(1, text.size() - 2) : std::string_view{};
+}
+
+/// "KEY=VALUE", or a value without a key.
+struct Argument {
+  std::string_view key, value;
+};
+
+/// Arguments between commas; at least one, which may be empty.
+std::vector<Argument> split_arguments(std::string_view text) {
+  std::vector<Argument> arguments;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    std::string_view word = text.substr(0, comma);
+    if (more) text.remove_prefix(comma + 1);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    const std::size_t equals = word.find('=');
+    const bool has_key = equals != std::string_view::npos;
+    arguments.push_back(
+        {has_key ? word.substr(0, equals) : std::string_view{}, has_key ? word.substr(equals + 1) : word});
+  }
+  return arguments;
+}
+
+/// "FORMAT_tensor_core(GENERATION[, promote=TERMS])"; the operands are FP16 without a format.
+AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
+                                  const std::vector<Argument>& arguments) {
+  AccumulateModel model{.format = fp16, .order = AccumulateOrder::tensor_core};
+  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+  for (const Argument& argument : arguments) {
+    if (&argument == &arguments.front()) {
+      model.core = {parse_enum<TensorCoreGeneration>("tensor core", argument.value)};
+    } else if (argument.key == "promote") {
+      model.chunk = parse_terms(text, argument.value, "promote=N");
+    } else {
+      throw InvalidArgument(
+          fmt::format("accumulation model '{}': give tensor_core({}) or with it promote=128", text,
+                      name_of(model.core.generation)));
+    }
+  }
+  try {
+    (void)product_step(model);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
+  }
+  return model;
+}
+
+std::string tensor_core_name(const AccumulateModel& model) {
+  const std::string operands = model.format == fp16 ? "" : to_string(model.format) + "_";
+  const std::string promotion = model.chunk > 0 ? fmt::format(", promote={}", model.chunk) : "";
+  return fmt::format("{}tensor_core({}{})", operands, name_of(model.core.generation), promotion);
+}
+
+}  // namespace
+
+std::string to_string(const AccumulateModel& model) {
+  if (model.order == AccumulateOrder::cublas) return std::string(library_products.name);
+  if (model.order == AccumulateOrder::tensor_core) return tensor_core_name(model);
+  std::string text = to_string(model.format) + "_" + std::string(name_of(model.order));
+  if (model.order == AccumulateOrder::chunked) text += fmt::format("({})", model.chunk);
+  return text;
+}
+
+AccumulateModel parse_accumulate_model(std::string_view text) {
+  if (text == library_products.name) return {.order = AccumulateOrder::cublas};
+  const std::size_t tensor_core = text.find("tensor_core(");
+  if (tensor_core != std::string_view::npos && (tensor_core == 0 || text[tensor_core - 1] == '_')) {
+    const std::string_view arguments = arguments_of(text.substr(tensor_core), "tensor_core");
+    return parse_tensor_core(text, text.substr(0, tensor_core), split_arguments(arguments));
+  }
+  const std::size_t separator = text.rfind('_');
+  if (separator == std::string_view::npos) throw_unknown(text);
+  std::string_view order = text.substr(separator + 1);
+  AccumulateModel model;
+  try {
+    model.format = parse_format(text.substr(0, separator));
+  } catch (const InvalidArgument&) {
+    throw_unknown(text);
+  }
+  check_sum_format(model.format);
+  if (order.starts_with("chunked(") && order.ends_with(")")) {
+    model.chunk = parse_terms(text, arguments_of(order, "chunked"), "a chunk");
+    order = "chunked";
+  } else if (order == "chunked" || order == "tensor_core" || order == "cublas") {
+    throw_unknown(text);
+  }
+  for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {
+    if (enum_names<AccumulateOrder>[i] == order) {
+      model.order = static_cast<AccumulateOrder>(i);
+      if (model.order == AccumulateOrder::fused) check_fused_format(model.format);
+      return model;
+    }
+  }
+  throw_unknown(text);
+}
+
+}  // namespace halfscope
