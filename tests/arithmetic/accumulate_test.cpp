@@ -61,6 +61,59 @@ TEST_CASE("a tensor core's sums are promoted after whole steps", "[accumulate]")
   check_says(message("tensor_core(hopper, promotes=128)"), {"promote=128"});
 }
 
+TEST_CASE("a tensor core may have constants of its own", "[accumulate]") {
+  const auto printed = [](const char* text) { return to_string(parse_accumulate_model(text)); };
+  for (const char* name :
+       {"tensor_core(products=16, bits=25)", "bf16_tensor_core(products=5, bits=9, zero=-40)",
+        "fp8_e4m3_tensor_core(products=64, bits=48, result=e8m13/toward_zero, promote=128)",
+        "tensor_core(products=1, bits=1, zero=127, result=fp16)",
+        "tensor_core(products=16, bits=25, result=fp32)"})
+    CHECK(printed(name) == name);
+  CHECK(printed("fp16_tensor_core(bits=25,products=16,zero=-133,result=fp32/toward_zero)") ==
+        "tensor_core(products=16, bits=25)");
+  const auto message = [](const std::string& arguments) {
+    return message_of<InvalidArgument>(
+        [&] { (void)parse_accumulate_model("tensor_core(" + arguments + ")"); });
+  };
+  check_says(message("products=16"), {"give tensor_core(products=16, bits=25"});
+  check_says(message("products=0, bits=25"), {"give tensor_core(products=16, bits=25"});
+  check_says(message("products=16, bits=25, width=3"), {"give tensor_core(products=16, bits=25"});
+  check_says(message("products=65, bits=25"), {"products lie between 1 and 64, not 65"});
+  check_says(message("products=16, bits=49"), {"bits lie between 1 and 48, not 49"});
+  check_says(message("products=16, bits=25, zero=128"), {"zero exponents lie between -300 and 127, not 128"});
+  check_says(message("products=16, bits=2.5"), {"give bits=N, a whole number"});
+  check_says(message("products=16, bits=25, result=fp8_e4m3"), {"IEEE 754's specials", "fp8_e4m3"});
+  check_says(message("products=16, bits=25, result=fp16/up"), {"toward_zero or nearest_even, not up"});
+  check_says(message("products=16, bits=25, result=fp16/saturate"), {"without saturate"});
+  check_says(message("products=16, bits=25, promote=24"), {"24", "multiple of the 16"});
+  check_says(message("products=16, bits=25, result=fp16, promote=32"), {"FP32", "fp16"});
+}
+
+TEST_CASE("a tensor core with a generation's constants has its sums", "[accumulate]") {
+  struct Twin {
+    const char *own, *generation;
+  };
+  const std::vector<float> a = uniform_floats(101, -2, 2, 1), b = uniform_floats(101, -2, 2, 2);
+  for (const Twin& twin :
+       {Twin{"tensor_core(products=4, bits=23)", "tensor_core(volta)"},
+        Twin{"tensor_core(products=16, bits=25)", "tensor_core(hopper)"},
+        Twin{"fp8_e4m3_tensor_core(products=32, bits=13, zero=-133, result=e8m13/toward_zero)",
+             "fp8_e4m3_tensor_core(hopper)"},
+        Twin{"bf16_tensor_core(products=8, bits=24)", "bf16_tensor_core(ampere)"}}) {
+    INFO(twin.own);
+    const float expected = accumulate_products(a, b, parse_accumulate_model(twin.generation));
+    CHECK(accumulate_products(a, b, parse_accumulate_model(twin.own)) == expected);
+  }
+  // FP16 sums, as `calc dot --output fp16` has them of a generation.
+  const AccumulateModel half = parse_accumulate_model("tensor_core(products=16, bits=25, result=fp16)");
+  std::vector<float> x = a, y = b;
+  for (std::vector<float>* values : {&x, &y}) {
+    for (float& value : *values) value = round(value, {.format = fp16});
+  }
+  CHECK(accumulate_products(a, b, half) == dot(x, y, 0, tensor_core_step({}, fp16, fp16)));
+  CHECK(accumulate_products_from(1 + 0x1p-12f, {}, {}, half) == 1.0f);
+}
+
 TEST_CASE("a promoted sum keeps what the tensor core cuts off", "[accumulate][known]") {
   // 16 sums of 32 products 2^-14 beside 1: each is cut off 13 bits below 1, all together are 2^-5.
   std::vector<float> a(17 * 32, 0x1p-7f), b(17 * 32, 0x1p-7f);

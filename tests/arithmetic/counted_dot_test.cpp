@@ -12,7 +12,7 @@
 namespace halfscope::counted_dot_test {
 namespace {
 
-const TensorCoreStep& volta() {
+TensorCoreStep volta() {
   return tensor_core_step({TensorCoreGeneration::volta}, fp16, fp32);
 }
 

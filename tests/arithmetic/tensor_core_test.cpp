@@ -17,7 +17,7 @@ using enum TensorCoreGeneration;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-const TensorCoreStep& step_of(TensorCoreGeneration generation, const FloatFormat& output = fp32) {
+TensorCoreStep step_of(TensorCoreGeneration generation, const FloatFormat& output = fp32) {
   return tensor_core_step({generation}, fp16, output);
 }
 

@@ -154,6 +154,9 @@ class Dot(unittest.TestCase):
             ("tensor_core(blackwell)", cut, "0xbf400000 01"),
             ("fp32_sequential", cut, "0xbf600000 00"),
             ("tensor_core(hopper)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),  # a a b b c
+            ("tensor_core(products=16, bits=24)", cut, "0xbf000000 01"),
+            ("tensor_core(products=16, bits=26)", cut, "0xbf600000 00"),
+            ("tensor_core(products=16, bits=25, result=fp16)", ["1", "0x1000", "1"], "0x3c00 01"),
             ("tensor_core(hopper, promote=16)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),
             ("fp16_sequential", ["1", "1", "1", "1", "2048"], "0x6800 01"),  # 2048 + 1 + 1, one at a time
             ("fp16_pairwise", ["1", "1", "1", "1", "2048"], "0x6801 00"),  # c comes last
@@ -304,6 +307,9 @@ class Refusals(unittest.TestCase):
             (("dot", "--model", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
             (("dot", "--model", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
             (("dot", "--model", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
+            (("dot", "--model", "tensor_core(products=70, bits=25)", "1", "1", "1"), ("between 1 and 64",)),
+            (("dot", "--model", "tensor_core(products=16, bits=25)", "--output", "fp16", "1", "1", "1"),
+             ("adds up in fp32",)),
             (("dot", "--model", "tensor_core(hopper, promote=16)", "--output", "fp16", "1", "1", "1"), ("FP32", "fp16")),
             (("dot", "--model", "tensor_core(hopper, promote=16)", "--input", "fp8_e4m3", "1", "1", "1"),
              ("multiple of the 32",)),

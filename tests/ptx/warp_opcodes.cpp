@@ -121,7 +121,7 @@ void scatter(Warp& warp, const Operand* o, const Shape& shape, const Fragments& 
 }
 
 /// The step of the device's tensor core; m16n8k16 and bf16 came with 8.0.
-const TensorCoreStep& step_of(const Warp& warp, const Shape& shape) {
+TensorCoreStep step_of(const Warp& warp, const Shape& shape) {
   const ComputeCapability capability = warp.environment().capability;
   if (capability.major < 8 && (shape.depth == 16 || shape.input == bf16)) {
     throw Violation("this mma.sync needs compute capability 8.0");

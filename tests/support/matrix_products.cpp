@@ -85,7 +85,13 @@ std::vector<AccumulateModel> product_models() {
                            "fp8_e5m2_tensor_core(hopper)",
                            "fp8_e4m3_tensor_core(blackwell)",
                            "fp8_e4m3_tensor_core(hopper, promote=32)",
-                           "tensor_core(ampere, promote=64)"}) {
+                           "tensor_core(ampere, promote=64)",
+                           "tensor_core(products=5, bits=24)",
+                           "bf16_tensor_core(products=16, bits=25, zero=-3)",
+                           "tensor_core(products=16, bits=25, result=fp16)",
+                           "tensor_core(products=8, bits=26)",
+                           "tensor_core(products=16, bits=24, result=e8m13/toward_zero)",
+                           "fp32_tensor_core(products=4, bits=48)"}) {
     models.push_back(parse_accumulate_model(name));
   }
   for (const auto& entry : accumulate_models) {

@@ -111,8 +111,8 @@ DotProduct parse_dot_product(const DotOptions& options) {
   dot.input = options.input.empty() ? dot.model.format : parse_format(options.input);
   if (!options.output.empty()) {
     dot.output = parse_format(options.output);
-  } else if (!is_tensor_core(dot)) {
-    dot.output = dot.model.format;
+  } else {
+    dot.output = is_tensor_core(dot) ? dot.model.core.output() : dot.model.format;
   }
   if (!is_tensor_core(dot)) return dot;
   if (!options.model.starts_with("tensor_core") && dot.input != dot.model.format) {

@@ -64,7 +64,11 @@ std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& 
 
 }  // namespace
 
-const TensorCoreStep& product_step(const AccumulateModel& model, const FloatFormat& output) {
+TensorCoreStep product_step(const AccumulateModel& model) {
+  return product_step(model, model.core.output());
+}
+
+TensorCoreStep product_step(const AccumulateModel& model, const FloatFormat& output) {
   const TensorCoreStep& step = tensor_core_step(model.core, model.format, output);
   if (model.chunk > 0) check_promotion(step, model.chunk);
   return step;
@@ -87,7 +91,7 @@ float accumulate_products_from(float start, std::span<const float> a, std::span<
   const TensorCoreStep& step = product_step(model);
   const std::vector<float> x = rounded_to(a, model.format), y = rounded_to(b, model.format);
   if (model.chunk > 0) return promoted_dot({x}, {y}, start, step, {.terms = model.chunk});
-  return dot(x, y, start, step);
+  return dot(x, y, round(start, {.format = step.output}), step);
 }
 
 void check_reduction_model(const AccumulateModel& model) {

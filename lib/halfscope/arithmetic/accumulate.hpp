@@ -29,7 +29,8 @@ inline constexpr std::array<std::string_view, 7> enum_names<AccumulateOrder>{
 /// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
 /// "fp32_chunked(256)", "fp16_pairwise". Of a tensor core, `format` is that of the operands, and the sums are
 /// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)"; with a
-/// chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)".
+/// chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)". A core
+/// with constants of its own is "tensor_core(products=16, bits=25, zero=-133, result=fp32/toward_zero)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;
@@ -71,6 +72,8 @@ inline constexpr std::array accumulate_models{
 inline constexpr std::array cpu_product_models{
     NamedAccumulateModel{"fp8_e4m3_tensor_core(hopper, promote=128)",
                          "H100, H200: FP8 products, sums of 128 added up in FP32, as DeepGEMM does"},
+    NamedAccumulateModel{"tensor_core(products=16, bits=26)",
+                         "a tensor core of one's own; zero= and result= too, see docs/formats-and-sums.md"},
 };
 
 /// For matrix products in native execution only: no model, and outside the determinism contract.
@@ -93,14 +96,15 @@ inline constexpr NamedAccumulateModel library_products{
                                         const AccumulateModel& model);
 
 /// The same sum, from `start` on: the running sum begins with `start` rounded to `model.format` (of chunks,
-/// the FP32 sum across them, with `start` as it is); a pairwise sum adds it last.
+/// the FP32 sum across them, with `start` as it is; of a tensor core, rounded to its output); a pairwise sum
+/// adds it last.
 [[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                              const AccumulateModel& model);
 
-/// The step of a tensor_core model whose sums are kept in `output`. Throws InvalidArgument where the tensor
-/// core has none, or cannot be promoted as the model says.
-[[nodiscard]] const TensorCoreStep& product_step(const AccumulateModel& model,
-                                                 const FloatFormat& output = fp32);
+/// The step of a tensor_core model, with its sums in the core's output or in another one. Throws
+/// InvalidArgument where the tensor core has none, or cannot be promoted as the model says.
+[[nodiscard]] TensorCoreStep product_step(const AccumulateModel& model);
+[[nodiscard]] TensorCoreStep product_step(const AccumulateModel& model, const FloatFormat& output);
 
 /// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core.
 void check_reduction_model(const AccumulateModel& model);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
@@ -60,21 +61,80 @@ std::vector<Argument> split_arguments(std::string_view text) {
   return arguments;
 }
 
-/// "FORMAT_tensor_core(GENERATION[, promote=TERMS])"; the operands are FP16 without a format.
-AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
-                                  const std::vector<Argument>& arguments) {
-  AccumulateModel model{.format = fp16, .order = AccumulateOrder::tensor_core};
-  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+int parse_constant(std::string_view text, const Argument& argument) {
+  int value = 0;
+  const char* const end = argument.value.data() + argument.value.size();
+  const auto [rest, error] = std::from_chars(argument.value.data(), end, value);
+  if (error == std::errc{} && rest == end) return value;
+  throw InvalidArgument(
+      fmt::format("accumulation model '{}': give {}=N, a whole number", text, argument.key));
+}
+
+void parse_result(std::string_view text, std::string_view value, TensorCoreConstants& constants) {
+  const Quantizer quantizer = parse_quantizer(value);
+  if (quantizer.overflow != Overflow::infinity) {
+    throw InvalidArgument(
+        fmt::format("accumulation model '{}': results overflow to infinity; give "
+                    "result=FORMAT/ROUNDING without {}",
+                    text, name_of(quantizer.overflow)));
+  }
+  constants.result = quantizer.format;
+  constants.rounding = quantizer.rounding;
+}
+
+[[noreturn]] void throw_constants(std::string_view text) {
+  throw InvalidArgument(
+      fmt::format("accumulation model '{}': give tensor_core(products=16, bits=25, zero=-133, "
+                  "result=fp32/toward_zero); zero, result and promote may be left out",
+                  text));
+}
+
+/// "products=N, bits=N[, zero=N][, result=FORMAT/ROUNDING][, promote=TERMS]"
+void parse_constants(std::string_view text, const std::vector<Argument>& arguments, AccumulateModel& model) {
+  TensorCoreConstants& constants = model.core.constants;
+  bool has_zero = false;
   for (const Argument& argument : arguments) {
-    if (&argument == &arguments.front()) {
-      model.core = {parse_enum<TensorCoreGeneration>("tensor core", argument.value)};
+    if (argument.key == "products") {
+      constants.products = parse_constant(text, argument);
+    } else if (argument.key == "bits") {
+      constants.fraction_bits = parse_constant(text, argument);
+    } else if (argument.key == "zero") {
+      constants.zero_exponent = parse_constant(text, argument);
+      has_zero = true;
+    } else if (argument.key == "result") {
+      parse_result(text, argument.value, constants);
     } else if (argument.key == "promote") {
       model.chunk = parse_terms(text, argument.value, "promote=N");
     } else {
+      throw_constants(text);
+    }
+  }
+  if (constants.products == 0 || constants.fraction_bits == 0) throw_constants(text);
+  if (!has_zero) constants.zero_exponent = usual_zero_exponent(model.core.output(), constants.fraction_bits);
+}
+
+void parse_generation(std::string_view text, const std::vector<Argument>& arguments, AccumulateModel& model) {
+  model.core = {parse_enum<TensorCoreGeneration>("tensor core", arguments.front().value)};
+  for (const Argument& argument : std::span(arguments).subspan(1)) {
+    if (argument.key != "promote") {
       throw InvalidArgument(
           fmt::format("accumulation model '{}': give tensor_core({}) or with it promote=128", text,
                       name_of(model.core.generation)));
     }
+    model.chunk = parse_terms(text, argument.value, "promote=N");
+  }
+}
+
+/// "FORMAT_tensor_core(GENERATION[, promote=TERMS])" or with constants; the operands are FP16 without a
+/// format.
+AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
+                                  const std::vector<Argument>& arguments) {
+  AccumulateModel model{.format = fp16, .order = AccumulateOrder::tensor_core};
+  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+  if (arguments.front().key.empty()) {
+    parse_generation(text, arguments, model);
+  } else {
+    parse_constants(text, arguments, model);
   }
   try {
     (void)product_step(model);
@@ -84,10 +144,22 @@ AccumulateModel parse_tensor_core(std::string_view text, std::string_view format
   return model;
 }
 
+/// A generation's name, or constants without those that are as usual.
+std::string core_name(const TensorCore& core) {
+  if (!core.is_free()) return std::string(name_of(core.generation));
+  const TensorCoreConstants& own = core.constants;
+  std::string text = fmt::format("products={}, bits={}", own.products, own.fraction_bits);
+  if (own.zero_exponent != usual_zero_exponent(core.output(), own.fraction_bits))
+    text += fmt::format(", zero={}", own.zero_exponent);
+  const Quantizer result{.format = own.result, .rounding = own.rounding};
+  if (result != Quantizer{.rounding = Rounding::toward_zero}) text += ", result=" + to_string(result);
+  return text;
+}
+
 std::string tensor_core_name(const AccumulateModel& model) {
   const std::string operands = model.format == fp16 ? "" : to_string(model.format) + "_";
   const std::string promotion = model.chunk > 0 ? fmt::format(", promote={}", model.chunk) : "";
-  return fmt::format("{}tensor_core({}{})", operands, name_of(model.core.generation), promotion);
+  return fmt::format("{}tensor_core({}{})", operands, core_name(model.core), promotion);
 }
 
 }  // namespace

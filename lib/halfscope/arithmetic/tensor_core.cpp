@@ -13,6 +13,9 @@ namespace halfscope {
 namespace {
 
 constexpr std::size_t most_products = 64;
+/// 64 products of 24-bit numbers, aligned to so many bits, add up in 64 bits.
+constexpr int most_fraction_bits = 48;
+constexpr int least_zero_exponent = -300, largest_zero_exponent = 127;
 
 /// The operands of a step in memory.
 struct Operands {
@@ -21,10 +24,40 @@ struct Operands {
   [[nodiscard]] float b(int i) const { return y[static_cast<std::size_t>(i)]; }
 };
 
+void check_range(std::string_view what, int value, int least, int most) {
+  if (value >= least && value <= most) return;
+  throw InvalidArgument(
+      fmt::format("a tensor core's {} lie between {} and {}, not {}", what, least, most, value));
+}
+
+TensorCoreStep free_step(const TensorCore& core, const FloatFormat& input, const FloatFormat& output) {
+  const TensorCoreConstants& own = core.constants;
+  check_range("products", own.products, 1, static_cast<int>(most_products));
+  check_range("bits", own.fraction_bits, 1, most_fraction_bits);
+  check_range("zero exponents", own.zero_exponent, least_zero_exponent, largest_zero_exponent);
+  const FloatFormat& result = own.result;
+  const bool is_ieee = result.specials == Specials::ieee && result.sign == SignBit::present &&
+                       result.subnormals == Subnormals::gradual && result.bias_offset == 0;
+  if (!is_ieee) {
+    throw InvalidArgument(
+        "a tensor core's result is a format with IEEE 754's specials, as fp32, fp16 or e8m13, not " +
+        to_string(result));
+  }
+  if (own.rounding != Rounding::toward_zero && own.rounding != Rounding::nearest_even) {
+    throw InvalidArgument(fmt::format("a tensor core's result is rounded toward_zero or nearest_even, not {}",
+                                      name_of(own.rounding)));
+  }
+  if (output != core.output()) {
+    throw InvalidArgument(fmt::format("a tensor core with results in {} adds up in {}, not in {}",
+                                      to_string(result), to_string(core.output()), to_string(output)));
+  }
+  return {input, output, own.products, own.fraction_bits, own.zero_exponent, result, own.rounding};
+}
+
 }  // namespace
 
-const TensorCoreStep& tensor_core_step(const TensorCore& core, const FloatFormat& input,
-                                       const FloatFormat& output) {
+TensorCoreStep tensor_core_step(const TensorCore& core, const FloatFormat& input, const FloatFormat& output) {
+  if (core.is_free()) return free_step(core, input, output);
   for (const TensorCoreEntry& entry : tensor_core_table) {
     const TensorCoreStep& step = entry.step;
     if (entry.generation == core.generation && step.input == input && step.output == output) return step;

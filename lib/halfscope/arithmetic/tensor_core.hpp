@@ -30,11 +30,35 @@ struct TensorCoreStep {
   Rounding rounding = Rounding::toward_zero;
 };
 
-/// A tensor core, by the first architecture that has it.
+/// The constants of a tensor core that nobody need have built. Its accumulator is FP16 where the result is,
+/// else FP32.
+struct TensorCoreConstants {
+  int products = 0;  ///< per step, 1 to 64; 0: those of a generation
+  int fraction_bits = 0;
+  int zero_exponent = 0;
+  FloatFormat result{};
+  Rounding rounding = Rounding::toward_zero;  ///< or nearest_even
+
+  friend constexpr bool operator==(const TensorCoreConstants&, const TensorCoreConstants&) = default;
+};
+
+/// A tensor core, by the first architecture that has it or by constants of its own.
 struct TensorCore {
   TensorCoreGeneration generation = TensorCoreGeneration::hopper;
+  TensorCoreConstants constants{};
+
   friend constexpr bool operator==(const TensorCore&, const TensorCore&) = default;
+  [[nodiscard]] constexpr bool is_free() const { return constants.products != 0; }
+  /// The format of its sums in matrix products.
+  [[nodiscard]] constexpr FloatFormat output() const {
+    return is_free() && constants.result == fp16 ? fp16 : fp32;
+  }
 };
+
+/// The zero exponent of a core that names none: the one that FP16 products of all generations have.
+[[nodiscard]] constexpr int usual_zero_exponent(const FloatFormat& output, int fraction_bits) {
+  return output.min_exponent() - (fraction_bits - 18);
+}
 
 struct TensorCoreEntry {
   TensorCoreGeneration generation;
@@ -106,9 +130,9 @@ inline constexpr std::array tensor_core_table{
 };
 
 /// The step of `core` for operands in `input` and an accumulator in `output`. Throws InvalidArgument where
-/// the generation has none.
-[[nodiscard]] const TensorCoreStep& tensor_core_step(const TensorCore& core, const FloatFormat& input,
-                                                     const FloatFormat& output);
+/// the generation has none, or where constants are out of range.
+[[nodiscard]] TensorCoreStep tensor_core_step(const TensorCore& core, const FloatFormat& input,
+                                              const FloatFormat& output);
 
 /// One step: c + the sum of a[i] b[i]. `a` and `b` have the same size, at most `step.products`, and hold
 /// numbers of `step.input` (of tf32, the low 13 bits are ignored, as the instruction does); c is a number of

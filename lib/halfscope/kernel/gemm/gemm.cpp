@@ -47,9 +47,9 @@ void check_product_model(const AccumulateModel& model) {
 
 void check_device_product_model(const AccumulateModel& model) {
   check_product_model(model);
-  if (model.order != AccumulateOrder::tensor_core || model.chunk == 0) return;
+  if (model.order != AccumulateOrder::tensor_core || (model.chunk == 0 && !model.core.is_free())) return;
   throw InvalidArgument(to_string(model) +
-                        " is computed on the CPU alone; give device = cpu, or a model without promotion");
+                        " is computed on the CPU alone; give device = cpu, or a model that the device has");
 }
 
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model) {

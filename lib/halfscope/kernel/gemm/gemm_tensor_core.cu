@@ -130,7 +130,7 @@ void launch(const Matrices& matrices, const TensorCoreStep& step) {
 }  // namespace
 
 void tensor_core_gemm(const Matrices& matrices, const AccumulateModel& model) {
-  const TensorCoreStep& step = tensor_core_step(model.core, model.format, fp32);
+  const TensorCoreStep& step = product_step(model);
   switch (step.products) {
     case 4:
       return launch<4>(matrices, step);

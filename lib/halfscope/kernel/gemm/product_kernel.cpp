@@ -7,6 +7,7 @@
 
 #include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/round.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_tensor_core_simd.hpp>
 
 namespace halfscope {
@@ -79,17 +80,53 @@ ProductKernel::ProductKernel(const AccumulateModel& model) : model_(model) {
                           " is the order of a GPU's library; on the CPU choose an order that has a name");
   }
   if (model.order == AccumulateOrder::tensor_core) {
-    step_ = &product_step(model);
+    step_ = product_step(model);
   }
 }
 
 ProductSplit ProductKernel::split(const ProductExtents& extents) const {
-  return step_ == nullptr ? split_of(extents) : tensor_core_split_of(extents);
+  return !step_ ? split_of(extents) : tensor_core_split_of(extents);
+}
+
+/// Whether loops of several columns at a time have the step's constants: those of GPUs do.
+bool ProductKernel::has_lanes() const {
+  const TensorCoreStep& step = *step_;
+  constexpr int lowest_exponent = -126;
+  const bool has_width =
+      step.products == 4 || step.products == 8 || step.products == 16 || step.products == 32;
+  const bool has_sums = step.output == fp32 && step.rounding == Rounding::toward_zero && step.result == fp32;
+  return has_width && has_sums && step.input.mantissa_bits <= 11 && step.fraction_bits >= 23 &&
+         step.fraction_bits <= 25 && step.zero_exponent < lowest_exponent;
+}
+
+/// Element by element, as the definition says; columns are gathered and rounded a few at a time.
+void ProductKernel::run_defined(const GatherMatrix& a, const RightMatrix& b, float* c,
+                                const OutputRange& range) const noexcept {
+  constexpr std::int64_t columns_at_a_time = 64;
+  const std::size_t depth = a.column.size();
+  const Quantizer operands{.format = step_->input};
+  std::vector<float> row(depth), columns(depth * columns_at_a_time);
+  for (std::int64_t n = range.first_column; n < range.last_column; n += columns_at_a_time) {
+    const std::int64_t width = std::min(columns_at_a_time, range.last_column - n);
+    for (std::size_t k = 0; k < depth; ++k) {
+      const float* const from = b.data + static_cast<std::int64_t>(k) * b.row_stride;
+      for (std::int64_t i = 0; i < width; ++i)
+        columns[static_cast<std::size_t>(i) * depth + k] = round(from[(n + i) * b.column_stride], operands);
+    }
+    for (std::int64_t m = range.rows.first; m < range.rows.last; ++m) {
+      const std::int64_t start = a.row[static_cast<std::size_t>(m)];
+      for (std::size_t k = 0; k < depth; ++k) row[k] = round(a.data.floats()[start + a.column[k]], operands);
+      for (std::int64_t i = 0; i < width; ++i) {
+        const std::span<const float> column(columns.data() + static_cast<std::size_t>(i) * depth, depth);
+        c[m * b.columns + n + i] = dot(row, column, 0, *step_);
+      }
+    }
+  }
 }
 
 void ProductKernel::run(const GatherMatrix& a, const RightMatrix& b, float* c,
                         const OutputRange& range) const noexcept {
-  if (step_ != nullptr && model_.chunk > 0) return run_promoted(a, b, c, range);
+  if (step_ && model_.chunk > 0) return run_promoted(a, b, c, range);
   run_whole(a, b, c, range);
 }
 
@@ -120,8 +157,9 @@ void ProductKernel::run_promoted(const GatherMatrix& a, const RightMatrix& b, fl
 
 void ProductKernel::run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
                               const OutputRange& range) const noexcept {
+  if (step_ && !has_lanes()) return run_defined(a, b, c, range);
   dispatch_isa([&]<Isa isa>() {
-    if (step_ == nullptr) return gemm_range_isa<isa>(a, b, c, range, model_);
+    if (!step_) return gemm_range_isa<isa>(a, b, c, range, model_);
     gemm_tensor_core_range_isa<isa>(a, b, c, range, *step_);
   });
 }

@@ -1,6 +1,8 @@
 // Matrix products on the CPU piece by piece: the split over the threads and the loops of a model.
 #pragma once
 
+#include <optional>
+
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_simd.hpp>
 
@@ -33,11 +35,15 @@ class ProductKernel {
  private:
   void run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
                  const OutputRange& range) const noexcept;
+  void run_defined(const GatherMatrix& a, const RightMatrix& b, float* c,
+                   const OutputRange& range) const noexcept;
   void run_promoted(const GatherMatrix& a, const RightMatrix& b, float* c,
                     const OutputRange& range) const noexcept;
 
   AccumulateModel model_;
-  const TensorCoreStep* step_ = nullptr;  ///< null: the model is no tensor core's
+  std::optional<TensorCoreStep> step_{};  ///< of a tensor core
+
+  [[nodiscard]] bool has_lanes() const;
 };
 
 }  // namespace halfscope
