@@ -61,6 +61,27 @@ TEST_CASE("a tensor core's sums are promoted after whole steps", "[accumulate]")
   check_says(message("tensor_core(hopper, promotes=128)"), {"promote=128"});
 }
 
+TEST_CASE("a matrix core is named by its generation, and by its operands unless they are fp16",
+          "[accumulate]") {
+  const AccumulateModel model = parse_accumulate_model("bf16_matrix_core(cdna2_1k)");
+  CHECK(model.format == bf16);
+  CHECK(model.matrix_core == MatrixCoreGeneration::cdna2_1k);
+  CHECK(to_string(model) == "bf16_matrix_core(cdna2_1k)");
+  CHECK(to_string(parse_accumulate_model("fp16_matrix_core(cdna1)")) == "matrix_core(cdna1)");
+  const auto message = [](const char* text) {
+    return message_of<InvalidArgument>([&] { (void)parse_accumulate_model(text); });
+  };
+  check_says(message("matrix_core(cdna4)"), {"unknown matrix core 'cdna4'", "cdna3"});
+  check_says(message("matrix_core(cdna2_1k)"), {"no products of fp16", "give one of bf16"});
+  check_says(message("fp16_matrix_core"), {"unknown accumulation model"});
+  CHECK_THROWS_AS(accumulate(std::vector<float>{1}, model), InvalidArgument);
+  // Four products and a small c: exact, and rounded once.
+  const std::vector<float> a{1, 0x1p-12f, 0x1p-12f, 0}, b{1, 0x1p-12f, 0x1p-13f, 0};
+  CHECK(accumulate_products_from(0x1p-26f, a, b, parse_accumulate_model("matrix_core(cdna1)")) ==
+        1 + 0x1p-23f);
+  CHECK(accumulate_products_from(0x1p-26f, a, b, parse_accumulate_model("matrix_core(cdna2)")) == 1.0f);
+}
+
 TEST_CASE("a tensor core may have constants of its own", "[accumulate]") {
   const auto printed = [](const char* text) { return to_string(parse_accumulate_model(text)); };
   for (const char* name :

@@ -1,6 +1,7 @@
 // Dot products of matrix units against golden lines, which MMA-Sim 2.1.1 and an independent model in exact
 // rationals agree on.
 #include <halfscope/arithmetic/block_dot.hpp>
+#include <halfscope/arithmetic/matrix_core.hpp>
 #include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/format/encoding.hpp>
 
@@ -100,6 +101,36 @@ TEST_CASE("golden dot products of block-scaled tensor cores have their bits", "[
       const auto alpha = hex_numbers(words[3], 2), beta = hex_numbers(words[4], 2);
       return to_bits(block_dot({file.element, a, alpha}, {file.element, b, beta},
                                from_bits(hex_number(words[2])), block_scaled_unit(file.kind, file.scale)));
+    });
+  }
+}
+
+/// The lines of a matrix core; a NaN may have any bits.
+struct MatrixCoreFile {
+  const char* name;
+  MatrixCoreGeneration generation;
+  FloatFormat input;
+  int lines;  ///< of the full set
+};
+
+using enum MatrixCoreGeneration;
+constexpr MatrixCoreFile matrix_core_files[] = {
+    {"cdna1_f16.txt", cdna1, fp16, 73},         {"cdna1_bf16.txt", cdna1, bf16, 78},
+    {"cdna2_f16.txt", cdna2, fp16, 73},         {"cdna2_bf16.txt", cdna2, bf16, 78},
+    {"cdna2_bf16_1k.txt", cdna2_1k, bf16, 78},  {"cdna3_f16.txt", cdna3, fp16, 80},
+    {"cdna3_bf16.txt", cdna3, bf16, 86},        {"cdna3_xf32.txt", cdna3, tf32, 86},
+    {"cdna3_fp8.txt", cdna3, fp8_e4m3fnuz, 73}, {"cdna3_bf8.txt", cdna3, fp8_e5m2fnuz, 76},
+};
+
+TEST_CASE("golden dot products of matrix cores have their bits", "[matrix_core][vectors]") {
+  for (const MatrixCoreFile& file : matrix_core_files) {
+    check_lines(file.name, file.lines, 3, [&](const Words& words) {
+      const FloatFormat stored = file.input == tf32 ? fp32 : file.input;
+      const auto a = numbers_of(words[0], stored), b = numbers_of(words[1], stored);
+      const float d =
+          dot(a, b, from_bits(hex_number(words[2])), matrix_core_step(file.generation, file.input));
+      const std::uint32_t expected = hex_number(words[3]);
+      return std::isnan(d) && std::isnan(from_bits(expected)) ? expected : to_bits(d);
     });
   }
 }

@@ -154,6 +154,9 @@ class Dot(unittest.TestCase):
             ("tensor_core(blackwell)", cut, "0xbf400000 01"),
             ("fp32_sequential", cut, "0xbf600000 00"),
             ("tensor_core(hopper)", ["1", "1", "2", "3", "0.5"], "0x40b00000 00"),  # a a b b c
+            ("matrix_core(cdna1)", cut, "0xbf600000 00"),
+            ("matrix_core(cdna3)", cut, "0xbf000000 01"),
+            ("matrix_core(cdna3)", ["nan", "1", "1"], "0x7fc00000 00"),
             ("tensor_core(products=16, bits=24)", cut, "0xbf000000 01"),
             ("tensor_core(products=16, bits=26)", cut, "0xbf600000 00"),
             ("tensor_core(products=16, bits=25, result=fp16)", ["1", "0x1000", "1"], "0x3c00 01"),
@@ -176,6 +179,7 @@ class Dot(unittest.TestCase):
     def test_formats_of_operands_and_result(self):
         for model, options, words, expected in (
             ("tensor_core(hopper)", ("--output", "fp16"), ["1", "0x1000", "1"], "0x3c00 01"),  # 2^-11: a tie
+            ("matrix_core(cdna3)", ("--input", "fp8_e4m3fnuz"), ["0x40", "0x48", "0.25"], "0x40100000 00"),
             ("tensor_core(hopper)", ("--input", "bf16"), ["0x3f80", "0x4000", "0.25"], "0x40100000 00"),
             ("bf16_tensor_core(ampere)", (), ["0x3f80", "0x4000", "0x3e800000"], "0x40100000 00"),
             ("tensor_core(ampere)", ("--input", "tf32"), ["0x1fc00", "3", "0"], "0x40400000 00"),
@@ -307,6 +311,7 @@ class Refusals(unittest.TestCase):
             (("dot", "--model", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
             (("dot", "--model", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
             (("dot", "--model", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
+            (("dot", "--model", "matrix_core(cdna2)", "--input", "tf32", "1", "1", "1"), ("fp16, bf16",)),
             (("dot", "--model", "tensor_core(products=70, bits=25)", "1", "1", "1"), ("between 1 and 64",)),
             (("dot", "--model", "tensor_core(products=16, bits=25)", "--output", "fp16", "1", "1", "1"),
              ("adds up in fp32",)),

@@ -124,7 +124,7 @@ void add_calc_command(CLI::App& app) {
   command->add_option("--input", options->dot.input, "of dot: format of a and b; by default the model's");
   command->add_option(
       "--output", options->dot.output,
-      "of dot: format of c and the result; by default fp32 of a tensor core, else the model's");
+      "of dot: format of c and the result; by default fp32 of a tensor or matrix core, else the model's");
   command->add_option("--seed", options->seed, "of stochastic rounding; 0 by default");
   command->add_flag("--stdin", options->from_stdin, "operands from standard input, one operation per line");
   command->callback([options] { calculate(*options); });

@@ -15,31 +15,6 @@
 namespace halfscope {
 namespace {
 
-/// A sum of numbers and of products of two, as an integer in units of 2^-298.
-class ExactSum {
- public:
-  void add(const Exact& x) {
-    const int place = x.exponent + 298;
-    Uint128 rest = Uint128{x.significand} << (place % 32);
-    for (auto limb = static_cast<std::size_t>(place / 32); rest != 0; ++limb, rest >>= 32) {
-      const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFFu);
-      limbs_[limb] += x.sign != 0 ? -part : part;
-    }
-  }
-  [[nodiscard]] bool is_zero() const {
-    std::int64_t carry = 0;
-    for (const std::int64_t limb : limbs_) {
-      carry += limb;
-      if ((carry & 0xFFFFFFFF) != 0) return false;
-      carry >>= 32;
-    }
-    return carry == 0;
-  }
-
- private:
-  std::array<std::int64_t, 20> limbs_{};  ///< of 32 bits each, and room for 2^31 carries
-};
-
 /// The values of a line.
 struct Operands {
   std::vector<float> a, b;
@@ -68,6 +43,10 @@ Operands parse_operands(Words words, const DotProduct& dot) {
 
 bool is_tensor_core(const DotProduct& dot) {
   return dot.model.order == AccumulateOrder::tensor_core;
+}
+
+bool is_matrix_unit(const DotProduct& dot) {
+  return is_tensor_core(dot) || dot.model.order == AccumulateOrder::matrix_core;
 }
 
 float sum_of(const Operands& x, const DotProduct& dot) {
@@ -112,15 +91,19 @@ DotProduct parse_dot_product(const DotOptions& options) {
   if (!options.output.empty()) {
     dot.output = parse_format(options.output);
   } else {
-    dot.output = is_tensor_core(dot) ? dot.model.core.output() : dot.model.format;
+    dot.output = is_matrix_unit(dot) ? dot.model.core.output() : dot.model.format;
   }
-  if (!is_tensor_core(dot)) return dot;
-  if (!options.model.starts_with("tensor_core") && dot.input != dot.model.format) {
+  if (!is_matrix_unit(dot)) return dot;
+  if (!options.model.starts_with(name_of(dot.model.order)) && dot.input != dot.model.format) {
     throw InvalidArgument(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
                                       to_string(dot.model.format), to_string(dot.input)));
   }
   dot.model.format = dot.input;
-  (void)product_step(dot.model, dot.output);
+  if (is_tensor_core(dot)) {
+    (void)product_step(dot.model, dot.output);
+  } else {
+    (void)matrix_core_step(dot.model.matrix_core, dot.input);
+  }
   return dot;
 }
 

@@ -16,8 +16,9 @@ struct DotOptions {
 };
 
 /// The model that `options` ask for. Without --input the operands are numbers of the model's format; without
-/// --output the result is FP32 of a tensor core, else a number of the model's format. Throws InvalidArgument
-/// for a model that is missing or unknown, and for formats that a tensor core does not have.
+/// --output the result is FP32 of a tensor or matrix core, else a number of the model's format. Throws
+/// InvalidArgument for a model that is missing or unknown, and for formats that a tensor or matrix core does
+/// not have.
 [[nodiscard]] DotProduct parse_dot_product(const DotOptions& options);
 
 /// c + a1 b1 + ... + aK bK for the words a1 .. aK b1 .. bK c. A tensor core adds up from c on; so do the

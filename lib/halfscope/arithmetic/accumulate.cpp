@@ -26,6 +26,7 @@ float sum_from(float start, const Terms& term, std::int64_t count, const Accumul
     case AccumulateOrder::kahan:
       return sum_kahan(adds.rounded(start), term, all, adds);
     case AccumulateOrder::tensor_core:
+    case AccumulateOrder::matrix_core:
     case AccumulateOrder::fused:
     case AccumulateOrder::cublas:
       break;
@@ -86,10 +87,13 @@ float accumulate_products(std::span<const float> a, std::span<const float> b, co
 float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                const AccumulateModel& model) {
   if (model.order == AccumulateOrder::fused) return fused_sum_from(start, a, b, {.format = model.format});
-  if (model.order != AccumulateOrder::tensor_core)
-    return sum_from(start, products_of(a, b), std::ssize(a), model);
-  const TensorCoreStep& step = product_step(model);
+  const bool is_unit =
+      model.order == AccumulateOrder::tensor_core || model.order == AccumulateOrder::matrix_core;
+  if (!is_unit) return sum_from(start, products_of(a, b), std::ssize(a), model);
   const std::vector<float> x = rounded_to(a, model.format), y = rounded_to(b, model.format);
+  if (model.order == AccumulateOrder::matrix_core)
+    return dot(x, y, start, matrix_core_step(model.matrix_core, model.format));
+  const TensorCoreStep& step = product_step(model);
   if (model.chunk > 0) return promoted_dot({x}, {y}, start, step, {.terms = model.chunk});
   return dot(x, y, round(start, {.format = step.output}), step);
 }
@@ -100,7 +104,10 @@ void check_reduction_model(const AccumulateModel& model) {
                           " is what a GPU's library makes of matrix products; nothing but that "
                           "library gives its sums, so choose an order that has a name");
   }
-  if (model.order != AccumulateOrder::tensor_core && model.order != AccumulateOrder::fused) return;
+  const bool adds_products = model.order == AccumulateOrder::tensor_core ||
+                             model.order == AccumulateOrder::matrix_core ||
+                             model.order == AccumulateOrder::fused;
+  if (!adds_products) return;
   throw InvalidArgument(to_string(model) +
                         " adds up matrix products; a sum of single terms takes one of the others");
 }

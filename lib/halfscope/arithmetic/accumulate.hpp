@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <halfscope/arithmetic/matrix_core.hpp>
 #include <halfscope/arithmetic/tensor_core.hpp>
 #include <halfscope/core/names.hpp>
 #include <halfscope/format/formats.hpp>
@@ -18,24 +19,27 @@ enum class AccumulateOrder : std::uint8_t {
   pairwise,  ///< a binary tree: equal halves are added, a ragged end joins from its smallest subtree upwards
   kahan,     ///< sequential with a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded
   tensor_core,  ///< of products only: blocks of ascending terms, each added to the sum by a tensor core
+  matrix_core,  ///< of products only: as AMD's matrix cores add them up
   fused,        ///< of products only: as sequential, but product and add are one operation, rounded once
   cublas,       ///< of products in native execution only: FP32 sums in the library's own order
 };
 template <>
-inline constexpr std::array<std::string_view, 7> enum_names<AccumulateOrder>{
-    "sequential", "chunked", "pairwise", "kahan", "tensor_core", "fused", "cublas"};
+inline constexpr std::array<std::string_view, 8> enum_names<AccumulateOrder>{
+    "sequential", "chunked", "pairwise", "kahan", "tensor_core", "matrix_core", "fused", "cublas"};
 
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
 /// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
 /// "fp32_chunked(256)", "fp16_pairwise". Of a tensor core, `format` is that of the operands, and the sums are
 /// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)"; with a
 /// chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)". A core
-/// with constants of its own is "tensor_core(products=16, bits=25, zero=-133, result=fp32/toward_zero)".
+/// with constants of its own is "tensor_core(products=16, bits=25, zero=-133, result=fp32/toward_zero)". A
+/// matrix core is printed as "matrix_core(cdna3)" for fp16, else as "bf16_matrix_core(cdna3)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;
   int chunk = 0;      ///< terms per chunk; of a tensor core, terms between promotions; 0: none
   TensorCore core{};  ///< the default unless tensor_core
+  MatrixCoreGeneration matrix_core = MatrixCoreGeneration::cdna1;  ///< the default unless matrix_core
 
   friend constexpr bool operator==(const AccumulateModel&, const AccumulateModel&) = default;
 };
@@ -74,6 +78,12 @@ inline constexpr std::array cpu_product_models{
                          "H100, H200: FP8 products, sums of 128 added up in FP32, as DeepGEMM does"},
     NamedAccumulateModel{"tensor_core(products=16, bits=26)",
                          "a tensor core of one's own; zero= and result= too, see docs/formats-and-sums.md"},
+    NamedAccumulateModel{"matrix_core(cdna1)", "MI100: FP16 products, exact sums of 4, rounded once"},
+    NamedAccumulateModel{"matrix_core(cdna2)", "MI200: FP16 products, FP32 in pairs, subnormals are zeros"},
+    NamedAccumulateModel{"bf16_matrix_core(cdna2_1k)", "MI200: BF16 products of the _1k instructions"},
+    NamedAccumulateModel{"matrix_core(cdna3)", "MI300: FP16 products, blocks of 8 cut off at 24 bits"},
+    NamedAccumulateModel{"fp8_e4m3fnuz_matrix_core(cdna3)",
+                         "MI300: FP8 products, blocks of 16 cut off at 24 bits"},
 };
 
 /// For matrix products in native execution only: no model, and outside the determinism contract.
@@ -86,12 +96,12 @@ inline constexpr NamedAccumulateModel library_products{
 [[nodiscard]] AccumulateModel parse_accumulate_model(std::string_view text);
 
 /// The sum of `terms` as `model` adds them up: the scalar definition that every kernel equals bit for bit.
-/// Throws InvalidArgument for fused, cublas and tensor_core, which add up products only.
+/// Throws InvalidArgument for fused, cublas, tensor_core and matrix_core, which add up products only.
 [[nodiscard]] float accumulate(std::span<const float> terms, const AccumulateModel& model);
 
 /// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;
-/// for fused, sum = `fma`(a[k], b[k], sum) from zero; for tensor_core, the operands rounded (nearest even) to
-/// `model.format`, then `dot` of its step from zero. `a` and `b` have the same size.
+/// for fused, sum = `fma`(a[k], b[k], sum) from zero; for tensor_core and matrix_core, the operands rounded
+/// (nearest even) to `model.format`, then `dot` of its step from zero. `a` and `b` have the same size.
 [[nodiscard]] float accumulate_products(std::span<const float> a, std::span<const float> b,
                                         const AccumulateModel& model);
 
@@ -106,7 +116,8 @@ inline constexpr NamedAccumulateModel library_products{
 [[nodiscard]] TensorCoreStep product_step(const AccumulateModel& model);
 [[nodiscard]] TensorCoreStep product_step(const AccumulateModel& model, const FloatFormat& output);
 
-/// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core.
+/// Throws InvalidArgument where `model` is not one that sums of single terms can have: fused, tensor_core,
+/// matrix_core.
 void check_reduction_model(const AccumulateModel& model);
 
 /// Throws InvalidArgument for a format without -0, in which no sum is kept.

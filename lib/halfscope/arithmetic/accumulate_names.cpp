@@ -125,6 +125,20 @@ void parse_generation(std::string_view text, const std::vector<Argument>& argume
   }
 }
 
+/// "FORMAT_matrix_core(GENERATION)"; the operands are FP16 without a format.
+AccumulateModel parse_matrix_core(std::string_view text, std::string_view format,
+                                  std::string_view generation) {
+  AccumulateModel model{.format = fp16, .order = AccumulateOrder::matrix_core};
+  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+  model.matrix_core = parse_enum<MatrixCoreGeneration>("matrix core", generation);
+  try {
+    (void)matrix_core_step(model.matrix_core, model.format);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
+  }
+  return model;
+}
+
 /// "FORMAT_tensor_core(GENERATION[, promote=TERMS])" or with constants; the operands are FP16 without a
 /// format.
 AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
@@ -156,10 +170,14 @@ std::string core_name(const TensorCore& core) {
   return text;
 }
 
+/// "" for fp16, else "FORMAT_".
+std::string operands_name(const FloatFormat& format) {
+  return format == fp16 ? "" : to_string(format) + "_";
+}
+
 std::string tensor_core_name(const AccumulateModel& model) {
-  const std::string operands = model.format == fp16 ? "" : to_string(model.format) + "_";
   const std::string promotion = model.chunk > 0 ? fmt::format(", promote={}", model.chunk) : "";
-  return fmt::format("{}tensor_core({}{})", operands, core_name(model.core), promotion);
+  return fmt::format("{}tensor_core({}{})", operands_name(model.format), core_name(model.core), promotion);
 }
 
 }  // namespace
@@ -167,6 +185,8 @@ std::string tensor_core_name(const AccumulateModel& model) {
 std::string to_string(const AccumulateModel& model) {
   if (model.order == AccumulateOrder::cublas) return std::string(library_products.name);
   if (model.order == AccumulateOrder::tensor_core) return tensor_core_name(model);
+  if (model.order == AccumulateOrder::matrix_core)
+    return fmt::format("{}matrix_core({})", operands_name(model.format), name_of(model.matrix_core));
   std::string text = to_string(model.format) + "_" + std::string(name_of(model.order));
   if (model.order == AccumulateOrder::chunked) text += fmt::format("({})", model.chunk);
   return text;
@@ -174,10 +194,12 @@ std::string to_string(const AccumulateModel& model) {
 
 AccumulateModel parse_accumulate_model(std::string_view text) {
   if (text == library_products.name) return {.order = AccumulateOrder::cublas};
-  const std::size_t tensor_core = text.find("tensor_core(");
-  if (tensor_core != std::string_view::npos && (tensor_core == 0 || text[tensor_core - 1] == '_')) {
-    const std::string_view arguments = arguments_of(text.substr(tensor_core), "tensor_core");
-    return parse_tensor_core(text, text.substr(0, tensor_core), split_arguments(arguments));
+  for (const std::string_view unit : {"tensor_core", "matrix_core"}) {
+    const std::size_t place = text.find(fmt::format("{}(", unit));
+    if (place == std::string_view::npos || (place != 0 && text[place - 1] != '_')) continue;
+    const std::string_view format = text.substr(0, place), arguments = arguments_of(text.substr(place), unit);
+    if (unit == "matrix_core") return parse_matrix_core(text, format, arguments);
+    return parse_tensor_core(text, format, split_arguments(arguments));
   }
   const std::size_t separator = text.rfind('_');
   if (separator == std::string_view::npos) throw_unknown(text);
@@ -192,7 +214,7 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
   if (order.starts_with("chunked(") && order.ends_with(")")) {
     model.chunk = parse_terms(text, arguments_of(order, "chunked"), "a chunk");
     order = "chunked";
-  } else if (order == "chunked" || order == "tensor_core" || order == "cublas") {
+  } else if (order == "chunked" || order == "tensor_core" || order == "matrix_core" || order == "cublas") {
     throw_unknown(text);
   }
   for (std::size_t i = 0; i < enum_names<AccumulateOrder>.size(); ++i) {

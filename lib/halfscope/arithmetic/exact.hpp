@@ -1,7 +1,9 @@
 // Exact sums, products, quotients, roots and remainders of floats, before anything is rounded.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -87,6 +89,53 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
 [[nodiscard]] constexpr Exact exact_product(const Exact& a, const Exact& b) {
   return {a.sign ^ b.sign, a.exponent + b.exponent, a.significand * b.significand};
 }
+
+/// A sum of any number of floats and of products of two, as an integer in units of 2^-298.
+class ExactSum {
+ public:
+  constexpr void add(const Exact& x) {
+    const int place = x.exponent + 298;
+    Uint128 rest = Uint128{x.significand} << (place % 32);
+    for (auto limb = static_cast<std::size_t>(place / 32); rest != 0; ++limb, rest >>= 32) {
+      const auto part = static_cast<std::int64_t>(rest & 0xFFFFFFFFu);
+      limbs_[limb] += x.sign != 0 ? -part : part;
+    }
+  }
+  [[nodiscard]] constexpr bool is_zero() const { return total().significand == 0; }
+
+  /// The sum, with a sticky bit; of zero the positive one.
+  [[nodiscard]] constexpr Exact total() const {
+    Limbs limbs = carried(limbs_);
+    const bool negative = limbs.back() < 0;
+    if (negative) {
+      for (std::int64_t& limb : limbs) limb = -limb;
+      limbs = carried(limbs);
+    }
+    std::size_t top = limbs.size() - 1;
+    while (top > 2 && limbs[top] == 0) --top;
+    Uint128 wide = 0;
+    for (std::size_t i = top + 1; i-- > top - 2;) wide = wide << 32 | static_cast<std::uint64_t>(limbs[i]);
+    bool rest = false;
+    for (std::size_t i = 0; i + 2 < top; ++i) rest |= limbs[i] != 0;
+    Exact sum = detail::narrow(negative ? sign_bit : 0, static_cast<int>(top - 2) * 32 - 298, wide);
+    if (rest) sum.significand |= 1;
+    return sum;
+  }
+
+ private:
+  using Limbs = std::array<std::int64_t, 20>;  ///< 32 bits each, and room for 2^31 carries
+
+  /// The same number with limbs of 0 to 2^32 - 1, all but the last, which has the sign.
+  [[nodiscard]] static constexpr Limbs carried(Limbs limbs) {
+    for (std::size_t i = 0; i + 1 < limbs.size(); ++i) {
+      limbs[i + 1] += limbs[i] >> 32;
+      limbs[i] &= 0xFFFFFFFF;
+    }
+    return limbs;
+  }
+
+  Limbs limbs_{};
+};
 
 /// Of two floats that are not zero.
 [[nodiscard]] constexpr Exact exact_quotient(const Exact& a, const Exact& b) {

@@ -190,6 +190,16 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
   CHECK(fp16_mixed_policy().products == parsed({.policy = "fp16_mixed"}).policy.products);
 }
 
+TEST_CASE("products that only the CPU computes are refused on the device", "[config]") {
+  for (const NamedAccumulateModel& entry : cpu_product_models) {
+    TrainConfig config{.accumulate = std::string(entry.name)};
+    CHECK(get_field(parsed(config).config, "accumulate") == entry.name);
+    config.device = "cuda";
+    check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }),
+               {std::string(entry.name), "give device = cpu"});
+  }
+}
+
 TEST_CASE("the cosine schedule starts at the full rate and passes half of it in the middle", "[config]") {
   const TrainConfig cosine{.steps = 100, .learning_rate = 2, .schedule = "cosine"};
   CHECK(learning_rate(parsed(cosine), 0) == 2.0);

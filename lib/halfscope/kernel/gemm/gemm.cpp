@@ -31,6 +31,10 @@ void check_product_model(const AccumulateModel& model) {
     (void)product_step(model);
     return;
   }
+  if (model.order == AccumulateOrder::matrix_core) {
+    (void)matrix_core_step(model.matrix_core, model.format);
+    return;
+  }
   check_sum_format(model.format);
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
     throw InvalidArgument("a matrix product's chunk holds at least one term");
@@ -41,13 +45,17 @@ void check_product_model(const AccumulateModel& model) {
   }
   if (model.order == AccumulateOrder::fused) return check_fused_format(model.format);
   throw InvalidArgument(
-      "matrix products add up sequentially, fused, in chunks or as tensor cores do, not in " +
+      "matrix products add up sequentially, fused, in chunks or as tensor and matrix cores do, not in " +
       to_string(model) + "; only sums of single terms take that");
 }
 
 void check_device_product_model(const AccumulateModel& model) {
   check_product_model(model);
-  if (model.order != AccumulateOrder::tensor_core || (model.chunk == 0 && !model.core.is_free())) return;
+  const bool is_device_core =
+      model.order == AccumulateOrder::tensor_core && model.chunk == 0 && !model.core.is_free();
+  const bool is_unit =
+      model.order == AccumulateOrder::tensor_core || model.order == AccumulateOrder::matrix_core;
+  if (!is_unit || is_device_core) return;
   throw InvalidArgument(to_string(model) +
                         " is computed on the CPU alone; give device = cpu, or a model that the device has");
 }

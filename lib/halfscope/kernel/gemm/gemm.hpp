@@ -47,7 +47,8 @@ void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets);
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 }  // namespace cuda
 
-/// Throws InvalidArgument unless `model` is sequential, fused, chunked, tensor_core or, on a GPU, fast.
+/// Throws InvalidArgument unless `model` is sequential, fused, chunked, tensor_core, matrix_core or, on a
+/// GPU, cublas.
 void check_product_model(const AccumulateModel& model);
 
 /// The same, and for a model that only the CPU computes, as `cpu_product_models` are.

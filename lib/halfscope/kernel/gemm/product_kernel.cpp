@@ -81,11 +81,13 @@ ProductKernel::ProductKernel(const AccumulateModel& model) : model_(model) {
   }
   if (model.order == AccumulateOrder::tensor_core) {
     step_ = product_step(model);
+  } else if (model.order == AccumulateOrder::matrix_core) {
+    matrix_step_ = matrix_core_step(model.matrix_core, model.format);
   }
 }
 
 ProductSplit ProductKernel::split(const ProductExtents& extents) const {
-  return !step_ ? split_of(extents) : tensor_core_split_of(extents);
+  return !step_ && !matrix_step_ ? split_of(extents) : tensor_core_split_of(extents);
 }
 
 /// Whether loops of several columns at a time have the step's constants: those of GPUs do.
@@ -104,7 +106,7 @@ void ProductKernel::run_defined(const GatherMatrix& a, const RightMatrix& b, flo
                                 const OutputRange& range) const noexcept {
   constexpr std::int64_t columns_at_a_time = 64;
   const std::size_t depth = a.column.size();
-  const Quantizer operands{.format = step_->input};
+  const Quantizer operands{.format = model_.format};
   std::vector<float> row(depth), columns(depth * columns_at_a_time);
   for (std::int64_t n = range.first_column; n < range.last_column; n += columns_at_a_time) {
     const std::int64_t width = std::min(columns_at_a_time, range.last_column - n);
@@ -118,7 +120,8 @@ void ProductKernel::run_defined(const GatherMatrix& a, const RightMatrix& b, flo
       for (std::size_t k = 0; k < depth; ++k) row[k] = round(a.data.floats()[start + a.column[k]], operands);
       for (std::int64_t i = 0; i < width; ++i) {
         const std::span<const float> column(columns.data() + static_cast<std::size_t>(i) * depth, depth);
-        c[m * b.columns + n + i] = dot(row, column, 0, *step_);
+        c[m * b.columns + n + i] =
+            matrix_step_ ? dot(row, column, 0, *matrix_step_) : dot(row, column, 0, *step_);
       }
     }
   }
@@ -157,7 +160,7 @@ void ProductKernel::run_promoted(const GatherMatrix& a, const RightMatrix& b, fl
 
 void ProductKernel::run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
                               const OutputRange& range) const noexcept {
-  if (step_ && !has_lanes()) return run_defined(a, b, c, range);
+  if (matrix_step_ || (step_ && !has_lanes())) return run_defined(a, b, c, range);
   dispatch_isa([&]<Isa isa>() {
     if (!step_) return gemm_range_isa<isa>(a, b, c, range, model_);
     gemm_tensor_core_range_isa<isa>(a, b, c, range, *step_);

@@ -41,7 +41,8 @@ class ProductKernel {
                     const OutputRange& range) const noexcept;
 
   AccumulateModel model_;
-  std::optional<TensorCoreStep> step_{};  ///< of a tensor core
+  std::optional<TensorCoreStep> step_{};         ///< of a tensor core
+  std::optional<MatrixCoreStep> matrix_step_{};  ///< of a matrix core
 
   [[nodiscard]] bool has_lanes() const;
 };
