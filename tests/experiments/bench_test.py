@@ -51,7 +51,8 @@ class Bench(unittest.TestCase):
         roundings = [entry["name"] for entry in listed["roundings"] if entry["name"] != "nearest_even"]
         names = [f"round_fp16_{name}" for name in [*roundings, "saturate"]]
         names += ["round_tf32", "round_fp8_e5m2", "gemm_fp32_chunked", "gemm_fp16_chunked", "gemm_bf16_sequential",
-                  "gemm_hopper_bf16"]
+                  "gemm_hopper_bf16", "gemm_ada_fp8", "gemm_hopper_fp8", "gemm_hopper_fp8_promoted",
+                  "gemm_blackwell_fp8"]
         result = bench(*names, "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         cases = json.loads(result.stdout)["cases"]

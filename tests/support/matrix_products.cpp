@@ -91,7 +91,9 @@ std::vector<AccumulateModel> product_models() {
                            "tensor_core(products=16, bits=25, result=fp16)",
                            "tensor_core(products=8, bits=26)",
                            "tensor_core(products=16, bits=24, result=e8m13/toward_zero)",
-                           "fp32_tensor_core(products=4, bits=48)"}) {
+                           "fp32_tensor_core(products=4, bits=48)",
+                           "fp6_e3m2_tensor_core(products=8, bits=25)",
+                           "bf16_matrix_core(cdna1)"}) {
     models.push_back(parse_accumulate_model(name));
   }
   for (const auto& entry : accumulate_models) {

@@ -198,9 +198,12 @@ template <Isa isa>
 void gemm_tensor_core_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c,
                                 const OutputRange& range, const TensorCoreStep& step) {
   if (range.rows.first == range.rows.last) return;
-  const bool is_fp16 = step.input == FloatFormat{5, 10};
+  if (step.input == fp8_e4m3 || step.input == fp8_e5m2) {
+    if (step.products == 16) return Kernel<Fp8Scales, 16>(a, b, c, step).run(range);
+    return Kernel<Fp8Scales, 32>(a, b, c, step).run(range);
+  }
   const auto with = [&]<std::size_t products>() {
-    if (is_fp16) return Kernel<Fp16Scales, products>(a, b, c, step).run(range);
+    if (step.input == fp16) return Kernel<Fp16Scales, products>(a, b, c, step).run(range);
     Kernel<WideScales, products>(a, b, c, step).run(range);
   };
   switch (step.products) {
@@ -208,10 +211,8 @@ void gemm_tensor_core_range_isa(const GatherMatrix& a, const RightMatrix& b, flo
       return with.template operator()<4>();
     case 8:
       return with.template operator()<8>();
-    case 16:
-      return with.template operator()<16>();
     default:
-      return Kernel<WideScales, 32>(a, b, c, step).run(range);
+      return with.template operator()<16>();
   }
 }
 template void gemm_tensor_core_range_isa<target_isa>(const GatherMatrix&, const RightMatrix&, float*,

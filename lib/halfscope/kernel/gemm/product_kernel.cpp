@@ -90,17 +90,6 @@ ProductSplit ProductKernel::split(const ProductExtents& extents) const {
   return !step_ && !matrix_step_ ? split_of(extents) : tensor_core_split_of(extents);
 }
 
-/// Whether loops of several columns at a time have the step's constants: those of GPUs do.
-bool ProductKernel::has_lanes() const {
-  const TensorCoreStep& step = *step_;
-  constexpr int lowest_exponent = -126;
-  const bool has_width =
-      step.products == 4 || step.products == 8 || step.products == 16 || step.products == 32;
-  const bool has_sums = step.output == fp32 && step.rounding == Rounding::toward_zero && step.result == fp32;
-  return has_width && has_sums && step.input.mantissa_bits <= 11 && step.fraction_bits >= 23 &&
-         step.fraction_bits <= 25 && step.zero_exponent < lowest_exponent;
-}
-
 /// Element by element, as the definition says; columns are gathered and rounded a few at a time.
 void ProductKernel::run_defined(const GatherMatrix& a, const RightMatrix& b, float* c,
                                 const OutputRange& range) const noexcept {
@@ -160,7 +149,7 @@ void ProductKernel::run_promoted(const GatherMatrix& a, const RightMatrix& b, fl
 
 void ProductKernel::run_whole(const GatherMatrix& a, const RightMatrix& b, float* c,
                               const OutputRange& range) const noexcept {
-  if (matrix_step_ || (step_ && !has_lanes())) return run_defined(a, b, c, range);
+  if (matrix_step_ || (step_ && !has_tensor_core_lanes(*step_))) return run_defined(a, b, c, range);
   dispatch_isa([&]<Isa isa>() {
     if (!step_) return gemm_range_isa<isa>(a, b, c, range, model_);
     gemm_tensor_core_range_isa<isa>(a, b, c, range, *step_);

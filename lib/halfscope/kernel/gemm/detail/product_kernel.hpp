@@ -43,8 +43,6 @@ class ProductKernel {
   AccumulateModel model_;
   std::optional<TensorCoreStep> step_{};         ///< of a tensor core
   std::optional<MatrixCoreStep> matrix_step_{};  ///< of a matrix core
-
-  [[nodiscard]] bool has_lanes() const;
 };
 
 }  // namespace halfscope

@@ -2,6 +2,8 @@
 // are compiled once per instruction set.
 #pragma once
 
+#include <type_traits>
+
 #include <halfscope/kernel/detail/vector.hpp>
 #include <halfscope/kernel/gemm/detail/tensor_core_pack.hpp>
 
@@ -53,7 +55,8 @@ HALFSCOPE_HD FloatVec truncate_to_float(Ints total) {
 /// The scales that make integers of a step's numbers, from the least sum of two parts among its products.
 /// Those of FP16 are in range: scaling is an addition to the exponent field, which makes 1/2 at
 /// most of a zero.
-struct Fp16Scales : Fp16Parts {
+template <typename Parts>
+struct NarrowScales : Parts {
   static constexpr std::int32_t most = 126;  ///< beyond it all products are zeros
   static constexpr bool has_exceptions = false;
 
@@ -71,6 +74,8 @@ struct Fp16Scales : Fp16Parts {
   }
   HALFSCOPE_HD static FloatVec down(FloatVec x, Ints scale) { return x * as_floats((127 << 23) - scale); }
 };
+using Fp16Scales = NarrowScales<Fp16Parts>;
+using Fp8Scales = NarrowScales<Fp8Parts>;
 
 /// Of any format: lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
 struct WideScales : WideParts {
@@ -143,12 +148,62 @@ HALFSCOPE_HD bool any_wrapped(const Ints (&sum)[strip_rows]) {
   return any_negative(wrapped);
 }
 
+/// x + y as a float, cut off to 24 bits, under `RoundsTowardZero`; neither is beyond 2^31 - 2^26.
+HALFSCOPE_HD FloatVec truncate_sum_to_float(Ints x, Ints y) {
+  const Ints differing = x ^ y, floor = (x & y) + (differing >> 1);
+  const Ints half = floor - ((floor >> 31) & -(differing & 1));  // toward zero: one more where it is odd
+  const FloatVec twice = truncate_to_float(half) * 2.0f;
+  const FloatVec whole = truncate_to_float(as_ints(as_words(x) + as_words(y)));
+  // Beyond 2^30 the sum may not fit, and loses its last bit in any case.
+  const Ints magnitude = larger(half, -half);
+  return magnitude >= (1 << 29) ? twice : whole;
+}
+
+/// The step of 16 or 32 FP8 products: sums of 16 fit 32 bits. Results may have fewer bits than FP32.
+template <std::size_t most_products>
+HALFSCOPE_HD void add_fp8_step(const StepOperands& operands, const Ints* products, const TensorCoreStep& step,
+                               Strip& c) {
+  Ints scale[strip_rows], sum[strip_rows], first[strip_rows];
+  Ints exceptional{};
+  for (std::size_t i = 0; i < strip_rows; ++i) {
+    scale[i] = Fp8Scales::with_sum(products[i], c[i], step.fraction_bits, exceptional);
+    sum[i] = __builtin_convertvector(Fp8Scales::up(c[i], scale[i]), Ints);
+    first[i] = Ints{};
+  }
+  const auto add_products = [&](std::size_t from, std::size_t end) {
+    for (std::size_t k = from; k < end; ++k) {
+      const FloatVec b = load(operands.b + k * lanes);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < strip_rows; ++i) {
+        const FloatVec product = all_lanes(operands.a[i * value_stride + k]) * b;
+        sum[i] = as_ints(as_words(sum[i]) +
+                         as_words(__builtin_convertvector(Fp8Scales::up(product, scale[i]), Ints)));
+      }
+    }
+  };
+  constexpr std::size_t summed = 16;
+  add_products(0, smaller(summed, operands.terms));
+  if constexpr (most_products > summed) {
+    for (std::size_t i = 0; i < strip_rows; ++i) {
+      first[i] = sum[i];
+      sum[i] = Ints{};
+    }
+    add_products(summed, operands.terms);
+  }
+  const Ints kept = Ints{} - (1 << (23 - step.result.mantissa_bits));
+  for (std::size_t i = 0; i < strip_rows; ++i) {
+    const FloatVec cut = truncate_sum_to_float(first[i], sum[i]);
+    c[i] = Fp8Scales::down(as_floats(as_ints(cut) & kept), scale[i]);
+  }
+}
+
 /// c[i] + the products of the step; products[i] is what their exponents allow. Products are exact floats, and
 /// so are they times a power of two; conversion to integer cuts off what lies below it.
 template <typename Scales, std::size_t most_products>
 HALFSCOPE_HD void add_step(const StepOperands& operands, const Ints* products, const TensorCoreStep& step,
                            Strip& c) {
-  if (most_products > 16 || step.fraction_bits < 23) return defined_step(operands, step, Scales::scale, c);
+  if constexpr (std::is_same_v<Scales, Fp8Scales>)
+    return add_fp8_step<most_products>(operands, products, step, c);
   Ints scale[strip_rows], sum[strip_rows];
   Ints exceptional{};
   for (std::size_t i = 0; i < strip_rows; ++i) {
@@ -181,7 +236,7 @@ HALFSCOPE_HD void add_step(const StepOperands& operands, const Ints* products, c
   for (std::size_t i = 0; i < strip_rows; ++i) c[i] = Scales::down(truncate_to_float(sum[i]), scale[i]);
 }
 
-/// The same where FP16 numbers may be infinite or NaN: then plain floating point tells what comes out.
+/// The same where FP16 or FP8 numbers may be infinite or NaN: then plain floating point tells what comes out.
 template <typename Scales, std::size_t most_products>
 [[gnu::noinline]] void add_special_step(const StepOperands& operands, const Ints* products,
                                         const TensorCoreStep& step, Strip& c) {

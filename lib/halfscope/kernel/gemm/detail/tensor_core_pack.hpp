@@ -35,6 +35,10 @@ struct Fp16Parts {
   static constexpr std::int32_t zero = 90, special = 0;
   HALFSCOPE_HD static FloatVec rounded(FloatVec x, const RoundingGrid&) { return round_to_fp16(x); }
 };
+/// As FP16, which has all numbers of FP8; subnormal numbers are others.
+struct Fp8Parts : Fp16Parts {
+  HALFSCOPE_HD static FloatVec rounded(FloatVec x, const RoundingGrid& grid) { return round_lanes(x, grid); }
+};
 /// Of any format. An infinity's or NaN's sum is below that of every product that is in range.
 struct WideParts {
   using Part = std::uint16_t;
