@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <halfscope/core/random.hpp>
@@ -11,20 +12,20 @@
 
 namespace halfscope {
 
-/// A sum of squares as integers: squared significands of 15 bits, per binade of the number. Sums are the same
-/// in any order; a binade holds 2^33 numbers.
+/// Sums of squares of floats as integers: significands of 31 bits, per binade of the sum. Their order does
+/// not matter; a binade holds 2^32 sums.
 class SquareSums {
  public:
-  /// Adds the square of a finite number that is a multiple of 2^-149 below 2^129.
-  void add(double x);
+  /// Adds a sum of squares of at most 2^20 floats.
+  void add(double squares);
   void merge(const SquareSums& part);
-  /// The sum, each number with an error below 2^-14 of its square.
+  /// The sum, each part with an error of at most 2^-31 of itself.
   [[nodiscard]] double sum() const;
 
   friend bool operator==(const SquareSums&, const SquareSums&) = default;
 
  private:
-  static constexpr int lowest = -149, highest = 128;
+  static constexpr int lowest = -298, highest = 276;
   std::array<std::int64_t, highest - lowest + 1> binades_{};  ///< [e - lowest]
 };
 
@@ -49,6 +50,7 @@ struct BlockCounts {
   std::int64_t nonfinite_blocks = 0;  ///< have an infinity or a NaN
   std::int64_t clipped_blocks = 0;    ///< have a clipped element
   std::int64_t overflow_blocks = 0;   ///< have an element that overflows
+  std::int64_t blocks_at_risk = 0;    ///< are clipped or not finite, or lose numbers to a scale of 0 or NaN
 
   // Scales.
   std::int64_t zero_scales = 0;
@@ -71,6 +73,14 @@ struct BlockCounts {
   [[nodiscard]] double relative_squared_error() const;
 
   friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
+};
+
+/// What a format does to a tensor. A tensor is one block of a format without blocks.
+struct FormatCounts {
+  BlockCounts counts;
+  /// The elements were divided by its power of two; nothing of formats in blocks, and of those without blocks
+  /// that have more than 8 bits, which are cast as they are.
+  std::optional<int> scale_log2{};
 };
 
 /// Counts what round_blocks does to `values`, split over the threads; the counts do not depend on them. Where

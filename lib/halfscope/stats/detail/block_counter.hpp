@@ -1,0 +1,52 @@
+// Counts what block formats do to a tensor that comes in parts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <halfscope/stats/block_counts.hpp>
+
+namespace halfscope {
+
+/// Elements of a row whose squares are added up in double precision before they enter SquareSums, from
+/// column 0 on.
+inline constexpr std::int64_t counted_segment = 1024;
+
+/// A part of a tensor, as rows of whole blocks of it: it begins at a multiple of a block's rows and columns
+/// and of counted_segment columns, and ends there or where the tensor does.
+struct CountedPart {
+  std::span<const float> values;
+  MatrixShape shape;            ///< of the part
+  std::int64_t first = 0;       ///< index of its first element in the tensor, for stochastic rounding
+  std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
+};
+
+/// Whether the exponents at a block's scale are counted, which takes half of the time.
+enum class ScaledExponents : std::uint8_t { counted, left_out };
+
+/// Adds what round_blocks does to parts of one tensor to counts, on one thread. Counts of all parts, merged
+/// in any order, are those of the tensor.
+class BlockCounter {
+ public:
+  /// `tensor_amax` is the tensor's largest magnitude, infinity included and NaNs left out.
+  BlockCounter(const BlockFormat& format, float tensor_amax, ScaledExponents exponents,
+               const RandomStream& stream = {});
+
+  void add(const CountedPart& part, BlockCounts& counts) const;
+
+ private:
+  void add_band(const CountedPart& band, BlockCounts& counts) const;
+
+  BlockFormat format_;
+  float tensor_amax_;
+  TensorFactors tensor_;
+  ScaledExponents exponents_;
+  RandomStream stream_;
+};
+
+/// The same of a cast to a format without blocks, whose elements saturate, after a scale for the whole
+/// tensor: `scale` has its value and its factor. Counts elements, signal and error alone.
+void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
+                BlockCounts& counts);
+
+}  // namespace halfscope
