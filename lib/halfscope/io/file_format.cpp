@@ -115,7 +115,7 @@ FileFormat format_of_zip(const InputFile& file, std::string_view bytes, std::str
   constexpr std::size_t name_begin = 30;
   // The name of an archive's first member tells which of the two it is; else its directory does.
   const bool begins_with_pickle = bytes.substr(std::min(name_begin, bytes.size())).find("data.pkl") < 200;
-  if (name.ends_with(".npz") && !begins_with_pickle) return {.format = TensorFormat::npz};
+  if (name.ends_with(".npz") && !begins_with_pickle) return {.format = TensorFileFormat::npz};
   const std::vector<ZipMember> members = read_zip_directory(file);
   const auto any = [&](auto&& holds) { return std::ranges::any_of(members, holds); };
   if (any([](const ZipMember& member) { return member.name.find("/code/") != std::string::npos; }) &&
@@ -124,9 +124,9 @@ FileFormat format_of_zip(const InputFile& file, std::string_view bytes, std::str
                 "TorchScript, a program with its weights; save those: python -c \"import torch; "
                 "torch.save(torch.jit.load('FILE', 'cpu').state_dict(), 'weights.pt')\""}};
   }
-  if (find_torch_pickle(members) != nullptr) return {.format = TensorFormat::torch_zip};
+  if (find_torch_pickle(members) != nullptr) return {.format = TensorFileFormat::torch_zip};
   if (any([](const ZipMember& member) { return member.name.ends_with(".npy"); }) || name.ends_with(".npz"))
-    return {.format = TensorFormat::npz};
+    return {.format = TensorFileFormat::npz};
   return {.foreign = ForeignFormat{
               "a zip archive that holds neither .npy arrays nor PyTorch's data.pkl; unpack it first"}};
 }
@@ -144,17 +144,17 @@ bool looks_like_safetensors(const InputFile& file, std::string_view bytes) {
 FileFormat recognise(const InputFile& file, const std::filesystem::path& path) {
   const std::string bytes = first_bytes(file), name = in_lower_case(path.filename().string());
   const auto begins = [&](std::string_view magic) { return bytes.starts_with(magic); };
-  if (begins(npy_magic)) return {.format = TensorFormat::npy};
-  if (begins(gguf_magic)) return {.format = TensorFormat::gguf};
+  if (begins(npy_magic)) return {.format = TensorFileFormat::npy};
+  if (begins(gguf_magic)) return {.format = TensorFileFormat::gguf};
   const auto foreign = find_foreign(bytes, name);
   if (is_legacy_torch(bytes) && !name.ends_with("_optim_states.pt"))
-    return {.format = TensorFormat::torch_legacy};
+    return {.format = TensorFileFormat::torch_legacy};
   if (foreign && foreign->certainty == Certainty::certain) return {.foreign = foreign};
   if (begins("PK\3\4") || begins("PK\5\6")) return format_of_zip(file, bytes, name);
-  if (name.ends_with(".safetensors")) return {.format = TensorFormat::safetensors};
-  if (name.ends_with(".npz")) return {.format = TensorFormat::npz};
-  if (name.ends_with(".npy")) return {.format = TensorFormat::npy};
-  if (looks_like_safetensors(file, bytes)) return {.format = TensorFormat::safetensors};
+  if (name.ends_with(".safetensors")) return {.format = TensorFileFormat::safetensors};
+  if (name.ends_with(".npz")) return {.format = TensorFileFormat::npz};
+  if (name.ends_with(".npy")) return {.format = TensorFileFormat::npy};
+  if (looks_like_safetensors(file, bytes)) return {.format = TensorFileFormat::safetensors};
   return {.foreign = foreign};
 }
 
@@ -169,7 +169,7 @@ FolderEntry look_at_file(const std::filesystem::path& path) {
     if (found.foreign && found.foreign->certainty == Certainty::certain)
       return {FolderRole::not_read, found.foreign->description};
     if (!may_be_torch) return {};
-    if (found.format == TensorFormat::torch_zip || found.format == TensorFormat::torch_legacy)
+    if (found.format == TensorFileFormat::torch_zip || found.format == TensorFileFormat::torch_legacy)
       return {FolderRole::tensors, ""};
     return {FolderRole::not_read, "neither PyTorch's zip archive nor its older format"};
   } catch (const InvalidArgument&) {

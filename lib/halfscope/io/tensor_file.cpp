@@ -40,19 +40,19 @@ struct OpenOptions {
   const NameFilter& wanted;
 };
 
-std::unique_ptr<TensorFile> open_as(TensorFormat format, InputFile file, const OpenOptions& options) {
+std::unique_ptr<TensorFile> open_as(TensorFileFormat format, InputFile file, const OpenOptions& options) {
   switch (format) {
-    case TensorFormat::npz:
+    case TensorFileFormat::npz:
       return open_npz(std::move(file), options.void_type, options.wanted);
-    case TensorFormat::safetensors:
+    case TensorFileFormat::safetensors:
       return open_safetensors(std::move(file));
-    case TensorFormat::torch_zip:
+    case TensorFileFormat::torch_zip:
       return open_torch_zip(std::move(file), options.name);
-    case TensorFormat::torch_legacy:
+    case TensorFileFormat::torch_legacy:
       return open_torch_legacy(std::move(file), options.name);
-    case TensorFormat::gguf:
+    case TensorFileFormat::gguf:
       return open_gguf(std::move(file));
-    case TensorFormat::npy:
+    case TensorFileFormat::npy:
       break;
   }
   return open_npy(std::move(file), options.name, options.void_type);

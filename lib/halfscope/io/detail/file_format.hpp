@@ -11,7 +11,7 @@
 namespace halfscope {
 
 /// Formats that are read.
-enum class TensorFormat : std::uint8_t { npy, npz, safetensors, torch_zip, torch_legacy, gguf };
+enum class TensorFileFormat : std::uint8_t { npy, npz, safetensors, torch_zip, torch_legacy, gguf };
 
 /// How much the bytes or the name say.
 enum class Certainty : std::uint8_t {
@@ -27,7 +27,7 @@ struct ForeignFormat {
 
 /// Nothing of both where the file may hold raw elements.
 struct FileFormat {
-  std::optional<TensorFormat> format{};
+  std::optional<TensorFileFormat> format{};
   std::optional<ForeignFormat> foreign{};
 };
 
