@@ -7,50 +7,13 @@
 #include <halfscope/stats/lost_updates.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/file_in_memory.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/restored.hpp"
 
 namespace halfscope::file_summary_test {
 namespace {
-
-class FileInMemory : public TensorFile {
- public:
-  void add(std::string name, const std::vector<float>& values, Access access = Access::random) {
-    add_stored(std::move(name), DType::f32, std::as_bytes(std::span(values)), access);
-  }
-  void add_stored(std::string name, DType type, std::span<const std::byte> bytes,
-                  Access access = Access::random) {
-    const auto elements = static_cast<std::int64_t>(bytes.size() / bytes_per_element(type));
-    tensors_.push_back({std::move(name), type, {elements}, elements, access});
-    bytes_.emplace_back(bytes.begin(), bytes.end());
-  }
-  void damage(std::size_t index, std::int64_t element) { damaged_ = {index, element}; }
-
-  [[nodiscard]] const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  void read_stored(std::size_t index, std::int64_t first, std::int64_t count,
-                   const StoredSink& sink) const override {
-    const std::size_t width = bytes_per_element(tensors_[index].type);
-    for (std::int64_t done = 0; done < count; done += piece) {
-      const std::int64_t here = std::min(piece, count - done), at = first + done;
-      if (damaged_.index == index && at <= damaged_.element && damaged_.element < at + here) {
-        throw InvalidArgument("damaged at element " + std::to_string(damaged_.element));
-      }
-      sink(std::span(bytes_[index])
-               .subspan(width * static_cast<std::size_t>(at), width * static_cast<std::size_t>(here)));
-    }
-  }
-
- private:
-  static constexpr std::int64_t piece = 1000;
-  struct Damage {
-    std::size_t index = SIZE_MAX;
-    std::int64_t element = 0;
-  };
-  std::vector<StoredTensor> tensors_;
-  std::vector<std::vector<std::byte>> bytes_;  // of tensors_
-  Damage damaged_;
-};
 
 std::vector<float> gradients(std::int64_t count, std::uint64_t seed) {
   std::vector<float> values = random_floats(static_cast<std::size_t>(count), seed);

@@ -1,0 +1,218 @@
+// Tensors tile by tile: small ones side by side, large ones by all threads, each tile for all formats at
+// once.
+#include <halfscope/io/file_formats.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <halfscope/core/escape.hpp>
+#include <halfscope/io/detail/file_pair.hpp>
+#include <halfscope/io/detail/matrix_tiles.hpp>
+#include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/stats/detail/format_counter.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Tensors of so many elements share the threads one by one; larger ones take all of them.
+constexpr std::int64_t most_of_small = std::int64_t{1} << 20;
+
+/// A tensor as a matrix, read tile by tile from its file or from memory.
+class TensorMatrix {
+ public:
+  TensorMatrix(const TensorFile& file, std::size_t index, std::int64_t axis) : file_(file), index_(index) {
+    const StoredTensor& tensor = file.tensors()[index];
+    shape_ = matrix_along(tensor.shape, axis, tensor.name);
+    if (shape_.rows * shape_.columns == 0) return;
+    const bool is_last = axis == -1 || axis + 1 == std::ssize(tensor.shape) || tensor.shape.empty();
+    if (is_last && tensor.axes.empty() && tensor.access == Access::random) return;
+    in_memory_.resize(static_cast<std::size_t>(tensor.elements));
+    file.read_row_major(index, in_memory_);
+    if (!is_last) bring_axis_last(tensor.shape, axis);
+  }
+
+  [[nodiscard]] const MatrixShape& shape() const { return shape_; }
+  /// The elements of a tile; `buffer` holds them where no array does.
+  [[nodiscard]] std::span<const float> tile(const MatrixTile& tile, std::vector<float>& buffer) const {
+    const auto size = static_cast<std::size_t>(tile.shape.rows * tile.shape.columns);
+    buffer.resize(size);
+    if (in_memory_.empty()) {
+      read_tile(file_, index_, shape_.columns, tile, buffer);
+      return buffer;
+    }
+    for (std::int64_t row = 0; row < tile.shape.rows; ++row) {
+      const std::int64_t from = (tile.row + row) * shape_.columns + tile.column;
+      std::copy_n(in_memory_.begin() + from, tile.shape.columns, buffer.begin() + row * tile.shape.columns);
+    }
+    return buffer;
+  }
+
+ private:
+  void bring_axis_last(const std::vector<std::int64_t>& shape, std::int64_t axis) {
+    const auto place = static_cast<std::size_t>(axis < 0 ? axis + std::ssize(shape) : axis);
+    std::int64_t inner = 1;
+    for (std::size_t i = place + 1; i < shape.size(); ++i) inner *= shape[i];
+    const std::int64_t length = shape_.columns, outer = shape_.rows / inner;
+    std::vector<float> moved(in_memory_.size());
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t at = 0; at < length; ++at) {
+        for (std::int64_t i = 0; i < inner; ++i)
+          moved[static_cast<std::size_t>((o * inner + i) * length + at)] =
+              in_memory_[static_cast<std::size_t>((o * length + at) * inner + i)];
+      }
+    }
+    in_memory_ = std::move(moved);
+  }
+
+  const TensorFile& file_;
+  std::size_t index_;
+  MatrixShape shape_;
+  std::vector<float> in_memory_;  ///< the matrix; empty where it is read from the file
+};
+
+CountedPart part_of(std::span<const float> values, const MatrixTile& tile, const MatrixShape& matrix) {
+  return {values, tile.shape, tile.row * matrix.columns + tile.column, matrix.columns};
+}
+
+/// On one thread. A tensor of one tile is read once.
+std::vector<FormatCounts> count_small(const TensorMatrix& matrix, const FormatRequest& request) {
+  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(request.formats));
+  std::vector<float> buffer;
+  TensorMaximum maximum;
+  for (const MatrixTile& tile : tiles) maximum.add(matrix.tile(tile, buffer));
+  const FormatCounter counter(request.formats, maximum);
+  std::vector<BlockCounts> found;
+  for (const MatrixTile& tile : tiles) {
+    const std::span<const float> values = tiles.size() == 1 ? buffer : matrix.tile(tile, buffer);
+    counter.add(part_of(values, tile, matrix.shape()), found);
+  }
+  return counter.finish(std::move(found));
+}
+
+/// By all threads: the tensor's largest magnitude, then its tiles.
+std::vector<FormatCounts> count_large(const TensorMatrix& matrix, const FormatRequest& request) {
+  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(request.formats));
+  TensorMaximum maximum;
+  work_through(
+      std::span<const MatrixTile>(tiles),
+      [&](const MatrixTile& tile) {
+        thread_local std::vector<float> buffer;
+        TensorMaximum part;
+        part.add(matrix.tile(tile, buffer));
+        return part;
+      },
+      [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
+  const FormatCounter counter(request.formats, maximum);
+  std::vector<BlockCounts> all(request.formats.size());
+  work_through(
+      std::span<const MatrixTile>(tiles),
+      [&](const MatrixTile& tile) {
+        thread_local std::vector<float> buffer;
+        std::vector<BlockCounts> found;
+        counter.add(part_of(matrix.tile(tile, buffer), tile, matrix.shape()), found);
+        return found;
+      },
+      [&](const MatrixTile&, const std::vector<BlockCounts>& found) {
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].merge(found[i]);
+      });
+  return counter.finish(std::move(all));
+}
+
+/// A tensor of one of the files.
+struct Place {
+  std::size_t file = 0, index = 0;
+};
+
+/// What a tensor holds; an error where its file is damaged there.
+struct TensorFound {
+  MatrixShape shape{};
+  std::vector<FormatCounts> formats{};
+  std::exception_ptr error{};
+};
+
+class FormatsPass {
+ public:
+  FormatsPass(std::span<const ChosenTensors> files, const FormatRequest& request, const FormatsSink& sink)
+      : files_(files), request_(request), sink_(sink) {}
+
+  void run() {
+    std::vector<Place> small;
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      for (const std::size_t index : files_[file].tensors) {
+        const Place place{file, index};
+        if (stored(place).elements <= most_of_small) {
+          small.push_back(place);
+          continue;
+        }
+        count_side_by_side(small);
+        if (failed_ != file) take(place, count(place, count_large));
+      }
+    }
+    count_side_by_side(small);
+  }
+
+ private:
+  [[nodiscard]] const StoredTensor& stored(const Place& place) const {
+    return files_[place.file].file->tensors()[place.index];
+  }
+
+  template <typename Count>
+  [[nodiscard]] TensorFound count(const Place& place, const Count& count_matrix) const {
+    try {
+      const TensorMatrix matrix(*files_[place.file].file, place.index, request_.axis);
+      return {.shape = matrix.shape(), .formats = count_matrix(matrix, request_)};
+    } catch (...) {
+      return {.error = std::current_exception()};
+    }
+  }
+
+  void count_side_by_side(std::vector<Place>& places) {
+    work_through(
+        std::span<const Place>(places), [&](const Place& place) { return count(place, count_small); },
+        [&](const Place& place, TensorFound&& found) { take(place, found); });
+    places.clear();
+  }
+
+  void take(const Place& place, const TensorFound& found) {
+    if (failed_ == place.file) return;
+    if (sink_.progress) sink_.progress(place.file, stored(place).elements);
+    if (found.error) {
+      failed_ = place.file;
+      return sink_.failed(place.file, found.error);
+    }
+    sink_.tensor({place.file, place.index, found.shape, found.formats});
+  }
+
+  std::span<const ChosenTensors> files_;
+  const FormatRequest& request_;
+  const FormatsSink& sink_;
+  std::optional<std::size_t> failed_;  ///< the last file that did
+};
+
+}  // namespace
+
+MatrixShape matrix_along(const std::vector<std::int64_t>& shape, std::int64_t axis, const std::string& name) {
+  const std::int64_t axes = std::max<std::int64_t>(1, std::ssize(shape));
+  if (axis < -axes || axis >= axes) {
+    throw InvalidArgument(fmt::format("axis {} of '{}', which has {} ax{}s: give one from {} to {}", axis,
+                                      escaped(name), axes, axes == 1 ? "i" : "e", -axes, axes - 1));
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) elements *= extent;
+  const std::int64_t columns = shape.empty() ? 1 : shape[static_cast<std::size_t>((axis + axes) % axes)];
+  return {columns == 0 ? 0 : elements / columns, columns};
+}
+
+void count_formats(std::span<const ChosenTensors> files, const FormatRequest& request,
+                   const FormatsSink& sink) {
+  for (const ChosenTensors& file : files) {
+    for (const std::size_t index : file.tensors) {
+      const StoredTensor& tensor = file.file->tensors().at(index);
+      static_cast<void>(matrix_along(tensor.shape, request.axis, tensor.name));
+    }
+  }
+  FormatsPass(files, request, sink).run();
+}
+
+}  // namespace halfscope

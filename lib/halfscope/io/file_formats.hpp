@@ -1,0 +1,50 @@
+// Counts what several formats do to the tensors of files, in one pass; memory does not grow with the files.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <halfscope/format/tensor_format.hpp>
+#include <halfscope/io/file_summary.hpp>
+#include <halfscope/stats/block_counts.hpp>
+
+namespace halfscope {
+
+/// The formats, and the axis of a tensor along which blocks run, from the end where it is negative.
+struct FormatRequest {
+  std::vector<TensorFormat> formats;
+  std::int64_t axis = -1;
+};
+
+/// A tensor that has been gone over, as a matrix whose rows run along the axis.
+struct CountedTensor {
+  std::size_t file = 0, index = 0;  ///< of the files, and in the file
+  MatrixShape shape;
+  std::span<const FormatCounts> formats;
+};
+
+/// Hears of the files one after the other, in order.
+struct FormatsSink {
+  std::function<void(const CountedTensor&)> tensor;
+  /// `file` turned out to be damaged: no tensor of it follows.
+  std::function<void(std::size_t file, const std::exception_ptr& error)> failed;
+  std::function<void(std::size_t file, std::int64_t elements)> progress;  ///< may be empty
+};
+
+/// The rows and columns of a tensor with blocks along `axis`: columns are its elements, rows all others.
+/// Throws InvalidArgument with `name` where a tensor of this shape has no such axis.
+[[nodiscard]] MatrixShape matrix_along(const std::vector<std::int64_t>& shape, std::int64_t axis,
+                                       const std::string& name);
+
+/// Counts what the formats do to the chosen tensors, with one scale for a tensor where FormatCounts has one;
+/// the counts are the same for any number of threads. A tensor with blocks along another axis than its last,
+/// or stored in another order, is held in memory. Throws InvalidArgument before anything is read where a
+/// tensor has no such axis, or is too large to be held.
+void count_formats(std::span<const ChosenTensors> files, const FormatRequest& request,
+                   const FormatsSink& sink);
+
+}  // namespace halfscope

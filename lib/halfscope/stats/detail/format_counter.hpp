@@ -1,0 +1,43 @@
+// Counts what several formats, in blocks or without, do to one tensor.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <halfscope/format/tensor_format.hpp>
+#include <halfscope/stats/detail/block_counter.hpp>
+
+namespace halfscope {
+
+/// Largest magnitude of a tensor without NaNs: with infinity, and without.
+struct TensorMaximum {
+  float any = 0, finite = 0;
+
+  void add(std::span<const float> values);
+  void merge(const TensorMaximum& other);
+};
+
+/// The formats' counters for one tensor. A format without blocks that has at most 8 bits gets one power of
+/// two for the tensor, the least under which no finite element overflows. All elements saturate.
+class FormatCounter {
+ public:
+  FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum);
+
+  /// Adds a part, see CountedPart, to the counts of each format; `found` is empty at first.
+  void add(const CountedPart& part, std::vector<BlockCounts>& found) const;
+  /// The whole tensor's counts, once all its parts are in `found`.
+  [[nodiscard]] std::vector<FormatCounts> finish(std::vector<BlockCounts> found) const;
+
+ private:
+  /// One format of the tensor.
+  struct Entry {
+    std::optional<BlockCounter> blocks;  ///< nothing of a cast without blocks
+    Quantizer cast{};
+    BlockScale scale{};
+    std::optional<int> scale_log2{};
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace halfscope
