@@ -13,7 +13,7 @@ namespace halfscope {
 
 using TensorFormat = std::variant<Quantizer, BlockFormat>;
 
-/// What parse_tensor_format reads.
+/// The name that parse_tensor_format reads.
 [[nodiscard]] std::string to_string(const TensorFormat& format);
 /// The name of a quantizer or of a block format. Throws InvalidArgument as parse_quantizer and
 /// parse_block_format do.

@@ -124,7 +124,7 @@ struct Place {
   std::size_t file = 0, index = 0;
 };
 
-/// What a tensor holds; an error where its file is damaged there.
+/// Counts of a tensor; an error where its file is damaged there.
 struct TensorFound {
   MatrixShape shape{};
   std::vector<FormatCounts> formats{};

@@ -11,7 +11,7 @@
 namespace halfscope {
 namespace {
 
-/// What FP32 steps of a rule can add to the largest number is no clipping.
+/// Limits of a format; the FP32 steps of a rule may exceed the largest number a little without clipping.
 ElementLimits element_limits(const FloatFormat& element, ScaleFormat scale) {
   const auto limit = static_cast<float>(overflow_limit(element));
   const float largest = from_bits(element.max_finite_bits());
@@ -46,7 +46,7 @@ float finite_maximum(std::span<const float> values, const detail::BlockRange& ra
   return largest;
 }
 
-/// What is counted of a block beside its elements.
+/// Maxima and scale of a block, which is counted by them beside its elements.
 struct BlockSeen {
   BlockMaxima maxima;
   float finite_amax;

@@ -75,7 +75,7 @@ struct BlockCounts {
   friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
 };
 
-/// What a format does to a tensor. A tensor is one block of a format without blocks.
+/// Counts of one format over a tensor, which is one block of a format without blocks.
 struct FormatCounts {
   BlockCounts counts;
   /// The elements were divided by its power of two; nothing of formats in blocks, and of those without blocks

@@ -44,8 +44,8 @@ class BlockCounter {
   RandomStream stream_;
 };
 
-/// The same of a cast to a format without blocks, whose elements saturate, after a scale for the whole
-/// tensor: `scale` has its value and its factor. Counts elements, signal and error alone.
+/// Adds what a cast to a format without blocks does, with one scale for the tensor and elements that
+/// saturate. Counts elements, signal and error alone.
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
                 BlockCounts& counts);
 
