@@ -64,6 +64,27 @@ TEST_CASE("a scale that flushes is the cause, though the codes are the largest",
   CHECK(quantise_blocks(values, {1, 64}, format).elements[16] == 7);
 }
 
+TEST_CASE("a block is at risk if it overflows, is not finite, or loses its scale", "[block]") {
+  std::vector<float> values(160, 1);
+  values[0] = 6.5f;       // clips, and is nearest to 6
+  values[32] = 7;         // goes beyond
+  values[64] = INFINITY;  // takes the block with it
+  for (std::size_t i = 96; i < 128; ++i) values[i] = 0;
+  const BlockCounts mx = count_blocks(values, {1, 160}, parse_block_format("mxfp4/floor"));
+  CHECK((mx.clipped_blocks == 2 && mx.overflow_blocks == 1 && mx.blocks_at_risk == 2));
+  CHECK((mx.nonfinite == 1 && mx.lost == 31));
+  // 0 / 0 in the block of zeros.
+  const BlockFormat deepseek = parse_block_format("block(fp8_e4m3, 1x32, fp32/deepseek)");
+  values[64] = 1;
+  const BlockCounts fp32 = count_blocks(values, {1, 160}, deepseek);
+  CHECK((fp32.blocks_at_risk == 1 && fp32.lost == 32 && fp32.zeros == 32));
+  // Scales that underflow, but for those of 1e6 and of 7.
+  values[0] = 1e6f;
+  const BlockCounts nvfp4 = count_blocks(values, {1, 160}, parse_block_format("nvfp4"));
+  CHECK((nvfp4.flushed_by_scale > 0 && nvfp4.lost == 0));
+  CHECK(nvfp4.blocks_at_risk == 10 - 2 - nvfp4.zero_blocks);
+}
+
 TEST_CASE("counts add up, merge, and do not depend on threads", "[block]") {
   std::vector<float> values = normal_floats(200 * 512, 3);
   for (std::size_t i = 0; i < values.size(); i += 7) values[i] *= 1e-6f;

@@ -46,36 +46,53 @@ float finite_maximum(std::span<const float> values, const detail::BlockRange& ra
   return largest;
 }
 
-/// Maxima and scale of a block, which is counted by them beside its elements.
-struct BlockSeen {
-  BlockMaxima maxima;
-  float finite_amax;
-  BlockScale scale;
-  ScaleStep step;
+/// The blocks of a band: their maxima, their largest finite magnitudes, and their scales.
+struct BandBlocks {
+  std::vector<BlockMaxima> maxima;
+  std::vector<float> amax;
+  std::vector<BlockScale> scales;
+
+  explicit BandBlocks(std::size_t count) : maxima(count), amax(count), scales(count) {}
 };
 
-void count_scale(const BlockScale& scale, ScaleFormat format, BlockCounts& counts) {
+void count_scales(const BandBlocks& blocks, ScaleFormat format, BlockCounts& counts) {
   const auto [least, largest] = scale_limits(format);
-  counts.scale_codes[format == ScaleFormat::fp32 ? scale.code >> 23 & 0xFFu : scale.code] += 1;
-  counts.zero_scales += scale.value == 0 ? 1 : 0;
-  counts.nan_scales += std::isfinite(scale.value) ? 0 : 1;
-  counts.least_scales += scale.code == least ? 1 : 0;
-  counts.largest_scales += scale.code == largest ? 1 : 0;
+  std::int64_t zero = 0, nan = 0, at_least = 0, at_largest = 0;  // in registers
+  for (const BlockScale& scale : blocks.scales) {
+    counts.scale_codes[format == ScaleFormat::fp32 ? scale.code >> 23 & 0xFFu : scale.code] += 1;
+    zero += scale.value == 0 ? 1 : 0;
+    nan += std::isfinite(scale.value) ? 0 : 1;
+    at_least += scale.code == least ? 1 : 0;
+    at_largest += scale.code == largest ? 1 : 0;
+  }
+  counts.zero_scales += zero;
+  counts.nan_scales += nan;
+  counts.least_scales += at_least;
+  counts.largest_scales += at_largest;
 }
 
-void count_block(const BlockSeen& block, const ElementLimits& limits, BlockCounts& counts) {
-  const bool has_scale = block.scale.value != 0 && std::isfinite(block.scale.value);
-  const float largest = block.step == ScaleStep::multiply ? block.finite_amax * block.scale.factor
-                                                          : block.finite_amax / block.scale.factor;
-  const bool clips = has_scale && block.finite_amax > 0 && largest > limits.largest;
-  const bool is_nonfinite = block.maxima.any >= infinity_bits;
-  const bool loses = block.scale.value == 0 ? block.finite_amax > 0 : !has_scale;
-  ++counts.blocks;
-  counts.zero_blocks += block.maxima.any == 0 ? 1 : 0;
-  counts.nonfinite_blocks += is_nonfinite ? 1 : 0;
-  counts.clipped_blocks += clips ? 1 : 0;
-  counts.overflow_blocks += clips && largest >= limits.overflow ? 1 : 0;
-  counts.blocks_at_risk += clips || is_nonfinite || loses ? 1 : 0;
+void count_band(const BandBlocks& blocks, ScaleStep step, const ElementLimits& limits, BlockCounts& counts) {
+  std::int64_t zero = 0, nonfinite = 0, clipped = 0, overflow = 0, at_risk = 0;  // in registers
+  for (std::size_t i = 0; i < blocks.scales.size(); ++i) {
+    const float amax = blocks.amax[i], factor = blocks.scales[i].factor, scale = blocks.scales[i].value;
+    const bool has_scale = scale != 0 && std::isfinite(scale);
+    const float largest = step == ScaleStep::multiply ? amax * factor : amax / factor;
+    const bool clips = has_scale && amax > 0 && largest > limits.largest;
+    const bool overflows = clips && largest >= limits.overflow;
+    const bool is_nonfinite = blocks.maxima[i].any >= infinity_bits;
+    const bool loses = scale == 0 ? amax > 0 || std::isnan(largest) : !has_scale;
+    zero += blocks.maxima[i].any == 0 ? 1 : 0;
+    nonfinite += is_nonfinite ? 1 : 0;
+    clipped += clips ? 1 : 0;
+    overflow += overflows ? 1 : 0;
+    at_risk += overflows || is_nonfinite || loses ? 1 : 0;
+  }
+  counts.blocks += std::ssize(blocks.scales);
+  counts.zero_blocks += zero;
+  counts.nonfinite_blocks += nonfinite;
+  counts.clipped_blocks += clipped;
+  counts.overflow_blocks += overflow;
+  counts.blocks_at_risk += at_risk;
 }
 
 BlockScale scale_of(const BlockMaxima& maxima, const BlockFormat& format, const TensorFactors& tensor) {
@@ -121,26 +138,29 @@ void BlockCounter::add_band(const CountedPart& band, BlockCounts& counts) const 
   const auto row = [&](std::int64_t i) {
     return band.values.subspan(static_cast<std::size_t>(i) * columns, columns);
   };
-  std::vector<BlockMaxima> maxima(static_cast<std::size_t>(block_grid(band.shape, format_.block).columns));
-  for (std::int64_t i = 0; i < band.shape.rows; ++i) add_to_maxima(row(i), format_.block.columns, maxima);
+  BandBlocks blocks(static_cast<std::size_t>(block_grid(band.shape, format_.block).columns));
+  for (std::int64_t i = 0; i < band.shape.rows; ++i)
+    add_to_maxima(row(i), format_.block.columns, blocks.maxima);
 
+  const bool chooses = format_.rule->choice != ScaleChoice::single;
+  for (std::size_t i = 0; i < blocks.scales.size(); ++i) {
+    const BlockMaxima& maxima = blocks.maxima[i];
+    const auto range = [&] {  // its divisions take as long as a scale
+      return detail::block_range(band.shape, format_.block, static_cast<std::int64_t>(i));
+    };
+    blocks.scales[i] = chooses ? detail::choose_scale(band.values, range(), format_, tensor_, tensor_amax_)
+                               : scale_of(maxima, format_, tensor_);
+    const bool has_infinity = maxima.number == infinity_bits;
+    blocks.amax[i] = has_infinity ? finite_maximum(band.values, range()) : from_bits(maxima.number);
+  }
   detail::RowCounter rows = row_counter(format_, tensor_);
   rows.exponents = exponents_;
   rows.stream = stream_;
-  std::vector<BlockScale> scales(maxima.size());
-  for (std::size_t i = 0; i < maxima.size(); ++i) {
-    const auto range = detail::block_range(band.shape, format_.block, static_cast<std::int64_t>(i));
-    const bool has_infinity = maxima[i].number == infinity_bits;
-    scales[i] = format_.rule->choice == ScaleChoice::single
-                    ? scale_of(maxima[i], format_, tensor_)
-                    : detail::choose_scale(band.values, range, format_, tensor_, tensor_amax_);
-    count_scale(scales[i], format_.scale(), counts);
-    const float amax = has_infinity ? finite_maximum(band.values, range) : from_bits(maxima[i].number);
-    count_block({maxima[i], amax, scales[i], format_.rule->step}, rows.limits, counts);
-  }
+  count_scales(blocks, format_.scale(), counts);
+  count_band(blocks, format_.rule->step, rows.limits, counts);
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    rows.add(row(i), {scales, format_.block.columns, format_.rule->step}, band.first + i * band.row_stride,
-             counts);
+    rows.add(row(i), {blocks.scales, format_.block.columns, format_.rule->step},
+             band.first + i * band.row_stride, counts);
 }
 
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,

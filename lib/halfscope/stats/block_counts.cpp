@@ -35,15 +35,14 @@ double SquareSums::sum() const {
 }
 
 void BlockCounts::merge(const BlockCounts& part) {
-  constexpr std::array counters{&BlockCounts::elements,         &BlockCounts::zeros,
-                                &BlockCounts::nonfinite,        &BlockCounts::flushed,
-                                &BlockCounts::flushed_by_scale, &BlockCounts::subnormal,
-                                &BlockCounts::clipped,          &BlockCounts::overflow,
-                                &BlockCounts::blocks,           &BlockCounts::zero_blocks,
-                                &BlockCounts::nonfinite_blocks, &BlockCounts::clipped_blocks,
-                                &BlockCounts::overflow_blocks,  &BlockCounts::blocks_at_risk,
-                                &BlockCounts::zero_scales,      &BlockCounts::least_scales,
-                                &BlockCounts::largest_scales,   &BlockCounts::nan_scales};
+  constexpr std::array counters{
+      &BlockCounts::elements,       &BlockCounts::zeros,           &BlockCounts::nonfinite,
+      &BlockCounts::lost,           &BlockCounts::flushed,         &BlockCounts::flushed_by_scale,
+      &BlockCounts::subnormal,      &BlockCounts::clipped,         &BlockCounts::overflow,
+      &BlockCounts::blocks,         &BlockCounts::zero_blocks,     &BlockCounts::nonfinite_blocks,
+      &BlockCounts::clipped_blocks, &BlockCounts::overflow_blocks, &BlockCounts::blocks_at_risk,
+      &BlockCounts::zero_scales,    &BlockCounts::least_scales,    &BlockCounts::largest_scales,
+      &BlockCounts::nan_scales};
   for (const auto counter : counters) this->*counter += part.*counter;
   for (std::size_t i = 0; i < scale_codes.size(); ++i) scale_codes[i] += part.scale_codes[i];
   for (std::size_t i = 0; i < exponents.size(); ++i) exponents[i] += part.exponents[i];

@@ -38,6 +38,7 @@ struct BlockCounts {
   std::int64_t elements = 0;
   std::int64_t zeros = 0;             ///< are zero
   std::int64_t nonfinite = 0;         ///< are infinite or NaN
+  std::int64_t lost = 0;              ///< are finite and get an infinity or a NaN
   std::int64_t flushed = 0;           ///< are not zero and get the value zero
   std::int64_t flushed_by_scale = 0;  ///< of the flushed: their block's scale is zero
   std::int64_t subnormal = 0;         ///< become subnormal numbers of the element format
@@ -50,7 +51,7 @@ struct BlockCounts {
   std::int64_t nonfinite_blocks = 0;  ///< have an infinity or a NaN
   std::int64_t clipped_blocks = 0;    ///< have a clipped element
   std::int64_t overflow_blocks = 0;   ///< have an element that overflows
-  std::int64_t blocks_at_risk = 0;    ///< are clipped or not finite, or lose numbers to a scale of 0 or NaN
+  std::int64_t blocks_at_risk = 0;    ///< overflow, are not finite, or lose numbers to a scale of 0 or NaN
 
   // Scales.
   std::int64_t zero_scales = 0;

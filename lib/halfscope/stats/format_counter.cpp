@@ -71,7 +71,7 @@ std::vector<FormatCounts> FormatCounter::finish(std::vector<BlockCounts> found) 
     counts.clipped_blocks = counts.clipped > 0 ? 1 : 0;
     counts.overflow_blocks = counts.overflow > 0 ? 1 : 0;
     counts.nonfinite_blocks = counts.nonfinite > 0 ? 1 : 0;
-    counts.blocks_at_risk = counts.clipped > 0 || counts.nonfinite > 0 ? 1 : 0;
+    counts.blocks_at_risk = counts.overflow > 0 || counts.nonfinite > 0 ? 1 : 0;
   }
   return all;
 }

@@ -16,6 +16,7 @@ void add_elements(const ElementCounts& found, std::int64_t elements, BlockCounts
   counts.elements += elements;
   counts.zeros += found.zeros;
   counts.nonfinite += found.nonfinite;
+  counts.lost += found.lost;
   counts.flushed += found.flushed;
   counts.flushed_by_scale += found.flushed_by_scale;
   counts.subnormal += found.subnormal;

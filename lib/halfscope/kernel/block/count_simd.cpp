@@ -101,8 +101,9 @@ ElementCounts count_isa<target_isa>(const ScaledRow& row, const ElementLimits& s
   const float tensor_scale = row.tensor_scale, infinity = from_bits(infinity_bits);
   float* const known = out.known;
   float* const errors = out.errors;
-  std::int32_t zeros = 0, nonfinite = 0, flushed = 0, by_scale = 0, subnormal = 0, clipped = 0, overflow = 0;
-#pragma omp simd reduction(+ : zeros, nonfinite, flushed, by_scale, subnormal, clipped, overflow)
+  std::int32_t zeros = 0, nonfinite = 0, lost = 0, flushed = 0, by_scale = 0;
+  std::int32_t subnormal = 0, clipped = 0, overflow = 0;
+#pragma omp simd reduction(+ : zeros, nonfinite, lost, flushed, by_scale, subnormal, clipped, overflow)
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const float x = values[i], scale = scales[i], value = elements[i] * scale * tensor_scale;
     const float at_scale = from_bits(magnitude_bits(scaled[i])),
@@ -118,10 +119,11 @@ ElementCounts count_isa<target_isa>(const ScaledRow& row, const ElementLimits& s
     clipped += has_scale & (at_scale > limits.largest) ? 1 : 0;
     overflow += has_scale & (at_scale >= limits.overflow) ? 1 : 0;
     const bool is_known = is_finite & (from_bits(magnitude_bits(value)) < infinity);
+    lost += is_finite & !is_known ? 1 : 0;
     known[i] = is_known ? x : 0;
     errors[i] = is_known ? x - value : 0;
   }
-  return {zeros, nonfinite, flushed, by_scale, subnormal, clipped, overflow};
+  return {zeros, nonfinite, lost, flushed, by_scale, subnormal, clipped, overflow};
 }
 
 }  // namespace halfscope

@@ -45,7 +45,7 @@ struct ScaledRow {
 };
 
 struct ElementCounts {
-  std::int64_t zeros = 0, nonfinite = 0, flushed = 0, flushed_by_scale = 0;
+  std::int64_t zeros = 0, nonfinite = 0, lost = 0, flushed = 0, flushed_by_scale = 0;
   std::int64_t subnormal = 0, clipped = 0, overflow = 0;
 };
 
