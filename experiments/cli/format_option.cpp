@@ -3,15 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
+namespace {
+
+/// Each note is said once.
+void note_look_alike(const FloatFormat& format) {
+  static std::set<std::string> said;
+  const std::string note = look_alike_note(format);
+  if (!note.empty() && said.insert(note).second) print_stderr(fmt::format("note: {}\n", note));
+}
+
+}  // namespace
 
 Quantizer parse_quantizer_option(std::string_view text) {
   const Quantizer quantizer = parse_quantizer(text);
-  const std::string note = look_alike_note(quantizer.format);
-  if (!note.empty()) print_stderr(fmt::format("note: {}\n", note));
+  note_look_alike(quantizer.format);
   return quantizer;
 }
 
@@ -24,6 +35,12 @@ FloatFormat parse_counted_format(std::string_view text) {
   }
   if (overflow == Overflow::saturate)
     print_stderr(fmt::format("note: {}: numbers that saturate are counted as overflow\n", text));
+  return format;
+}
+
+TensorFormat parse_tensor_format_option(std::string_view name) {
+  TensorFormat format = parse_tensor_format(name);
+  note_look_alike(element_format(format));
   return format;
 }
 

@@ -1,9 +1,10 @@
-// A format as the command line takes it.
+// Formats as the command line takes them.
 #pragma once
 
 #include <string_view>
 
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/format/tensor_format.hpp>
 
 namespace halfscope {
 
@@ -14,5 +15,8 @@ namespace halfscope {
 /// on stderr says what they count where numbers saturate. Throws InvalidArgument where `text` has another
 /// rounding than to nearest even, which is what is counted.
 [[nodiscard]] FloatFormat parse_counted_format(std::string_view text);
+
+/// parse_tensor_format, with the same note about its elements.
+[[nodiscard]] TensorFormat parse_tensor_format_option(std::string_view name);
 
 }  // namespace halfscope

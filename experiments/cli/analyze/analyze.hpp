@@ -10,6 +10,7 @@
 
 #include <halfscope/explorer/explorer_data.hpp>
 #include <halfscope/io/file_comparison.hpp>
+#include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/quantized_file.hpp>
 #include <halfscope/io/tensor_file.hpp>
@@ -31,6 +32,13 @@ struct TensorSelection {
   [[nodiscard]] bool takes(const std::string& tensor) const;
 };
 
+/// The largest error that a format may make in any tensor.
+struct ErrorLimit {
+  std::string text = "5%";  ///< as it was given
+  double share = 0.05;      ///< norm of the error over that of the tensor
+  bool is_given = false;
+};
+
 struct AnalyzeRequest {
   std::vector<std::string> files;             ///< see expand_paths
   std::vector<std::string> weights, updates;  ///< empty, or both
@@ -38,6 +46,8 @@ struct AnalyzeRequest {
   TensorSelection selection;
   TensorGroups groups;
   FloatFormat format;
+  FormatRequest compared{};  ///< formats to hold against each other; without them `format` is looked at
+  ErrorLimit max_error{};
   AdvisorOptions advisor;
   std::optional<Averaging> averaging{};  ///< over ranks, which takes its part of the windows
   std::string page;                      ///< a path to write the explorer to; empty: none
@@ -53,6 +63,8 @@ struct AnalyzedTensor {
   std::optional<ReferenceComparison> reference;
   BinadeTotals counts;                    ///< where the request has a page
   std::optional<BlockFindings> blocks{};  ///< of a tensor that was dequantized
+  MatrixShape matrix{};                   ///< along the axis of the compared formats
+  std::vector<FormatCounts> formats{};    ///< of each compared format
 };
 
 struct SkippedReport {
@@ -66,6 +78,8 @@ struct UpdateReport {
 
 struct Analysis {
   FloatFormat format{};
+  FormatRequest compared{};
+  ErrorLimit max_error{};
   AdvisorOptions advisor{};
   std::optional<Averaging> averaging{};  ///< that the windows are after
   std::size_t files = 0;                 ///< that were given, with those in folders

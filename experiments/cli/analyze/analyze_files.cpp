@@ -7,6 +7,7 @@
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
+#include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
@@ -83,23 +84,24 @@ class Reader {
       rows_.begin(files[file]);
       current = file;
     };
-    summarise_files(chosen, request_.format,
-                    {.tensor =
-                         [&](const SummarisedTensor& found) {
-                           enter(found.file);
-                           rows_.take(found);
-                         },
-                     .failed =
-                         [&](std::size_t file, const std::exception_ptr& error) {
-                           enter(file);
-                           rows_.drop();
-                           files[file].is_damaged = true;
-                           fail(error);
-                         },
-                     .progress =
-                         [&](std::size_t file, std::int64_t elements) {
-                           progress_.show(first + file, files[file].name, elements);
-                         }});
+    const auto take = [&](const auto& found) {
+      enter(found.file);
+      rows_.take(found);
+    };
+    const auto failed = [&](std::size_t file, const std::exception_ptr& error) {
+      enter(file);
+      rows_.drop();
+      files[file].is_damaged = true;
+      fail(error);
+    };
+    const auto progress = [&](std::size_t file, std::int64_t elements) {
+      progress_.show(first + file, files[file].name, elements);
+    };
+    if (request_.compared.formats.empty()) {
+      summarise_files(chosen, request_.format, {take, failed, progress});
+    } else {
+      count_formats(chosen, request_.compared, {take, failed, progress});
+    }
     rows_.end();
     for (const SelectedFile& file : files) {
       if (!file.is_damaged) list_skipped(file);

@@ -6,6 +6,7 @@
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/cli/analyze/analyze_blocks.hpp"
+#include "experiments/cli/analyze/analyze_json.hpp"
 #include "experiments/cli/analyze/analyze_present.hpp"
 
 namespace halfscope {
@@ -89,9 +90,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["tolerance"] = analysis.advisor.tolerance;
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
-  json["skipped"] = list_of(analysis.skipped, skipped_json);
-  if (!analysis.not_read.empty()) json["not_read"] = list_of(analysis.not_read, not_read_json);
-  json["files"] = analysis.files;
+  add_files_json(json, analysis);
   json["analysed"] = view.all;
   if (analysis.averaging) {
     json["ranks"] = analysis.averaging->ranks;
@@ -100,6 +99,12 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
 }
 
 }  // namespace
+
+void add_files_json(Json& json, const Analysis& analysis) {
+  json["skipped"] = list_of(analysis.skipped, skipped_json);
+  if (!analysis.not_read.empty()) json["not_read"] = list_of(analysis.not_read, not_read_json);
+  json["files"] = analysis.files;
+}
 
 std::string analysis_json(const Analysis& analysis, const View& view) {
   Json json{

@@ -223,10 +223,14 @@ std::string share_words(double share) {
   return fmt::format("{:.2f} %", 100 * share);
 }
 
+std::string not_analysed_text(const Analysis& analysis, std::size_t width) {
+  return skipped_text(analysis, width) + not_read_text(analysis, width);
+}
+
 std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
   std::string text = blocks_text(analysis, view, width);
   if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
-  text += skipped_text(analysis, width) + not_read_text(analysis, width);
+  text += not_analysed_text(analysis, width);
   if (!text.empty() && !analysis.updates.empty()) text += "\n";
   if (!analysis.updates.empty()) text += updates_text(analysis, width);
   return text;

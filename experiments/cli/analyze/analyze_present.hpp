@@ -10,6 +10,8 @@ namespace halfscope {
 
 /// For the terminal: the table of the view, what is not in it, the window and the verdict.
 [[nodiscard]] std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width);
+/// For the terminal: tensors that were skipped, and files of a folder that are not read.
+[[nodiscard]] std::string not_analysed_text(const Analysis& analysis, std::size_t width);
 /// Window and verdict alone, and the share of updates that is lost.
 [[nodiscard]] std::string verdict_text(const Analysis& analysis, std::size_t width);
 /// The tables alone, for other programs.

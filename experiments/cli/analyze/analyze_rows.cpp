@@ -40,6 +40,14 @@ void Rows::take(const SummarisedTensor& found) {
   if (!is_new) entry->second.add(sums);
 }
 
+void Rows::take(const CountedTensor& found) {
+  AnalyzedTensor& tensor = singles_.emplace_back();
+  tensor.name = file_->file->tensors()[found.index].name;
+  tensor.file = file_->name;
+  tensor.matrix = found.shape;
+  tensor.formats.assign(found.formats.begin(), found.formats.end());
+}
+
 void Rows::end() {
   std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
   for (const auto& [group, sums] : of_file_) {

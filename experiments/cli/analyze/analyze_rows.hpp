@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
@@ -31,6 +32,7 @@ class Rows {
   /// The tensors that follow are those of `file`.
   void begin(const SelectedFile& file) { file_ = &file; }
   void take(const SummarisedTensor& found);
+  void take(const CountedTensor& found);
   /// All of the file has been read.
   void end();
   /// The file is damaged.

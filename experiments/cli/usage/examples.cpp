@@ -29,6 +29,7 @@ constexpr std::array analyze_examples{
     "halfscope analyze 'shards/*.safetensors' --include '*.weight' --sort flushed --top 10"sv,
     "halfscope analyze grads.npz --fail-on 'flushed>2%' --quiet"sv,
     "halfscope analyze fp16.safetensors --against fp32.safetensors --sort relative_error"sv,
+    "halfscope analyze model.safetensors --formats fp8_e4m3,mxfp8_e4m3,nvfp4 --max-error 5%"sv,
     "halfscope analyze --weights w.npz --updates u.npz"sv};
 constexpr std::array replay_examples{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,

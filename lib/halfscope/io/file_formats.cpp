@@ -10,6 +10,7 @@
 #include <halfscope/io/detail/file_pair.hpp>
 #include <halfscope/io/detail/matrix_tiles.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/kernel/block/detail/axis_last.hpp>
 #include <halfscope/stats/detail/format_counter.hpp>
 
 namespace halfscope {
@@ -53,15 +54,9 @@ class TensorMatrix {
     const auto place = static_cast<std::size_t>(axis < 0 ? axis + std::ssize(shape) : axis);
     std::int64_t inner = 1;
     for (std::size_t i = place + 1; i < shape.size(); ++i) inner *= shape[i];
-    const std::int64_t length = shape_.columns, outer = shape_.rows / inner;
+    const detail::AroundAxis around{shape_.rows / inner, shape_.columns, inner};
     std::vector<float> moved(in_memory_.size());
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t at = 0; at < length; ++at) {
-        for (std::int64_t i = 0; i < inner; ++i)
-          moved[static_cast<std::size_t>((o * inner + i) * length + at)] =
-              in_memory_[static_cast<std::size_t>((o * length + at) * inner + i)];
-      }
-    }
+    detail::bring_axis_last(std::span<const float>(in_memory_), around, std::span(moved));
     in_memory_ = std::move(moved);
   }
 

@@ -1,0 +1,53 @@
+// Several formats over the same tensors: sums of each, and the cheapest one whose error stays within a limit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/cli/analyze/analyze.hpp"
+
+namespace halfscope {
+
+/// "5%" or "0.05", the norm of the error over that of the tensor; "26dB", signal over noise. Throws
+/// InvalidArgument.
+[[nodiscard]] ErrorLimit parse_error_limit(std::string_view text);
+
+/// Norm of the error over that of the tensor: 0 of a tensor of zeros; infinite where finite elements become
+/// NaN or infinite and the tensor has neither.
+[[nodiscard]] double relative_error(const BlockCounts& counts);
+/// Signal over noise in dB of a relative error: infinite without error.
+[[nodiscard]] double decibels(double relative_error);
+
+/// A format over all tensors.
+struct FormatSum {
+  std::string name{};
+  BlockCounts counts{};
+  std::int64_t bits = 0;                        ///< of elements and scales
+  double worst_error = 0;                       ///< relative_error of the worst tensor
+  const AnalyzedTensor* worst = nullptr;        ///< nothing without tensors
+  std::vector<const AnalyzedTensor*> padded{};  ///< tensors with blocks that zeros fill up
+  bool fits = false;                            ///< no tensor is beyond the limit
+
+  [[nodiscard]] double bits_per_element() const {
+    return counts.elements == 0 ? 0 : static_cast<double>(bits) / static_cast<double>(counts.elements);
+  }
+};
+
+struct FormatComparison {
+  std::vector<FormatSum> formats{};       ///< in the order of the request
+  std::optional<std::size_t> cheapest{};  ///< of those that fit, the one of fewest bits, then of least error
+};
+
+[[nodiscard]] FormatComparison compare_formats(const Analysis& analysis);
+
+/// Whether blocks of `format` end beyond the last row or column of `matrix`.
+[[nodiscard]] bool is_padded(const TensorFormat& format, const MatrixShape& matrix);
+
+/// The tensors by their largest error, cut to `top` of them; in the order of the files where there are no
+/// more.
+[[nodiscard]] std::vector<const AnalyzedTensor*> worst_tensors(const Analysis& analysis, std::size_t top);
+
+}  // namespace halfscope

@@ -1,0 +1,83 @@
+// The comparison of formats as JSON: counts, shares beside them, and errors both relative and in dB.
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+#include "experiments/cli/analyze/analyze_json.hpp"
+#include "experiments/cli/analyze/formats_present.hpp"
+
+namespace halfscope {
+namespace {
+
+Json finite_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+void add_counts(Json& json, const BlockCounts& counts) {
+  const double error = relative_error(counts);
+  json["relative_error"] = finite_or_null(error);
+  json["error_db"] = finite_or_null(decibels(error));
+  json["elements"] = counts.elements;
+  json["zeros"] = counts.zeros;
+  json["nonfinite"] = counts.nonfinite;
+  json["lost"] = counts.lost;
+  json["flushed"] = counts.flushed;
+  json["flushed_by_scale"] = counts.flushed_by_scale;
+  json["subnormal"] = counts.subnormal;
+  json["clipped"] = counts.clipped;
+  json["overflow"] = counts.overflow;
+  json["blocks"] = counts.blocks;
+  json["blocks_at_risk"] = counts.blocks_at_risk;
+  json["clipped_blocks"] = counts.clipped_blocks;
+  json["overflow_blocks"] = counts.overflow_blocks;
+  json["zero_blocks"] = counts.zero_blocks;
+  json["nonfinite_blocks"] = counts.nonfinite_blocks;
+}
+
+Json sum_json(const FormatSum& sum) {
+  Json json{{"name", sum.name},
+            {"bits_per_element", sum.bits_per_element()},
+            {"fits", sum.fits},
+            {"worst_tensor", sum.worst == nullptr ? Json() : Json(sum.worst->report.name)},
+            {"worst_relative_error", finite_or_null(sum.worst_error)},
+            {"worst_error_db", finite_or_null(decibels(sum.worst_error))},
+            {"padded_tensors", sum.padded.size()}};
+  add_counts(json, sum.counts);
+  return json;
+}
+
+Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat>& formats) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const FormatCounts& found = tensor.formats[i];
+    Json json{{"name", to_string(formats[i])},
+              {"padded", is_padded(formats[i], tensor.matrix)},
+              {"scale_log2", found.scale_log2 ? Json(*found.scale_log2) : Json()}};
+    add_counts(json, found.counts);
+    list.push_back(json);
+  }
+  return {{"name", tensor.report.name},
+          {"file", tensor.file},
+          {"rows", tensor.matrix.rows},
+          {"columns", tensor.matrix.columns},
+          {"formats", list}};
+}
+
+}  // namespace
+
+std::string formats_json(const Analysis& analysis, std::size_t top) {
+  const FormatComparison comparison = compare_formats(analysis);
+  Json json{{"cheapest", comparison.cheapest ? Json(comparison.formats[*comparison.cheapest].name) : Json()},
+            {"verdict", cheapest_line(analysis, comparison)},
+            {"max_error", analysis.max_error.share},
+            {"axis", analysis.compared.axis}};
+  for (const FormatSum& sum : comparison.formats) json["formats"].push_back(sum_json(sum));
+  json["tensors"] = Json::array();
+  for (const AnalyzedTensor* tensor : worst_tensors(analysis, top))
+    json["tensors"].push_back(tensor_json_of(*tensor, analysis.compared.formats));
+  json["analysed"] = analysis.tensors.size();
+  add_files_json(json, analysis);
+  return to_text(json);
+}
+
+}  // namespace halfscope

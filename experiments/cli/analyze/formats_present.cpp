@@ -1,0 +1,166 @@
+// The cheapest format in a line, and tables of errors and counts.
+#include "experiments/cli/analyze/formats_present.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/cli/analyze/analyze_present.hpp"
+
+namespace halfscope {
+namespace {
+
+/// Errors from this on are printed as no number.
+bool is_lost(double error) {
+  return !std::isfinite(error);
+}
+
+std::string decibel_text(double error) {
+  if (error == 0) return "exact";
+  return is_lost(error) ? "lost" : fmt::format("{:.1f}", decibels(error));
+}
+
+Cell decibel_cell(double error) {
+  return {decibel_text(error), error == 0 || is_lost(error) ? Cell::Value{} : Cell::Value{decibels(error)}};
+}
+
+std::string error_words(double error) {
+  if (error == 0) return "none";
+  if (is_lost(error)) return "without bound, as finite values become NaN";
+  return fmt::format("{} ({} dB)", share_words(error), decibel_text(error));
+}
+
+Cell flushed_cell(const BlockCounts& counts) {
+  const std::int64_t nonzero = counts.elements - counts.zeros - counts.nonfinite;
+  const double share = nonzero == 0 ? 0 : static_cast<double>(counts.flushed) / static_cast<double>(nonzero);
+  return {share_words(share), share};
+}
+
+Cell risk_cell(const BlockCounts& counts) {
+  const double share = counts.blocks == 0
+                           ? 0
+                           : static_cast<double>(counts.blocks_at_risk) / static_cast<double>(counts.blocks);
+  return {share_words(share), share};
+}
+
+Table sums_table(const FormatComparison& comparison) {
+  Table table{{{"format", "format"},
+               {"bits", "bits"},
+               {"error_db", "error dB"},
+               {"worst_db", "worst tensor"},
+               {"flushed", "flushed"},
+               {"clipped", "clipped", 2},
+               {"blocks", "blocks", 1},
+               {"blocks_at_risk", "at risk"}},
+              {}};
+  for (const FormatSum& sum : comparison.formats) {
+    table.rows.push_back(
+        {sum.name, Cell{fmt::format("{:.2f}", sum.bits_per_element()), sum.bits_per_element()},
+         decibel_cell(relative_error(sum.counts)), decibel_cell(sum.worst_error), flushed_cell(sum.counts),
+         count_cell(sum.counts.clipped), count_cell(sum.counts.blocks), risk_cell(sum.counts)});
+  }
+  return table;
+}
+
+Table tensors_table(const Analysis& analysis, std::size_t top) {
+  Table table{{{"tensor", "tensor"},
+               {"format", "format"},
+               {"error_db", "error dB"},
+               {"flushed", "flushed"},
+               {"clipped", "clipped", 2},
+               {"blocks", "blocks", 1},
+               {"blocks_at_risk", "at risk"}},
+              {}};
+  for (const AnalyzedTensor* tensor : worst_tensors(analysis, top)) {
+    for (std::size_t i = 0; i < tensor->formats.size(); ++i) {
+      const BlockCounts& counts = tensor->formats[i].counts;
+      table.rows.push_back({tensor->report.name, to_string(analysis.compared.formats[i]),
+                            decibel_cell(relative_error(counts)), flushed_cell(counts),
+                            count_cell(counts.clipped), count_cell(counts.blocks), risk_cell(counts)});
+    }
+  }
+  return table;
+}
+
+/// Formats that fill up the same tensors share a line.
+std::string padding_text(const FormatComparison& comparison, std::size_t width) {
+  std::string text;
+  for (std::size_t i = 0; i < comparison.formats.size(); ++i) {
+    const auto& padded = comparison.formats[i].padded;
+    const auto same = [&](const FormatSum& other) { return other.padded == padded; };
+    const auto first = std::ranges::find_if(comparison.formats, same);
+    if (padded.empty() || first != comparison.formats.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    std::string names;
+    for (const FormatSum& other : comparison.formats) {
+      if (same(other)) names += (names.empty() ? "" : ", ") + other.name;
+    }
+    const AnalyzedTensor& tensor = *padded.front();
+    const std::string more = padded.size() > 1 ? fmt::format(" and {} more", padded.size() - 1) : "";
+    text += wrapped(fmt::format("filled up with zeros for {}: {} ({} x {}){}", names, tensor.report.name,
+                                tensor.matrix.rows, tensor.matrix.columns, more),
+                    width, "  ") +
+            "\n";
+  }
+  return text;
+}
+
+/// How formats without blocks were scaled; empty where there are none.
+std::string scale_text(const Analysis& analysis, std::size_t width) {
+  std::string scaled;
+  for (std::size_t i = 0; i < analysis.compared.formats.size(); ++i) {
+    if (analysis.tensors.front().formats[i].scale_log2)
+      scaled += (scaled.empty() ? "" : ", ") + to_string(analysis.compared.formats[i]);
+  }
+  if (scaled.empty()) return "";
+  return wrapped(fmt::format("{}: one power of two for each tensor, the least under which nothing overflows",
+                             scaled),
+                 width, "  ") +
+         "\n";
+}
+
+}  // namespace
+
+std::string cheapest_line(const Analysis& analysis, const FormatComparison& comparison) {
+  const std::string limit = fmt::format("--max-error {}{}", analysis.max_error.text,
+                                        analysis.max_error.is_given ? "" : " (default)");
+  const auto closest =
+      std::ranges::min_element(comparison.formats, {}, [](const FormatSum& sum) { return sum.worst_error; });
+  const FormatSum& sum = comparison.cheapest ? comparison.formats[*comparison.cheapest] : *closest;
+  const std::string facts =
+      fmt::format("{:.2f} bits per element, error {} in {}", sum.bits_per_element(),
+                  error_words(sum.worst_error), sum.worst == nullptr ? "no tensor" : sum.worst->report.name);
+  if (!comparison.cheapest)
+    return fmt::format("No format stays under {}; {} comes closest: {}, the worst tensor.", limit, sum.name,
+                       facts);
+  return fmt::format("{}: {}, the worst tensor; the cheapest of {} format{} under {}.", sum.name, facts,
+                     comparison.formats.size(), comparison.formats.size() == 1 ? "" : "s", limit);
+}
+
+std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width) {
+  const FormatComparison comparison = compare_formats(analysis);
+  const std::size_t shown = std::min(top, analysis.tensors.size());
+  std::string text = wrapped(cheapest_line(analysis, comparison), width, "  ") + "\n\n";
+  text += write_table(sums_table(comparison), {.width = width});
+  text +=
+      wrapped(
+          fmt::format(
+              "  Bits per element with scales. Error: signal over noise in dB, {} tensor{} together and "
+              "the worst one. Flushed: nonzero values that become 0. At risk: blocks with an element that "
+              "overflows, with inf or NaN, or whose scale is 0 or NaN.",
+              analysis.tensors.size(), analysis.tensors.size() == 1 ? "" : "s"),
+          width, "  ") +
+      "\n\n";
+  text += write_table(tensors_table(analysis, top), {.width = width});
+  if (shown < analysis.tensors.size())
+    text += fmt::format("  the worst {} of {} tensors; --top N shows N, --all shows all.\n", shown,
+                        analysis.tensors.size());
+  return text + scale_text(analysis, width) + padding_text(comparison, width) +
+         not_analysed_text(analysis, width);
+}
+
+std::string formats_table(const Analysis& analysis, std::size_t top, TableFormat format) {
+  return write_table(tensors_table(analysis, top), {format});
+}
+
+}  // namespace halfscope

@@ -1,0 +1,21 @@
+// Text and JSON of `halfscope analyze --formats`.
+#pragma once
+
+#include <string>
+
+#include "experiments/cli/analyze/format_comparison.hpp"
+#include "experiments/table/table.hpp"
+
+namespace halfscope {
+
+/// The first line: the cheapest format within the limit, or the one that comes closest.
+[[nodiscard]] std::string cheapest_line(const Analysis& analysis, const FormatComparison& comparison);
+
+/// For the terminal: the cheapest format, sums of each, and the worst `top` tensors by format.
+[[nodiscard]] std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width);
+/// A row for each tensor and format, for other programs.
+[[nodiscard]] std::string formats_table(const Analysis& analysis, std::size_t top, TableFormat format);
+/// One document, of the worst `top` tensors.
+[[nodiscard]] std::string formats_json(const Analysis& analysis, std::size_t top);
+
+}  // namespace halfscope

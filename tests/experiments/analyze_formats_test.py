@@ -1,0 +1,259 @@
+"""halfscope analyze --formats: errors and counts against a quantizer of its own, the choice, wrong requests."""
+
+import bisect
+import json
+import math
+import random
+import struct
+import unittest
+
+from program import WithFolder, halfscope
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def numbers(mantissa_bits, bias, count):
+    """The numbers of the first `count` codes, which have no sign."""
+    found = []
+    for code in range(count):
+        field, mantissa = code >> mantissa_bits, (code & ((1 << mantissa_bits) - 1)) / (1 << mantissa_bits)
+        found.append(math.ldexp(mantissa + (field > 0), max(field, 1) - bias))
+    return found
+
+
+E4M3, E2M1 = numbers(3, 7, 127), numbers(1, 1, 8)
+
+
+def nearest(x, table):
+    """Ties to even codes, saturating."""
+    magnitude = min(abs(x), table[-1])
+    above = bisect.bisect_left(table, magnitude)
+    if above > 0 and table[above] != magnitude:
+        low, high = magnitude - table[above - 1], table[above] - magnitude
+        above = above - 1 if low < high or (low == high and (above - 1) % 2 == 0) else above
+    return math.copysign(table[above], x)
+
+
+def mx(block, table, floor):
+    """OCP MX: a power of two, by the binade of amax or up from amax over the largest number."""
+    amax = max(map(abs, block))
+    if amax == 0:
+        return block
+    exponent = math.frexp(amax)[1] - math.frexp(table[-1])[1] if floor else math.ceil(math.log2(amax / table[-1]))
+    return [math.ldexp(nearest(math.ldexp(x, -exponent), table), exponent) for x in block]
+
+
+def fp8_128(block):
+    """DeepGEMM: amax / 448 in FP32."""
+    scale = f32(max(*map(abs, block), 1e-4) / 448)
+    return [nearest(f32(x * f32(1 / scale)), E4M3) * scale for x in block]
+
+
+def per_tensor(values):
+    """E4M3 at the largest power of two under which nothing overflows."""
+    return mx(values, E4M3, floor=False)
+
+
+def in_blocks(rows, columns, quantize):
+    return [[y for at in range(0, len(row), columns) for y in quantize(row[at : at + columns])] for row in rows]
+
+
+def flat(rows):
+    return [x for row in rows for x in row]
+
+
+def error(values, rounded):
+    return math.sqrt(sum((x - y) ** 2 for x, y in zip(values, rounded)) / sum(x * x for x in values))
+
+
+class Formats(WithFolder):
+    def write(self, name, tensors):
+        header, data = {}, b""
+        for key, rows in tensors.items():
+            content = struct.pack(f"<{len(rows) * len(rows[0])}f", *flat(rows))
+            header[key] = {
+                "dtype": "F32",
+                "shape": [len(rows), len(rows[0])],
+                "data_offsets": [len(data), len(data) + len(content)],
+            }
+            data += content
+        text = json.dumps(header).encode()
+        path = self.folder / name
+        path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return path
+
+    def model(self, columns=256):
+        noise = random.Random(1)
+        return {
+            "q_proj.weight": [[f32(noise.gauss(0, 0.02)) for _ in range(columns)] for _ in range(24)],
+            "down_proj.weight": [
+                [f32(noise.gauss(0, 0.01) * 2 ** noise.uniform(-8, 3)) for _ in range(columns)] for _ in range(24)
+            ],
+        }
+
+    def analyze(self, *words):
+        return json.loads(self.run_ok("analyze", *words, "--json"))
+
+    def test_errors_and_counts(self):
+        model = self.model()
+        expected = {
+            "mxfp8_e4m3": lambda rows: in_blocks(rows, 32, lambda block: mx(block, E4M3, floor=False)),
+            "mxfp4": lambda rows: in_blocks(rows, 32, lambda block: mx(block, E2M1, floor=False)),
+            "mxfp4/floor": lambda rows: in_blocks(rows, 32, lambda block: mx(block, E2M1, floor=True)),
+            "block(fp4_e2m1, 1x16, e8m0/floor)": lambda rows: in_blocks(
+                rows, 16, lambda block: mx(block, E2M1, floor=True)
+            ),
+            "fp8_1x128": lambda rows: in_blocks(rows, 128, fp8_128),
+            "fp8_e4m3": lambda rows: [per_tensor(flat(rows))],
+        }
+        result = self.analyze(self.write("model.safetensors", model), "--formats", ",".join(expected))
+        self.assertEqual([tensor["name"] for tensor in result["tensors"]], list(model))
+        for tensor in result["tensors"]:
+            values = flat(model[tensor["name"]])
+            for found in tensor["formats"]:
+                with self.subTest(tensor["name"], format=found["name"]):
+                    rounded = flat(expected[found["name"]](model[tensor["name"]]))
+                    truth = error(values, rounded)
+                    self.assertAlmostEqual(found["relative_error"], truth, delta=1e-6)
+                    self.assertAlmostEqual(found["error_db"], -20 * math.log10(truth), delta=1e-3)
+                    self.assertEqual(found["flushed"], sum(x != 0 and y == 0 for x, y in zip(values, rounded)))
+                    self.assertEqual(found["elements"], len(values))
+
+    def test_blocks_that_clip_are_counted(self):
+        """Blocks of amax 6 at scale 1 under floor: above 6 it clips, from 7 on it overflows."""
+        rows = [[4.0] * 31 + [amax] for amax in (6.0, 6.5, 7.0, 7.5)]
+        result = self.analyze(self.write("a.safetensors", {"a": rows}), "--formats", "mxfp4/floor,mxfp4")
+        floor, rceil = result["tensors"][0]["formats"]
+        self.assertEqual(
+            [floor[key] for key in ("clipped", "overflow", "clipped_blocks", "blocks_at_risk", "blocks")],
+            [3, 2, 3, 2, 4],
+        )
+        self.assertEqual(
+            [rceil[key] for key in ("clipped", "overflow", "clipped_blocks", "blocks_at_risk", "blocks")],
+            [0, 0, 0, 0, 4],
+        )
+
+    def test_the_cheapest_within_the_limit_comes_first(self):
+        path = self.write("model.safetensors", self.model())
+        formats = "bf16,mxfp8_e4m3,mxfp6_e2m3,nvfp4,mxfp4"
+        for limit, cheapest in (
+            ("1%", "bf16"),
+            ("5%", "mxfp6_e2m3"),
+            ("26dB", "mxfp6_e2m3"),
+            ("12%", "nvfp4"),
+            ("50%", "mxfp4"),
+        ):
+            with self.subTest(limit):
+                result = self.analyze(path, "--formats", formats, "--max-error", limit)
+                self.assertEqual(result["cheapest"], cheapest)
+                within = [entry for entry in result["formats"] if entry["worst_relative_error"] <= result["max_error"]]
+                self.assertEqual(
+                    [entry["name"] for entry in within], [entry["name"] for entry in result["formats"] if entry["fits"]]
+                )
+                self.assertEqual(min(within, key=lambda entry: entry["bits_per_element"])["name"], cheapest)
+                first = self.run_ok("analyze", path, "--formats", formats, "--max-error", limit).splitlines()[0]
+                self.assertEqual(first, result["verdict"])
+                self.assertTrue(first.startswith(f"{cheapest}: "))
+                self.assertIn(f"--max-error {limit}", first)
+        bits = {entry["name"]: entry["bits_per_element"] for entry in result["formats"]}
+        self.assertEqual([bits["bf16"], bits["mxfp8_e4m3"], bits["mxfp6_e2m3"], bits["mxfp4"]], [16, 8.25, 6.25, 4.25])
+        self.assertAlmostEqual(bits["nvfp4"], 4.5 + 2 * 32 / (2 * 24 * 256))
+
+    def test_none_within_the_limit(self):
+        path = self.write("model.safetensors", self.model())
+        result = halfscope("analyze", path, "--formats", "nvfp4,mxfp4", "--max-error", "40dB", "--quiet")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(
+            result.stdout,
+            r"^No format stays under --max-error 40dB; (nvfp4|mxfp4) comes closest: .* in \w+_proj\.weight",
+        )
+        self.assertEqual(len(result.stdout.splitlines()), 1)
+        # A limit that nobody gave is no reason to fail.
+        self.run_ok("analyze", path, "--formats", "nvfp4,mxfp4")
+
+    def test_one_block_format(self):
+        path = self.write("model.safetensors", self.model())
+        one, several = self.analyze(path, "--format", "mxfp4/floor"), self.analyze(path, "--formats", "mxfp4/floor")
+        self.assertEqual(one, several)
+        self.assertEqual(one["formats"][0]["name"], "mxfp4/floor")
+
+    def test_padding_is_said(self):
+        path = self.write("odd.safetensors", self.model(columns=40))
+        result = self.analyze(path, "--formats", "mxfp4,fp8_e4m3,block(fp8_e4m3, 1x8, e8m0/rceil)")
+        self.assertEqual([entry["padded_tensors"] for entry in result["formats"]], [2, 0, 0])
+        self.assertEqual(result["formats"][0]["blocks"], 2 * 24 * 2)
+        text = self.run_ok("analyze", path, "--formats", "mxfp4,mxfp8_e4m3,fp8_e4m3")
+        self.assertIn("filled up with zeros for mxfp4, mxfp8_e4m3: q_proj.weight (24 x 40) and 1 more", text)
+
+    def test_axis(self):
+        rows = self.model()["q_proj.weight"]
+        turned = [list(column) for column in zip(*rows)]
+        first, second = (self.write(f"{i}.safetensors", {"w": matrix}) for i, matrix in enumerate((rows, turned)))
+        along_columns = self.analyze(first, "--formats", "mxfp4,nvfp4", "--axis", "0")
+        self.assertEqual(
+            along_columns["tensors"][0]["formats"],
+            self.analyze(second, "--formats", "mxfp4,nvfp4")["tensors"][0]["formats"],
+        )
+        self.assertNotEqual(
+            along_columns["tensors"][0]["formats"],
+            self.analyze(first, "--formats", "mxfp4,nvfp4")["tensors"][0]["formats"],
+        )
+
+    def test_zeros_and_values_that_are_not_finite(self):
+        rows = [[0.0] * 64, [math.nan] + [1.0] * 63]
+        path = self.write("a.safetensors", {"zeros": rows[:1], "nan": rows[1:]})
+        result = self.analyze(path, "--formats", "nvfp4,mxfp8_e4m3,fp8_e4m3,block(fp8_e4m3, 1x32, fp32/deepseek)")
+        zeros, nan = (tensor["formats"] for tensor in result["tensors"])
+        self.assertEqual([entry["relative_error"] for entry in zeros], [0, 0, 0, None])
+        self.assertEqual([entry["blocks_at_risk"] for entry in zeros], [0, 0, 0, 2])
+        self.assertEqual([entry["nonfinite"] for entry in nan], [1] * 4)
+        self.assertEqual([entry["blocks_at_risk"] for entry in nan], [1] * 4)
+        self.assertFalse(result["formats"][3]["fits"])
+
+    def test_threads_change_nothing(self):
+        path = self.write("model.safetensors", self.model())
+        words = ("analyze", path, "--formats", "nvfp4,fp8_e5m2,fp8_128x128", "--json")
+        self.assertEqual(self.run_ok(*words, "--threads", 1), self.run_ok(*words, "--threads", 3))
+
+    def test_look_alikes_are_told_apart_once(self):
+        path = self.write("model.safetensors", self.model())
+        result = halfscope("analyze", path, "--formats", "e4m3,fp8_e4m3,block(e4m3, 1x32, e8m0/rceil)", "--quiet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (line,) = result.stderr.splitlines()
+        for text in ("e4m3", "240", "448"):
+            self.assertIn(text, line)
+        result = halfscope("analyze", path, "--formats", "e2m1", "--quiet")
+        for text in ("e2m1", "3", "fp4_e2m1", "6"):
+            self.assertIn(text, result.stderr)
+
+    def test_table(self):
+        path = self.write("model.safetensors", self.model())
+        lines = self.run_ok("analyze", path, "--formats", "nvfp4,mxfp4", "--table", "csv").splitlines()
+        self.assertEqual(lines[0].split(",")[:4], ["tensor", "format", "error_db", "flushed"])
+        self.assertEqual(
+            [line.split(",")[:2] for line in lines[1:]],
+            [[name, form] for name in self.model() for form in ("nvfp4", "mxfp4")],
+        )
+
+    def test_requests_that_are_wrong(self):
+        path = self.write("model.safetensors", self.model())
+        for words, says in (
+            (("--formats", "mxfp5"), ("mxfp5", "mxfp4")),
+            (("--formats", "mxfp4/te"), ("'te'", "rceil")),
+            (("--formats", "nvfp4/floor"), ("'floor'", "torchao")),
+            (("--formats", "mxfp4", "--axis", "2"), ("axis 2", "q_proj.weight", "-2 to 1")),
+            (("--formats", "mxfp4", "--max-error", "5x"), ("--max-error", "5x")),
+            (("--formats", "mxfp4", "--max-error", "dB"), ("--max-error", "26dB")),
+            (("--formats", "mxfp4", "--sort", "name"), ("--sort",)),
+            (("--formats", "mxfp4", "--html", "page.html"), ("--html",)),
+            (("--max-error", "5%"), ("--max-error", "--formats")),
+            (("--axis", "0"), ("--axis", "--formats")),
+        ):
+            with self.subTest(words):
+                self.refuse("analyze", path, *words, says=says)
+
+
+if __name__ == "__main__":
+    unittest.main()
