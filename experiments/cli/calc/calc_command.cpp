@@ -19,7 +19,7 @@ struct CalcOptions {
   std::string operation;
   std::vector<std::string> values;
   std::string format, rounding, overflow, from;  ///< empty where left out
-  std::string seed = "0";
+  std::string seed = "0", tensor_amax;
   DotOptions dot;
   bool from_stdin = false, explain = false;
 };
@@ -57,6 +57,22 @@ Quantizer quantizer_of(const CalcOptions& options) {
   return parse_quantizer_option(text);
 }
 
+CalcRequest block_request(const CalcOptions& options, const CalcOperation& operation) {
+  if (operation.name != "round")
+    throw InvalidArgument(fmt::format(
+        "{} works on numbers of formats without blocks; block formats are for round", operation.name));
+  if (!options.rounding.empty() || !options.overflow.empty()) {
+    throw InvalidArgument(
+        "--rounding and --overflow are for formats without blocks; a block format has them in its name, as "
+        "in "
+        "mxfp4/stochastic, and saturates");
+  }
+  const auto format = std::get<BlockFormat>(parse_tensor_format_option(options.format));
+  BlockRequest block{format, parse_format(or_default(options.from, "fp32")), {}, parse_seed(options.seed)};
+  if (!options.tensor_amax.empty()) block.tensor_amax = parse_tensor_amax(options.tensor_amax, format);
+  return {&operation, {}, {}, {}, {}, block};
+}
+
 CalcRequest request_of(const CalcOptions& options) {
   const CalcOperation& operation = find_in_table("operation", options.operation, calc_operations());
   if (operation.operands == any_number) return dot_request(options, operation);
@@ -65,6 +81,9 @@ CalcRequest request_of(const CalcOptions& options) {
     throw InvalidArgument(
         fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
   }
+  if (is_block_format_name(options.format)) return block_request(options, operation);
+  if (!options.tensor_amax.empty())
+    throw InvalidArgument("--tensor-amax is for block formats with a scale of the tensor, such as nvfp4");
   if (!options.from.empty() && operation.name != "round") {
     throw InvalidArgument(fmt::format("--from is for round; operands of {} are of --format", operation.name));
   }
@@ -72,18 +91,24 @@ CalcRequest request_of(const CalcOptions& options) {
   return {&operation, quantizer_of(options), parse_seed(options.seed), from, {}};
 }
 
+std::string answer_of(const CalcRequest& request, Words words, AnswerStyle style) {
+  std::string text;
+  if (request.block) {
+    if (style == AnswerStyle::explained) return explained_block(*request.block, words, 0);
+    append_block(text, *request.block, words, 0);
+    return text;
+  }
+  const CalcAnswer answer = evaluate(request, words, 0);
+  if (style == AnswerStyle::explained) return explained(request, answer) + explained_operands(request, words);
+  append_answer(text, request, answer);
+  return text;
+}
+
 void calculate(const CalcOptions& options) {
   const CalcRequest request = request_of(options);
   if (!options.from_stdin) {
     const std::vector<std::string_view> words(options.values.begin(), options.values.end());
-    const CalcAnswer answer = evaluate(request, words, 0);
-    std::string text;
-    if (options.explain) {
-      text = explained(request, answer) + explained_operands(request, words);
-    } else {
-      append_answer(text, request, answer);
-    }
-    std::cout << text;
+    std::cout << answer_of(request, words, options.explain ? AnswerStyle::explained : AnswerStyle::bits);
     return;
   }
   if (!options.values.empty()) {
@@ -112,9 +137,13 @@ void add_calc_command(CLI::App& app) {
       "--explain", options->explain,
       "the value in decimal, flags by name, and the operands; with --stdin empty lines and # comments "
       "are passed over");
-  command->add_option("--format", options->format,
-                      "of operands and result: fp16 by default, or as fp8_e4m3/toward_zero/saturate");
+  command->add_option(
+      "--format", options->format,
+      "of operands and result: fp16 by default, or as fp8_e4m3/toward_zero/saturate; of round "
+      "also a block format, whose values are one block");
   command->add_option("--from", options->from, "of the bit patterns that round takes; fp32 by default");
+  command->add_option("--tensor-amax", options->tensor_amax,
+                      "of round to nvfp4: the largest magnitude of the tensor; by default the block's");
   command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
   command->add_option(

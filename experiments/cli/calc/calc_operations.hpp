@@ -3,12 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/operations.hpp>
+
+#include "experiments/cli/calc/calc_block.hpp"
 
 namespace halfscope {
 
@@ -45,8 +48,9 @@ struct CalcRequest {
   const CalcOperation* operation = nullptr;
   Quantizer quantizer;
   std::uint64_t seed = 0;
-  FloatFormat from{};  ///< of the bit patterns that `round` takes
-  DotProduct dot;      ///< of `dot` alone; the quantizer has the format of its result
+  FloatFormat from{};                   ///< of the bit patterns that `round` takes
+  DotProduct dot;                       ///< of `dot` alone; the quantizer has the format of its result
+  std::optional<BlockRequest> block{};  ///< of `round` to a block format, which is answered by blocks
 };
 
 /// The answer to `words`; `index` says which random bits a stochastic rounding draws. Throws InvalidArgument

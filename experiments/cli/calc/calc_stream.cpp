@@ -17,9 +17,9 @@ namespace halfscope {
 namespace {
 
 constexpr std::size_t block_bytes = 1 << 18;
-/// Of `dot`, room for thousands of operands.
+/// Room for thousands of operands in a line of `dot` or of a block.
 std::size_t longest_line_of(const CalcRequest& request) {
-  return request.operation->operands == any_number ? std::size_t{1} << 20 : 4096;
+  return request.operation->operands == any_number || request.block ? std::size_t{1} << 20 : 4096;
 }
 
 /// All of `text`, or RuntimeFailure.
@@ -112,12 +112,14 @@ class LineAnswers {
     split(line, words_);
     if (style_ == AnswerStyle::explained) return explain_words();
     if (words_.empty()) throw InvalidArgument("is empty");
+    if (request_.block) return append_block(out_, *request_.block, words_, lines_ - 1);
     append_answer(out_, request_, evaluate(request_, words_, lines_ - 1));
   }
 
   void explain_words() {
     if (words_.empty() || words_[0].starts_with('#')) return;
-    out_ += explained(request_, evaluate(request_, words_, lines_ - 1));
+    out_ += request_.block ? explained_block(*request_.block, words_, lines_ - 1)
+                           : explained(request_, evaluate(request_, words_, lines_ - 1));
   }
 
   void flush() {
