@@ -148,17 +148,22 @@ std::vector<std::size_t> FloatVec::shape() const {
   return extents;
 }
 
-nb::object to_array(std::unique_ptr<float[]> values, const std::vector<std::size_t>& shape, nb::handle like) {
-  float* data = values.get();
-  const nb::capsule owner(values.release(),
-                          [](void* memory) noexcept { delete[] static_cast<float*>(memory); });
+template <typename T>
+nb::object to_array(std::unique_ptr<T[]> values, const std::vector<std::size_t>& shape, nb::handle like) {
+  T* data = values.get();
+  const nb::capsule owner(values.release(), [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
   const auto module = nb::cast<std::string>(nb::str(like.type().attr("__module__")));
   const auto make = [&]<typename Framework>(Framework) {
-    return nb::cast(nb::ndarray<Framework, float>(data, shape.size(), shape.data(), owner));
+    return nb::cast(nb::ndarray<Framework, T>(data, shape.size(), shape.data(), owner));
   };
   if (module.starts_with("torch")) return make(nb::pytorch{});
   if (module.starts_with("jax")) return make(nb::jax{});
   return make(nb::numpy{});
 }
+
+template nb::object to_array(std::unique_ptr<float[]>, const std::vector<std::size_t>&, nb::handle);
+template nb::object to_array(std::unique_ptr<std::uint8_t[]>, const std::vector<std::size_t>&, nb::handle);
+template nb::object to_array(std::unique_ptr<std::uint16_t[]>, const std::vector<std::size_t>&, nb::handle);
+template nb::object to_array(std::unique_ptr<std::uint32_t[]>, const std::vector<std::size_t>&, nb::handle);
 
 }  // namespace halfscope::python

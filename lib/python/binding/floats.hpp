@@ -70,8 +70,10 @@ class FloatVec {
 /// Throws InvalidArgument where the two are not on the same device.
 void require_same_device(const FloatVec& one, const FloatVec& other, std::string_view function);
 
-/// `values` as a float32 array of `shape`: a PyTorch tensor or JAX array where `like` is one, else NumPy's.
-[[nodiscard]] nanobind::object to_array(std::unique_ptr<float[]> values,
-                                        const std::vector<std::size_t>& shape, nanobind::handle like);
+/// `values` as an array of `shape`: a PyTorch tensor or JAX array where `like` is one, else NumPy's. Elements
+/// are float or unsigned integers of 8, 16 or 32 bits.
+template <typename T>
+[[nodiscard]] nanobind::object to_array(std::unique_ptr<T[]> values, const std::vector<std::size_t>& shape,
+                                        nanobind::handle like);
 
 }  // namespace halfscope::python

@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
       "In how many threads large arrays are counted, 1 unless said otherwise; no result depends on it.\n\n"
       "Raises ValueError for less than 1.");
   python::bind_round(module);
+  python::bind_blocks(module);
   python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_histogram_file(module);

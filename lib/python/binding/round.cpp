@@ -3,7 +3,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <halfscope/format/block_format.hpp>
+
 #include "binding/bindings.hpp"
+#include "binding/blocks.hpp"
 #include "binding/floats.hpp"
 
 namespace halfscope::python {
@@ -29,8 +32,10 @@ nb::object round_on_gpu(const FloatVec& input, const Quantizer& quantizer, const
   return rounded;
 }
 
-nb::object round_array(nb::handle array, const std::string& quantizer, std::uint64_t seed,
+nb::object round_array(nb::handle array, const std::string& quantizer, std::int64_t axis, std::uint64_t seed,
                        std::uint32_t step) {
+  if (is_block_format_name(quantizer))
+    return round_in_blocks(array, quantizer, axis, {.seed = seed, .step = step});
   const Quantizer parsed = parse_quantizer(quantizer);
   const FloatVec input(array, "round", Float64::refused, Where::anywhere);
   const std::span<const float> values = input.values();
@@ -47,7 +52,7 @@ nb::object round_array(nb::handle array, const std::string& quantizer, std::uint
 
 void bind_round(nb::module_& module) {
   module.def("round", round_array, nb::arg("array").none(), nb::arg("quantizer"), nb::kw_only(),
-             nb::arg("seed") = 0, nb::arg("step") = 0, round_documentation);
+             nb::arg("axis") = -1, nb::arg("seed") = 0, nb::arg("step") = 0, round_documentation);
 }
 
 }  // namespace halfscope::python

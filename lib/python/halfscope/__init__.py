@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
     from halfscope.arithmetic import matmul, round, sum
+    from halfscope.encoding import Encoded, decode, encode
     from halfscope.explorer import Explorer, explore
     from halfscope.replays import Replay, replay
     from halfscope.tables import list_accumulators, list_formats, list_scalers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "Encoded",
     "Explorer",
     "Histogram",
     "LossScaler",
@@ -39,7 +41,9 @@ __all__ = [
     "WhatIf",
     "advise_scale",
     "analyze",
+    "decode",
     "dot",
+    "encode",
     "explore",
     "list_accumulators",
     "list_formats",
@@ -55,11 +59,14 @@ __all__ = [
 # Where a name of __all__ is that is not in the compiled module itself.
 _MODULES = {
     "Analysis": "analysis",
+    "Encoded": "encoding",
     "Explorer": "explorer",
     "Replay": "replays",
     "ScaleAdvice": "advice",
     "advise_scale": "advice",
     "analyze": "analysis",
+    "decode": "encoding",
+    "encode": "encoding",
     "explore": "explorer",
     "list_accumulators": "tables",
     "list_formats": "tables",

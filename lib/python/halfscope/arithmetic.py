@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from functools import lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -24,26 +26,34 @@ Tensor = TypeVar("Tensor", bound=SupportsDLPack)
 
 @overload
 def round(
-    array: NDArray[Any], quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False
+    array: NDArray[Any], quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
 ) -> NDArray[np.float32]: ...
 @overload
-def round(array: Tensor, quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False) -> Tensor: ...
-def round(array: Any, quantizer: str, *, seed: int = 0, step: int = 0, straight_through: bool = False) -> Any:
-    """Rounds every element to a format.
+def round(
+    array: Tensor, quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
+) -> Tensor: ...
+def round(
+    array: Any, quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
+) -> Any:
+    """Rounds every element to a format, with a scale for each block where the format has blocks.
 
     array: any shape, float32, float16 or bfloat16; NumPy, PyTorch, JAX (CPU), or what speaks DLPack, which becomes
         NumPy's. A CUDA tensor of PyTorch where the package was built with CUDA.
-    quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero".
+    quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero"; or a
+        block format, "NAME[/RULE][/ROUNDING]", such as "mxfp8_e4m3", "mxfp4/floor", "nvfp4", "fp8_128x128".
+    axis: the one along which blocks run; tiles have their rows along all other axes. A last block that the array does
+        not fill counts as if zeros followed.
     seed, step: which random numbers stochastic rounding draws; the same ones give the same bits.
     straight_through: a PyTorch tensor that needs a gradient gets it, as if nothing had been rounded.
 
     Returns a float32 array of the same shape and framework, which holds the numbers of any format exactly.
     Raises TypeError for float64 (rounding twice is not rounding), integers and what is no array; ValueError for an
-    unknown quantizer, for arrays in a GPU's memory that is out of reach, and for a tensor that needs a gradient unless
-    straight_through.
+    unknown quantizer, an axis that the array does not have, arrays in a GPU's memory that is out of reach or shall have
+    blocks, and for a tensor that needs a gradient unless straight_through.
     """
+    note_look_alike(quantizer)
     if not _needs_gradient(array):
-        return _core.round(array, quantizer, seed=seed, step=step)
+        return _core.round(array, quantizer, axis=index(axis), seed=seed, step=step)
     if not straight_through:
         raise ValueError(
             "round: the tensor needs a gradient, and rounding has none; give straight_through=True to pass it on "
@@ -51,14 +61,18 @@ def round(array: Any, quantizer: str, *, seed: int = 0, step: int = 0, straight_
         )
     from halfscope.straight_through import StraightThrough
 
-    return StraightThrough.apply(array, quantizer, seed, step)
+    return StraightThrough.apply(array, quantizer, index(axis), seed, step)
 
 
 @overload
-def matmul(a: NDArray[Any], b: Any, *, accumulate: str = "fp32_fused") -> NDArray[np.float32]: ...
+def matmul(
+    a: NDArray[Any], b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None
+) -> NDArray[np.float32]: ...
 @overload
-def matmul(a: Tensor, b: Any, *, accumulate: str = "fp32_fused") -> Tensor: ...
-def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused") -> Any:
+def matmul(
+    a: Tensor, b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None
+) -> Tensor: ...
+def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None) -> Any:
     """The matrix product as a machine adds it up, bit for bit: each element equals `dot` of its row and column.
 
     a: (..., k), b: (k, n); or a: (..., m, k), b: (..., k, n), whose axes before the last two broadcast as NumPy's do.
@@ -66,12 +80,18 @@ def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused") -> Any:
         is contiguous, as in transposed views and slices; others are copied first.
     accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
         A tensor core rounds a and b to its operands' format first.
+    operands: a format for both, or one for a and one for b, as `round` takes them: a and b are rounded to it before the
+        product, with blocks along k; an array has one tensor scale. The product adds up the numbers that the codes
+        stand for, scales included, in the order of `accumulate`.
 
     Returns (..., n), float32 of a's framework; of two arrays with more than two axes (..., m, n). Raises ValueError for
     shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
     TypeError as `round` does.
     """
-    _refuse_gradients("matmul", a, b)
+    refuse_gradients("matmul", a, b)
+    if operands is not None:
+        left, right = (operands, operands) if isinstance(operands, str) else operands
+        a, b = round(a, left, axis=-1), round(b, right, axis=-2)
     return _core.matmul(a, b, accumulate=accumulate)
 
 
@@ -92,13 +112,22 @@ def sum(array: Any, axis: int | None = None, *, accumulate: str = "fp32_sequenti
     array does not have, an unknown model or one of products alone, and tensors that need a gradient; TypeError as
     `round` does.
     """
-    _refuse_gradients("sum", array)
+    refuse_gradients("sum", array)
     return _core.sum(array, None if axis is None else index(axis), accumulate=accumulate)
 
 
-def _refuse_gradients(function: str, *arrays: object) -> None:
+def refuse_gradients(function: str, *arrays: object) -> None:
+    """Raises ValueError where PyTorch would record what happens to one of `arrays`."""
     if any(map(_needs_gradient, arrays)):
         raise ValueError(f"{function}: the tensor needs a gradient, and the result has none; give tensor.detach()")
+
+
+@lru_cache(maxsize=256)
+def note_look_alike(format: str) -> None:
+    """Warns, once for a name, where another format has a name that looks alike: e4m3 beside fp8_e4m3."""
+    note = _core.look_alike_note(format)
+    if note:
+        warnings.warn(note, stacklevel=3)
 
 
 def _needs_gradient(array: object) -> bool:

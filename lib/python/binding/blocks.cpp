@@ -1,0 +1,235 @@
+// halfscope.encode and decode, and halfscope.round to block formats.
+#include "binding/blocks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/tensor_format.hpp>
+#include <halfscope/kernel/block/detail/axis_last.hpp>
+#include <halfscope/kernel/block/quantise.hpp>
+#include <halfscope/kernel/cast/round.hpp>
+
+#include "binding/bindings.hpp"
+#include "binding/floats.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+namespace {
+
+using Extents = std::vector<std::size_t>;
+using Codes = nb::ndarray<const std::uint32_t, nb::c_contig, nb::device::cpu>;
+
+/// An array as a matrix whose rows run along one of its axes.
+class Along {
+ public:
+  /// Throws InvalidArgument where `shape` has no such axis.
+  Along(const Extents& shape, std::int64_t axis, const char* function) : shape_(shape) {
+    if (shape_.empty()) shape_.push_back(1);
+    const auto axes = std::ssize(shape_);
+    if (axis < -axes || axis >= axes) {
+      throw InvalidArgument(fmt::format("{}: axis {} of an array with {} ax{}s; give one from {} to {}",
+                                        function, axis, axes, axes == 1 ? "i" : "e", -axes, axes - 1));
+    }
+    axis_ = (axis + axes) % axes;
+    const auto product = [](auto first, auto last) {
+      return static_cast<std::int64_t>(std::accumulate(first, last, std::size_t{1}, std::multiplies<>()));
+    };
+    const auto place = shape_.begin() + axis_;
+    around_ = {product(shape_.begin(), place), static_cast<std::int64_t>(*place),
+               product(place + 1, shape_.end())};
+  }
+
+  [[nodiscard]] MatrixShape matrix() const { return {around_.outer * around_.inner, around_.length}; }
+  /// The extents of what has `length` elements in the place of the axis.
+  [[nodiscard]] Extents with_length(std::int64_t length) const {
+    Extents extents = shape_;
+    extents[static_cast<std::size_t>(axis_)] = static_cast<std::size_t>(length);
+    return extents;
+  }
+
+  /// The matrix of `values`, which `moved` holds where the axis is not the last.
+  template <typename T>
+  [[nodiscard]] std::span<const T> rows_of(std::span<const T> values, std::vector<T>& moved) const {
+    if (around_.inner == 1) return values;
+    moved.resize(values.size());
+    detail::bring_axis_last(values, around_, std::span(moved));
+    return moved;
+  }
+  /// Takes a matrix with rows of `length` elements back into the array's order.
+  template <typename T>
+  void take_back(std::span<T> rows, std::int64_t length) const {
+    if (around_.inner == 1) return;
+    const std::vector<T> copy(rows.begin(), rows.end());
+    detail::take_axis_back(std::span<const T>(copy), {around_.outer, length, around_.inner}, rows);
+  }
+
+ private:
+  Extents shape_;
+  std::int64_t axis_ = 0;
+  detail::AroundAxis around_{};
+};
+
+/// Values `to` each as an array; NumPy's, PyTorch's or JAX's as `like` is.
+template <typename To, typename From>
+nb::object array_of(std::span<const From> from, const Extents& shape, nb::handle like) {
+  auto values = std::make_unique_for_overwrite<To[]>(from.size());
+  std::ranges::transform(from, values.get(), [](From x) { return static_cast<To>(x); });
+  return to_array(std::move(values), shape, like);
+}
+
+/// A scale for each block: in the place of the axis where a block has one row, else (rows, columns) of
+/// blocks.
+Extents scale_extents(const Along& along, const BlockFormat& format) {
+  const MatrixShape grid = block_grid(along.matrix(), format.block);
+  if (format.block.rows == 1) return along.with_length(grid.columns);
+  return {static_cast<std::size_t>(grid.rows), static_cast<std::size_t>(grid.columns)};
+}
+
+nb::tuple encode_blocks(const FloatVec& input, const BlockFormat& format, const Along& along,
+                        const RandomStream& stream, nb::handle like) {
+  BlockCodes codes;
+  {
+    const nb::gil_scoped_release release;
+    std::vector<float> moved;
+    codes = quantise_blocks(along.rows_of(input.values(), moved), along.matrix(), format, stream);
+    along.take_back(std::span(codes.elements), along.matrix().columns);
+    const MatrixShape grid = block_grid(along.matrix(), format.block);
+    if (format.block.rows == 1) along.take_back(std::span(codes.scales), grid.columns);
+  }
+  const std::span<const std::uint32_t> scales = codes.scales;
+  const Extents extents = scale_extents(along, format);
+  nb::object scale_array;
+  if (format.scale() == ScaleFormat::fp32) {
+    std::vector<float> numbers;
+    for (const std::uint32_t bits : scales) numbers.push_back(from_bits(bits));
+    scale_array = array_of<float>(std::span<const float>(numbers), extents, like);
+  } else {
+    scale_array = array_of<std::uint8_t>(scales, extents, like);
+  }
+  const nb::object tensor =
+      format.tensor_scale == TensorScale::none ? nb::none() : nb::cast(codes.tensor.scale);
+  return nb::make_tuple(
+      array_of<std::uint8_t>(std::span<const std::uint8_t>(codes.elements), input.shape(), like), scale_array,
+      tensor);
+}
+
+nb::object encode_elements(const FloatVec& input, const Quantizer& quantizer, const RandomStream& stream,
+                           nb::handle like) {
+  std::vector<float> rounded(input.values().size());
+  round(input.values(), rounded, quantizer, stream);
+  std::vector<std::uint32_t> codes;
+  for (const float x : rounded) codes.push_back(encode(x, quantizer.format));
+  const std::span<const std::uint32_t> all = codes;
+  const int width = code_width(quantizer.format);
+  if (width <= 8) return array_of<std::uint8_t>(all, input.shape(), like);
+  if (width <= 16) return array_of<std::uint16_t>(all, input.shape(), like);
+  return array_of<std::uint32_t>(all, input.shape(), like);
+}
+
+nb::tuple encode_array(nb::handle array, const std::string& name, std::int64_t axis, std::uint64_t seed,
+                       std::uint32_t step) {
+  const TensorFormat format = parse_tensor_format(name);
+  const FloatVec input(array, "encode");
+  const Along along(input.shape(), axis, "encode");
+  const RandomStream stream{.seed = seed, .step = step};
+  if (const auto* block = std::get_if<BlockFormat>(&format))
+    return encode_blocks(input, *block, along, stream, array);
+  return nb::make_tuple(encode_elements(input, std::get<Quantizer>(format), stream, array), nb::none(),
+                        nb::none());
+}
+
+Extents extents_of(const Codes& codes) {
+  Extents extents(codes.ndim());
+  for (std::size_t i = 0; i < extents.size(); ++i) extents[i] = codes.shape(i);
+  return extents;
+}
+
+std::span<const std::uint32_t> span_of(const Codes& codes) {
+  return {codes.data(), codes.size()};
+}
+
+/// The codes of blocks, in the order of the matrix.
+BlockCodes blocks_of(const Codes& codes, const Codes& scales, const BlockFormat& format, std::int64_t axis) {
+  const Along along(extents_of(codes), axis, "decode");
+  const Extents wanted = scale_extents(along, format);
+  if (extents_of(scales) != wanted) {
+    throw InvalidArgument(fmt::format("decode: scales of shape ({}) for codes of shape ({}); give ({})",
+                                      fmt::join(extents_of(scales), ", "), fmt::join(extents_of(codes), ", "),
+                                      fmt::join(wanted, ", ")));
+  }
+  std::vector<std::uint32_t> moved;
+  const auto elements = along.rows_of(span_of(codes), moved);
+  BlockCodes all{.shape = along.matrix()};
+  for (const std::uint32_t code : elements) all.elements.push_back(static_cast<std::uint8_t>(code));
+  std::span<const std::uint32_t> ordered = span_of(scales);
+  std::vector<std::uint32_t> moved_scales;
+  if (format.block.rows == 1) ordered = Along(wanted, axis, "decode").rows_of(ordered, moved_scales);
+  all.scales.assign(ordered.begin(), ordered.end());
+  return all;
+}
+
+nb::object decode_array(const Codes& codes, const std::optional<Codes>& scales, float tensor_scale,
+                        const std::string& name, std::int64_t axis, nb::handle like) {
+  const TensorFormat format = parse_tensor_format(name);
+  const Extents shape = extents_of(codes);
+  auto values = std::make_unique_for_overwrite<float[]>(codes.size());
+  const std::span out(values.get(), codes.size());
+  const auto* block = std::get_if<BlockFormat>(&format);
+  if (block == nullptr) {
+    std::ranges::transform(span_of(codes), out.begin(),
+                           [&](std::uint32_t code) { return decode(code, element_format(format)); });
+    return to_array(std::move(values), shape, like);
+  }
+  if (!scales) throw InvalidArgument(fmt::format("decode: {} has a scale for each block; give scales", name));
+  const Along along(shape, axis, "decode");
+  BlockCodes all = blocks_of(codes, *scales, *block, axis);
+  all.tensor = {tensor_scale, tensor_scale};
+  decode_blocks(all, *block, out);
+  along.take_back(out, all.shape.columns);
+  return to_array(std::move(values), shape, like);
+}
+
+}  // namespace
+
+nb::object round_in_blocks(nb::handle array, const std::string& name, std::int64_t axis,
+                           const RandomStream& stream) {
+  const BlockFormat format = parse_block_format(name);
+  const FloatVec input(array, "round");
+  const Along along(input.shape(), axis, "round");
+  auto rounded = std::make_unique_for_overwrite<float[]>(input.values().size());
+  {
+    const nb::gil_scoped_release release;
+    const std::span out(rounded.get(), input.values().size());
+    std::vector<float> moved;
+    round_blocks(along.rows_of(input.values(), moved), out, along.matrix(), format, stream);
+    along.take_back(out, along.matrix().columns);
+  }
+  return to_array(std::move(rounded), input.shape(), array);
+}
+
+void bind_blocks(nb::module_& module) {
+  module.def("encode", encode_array, nb::arg("array"), nb::arg("format"), nb::kw_only(), nb::arg("axis") = -1,
+             nb::arg("seed") = 0, nb::arg("step") = 0,
+             "Codes of the elements, scales of the blocks or None, and the tensor's scale or None.");
+  module.def("decode", decode_array, nb::arg("codes"), nb::arg("scales").none(), nb::arg("tensor_scale"),
+             nb::arg("format"), nb::kw_only(), nb::arg("axis") = -1, nb::arg("like"),
+             "The numbers of codes and scales, both as uint32, as an array of like's framework.");
+  module.def(
+      "code_bits",
+      [](const std::string& format) { return code_width(element_format(parse_tensor_format(format))); },
+      nb::arg("format"), "Bits of an element's code.");
+  module.def(
+      "look_alike_note",
+      [](const std::string& format) { return look_alike_note(element_format(parse_tensor_format(format))); },
+      nb::arg("format"), "A sentence about a format that others give another meaning; empty for all others.");
+}
+
+}  // namespace halfscope::python
