@@ -11,11 +11,12 @@ import torch
 
 from halfscope.torch.diagnosis.fault import Fault
 from halfscope.torch.diagnosis.finding import Finding, wrapped
+from halfscope.torch.diagnosis.lost_digits import lost_digits
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.diagnosis.silent import silent_findings
 from halfscope.torch.diagnosis.stored import stored_findings
-from halfscope.torch.diagnosis.trials import mend
+from halfscope.torch.diagnosis.trials import faults_of, mend
 from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.nodes import numbers_nodes
@@ -76,12 +77,21 @@ def diagnose(
         if not exact.is_finite:
             return Diagnosis([_wrong_in_fp32(exact)], _about(session, exact, exact), session.runs)
         outcome = session.run()
-        findings = [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]
+        findings = _of_lost_digits(session, outcome, exact)
+        findings = findings or [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]
         if not findings:
             findings = silent_findings(session, outcome, exact)
         return Diagnosis(findings, _about(session, outcome, exact), session.runs)
     finally:
         session.close()
+
+
+def _of_lost_digits(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    """Where lost digits come before the first fault, whose FP32 number is no large one, they are its cause."""
+    faults = faults_of(outcome)
+    if not faults or faults[0].region == "forward" or faults[0].ratio >= 1:
+        return []
+    return lost_digits(session, outcome, exact)
 
 
 def _format_of(model: torch.nn.Module, policy: Policy) -> Format:

@@ -21,6 +21,7 @@ class Made:
     exponent: float | None = None  # of a power
     is_square: bool = False  # both factors are one tensor
     largest: float = 0.0  # of a product's result, in FP32
+    is_outside: bool = False  # of the model: in the loss, or between backward pass and update
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Fault:
     nan_at: Made | None = None
     hidden_by: Made | None = None
     damage: float = 0.0  # relative error of the result that hides it
+    passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
+    forward: Fault | None = None  # of a gradient's: that of the same operation in the forward pass
     reaches_loss: bool = False
     has_weight: bool = False  # whether a parameter is among the operands
 

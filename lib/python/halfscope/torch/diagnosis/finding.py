@@ -29,6 +29,8 @@ class Finding:
 def place_of(made: Any) -> str:
     """ "mlp.py:12, mul of module mlp"."""
     where = f"{made.site}, " if made.site is not None else ""
+    if made.is_outside:
+        return f"{where}{called(made.operation)} outside of the model"
     return f"{where}{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
 
 

@@ -12,6 +12,7 @@ from halfscope.torch.diagnosis.operands import Operand
 LOGARITHMS = ("log", "log2", "log10", "logit")
 QUOTIENTS = ("div", "reciprocal", "rsqrt", "addcdiv")
 SUMS = ("sum", "mean", "nansum", "cumsum", "logsumexp", "norm", "linalg_vector_norm")
+EXPONENTIALS = ("exp", "exp2", "expm1", "sinh", "cosh")
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution", "mv", "dot", "addmv", "addbmm")
 CONSTANTS = ("masked_fill", "where", "fill", "full", "index_fill")
 
@@ -27,6 +28,8 @@ WORDS = {
     "product": "a product overflows",
     "power": "a power overflows",
     "gradient": "a gradient overflows",
+    "exponential": "an exponential overflows",
+    "quotient": "a quotient overflows",
     "overflow": "the result overflows",
 }
 
@@ -53,12 +56,18 @@ def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
             return "constant"
         is_power = operation == "pow" or made.is_square
         return "power" if is_power else ("product" if operation == "mul" else "addition")
-    return "overflow"
+    if operation in EXPONENTIALS:
+        return "exponential"
+    return "quotient" if operation in ("div", "reciprocal", "addcdiv") else "overflow"
 
 
 def terms_of(ran: Any, exact: torch.Tensor) -> int:
     """How many terms each element of a sum has; 0 of other operations."""
     tensors = [value for value in ran.args if isinstance(value, torch.Tensor)]
+    if ran.operation == "cumsum" and tensors:
+        return int(tensors[0].shape[ran.args[1]]) if tensors[0].dim() else 0
+    if ran.operation == "convolution" and len(tensors) > 1:
+        return int(tensors[1].numel() // max(1, tensors[1].shape[0]))
     if ran.operation in SUMS and tensors and exact.numel():
         return int(tensors[0].numel() // exact.numel())
     if ran.operation in PRODUCTS and tensors:

@@ -35,6 +35,11 @@ class Format:
     def smallest_normal(self) -> float:
         return float(describe(self.name.partition("/")[0])["smallest_normal"])
 
+    def step_at(self, value: float) -> float:
+        """The distance of neighbouring numbers at a value."""
+        exponent = math.floor(math.log2(max(abs(value), self.smallest_normal)))
+        return float(2.0 ** (exponent - self.precision + 1))
+
     @property
     def is_stochastic(self) -> bool:
         return "stochastic" in self.name
@@ -56,13 +61,14 @@ class Constant:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it overflows or vanishes in the format."""
-        return not math.isfinite(self.stored) or (self.stored == 0 and self.value != 0)
+        """Whether it overflows or vanishes in the format, or becomes 1."""
+        return not math.isfinite(self.stored) or (self.stored in (0, 1) and self.value != self.stored)
 
     def words(self, format: Format) -> str:
         if self.value == self.stored:
             return f"{self.value:g}"
-        return f"{self.value:g} is {self.stored:.4g} in {format.label}"
+        digits = f"{self.value:g}" if self.stored != 1 else f"{self.value:.9g}"
+        return f"{digits} is {self.stored:.4g} in {format.label}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,22 @@ import torch
 import halfscope
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import called, short
-from halfscope.torch.diagnosis.kinds import LOGARITHMS, QUOTIENTS
+from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS
+from halfscope.torch.diagnosis.shapes import (
+    chain,
+    flushed_constant,
+    flushes,
+    is_below_root,
+    is_gelu,
+    is_gradient_norm,
+    is_logsumexp,
+    is_mask_constant,
+    is_mask_sum,
+    is_norm,
+    is_score,
+    large_constant,
+    made_by,
+)
 from halfscope.torch.emulation.arithmetic import Override
 
 Trial = dict[str, Override]
@@ -27,7 +42,7 @@ class Remedy:
     advice: Callable[[Fault], str]
     trial: Callable[[Fault], Trial]
     how: str = ""  # it is tried, where that is not the advice to the letter
-    keeps_loss: bool = False  # it is none where the loss changes by it
+    keeps_output: bool = False  # it is none where the model's result changes by it
 
 
 def _wide(*rows: str) -> Trial:
@@ -36,34 +51,6 @@ def _wide(*rows: str) -> Trial:
 
 def _of_fault(fault: Fault) -> Trial:
     return _wide(fault.made.row)
-
-
-def _made_by(fault: Fault, *operations: str) -> Made | None:
-    """The nearest of the operations before the fault, or the fault's own, that is one of these."""
-    return next((made for made in (fault.made, *fault.sources) if made.operation in operations), None)
-
-
-def _lost(fault: Fault) -> list[tuple[Made, float]]:
-    return [
-        (made, constant.value)
-        for made in (fault.made, *fault.sources)
-        for constant in made.constants
-        if constant.is_lost
-    ]
-
-
-def _flushed_constant(fault: Fault) -> tuple[Made, float] | None:
-    """A constant near the fault that the format makes zero, or that is too small to divide by."""
-    largest = fault.format.largest
-    for made in (fault.made, *fault.sources):
-        for constant in made.constants:
-            if 0 < abs(constant.value) < 1 / largest:
-                return made, constant.value
-    return None
-
-
-def _large_constant(fault: Fault) -> tuple[Made, float] | None:
-    return next(((made, value) for made, value in _lost(fault) if abs(value) > fault.format.largest), None)
 
 
 def _with_constant(made: Made, old: float, new: float) -> Trial:
@@ -85,22 +72,8 @@ def _mask(fault: Fault) -> float:
     return 10.0 ** math.floor(math.log10(fault.format.largest / 2))
 
 
-def _is_mask_constant(fault: Fault) -> bool:
-    found = _large_constant(fault)
-    return found is not None and found[0].operation in (
-        "masked_fill",
-        "where",
-        "mul",
-        "add",
-        "sub",
-        "rsub",
-        "fill",
-        "full",
-    )
-
-
 def _mask_advice(fault: Fault) -> str:
-    made, value = _large_constant(fault) or (fault.made, 0.0)
+    made, value = large_constant(fault) or (fault.made, 0.0)
     other = math.copysign(_mask(fault), value)
     return (
         f"write {short(other)} for {short(value)}, in {called(made.operation)}; torch.finfo(x.dtype).min will do where "
@@ -109,13 +82,8 @@ def _mask_advice(fault: Fault) -> str:
 
 
 def _mask_trial(fault: Fault) -> Trial:
-    made, value = _large_constant(fault) or (fault.made, 0.0)
+    made, value = large_constant(fault) or (fault.made, 0.0)
     return _with_constant(made, value, math.copysign(_mask(fault), value))
-
-
-def _is_mask_sum(fault: Fault) -> bool:
-    limit = fault.format.largest
-    return fault.kind == "addition" and any(operand.largest >= 0.9 * limit for operand in fault.operands)
 
 
 def _clamped(fault: Fault) -> Trial:
@@ -123,16 +91,8 @@ def _clamped(fault: Fault) -> Trial:
     return {fault.made.row: Override(is_wide=True, result=lambda result: result.clamp(-limit, limit))}
 
 
-def _is_norm(fault: Fault) -> bool:
-    squares = fault.made.exponent == 2 or fault.made.is_square or fault.made.operation == "square"
-    return fault.kind in ("power", "sum") and (
-        squares or any(made.is_square or made.exponent == 2 for made in fault.sources)
-    )
-
-
-def _is_cube(fault: Fault) -> bool:
-    made = fault.made
-    return made.operation == "pow" or (made.operation == "mul" and any(each.exponent == 3 for each in fault.sources))
+def _exp_limit(fault: Fault) -> str:
+    return f"{math.log(fault.format.largest):.4g}"
 
 
 def _percent_clamped(fault: Fault) -> str:
@@ -167,89 +127,122 @@ def _scaled(fault: Fault) -> Trial:
 
 
 def _log_trial(fault: Fault) -> Trial:
-    made = _made_by(fault, "_softmax", "_safe_softmax", "sigmoid")
+    made = made_by(fault, "_softmax", "_safe_softmax", "sigmoid")
     between = [each.row for each in fault.sources if each.operation in ("add", "mul", "clamp", "clamp_min", "maximum")]
     return _wide(*([] if made is None else [made.row]), *between, fault.made.row)
 
 
 def _safe_eps(fault: Fault) -> float:
-    """Above 1 / largest, for the gradient, and above the smallest number, forward: a power of ten."""
-    return 10.0 ** math.ceil(math.log10(1 / fault.format.largest))
+    """Above the smallest number forward, and above 1 / largest for the gradient where no root is taken of it."""
+    limit = fault.format.smallest if is_below_root(fault) else 1 / fault.format.largest
+    return 10.0 ** math.ceil(math.log10(limit))
 
 
 def _eps_advice(fault: Fault) -> str:
-    made, value = _flushed_constant(fault) or (fault.made, 0.0)
+    made, value = flushed_constant(fault) or (fault.made, 0.0)
     limit = 1 / fault.format.largest
-    return (
+    advice = (
         f"write {short(_safe_eps(fault))} for {short(value)}, in {called(made.operation)}: an eps above "
-        f"{fault.format.smallest:.2g}, the "
-        f"smallest number, is not 0; above {limit:.3g}, 1/{fault.format.largest:g}, the gradient 1/eps is finite too"
+        f"{fault.format.smallest:.2g}, the smallest number, is not 0"
     )
+    if is_below_root(fault):
+        return f"{advice}; its root is taken, so that 1/sqrt(eps) is finite too"
+    return f"{advice}; above {limit:.3g}, 1/{fault.format.largest:g}, the gradient 1/eps is finite too"
 
 
 def _eps_trial(fault: Fault) -> Trial:
-    made, value = _flushed_constant(fault) or (fault.made, 0.0)
+    made, value = flushed_constant(fault) or (fault.made, 0.0)
     return _with_constant(made, value, _safe_eps(fault))
 
 
-def _is_score(fault: Fault) -> bool:
-    """A product of two tensors of which neither is a weight, as queries and keys are."""
-    products = ("bmm", "mm", "baddbmm")
-    return fault.kind == "sum of products" and fault.made.operation in products and not fault.has_weight
+def _chain_advice(fault: Fault) -> str:
+    first = chain(fault)[-1]
+    where = f" ({first.site})" if first.site is not None and first.site != fault.made.site else ""
+    begin = "" if first is fault.made else f"{called(first.operation)}{where} to "
+    return f"compute {begin}{called(fault.made.operation)} in FP32, on x.float()"
 
 
 TABLE: tuple[Remedy, ...] = (
-    Remedy("mask constant", _is_mask_constant, _mask_advice, _mask_trial),
+    Remedy("mask constant", is_mask_constant, _mask_advice, _mask_trial),
     Remedy(
-        "clamped mask", _is_mask_sum,
+        "clamped mask", is_mask_sum,
         lambda f: "clamp the sum of mask and scores at torch.finfo(x.dtype).min, or use masked_fill behind the scores",
         _clamped,
     ),
     Remedy(
+        "sum of logarithms", lambda f: f.kind == "log 0" and made_by(f, "prod", "cumprod") is not None,
+        lambda f: "sum the logarithms, log(x).sum(-1), for log(x.prod(-1)); logsigmoid and log_softmax have them",
+        lambda f: _wide(*(made.row for made in chain(f))),
+        how=" in FP32 from the product to the log",
+    ),
+    Remedy(
         "log_softmax", lambda f: f.made.operation in LOGARITHMS and f.kind == "log 0"
-        and _made_by(f, "_softmax", "_safe_softmax") is not None,
+        and made_by(f, "_softmax", "_safe_softmax") is not None,
         lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps", _log_trial,
         how=" in FP32 from the softmax to the log, as log_softmax computes it",
     ),
     Remedy(
-        "logits", lambda f: f.made.operation in LOGARITHMS and _made_by(f, "sigmoid") is not None,
+        "logits", lambda f: called(f.made.operation) in (*LOGARITHMS, "binary_cross_entropy")
+        and made_by(f, "sigmoid") is not None,
         lambda f: "use logsigmoid(x), or binary_cross_entropy_with_logits", _log_trial,
         how=" in FP32 from the sigmoid to the log",
     ),
     Remedy(
-        "eps", lambda f: (f.made.operation in QUOTIENTS or f.kind in ("gradient", "log 0", "0 / 0", "x / 0"))
-        and _flushed_constant(f) is not None,
-        _eps_advice, _eps_trial,
+        "eps", lambda f: (f.made.operation in (*QUOTIENTS, "sqrt") or f.kind in ("gradient", "log 0", "0 / 0", "x / 0"))
+        and flushed_constant(f) is not None,
+        _eps_advice, _eps_trial, keeps_output=True,
     ),
     Remedy(
-        "norm in FP32", _is_norm,
+        "gradient norm", is_gradient_norm,
+        lambda f: "use torch.nn.utils.clip_grad_norm_, or square in FP32: p.grad.float().norm() ** 2", _of_fault,
+    ),
+    Remedy(
+        "logsumexp", is_logsumexp,
+        lambda f: f"use torch.logsumexp(x, -1), or softplus(x) for log(1 + exp(x)): exp(x) is infinite in "
+        f"{f.format.label} from x = {_exp_limit(f)} on",
+        lambda f: _wide(*(made.row for made in chain(f) if made.operation not in PRODUCTS),
+                        *(made.row for made in f.passes)),
+        how=" in FP32 from the exponential to the log",
+    ),
+    Remedy(
+        "exponential in FP32", lambda f: f.kind == "exponential",
+        lambda f: f"subtract the largest first, exp(x - x.max()), or compute exp in FP32: it is infinite in "
+        f"{f.format.label} from x = {_exp_limit(f)} on",
+        _of_fault,
+        how=" in FP32",
+    ),
+    Remedy(
+        "norm in FP32", is_norm,
         lambda f: "square and sum in FP32: x.float().pow(2).mean(-1), cast back behind the reciprocal root; or "
         "nn.RMSNorm",
         _of_fault,
     ),
     Remedy(
-        "fused activation", _is_cube,
+        "fused activation", is_gelu,
         lambda f: "use the fused function, gelu(x, approximate='tanh') for this GELU, which is FP32 inside", _of_fault,
         how=" in FP32 from this power on",
     ),
     Remedy(
-        "scaled scores", _is_score,
-        lambda f: f"scale before the product: (q * s) @ k.T with s = 2^-{_shift(f)}, or the whole 1/sqrt(d), not "
-        "behind it",
+        "scaled scores", is_score,
+        lambda f: f"scale before the product, not behind it: (q * s) @ k.T with s = 2^-{_shift(f)}"
+        + (f", or the whole 1/sqrt({f.terms})" if 0 < f.value < f.format.largest * math.sqrt(f.terms) else ""),
         _scaled,
     ),
     Remedy(
         "scaled product", lambda f: f.kind in ("product", "sum of products"),
-        lambda f: f"multiply one factor by 2^-{_shift(f)}: the norm that follows does not change by it, where a "
-        "clamp would "
-        f"be {_percent_clamped(f)} % off",
-        _shifted, keeps_loss=True,
+        lambda f: f"multiply one factor by 2^-{_shift(f)}: a norm that follows does not change by it, where a "
+        f"clamp would be {_percent_clamped(f)} % off",
+        _shifted, keeps_output=True,
     ),
     Remedy(
         "product in FP32", lambda f: f.kind in ("product", "sum of products"),
         lambda f: "compute this product in FP32, a.float() * b.float()" if f.kind == "product"
         else f"keep {f.made.module or 'this product'} in FP32, or make its operands smaller",
         _of_fault,
+    ),
+    Remedy(
+        "running sum in FP32", lambda f: f.made.operation == "cumsum",
+        lambda f: "sum in FP32: x.cumsum(..., dtype=torch.float32)", _of_fault,
     ),
     Remedy(
         "sum in FP32", lambda f: f.kind == "sum",
@@ -261,12 +254,24 @@ TABLE: tuple[Remedy, ...] = (
         lambda f: "scale the input down, or keep it and this operation in FP32", _of_fault,
     ),
     Remedy(
+        "addition in FP32", lambda f: f.kind == "addition" and f.region == "forward",
+        lambda f: "add in FP32, a.float() + b.float()"
+        + ("" if f.format.has_range_of_fp32 else ", or train in BF16, which has the range of FP32")
+        + f"; a clamp would be {_percent_clamped(f)} % off",
+        _of_fault,
+    ),
+    Remedy(
+        "power in FP32", lambda f: f.kind == "power" and f.region == "forward",
+        lambda f: "compute the power in FP32, x.float(), and cast behind what makes it small again", _of_fault,
+    ),
+    Remedy("chain in FP32", flushes, _chain_advice, lambda f: _wide(*(made.row for made in chain(f)))),
+    Remedy(
         "operation in FP32", lambda f: f.region == "forward",
-        lambda f: f"compute {f.made.operation} in FP32: x.float()", _of_fault,
+        lambda f: f"compute {called(f.made.operation)} in FP32: x.float()", _of_fault,
     ),
     Remedy(
         "gradient in FP32", lambda f: True,
-        lambda f: f"compute {f.made.operation} in FP32, x.float(), so that its gradient is FP32 too", _of_fault,
+        lambda f: f"compute {called(f.made.operation)} in FP32, x.float(), so that its gradient is FP32 too", _of_fault,
     ),
 )  # fmt: skip
 

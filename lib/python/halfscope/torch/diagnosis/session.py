@@ -71,7 +71,8 @@ class Session:
         emulation._found.observe = observe
         self._restore()
         with emulation:
-            outcome = self._step()
+            loss = self._run_step()
+        outcome = self._outcome(loss)
         outcome.recorder, outcome.emulation = recorder, emulation
         return outcome
 
@@ -97,7 +98,7 @@ class Session:
     def run_fp32(self) -> Outcome:
         """The step as PyTorch computes it."""
         self._restore()
-        return self._step()
+        return self._outcome(self._run_step())
 
     def close(self) -> None:
         """Leaves the model, the optimizers and the gradients as they were."""
@@ -116,7 +117,7 @@ class Session:
         for parameter in self.trainee.model.parameters():
             parameter.grad = None
 
-    def _step(self) -> Outcome:
+    def _run_step(self) -> float | None:
         self.runs += 1
         model, loss = self.trainee.model, None
         result = self.step()
@@ -124,6 +125,10 @@ class Session:
             loss = float(result.detach().float().sum())
             if result.requires_grad and not any(p.grad is not None for p in model.parameters()):
                 (result.float().sum() * self.scale).backward()
+        return loss
+
+    def _outcome(self, loss: float | None) -> Outcome:
+        model = self.trainee.model
         gradients = {name: p.grad.detach().clone() for name, p in model.named_parameters() if p.grad is not None}
         return Outcome(
             loss,

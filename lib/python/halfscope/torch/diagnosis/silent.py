@@ -5,21 +5,21 @@ from __future__ import annotations
 import torch
 
 import halfscope
-from halfscope.torch.diagnosis.fault import Made
 from halfscope.torch.diagnosis.finding import Finding, digits, place_of
+from halfscope.torch.diagnosis.lost_digits import lost_digits, stalled_totals
+from halfscope.torch.diagnosis.lost_updates import flushed_gradients, lost_updates
 from halfscope.torch.diagnosis.recorder import InputChange
 from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.emulation.arithmetic import Override
 
 _ANGLE = 0.05  # radians
 _GAP = 0.01  # nat
-_SCALES_LOG2 = (8, 12, 16, 20, 24)  # that are tried, up to the first that is enough
-_FLUSHED = 0.05  # of the elements of weight gradients
+_HALF = "seen in the step; not tried, since the weights have 16 bits themselves"
 
 
 def silent_findings(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
     angles = _angles(session, outcome, exact)
-    looks = [_logits, _stored_averages, _flushed_gradients, _updates]
+    looks = [_logits, stalled_totals, lost_digits, _stored_averages, flushed_gradients, lost_updates]
     if not angles:  # which tell of their positions and frequencies themselves
         looks = [_positions, _buffers, *looks]
     return [*angles, *(finding for look in looks for finding in look(session, outcome, exact))]
@@ -33,24 +33,29 @@ def _angles(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     made, error, sources = worst
     casts = [name.removesuffix(".input") for name in outcome.recorder.inputs]
     trial = {row: Override(is_wide=True) for row in (made.row, *(source.row for source in sources), *casts)}
-    again = session.run(trial)
-    assert again.recorder is not None
-    after = max((found for _, found, _ in again.recorder.phases), default=0.0)
+    sure = _HALF if session.is_half else _angles_again(session, trial, error)
     inputs = "; ".join(_change(session, change) for change in outcome.recorder.inputs.values() if not _is_small(change))
     where = f"{made.site}: " if made.site is not None else ""
+    step = f"; angles up to {digits(made.largest)} have a step of {digits(session.format.step_at(made.largest))} in "
+    step += session.format.label
     return [
         Finding(
             "angle",
             f"{where}compute positions, frequencies and their product in FP32, and cast only the sine and cosine: "
             "positions.float() * frequencies.float(), frequencies stored in FP32",
-            f"{place_of(made)}: its angle is off by {digits(error)} rad" + (f"; {inputs}" if inputs else "") + ".",
-            f"tried, and the angle is off by {digits(after)} rad"
-            if after < error / 2
-            else "not sure: tried, no better",
+            f"{place_of(made)}: its angle is off by {digits(error)} rad" + (f"; {inputs}" if inputs else step) + ".",
+            sure,
             made,
             "angles in FP32",
         )
     ]
+
+
+def _angles_again(session: Session, trial: dict[str, Override], error: float) -> str:
+    again = session.run(trial)
+    assert again.recorder is not None
+    after = max((found for _, found, _ in again.recorder.phases), default=0.0)
+    return f"tried, and the angle is off by {digits(after)} rad" if after < error / 2 else "not sure: tried, no better"
 
 
 def _is_small(change: InputChange) -> bool:
@@ -66,12 +71,16 @@ def _change(session: Session, change: InputChange) -> str:
     return f"{text} ({', '.join(examples)})"
 
 
+def _site(change: InputChange) -> str:
+    return "" if change.site is None else f"{change.site}: "
+
+
 def _positions(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     assert outcome.recorder is not None
     return [
         Finding(
             "input",
-            f"keep {change.name.removesuffix('.input')} in FP32 up to where it is embedded",
+            f"{_site(change)}keep these whole numbers in FP32 up to where they are embedded",
             f"{_change(session, change)}.",
             "seen, at its cast; no remedy was tried",
             change,
@@ -123,7 +132,7 @@ def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     after = (again.recorder.log_softmax_error or (gap, []))[0]
     if after > 0.7 * gap:
         return []
-    step = 2.0 ** (_exponent(head.largest) - session.format.precision + 1)
+    step = session.format.step_at(head.largest)
     return [
         Finding(
             "logits",
@@ -137,10 +146,6 @@ def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
             "head in FP32",
         )
     ]
-
-
-def _exponent(value: float) -> int:
-    return int(torch.tensor(max(value, 1e-30)).log2().floor())
 
 
 def _stored_averages(session: Session, _: Outcome, exact: Outcome) -> list[Finding]:
@@ -170,78 +175,3 @@ def _stored_averages(session: Session, _: Outcome, exact: Outcome) -> list[Findi
             )
         )
     return found
-
-
-def _flushed_gradients(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
-    if session.scale != 1 or session.trainee.scaler is not None or session.format.has_range_of_fp32:
-        return []
-    lost, nonzero = _flushed(outcome, exact)
-    if not nonzero or lost / nonzero < _FLUSHED:
-        return []
-    for scale_log2 in _SCALES_LOG2:
-        session.scale = 2.0**scale_log2
-        try:
-            again = session.run()
-        finally:
-            session.scale = 1.0
-        after, _ = _flushed(again, exact)
-        if again.bad_gradients:
-            break
-        if after < 0.01 * nonzero:
-            return [_scale_finding(session, (lost, after, nonzero), scale_log2)]
-    return []
-
-
-def _scale_finding(session: Session, counts: tuple[int, int, int], scale_log2: int) -> Finding:
-    lost, after, nonzero = counts
-    return Finding(
-        "flushed gradients",
-        f"scale the loss: scaler = torch.amp.GradScaler(init_scale=2.0**{scale_log2}); scaler.scale(loss).backward(); "
-        "scaler.step(optimizer); scaler.update()",
-        f"without a loss scale {lost} of {nonzero} elements of the weight gradients ({100 * lost / nonzero:.1f} "
-        "%) are 0 in "
-        f"{session.format.label}, and are not in FP32.",
-        f"tried, and {after} of {nonzero} are 0",
-        "gradients",
-        "loss scale",
-    )
-
-
-def _flushed(outcome: Outcome, exact: Outcome) -> tuple[int, int]:
-    lost = nonzero = 0
-    for name, gradient in exact.gradients.items():
-        if name in outcome.gradients and gradient.shape == outcome.gradients[name].shape:
-            nonzero += int((gradient != 0).sum())
-            lost += int(((gradient != 0) & (outcome.gradients[name] == 0)).sum())
-    return lost, nonzero
-
-
-def _updates(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
-    """Weights without an FP32 copy that an update does not move."""
-    assert outcome.emulation is not None
-    found = outcome.emulation._found
-    stalled = list(found.totals.stalled.values())
-    unmoved, moving = sum(each.unmoved for each in stalled), sum(each.with_gradient for each in stalled)
-    if found.book.nonzero_updates:
-        unmoved, moving = unmoved + found.book.lost_updates, moving + found.book.nonzero_updates
-    if not moving or unmoved / moving < _FLUSHED:
-        return []
-    rates = {group["lr"] for optimizer in session.trainee.optimizers for group in optimizer.param_groups}
-    half = 2.0**-session.format.precision
-    return [
-        Finding(
-            "updates",
-            "keep an FP32 master copy of the weights: model.float() under autocast; else stochastic rounding, or "
-            "Kahan sums",
-            f"{unmoved} of {moving} weights with a gradient ({100 * unmoved / moving:.1f} %) did not move in this "
-            "step: an "
-            f"update below half a step of {session.format.label}, {half:.3g} of a weight of 1, is lost; learning rate "
-            f"{', '.join(f'{rate:g}' for rate in sorted(rates))}.",
-            "counted over the step; no remedy was tried",
-            "updates",
-            "master copy",
-        )
-    ]
-
-
-__all__ = ["Made", "silent_findings"]

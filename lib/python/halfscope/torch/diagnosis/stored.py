@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.finding import Finding, digits
 from halfscope.torch.diagnosis.session import Outcome, Session
 
 
 def stored_findings(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
-    return [*_buffers(outcome, exact), *_weights(session, outcome, exact)]
+    return [*_gradients(session, outcome, exact), *_buffers(outcome, exact), *_weights(session, outcome, exact)]
+
+
+def _gradients(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    """Weight gradients that overflow when they are stored, though nothing before them does."""
+    assert outcome.emulation is not None and outcome.recorder is not None
+    if outcome.recorder.faults:
+        return []
+    casts = outcome.emulation.casts()
+    found = {name: casts.get(("weight_gradient", name)) for name in outcome.bad_gradients}
+    sizes = {name: cast.max_abs for name, cast in found.items() if cast is not None and cast.overflow}
+    if not sizes:
+        return []
+    name = max(sizes, key=lambda each: sizes[each])
+    format = session.format
+    scaled = f" at a loss scale of {session.scale:g}" if session.scale != 1 else ""
+    return [
+        Finding(
+            "weight gradient",
+            "make the loss smaller: a mean instead of a sum, a smaller loss scale, or gradients stored in FP32",
+            f"the gradient of {name} overflows{scaled}: {digits(sizes[name])}, {sizes[name] / format.largest:.2g} "
+            f"times {format.label}'s largest number {format.largest:g}; {len(sizes)} of {len(exact.gradients)} weight "
+            "gradients do.",
+            "seen in the step; not tried",
+            name,
+            "smaller loss",
+        )
+    ]
 
 
 def _buffers(outcome: Outcome, exact: Outcome) -> list[Finding]:

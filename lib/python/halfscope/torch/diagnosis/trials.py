@@ -11,7 +11,8 @@ from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.diagnosis.words import why
 from halfscope.torch.emulation.arithmetic import Override
 
-_MOST_FAULTS, _MOST_TRIALS = 6, 3
+_MOST_FAULTS, _MOST_TRIALS = 6, 4
+_OUTPUT = 0.1  # relative error that a remedy may leave in the model's result
 _UNTRIED = (
     "seen in the step; the remedy was not tried, since the weights have 16 bits themselves: diagnose model.float() in "
     "the same format to try it"
@@ -52,7 +53,7 @@ def _mend_one(
     for remedy in fitting[:_MOST_TRIALS]:
         trial = {**overrides, **remedy.trial(fault)}
         outcome = session.run(trial)
-        if remedy.keeps_loss and not _is_close(outcome.loss, exact.loss):
+        if remedy.keeps_output and not _keeps_output(outcome, exact):
             continue
         if not any(_is_same(fault, other) for other in faults_of(outcome)):
             left = len(faults_of(outcome))
@@ -62,8 +63,13 @@ def _mend_one(
     return finding, overrides, before, False
 
 
-def _is_close(loss: float | None, exact: float | None) -> bool:
-    return loss is None or exact is None or math.isclose(loss, exact, rel_tol=0.01, abs_tol=1e-6)
+def _keeps_output(outcome: Outcome, exact: Outcome) -> bool:
+    """Whether the model's result and the loss are those of FP32, but for roundings."""
+    assert outcome.recorder is not None
+    loss, other = outcome.loss, exact.loss
+    is_near = loss is None or other is None or not math.isfinite(loss)  # of another fault
+    is_near = is_near or math.isclose(loss, other, rel_tol=_OUTPUT, abs_tol=1e-3)  # type: ignore[arg-type]
+    return is_near and outcome.recorder.output_error < _OUTPUT
 
 
 def _is_same(fault: Fault, other: Fault) -> bool:

@@ -18,6 +18,8 @@ def _cause(fault: Fault) -> str:
     times = f"{fault.ratio:.2g}" if fault.ratio > 1.05 else f"{fault.ratio:.4g}"
     size = f"{digits(fault.value)}, {times} times {format.label}'s largest number {format.largest:g}"
     words = WORDS[fault.kind]
+    if fault.kind == "gradient" and fault.ratio < 1:
+        return f"a gradient is infinite or NaN in the backward pass, in FP32 it is {digits(fault.value)} at most"
     if fault.kind == "gradient":
         scale = "" if fault.scale == 1 else f", at a loss scale of {fault.scale:g}"
         return f"{words} in the backward pass: {size}{scale}"
@@ -45,7 +47,8 @@ def _constants(fault: Fault) -> list[str]:
     for made in (fault.made, *fault.sources):
         for constant in made.constants:
             small = 0 < abs(constant.value) < 1 / fault.format.largest
-            if (constant.is_lost or small or made is fault.made) and constant.value not in seen:
+            is_own = made is fault.made and fault.region == "forward"
+            if (constant.is_lost or small or is_own) and constant.value not in seen:
                 seen.add(constant.value)
                 text = constant.words(fault.format)
                 if small and not constant.is_lost:

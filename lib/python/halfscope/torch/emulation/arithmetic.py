@@ -204,6 +204,14 @@ class EmulatedArithmetic(TorchDispatchMode):
         """The parameter or buffer whose storage it shares."""
         return self._parameters.owner(tensor)
 
+    @property
+    def in_backward(self) -> bool:
+        return self._places.in_backward
+
+    def note(self, forward: Forward) -> None:
+        """An operation of a diagnosis, outside of the model, for its backward pass."""
+        self._places.nodes.note(forward)
+
     def _overridden(self, override: Override, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """An operation with a remedy: with other arguments, and in FP32 where it says so."""
         args, kwargs = override.arguments(args, kwargs)

@@ -1,0 +1,92 @@
+"""Trail of a step: its operations by the storages that they made, so that a fault has its line and its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.torch.diagnosis.fault import Made
+from halfscope.torch.diagnosis.finding import called
+from halfscope.torch.diagnosis.kinds import PRODUCTS
+from halfscope.torch.diagnosis.operands import Format, constants_of
+from halfscope.torch.emulation.marks import storage_key
+from halfscope.torch.source import Site
+
+_DEPTH = 6  # operations that are followed back from a fault
+
+
+@dataclass
+class Ran:
+    """An operation that was run: in the format, and in FP32 where that is at hand."""
+
+    operation: str
+    place: Any  # None outside of the model
+    args: tuple
+    kwargs: dict
+    exact: Any
+    result: Any
+    forward: Any  # the forward operation, or that whose gradient is computed
+    is_backward: bool = False
+
+
+class Trail:
+    """Notes operations; owner_of: the parameter or buffer whose storage a tensor shares, or None."""
+
+    def __init__(self, format: Format, owner_of: Callable[[torch.Tensor], Any]) -> None:
+        self.format, self._owner_of = format, owner_of
+        self.made: dict[int, Made] = {}
+
+    def note(self, ran: Ran, site: Site | None) -> Made:
+        """The operation as those that use its result need to know it."""
+        forward, operands = ran.forward, float_tensors((ran.args, ran.kwargs))
+        given = [value for value in ran.args if isinstance(value, (int, float)) and not isinstance(value, bool)]
+        factors = [storage_key(tensor) for tensor in operands if tensor.dim()]
+        return Made(
+            operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
+            row=ran.operation if forward is None else forward.row or forward.tensor,
+            module="" if ran.place is None else ran.place.module,
+            site=site,
+            constants=constants_of((ran.args, ran.kwargs), self.format, self._is_known),
+            inputs=[storage_key(tensor) for tensor in operands],
+            exponent=float(given[-1]) if ran.operation == "pow" and given and not ran.is_backward else None,
+            is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
+            is_outside=ran.place is None,
+        )
+
+    def _is_known(self, tensor: torch.Tensor) -> bool:
+        return storage_key(tensor) in self.made or self._owner_of(tensor) is not None
+
+    def maker_of(self, tensor: torch.Tensor) -> Made | None:
+        return self.made.get(storage_key(tensor))
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        owned = self._owner_of(tensor)
+        if owned is not None:
+            return str(owned.name)
+        made = self.maker_of(tensor)
+        return "the input" if made is None else called(made.row)
+
+    def sources_of(self, made: Made) -> list[Made]:
+        """The operations before it, the nearest first, as far back as a product."""
+        found: list[Made] = []
+        level = list(made.inputs)
+        for _ in range(_DEPTH):
+            nearer = [self.made[key] for key in level if key in self.made]
+            nearer = [each for each in nearer if each not in found and each is not made]
+            found += nearer
+            level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
+        return found
+
+
+def float_tensors(value: Any) -> list[torch.Tensor]:
+    """Tensors of floating-point numbers among arguments."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() else []
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return [tensor for part in value for tensor in float_tensors(part)]
+    return []

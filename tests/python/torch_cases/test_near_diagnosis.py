@@ -1,0 +1,81 @@
+"""`diagnose` on faults near the reported ones: cause and remedy in its words, and the line of the source."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import near_victims
+from halfscope.torch import diagnose
+from halfscope.torch.emulation.nodes import numbers_nodes
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
+    pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4"),
+]
+
+
+class Case(NamedTuple):
+    """code: what stands in the line that is named; words: in the first finding."""
+
+    victim: str
+    remedy: str
+    code: str
+    words: tuple[str, ...]
+
+
+CASES = [
+    Case("large_scores", "scaled scores", "@ y.transpose(-1, -2)",
+         ("scale before the product, not behind it", "of 128 terms", "tried, and the step is finite")),
+    Case("running_sum", "total in FP32", "found = found + y[:, place]",
+         ("keep the total in FP32", "a total of 600 terms", "is 0.5, in FP32 1.1719", "tried, and the total is right")),
+    Case("own_mean", "total in FP32", "found += y[:, place]",
+         ("a total of 768 terms, each rounded to BF16, is 256, in FP32 768", "a step of 2, and a term of 1",
+          "tried, and the total is right")),
+    Case("long_cumsum", "running sum in FP32", "cumsum(-1)",
+         ("x.cumsum(..., dtype=torch.float32)", "of 4096 terms: 1.2288e+05", "tried, and the step is finite")),
+    Case("variance_of_squares", "operands in FP32", "(y * y).mean",
+         ("compute mean and sub in FP32", "its result by 100 %", "operands up to 10000 have a step of 8 in FP16",
+          "tried, and this is gone")),
+    Case("norm_of_offset", "operands in FP32", "functional.layer_norm",
+         ("compute addmm and native_layer_norm in FP32", "operands up to 1 have a step of 0.00097656",
+          "tried, and this is gone")),
+    Case("exponential", "exponential in FP32", "torch.exp(-y)",
+         ("exp(x - x.max())", "infinite in FP16 from x = 11.09 on", "an exponential overflows: 1.6275e+05")),
+    Case("own_softplus", "logsumexp", "torch.exp(y)", ("softplus(x) for log(1 + exp(x))", "tried")),
+    Case("own_logsumexp", "logsumexp", "torch.exp(y).sum(-1)", ("use torch.logsumexp(x, -1)", "of 800 terms")),
+    Case("root_of_zero", "eps", "torch.sqrt", ("write 1e-7 for 1e-12, in add", "1/sqrt(eps) is finite", "tried")),
+    Case("clamped_probability", "logits", "torch.log(1 -",
+         ("use logsigmoid(x)", "log of 0", "constant 0.9999999 is 1 in FP16 (in clamp)")),
+    Case("constant_of_one", "chain in FP32", "torch.atanh", ("constant 0.9999 is 1 in FP16 (in mul)", "tried, and")),
+    Case("log_of_product", "sum of logarithms", "torch.prod", ("sum the logarithms", "log of 0", "tried in FP32")),
+    Case("residual_sum", "addition in FP32", "y + y",
+         ("add in FP32, a.float() + b.float(), or train in BF16", "a clamp would be 18 % off", "tried")),
+    Case("matters_in_root", "chain in FP32", "torch.sqrt",
+         ("compute pow to div in FP32", "0 / 0", "constant 1e-08 is 0 in FP16", "tried, and the step is finite")),
+    Case("cross_entropy_of_sigmoid", "logits", "functional.binary_cross_entropy",
+         ("binary_cross_entropy_with_logits", "binary_cross_entropy outside of the model",
+          "infinite or NaN in the backward pass, in FP32 it is 10082 at most", "tried in FP32")),
+    Case("own_clipping", "gradient norm", "parameter.grad.norm(2) ** 2",
+         ("use torch.nn.utils.clip_grad_norm_", "pow outside of the model: a power overflows")),
+    Case("accumulated_gradients", "total in FP32", "",
+         ("accumulate gradients in FP32", "a total of 511 terms", "is 0.5, in FP32 1, 50 % off")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.victim)
+def test_cause_and_remedy_are_named(case: Case) -> None:
+    torch.manual_seed(0)
+    model, step, options = getattr(near_victims, case.victim)()
+    first = diagnose(model, step, **options).findings[0]
+    assert first.remedy == case.remedy
+    for words in case.words:
+        assert words in str(first)
+    if case.code:
+        site = getattr(first.about, "made", first.about).site
+        assert case.code in site.line.text
+        assert str(first).startswith(f"near_victims.py:{site.line.number}: ")
