@@ -304,6 +304,15 @@ class Averaging(WithFolder):
         text = halfscope("analyze", path, "--ranks", 64, "--predivide", 8).stdout
         self.assertIn("averaging over 64 ranks", " ".join(text.split()))
 
+    def test_the_overflow_of_many_ranks_has_its_cause_and_its_remedy(self):
+        """Gradients of 200 that 512 ranks add up in FP16 before they divide: public case 32."""
+        path = self.folder / "g.safetensors"
+        path.write_bytes(safetensors({"large": [200.0], "small": [1e-6]}))
+        for division, before, scale in (("1", 1, -4), ("512", 512, 5), ("32", 32, 1)):
+            text = " ".join(halfscope("analyze", path, "--ranks", 512, "--predivide", division).stdout.split())
+            self.assertIn(f"averaging over 512 ranks in fp16, divided by {before} before the sum", text)
+            self.assertIn(f"S = 2^{scale} fits all 2 tensors", text)
+
     def test_ranks_and_divisions_that_are_wrong(self):
         path = self.folder / "g.safetensors"
         path.write_bytes(safetensors({"a": [1.0]}))

@@ -49,6 +49,8 @@ def running_sum() -> Victim:
 
 
 def own_mean() -> Victim:
+    """Public case 53: the mean of a tool in the tensor's own type."""
+
     def mean(y: torch.Tensor) -> torch.Tensor:
         found = torch.zeros(y.shape[0])
         for place in range(y.shape[-1]):
@@ -117,6 +119,27 @@ def cross_entropy_of_sigmoid() -> Victim:
     model = Behind(torch.sigmoid, 8)
     x = torch.full((2, 8), 12.0)
     return model, lambda: functional.binary_cross_entropy(model(x), torch.zeros(2, 8)), {}
+
+
+class Product(nn.Module):
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+def partial_sums() -> Victim:
+    """Public case 49: 2048 in FP32, of halves that FP16 does not hold."""
+    model = Product(torch.cat([torch.full((2048, 1), 32.0), torch.full((2048, 1), -31.0)]))
+    return model, lambda: model(torch.ones(1, 4096)).sum() * 1e-4, {"accumulate": "split_k(2, fp16)"}
+
+
+def cancelling_parts() -> Victim:
+    """Public case 49: 100000 - 99900 of which BF16 makes 0."""
+    model, x = Product(torch.tensor([[99840.0], [1280.0], [-99840.0], [-480.0]])), torch.tensor([[1, 0.125, 1, 0.125]])
+    return model, lambda: model(x).sum(), {"format": "bf16", "accumulate": "split_k(2, bf16)"}
 
 
 def own_clipping() -> Victim:

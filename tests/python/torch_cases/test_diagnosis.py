@@ -207,4 +207,4 @@ def test_the_update_of_a_model_in_half_is_looked_at() -> None:
 
     found = diagnose(model, step, optimizer=optimizer)
     assert "eps 1e-08 is 0 in FP16" in str(found.findings[0])
-    assert found.findings[0].sure == "not tried"
+    assert found.findings[0].sure == "seen after the step; not tried"

@@ -62,6 +62,12 @@ CASES = [
           "infinite or NaN in the backward pass, in FP32 it is 10082 at most", "tried in FP32")),
     Case("own_clipping", "gradient norm", "parameter.grad.norm(2) ** 2",
          ("use torch.nn.utils.clip_grad_norm_", "pow outside of the model: a power overflows")),
+    Case("partial_sums", "partial sums", "x @ self.weight",
+         ("allow_fp16_reduced_precision_reduction = False", "a partial sum of split_k(2, fp16)",
+          "of 4096 terms whose whole sum is 2048", "tried with FP32 sums, and the step is finite")),
+    Case("cancelling_parts", "operands in FP32", "x @ self.weight",
+         ("keep partial sums in FP32", "its operands are off by 0 %, its result by 100 %", "and these cancel",
+          "loss 100, in FP32 100")),
     Case("accumulated_gradients", "total in FP32", "",
          ("accumulate gradients in FP32", "a total of 511 terms", "is 0.5, in FP32 1, 50 % off")),
 ]  # fmt: skip

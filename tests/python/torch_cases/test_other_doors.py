@@ -90,3 +90,6 @@ def test_a_histogram_survives_infinities_and_nan() -> None:
             optimizer.step()
     assert watched.steps == 3
     assert watched.histograms("weight_gradient")["w"].infinities == 4
+    assert "infinite or NaN values are there before any scale, only the finite ones are judged: w (4)" in (
+        watched.verdict()
+    )

@@ -162,7 +162,7 @@ def test_an_evaluation_is_counted_where_nothing_is_trained(context: Callable) ->
         model(torch.full((2, 4), 100.0))
     assert emulated.first_overflow.tensor == "0"
     assert emulated.casts()["activation", "0"].overflow == 8
-    assert emulated.verdict().startswith("Evaluation under fp16_mixed: ")
+    assert emulated.verdict().split("\n\n")[-1].startswith("Evaluation under fp16_mixed: ")
     model[0].weight.data.fill_(0.1)
     optimizer = sgd(model)
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:

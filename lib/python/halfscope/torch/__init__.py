@@ -1,7 +1,8 @@
 """Half precision in the training of a PyTorch model: watched, emulated, diagnosed, and with any loss scaler."""
 
-from halfscope.torch.diagnosis import Diagnosis, diagnose
-from halfscope.torch.emulation import Ablation, Emulation, TrainingRun, ablate, emulate
+from halfscope.torch.diagnosis.diagnose import Diagnosis, diagnose
+from halfscope.torch.emulation.ablation import Ablation, TrainingRun, ablate
+from halfscope.torch.emulation.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
 from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales

@@ -50,6 +50,7 @@ def diagnose(
     *,
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
     scale: float = 1.0,
+    accumulate: str | None = None,
 ) -> Diagnosis:
     """Names the first operation that goes wrong in a format, its line, its size, and a remedy that was tried.
 
@@ -60,6 +61,7 @@ def diagnose(
         and may return the loss. The batch must be the same in each call.
     format: "fp16", "bf16" or another format, or a policy as `emulate` has them.
     optimizer: where `loss_or_step` calls its `step`.
+    accumulate: the order of products, as `emulate` has it: "split_k(2, fp16)".
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
 
     Raises RuntimeError with PyTorch 1.13, else as `emulate` does.
@@ -67,7 +69,7 @@ def diagnose(
     if not numbers_nodes():
         raise RuntimeError("diagnose: needs PyTorch 2, which numbers the nodes of its graph")
     check_model(model)
-    policy = Policy(format, None, {})
+    policy = Policy(format, accumulate, {})
     session = Session(Trainee(model, optimizers_of(optimizer)), loss_or_step, policy, _format_of(model, policy), scale)
     session.keep_gradients()
     try:

@@ -14,13 +14,14 @@ class Made:
 
     operation: str
     row: str  # name of its result
-    module: str
+    module: str | None  # None where it is not known
     site: Site | None
     constants: list[Constant] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)  # storages of its operands
     exponent: float | None = None  # of a power
     is_square: bool = False  # both factors are one tensor
     largest: float = 0.0  # of a product's result, in FP32
+    order: str = ""  # in which a product adds up
     is_outside: bool = False  # of the model: in the loss, or between backward pass and update
 
 
@@ -41,7 +42,7 @@ class Fault:
     scale: float = 1.0  # the loss scale in gradients
     nan_at: Made | None = None
     hidden_by: Made | None = None
-    damage: float = 0.0  # relative error of the result that hides it
+    damage: float | None = 0.0  # relative error of the result that hides it; None where FP32's is not known
     passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
     forward: Fault | None = None  # of a gradient's: that of the same operation in the forward pass
     reaches_loss: bool = False
@@ -59,6 +60,13 @@ class Fault:
         return [*self.made.constants, *before]
 
     @property
+    def has_partial_sums(self) -> bool:
+        """Whether a product stores sums of parts of its terms."""
+        return self.made.order.startswith("split_k")
+
+    @property
     def is_harmless(self) -> bool:
         """Whether what follows is as in FP32: an infinity that a softmax turns into zero, say."""
-        return not self.reaches_loss and self.nan_at is None and self.hidden_by is not None and self.damage < 0.01
+        if self.reaches_loss or self.nan_at is not None or self.hidden_by is None:
+            return False
+        return self.damage is not None and self.damage < 0.01

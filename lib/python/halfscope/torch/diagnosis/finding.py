@@ -31,6 +31,8 @@ def place_of(made: Any) -> str:
     where = f"{made.site}, " if made.site is not None else ""
     if made.is_outside:
         return f"{where}{called(made.operation)} outside of the model"
+    if made.module is None:
+        return f"{where}{called(made.operation)}"
     return f"{where}{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.diagnosis.fault import Made
-from halfscope.torch.diagnosis.trail import Ran
+from halfscope.torch.diagnosis.trail import Ran, first_tensor
 from halfscope.torch.emulation.operations import TABLE, Kind
 from halfscope.torch.emulation.places import Region
 
@@ -105,12 +105,6 @@ class Losses:
     def stalled(self) -> list[Total]:
         """Totals of many terms that are off by more than the terms' own rounding explains."""
         return [total for total in self.totals.values() if len(total.rows) >= _MANY and total.error > _STALLED]
-
-
-def first_tensor(value: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        value = value[0] if value else None
-    return value if isinstance(value, torch.Tensor) else None
 
 
 def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:

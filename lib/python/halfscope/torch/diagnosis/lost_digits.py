@@ -7,6 +7,7 @@ import math
 from halfscope.torch.diagnosis.finding import Finding, called, digits, place_of
 from halfscope.torch.diagnosis.kinds import PRODUCTS
 from halfscope.torch.diagnosis.losses import Loss, Total
+from halfscope.torch.diagnosis.remedies import PARTIAL_SUMS
 from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.emulation.arithmetic import Override
 
@@ -39,7 +40,13 @@ def _harms(outcome: Outcome, exact: Outcome) -> bool:
 def _finding(session: Session, loss: Loss, exact: Outcome) -> Finding:
     made, maker, format = loss.made, loss.maker, session.format
     step = format.step_at(loss.largest_operand)
-    if loss.zeros and loss.largest <= format.smallest:
+    if made.order.startswith("split_k"):
+        change = PARTIAL_SUMS
+        cause = (
+            f"its operands are off by {_percent(loss.before)}, its result by {_percent(loss.after)}: {made.order} "
+            "stores sums of parts of the terms, and these cancel"
+        )
+    elif loss.zeros and loss.largest <= format.smallest:
         cause = (
             f"{loss.zeros} of {loss.elements} results are 0 in {format.label}, and up to {digits(loss.largest)} in "
             f"FP32: its smallest number is {format.smallest:.2g}"

@@ -10,9 +10,9 @@ import torch
 import halfscope
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.kinds import PRODUCTS, kind_of, terms_of
-from halfscope.torch.diagnosis.losses import Losses, first_tensor, relative_error
+from halfscope.torch.diagnosis.losses import Losses, relative_error
 from halfscope.torch.diagnosis.operands import Constant, Format, Operand, operand_of
-from halfscope.torch.diagnosis.trail import Ran, Trail, float_tensors
+from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.places import Region

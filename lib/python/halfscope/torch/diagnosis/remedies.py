@@ -162,6 +162,11 @@ def _chain_advice(fault: Fault) -> str:
     return f"compute {begin}{called(fault.made.operation)} in FP32, on x.float()"
 
 
+PARTIAL_SUMS = (
+    "keep partial sums in FP32: torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False, and "
+    "allow_bf16_reduced_precision_reduction = False; or leave split_k out of accumulate="
+)
+
 TABLE: tuple[Remedy, ...] = (
     Remedy("mask constant", is_mask_constant, _mask_advice, _mask_trial),
     Remedy(
@@ -223,13 +228,16 @@ TABLE: tuple[Remedy, ...] = (
         how=" in FP32 from this power on",
     ),
     Remedy(
+        "partial sums", lambda f: f.has_partial_sums, lambda f: PARTIAL_SUMS, _of_fault, how=" with FP32 sums",
+    ),
+    Remedy(
         "scaled scores", is_score,
         lambda f: f"scale before the product, not behind it: (q * s) @ k.T with s = 2^-{_shift(f)}"
         + (f", or the whole 1/sqrt({f.terms})" if 0 < f.value < f.format.largest * math.sqrt(f.terms) else ""),
         _scaled,
     ),
     Remedy(
-        "scaled product", lambda f: f.kind in ("product", "sum of products"),
+        "scaled product", lambda f: f.kind in ("product", "sum of products") and not f.has_weight,
         lambda f: f"multiply one factor by 2^-{_shift(f)}: a norm that follows does not change by it, where a "
         f"clamp would be {_percent_clamped(f)} % off",
         _shifted, keeps_output=True,

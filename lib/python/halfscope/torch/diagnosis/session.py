@@ -68,7 +68,7 @@ class Session:
             shadows.compares = False
             shadows.observer = lambda *about: recorder.see(Ran(*about))
 
-        emulation._found.observe = observe
+        emulation._found.observe, emulation._found.describes = observe, False
         self._restore()
         with emulation:
             loss = self._run_step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from halfscope.torch.diagnosis.finding import Finding, digits
+from halfscope.torch.diagnosis.sentences import update_finding
 from halfscope.torch.diagnosis.session import Outcome, Session
 
 
@@ -63,45 +64,9 @@ def _weights(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding
     names = [name for name in outcome.bad_weights if name not in exact.bad_weights]
     if not names or outcome.bad_gradients:
         return []
-    state = session.narrow_state
-    lost = [
-        (type(optimizer).__name__, group["eps"])
-        for optimizer in session.trainee.optimizers
-        for group in optimizer.param_groups
-        if state is not None and group.get("eps") and state.round(group["eps"]) == 0
-    ]
-    verb = "is" if len(names) == 1 else "are"
-    why = f"{', '.join(names[:4])} {verb} infinite or NaN after the update, with finite gradients"
-    if not lost or state is None:
-        return [
-            Finding(
-                "update",
-                "keep weights and optimizer state in FP32",
-                f"{why}.",
-                "seen after the step; not tried",
-                names,
-                "FP32 state",
-            )
-        ]
-    name, eps = lost[0]
-    again = session.run_with_fp32_state()
-    tried = (
-        "not tried"
-        if again is None
-        else (
-            "tried, FP32 state and weights: they are finite" if not again.bad_weights else "not sure: tried, no better"
-        )
-    )
-    return [
-        Finding(
-            "update",
-            f"keep the state of {name} in FP32 (FP32 weights under autocast); eps=1e-4 avoids the NaN, and makes small "
-            "updates smaller",
-            f"{why}: {name} divides by sqrt(v) + eps; eps {eps:g} is 0 in {state.label}, and so is v = (1 - "
-            "beta2) g^2 of a "
-            "small gradient: 0 / 0, or m / 0.",
-            tried,
-            names,
-            "FP32 state",
-        )
-    ]
+    again = session.run_with_fp32_state() if session.narrow_state is not None else None
+    tried = "seen after the step; not tried"
+    if again is not None:
+        tried = "tried, FP32 state and weights: they are finite"
+        tried = "not sure: tried, no better" if again.bad_weights else tried
+    return [update_finding(names, session.trainee.optimizers, session.narrow_state, tried)]

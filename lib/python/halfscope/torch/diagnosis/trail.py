@@ -53,6 +53,7 @@ class Trail:
             inputs=[storage_key(tensor) for tensor in operands],
             exponent=float(given[-1]) if ran.operation == "pow" and given and not ran.is_backward else None,
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
+            order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
             is_outside=ran.place is None,
         )
 
@@ -90,3 +91,9 @@ def float_tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (tuple, list)):
         return [tensor for part in value for tensor in float_tensors(part)]
     return []
+
+
+def first_tensor(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        value = value[0] if value else None
+    return value if isinstance(value, torch.Tensor) else None

@@ -7,8 +7,8 @@ import math
 from halfscope.torch.diagnosis.fault import Fault
 from halfscope.torch.diagnosis.finding import Finding
 from halfscope.torch.diagnosis.remedies import Remedy, remedies_of
+from halfscope.torch.diagnosis.sentences import finding_of
 from halfscope.torch.diagnosis.session import Outcome, Session
-from halfscope.torch.diagnosis.words import why
 from halfscope.torch.emulation.arithmetic import Override
 
 _MOST_FAULTS, _MOST_TRIALS = 6, 4
@@ -32,7 +32,7 @@ def faults_of(outcome: Outcome) -> list[Fault]:
 def mend(session: Session, first: Outcome, exact: Outcome) -> list[Finding]:
     """A finding per fault, in the order of the step; each with the remedies of those before it in place."""
     if session.is_half:
-        return [_finding((fault, first), remedies_of(fault)[0], _UNTRIED) for fault in faults_of(first)[:_MOST_FAULTS]]
+        return [_found((fault, first), remedies_of(fault)[0], _UNTRIED) for fault in faults_of(first)[:_MOST_FAULTS]]
     findings: list[Finding] = []
     outcome, overrides = first, dict[str, Override]()
     for _ in range(_MOST_FAULTS):
@@ -57,9 +57,9 @@ def _mend_one(
             continue
         if not any(_is_same(fault, other) for other in faults_of(outcome)):
             left = len(faults_of(outcome))
-            return _finding((fault, before), remedy, _tried(remedy, outcome, exact, left)), trial, outcome, True
+            return _found((fault, before), remedy, _tried(remedy, outcome, exact, left)), trial, outcome, True
     names = ", ".join(remedy.name for remedy in fitting[:_MOST_TRIALS])
-    finding = _finding((fault, before), fitting[0], f"not sure: tried {names}, and the fault was still there")
+    finding = _found((fault, before), fitting[0], f"not sure: tried {names}, and the fault was still there")
     return finding, overrides, before, False
 
 
@@ -76,14 +76,10 @@ def _is_same(fault: Fault, other: Fault) -> bool:
     return (fault.made.row, fault.region) == (other.made.row, other.region)
 
 
-def _finding(seen: tuple[Fault, Outcome], remedy: Remedy, sure: str) -> Finding:
+def _found(seen: tuple[Fault, Outcome], remedy: Remedy, sure: str) -> Finding:
     fault, outcome = seen
     assert outcome.recorder is not None
-    site = fault.made.site
-    where = f"{site}: " if site is not None else ""
-    about = why(fault, outcome.recorder.faults)
-    code = site.line.text if site is not None else ""
-    return Finding(fault.kind, f"{where}{remedy.advice(fault)}", about, sure, fault, remedy.name, code)
+    return finding_of(fault, outcome.recorder.faults, remedy, sure)
 
 
 def _tried(remedy: Remedy, outcome: Outcome, exact: Outcome, left: int) -> str:

@@ -24,6 +24,9 @@ def _cause(fault: Fault) -> str:
         scale = "" if fault.scale == 1 else f", at a loss scale of {fault.scale:g}"
         return f"{words} in the backward pass: {size}{scale}"
     where = " in the backward pass" if fault.region == "backward" else ""
+    if fault.has_partial_sums:
+        whole = f" whose whole sum is {size}" if fault.value else ""
+        return f"a partial sum of {fault.made.order} overflows{where}, of {fault.terms} terms{whole}"
     if fault.ratio < 1:
         return f"{words}{where}"
     terms = fault.terms
@@ -63,10 +66,11 @@ def _fate(fault: Fault) -> list[str]:
         made = fault.nan_at
         return [f"It is NaN from {place_of(made)} on ({kind.get(made.operation, 'of infinities')})"]
     if fault.hidden_by is not None:
-        how = (
-            f"whose result is {100 * fault.damage:.3g} % off" if fault.damage >= 0.01 else "whose result is as in FP32"
-        )
-        return [f"{place_of(fault.hidden_by)} hides it, {how}"]
+        how = ""
+        if fault.damage is not None:
+            off = f"{100 * fault.damage:.3g} % off" if fault.damage >= 0.01 else "as in FP32"
+            how = f", whose result is {off}"
+        return [f"{place_of(fault.hidden_by)} hides it{how}"]
     return []
 
 

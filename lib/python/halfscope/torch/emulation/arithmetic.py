@@ -71,6 +71,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
         self.zeros: Any = None  # of a step whose zeros get a cause
+        self.trail: Any = None  # of a training whose first overflow is to be described
         self.latest: Forward | None = None  # the operation of a forward pass that was run last
         self.find_site: Callable[[], Any] | None = None  # of a diagnosis: where the source calls an operation
         self.overrides: dict[str, Override] = {}  # by row: operations that a diagnosis changes
@@ -99,6 +100,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         if line.kind is Kind.COMPOSED:
             with self:
                 return func.decompose(*args, **kwargs)
+        if self.trail is not None and self.trail.is_open:
+            return self.trail.around(self._run_beside, func, line, args, kwargs)
+        return self._run_beside(func, line, args, kwargs)
+
+    def _run_beside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        """An operation, beside FP32's in a step that is compared."""
         if self.zeros is not None:
             return self.zeros.around(self._run, func, line, args, kwargs)
         if self.shadows is not None:
@@ -208,6 +215,14 @@ class EmulatedArithmetic(TorchDispatchMode):
     def in_backward(self) -> bool:
         return self._places.in_backward
 
+    def place(self) -> Place | None:
+        """Of the operation under way."""
+        return self._places.now()
+
+    def forward(self) -> Forward | None:
+        """The operation whose gradient is computed."""
+        return self._places.forward()
+
     def note(self, forward: Forward) -> None:
         """An operation of a diagnosis, outside of the model, for its backward pass."""
         self._places.nodes.note(forward)
@@ -230,7 +245,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         if line.kind is not Kind.EXACT:
             self._places.computed.add(place.module)
         override = self.overrides.get(row) if self.overrides else None
-        site = None if self.find_site is None else self.find_site()
+        looks = self.find_site is not None and (self.trail is None or self.trail.is_open)
+        site = self.find_site() if looks and self.find_site is not None else None
         self.latest = Forward(line.name, place.tensor(line.name), row, is_wide, site=site)
         self._places.nodes.note(self.latest)
         return override

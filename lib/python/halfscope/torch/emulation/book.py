@@ -62,6 +62,7 @@ class FirstOverflow(NamedTuple):
     nonfinite: int  # elements that were infinite or NaN before
     elements: int
     site: Site | None = None  # the line of the source, in a forward pass
+    scale: float = 1.0  # the loss scale of the step
 
 
 @dataclass
@@ -89,6 +90,8 @@ class Book:
         self.totals: dict[tuple[str, str], CastTotals] = {}
         self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
         self._fault: FirstOverflow | None = None
+        self.harmless: FirstOverflow | None = None  # what follows it is as in FP32
+        self.describe: Callable[[FirstOverflow, str, Any], None] | None = None  # is told of the first overflows
         self._scaled: FirstOverflow | None = None  # of a gradient, at a loss scale
         self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
@@ -158,17 +161,28 @@ class Book:
         key, counts = (role, tensor), counted.counts
         if not self.enabled:
             self.evaluated.setdefault(key, CastTotals(quantizer)).add(counts)
-            self._note_overflow(role, tensor, counted)
+            self._note_overflow((role, tensor, quantizer), counted)
             return
         self._totals_of(key).setdefault(key, CastTotals(quantizer)).add(counts)
-        self._note_overflow(role, tensor, counted)
+        self._note_overflow((role, tensor, quantizer), counted)
         if self.seen is not None and counted.histogram is not None:
             scale = counted.scale if role.endswith("gradient") else 1.0
             self.seen.add(role, tensor, counted.histogram, scale)
             self.seen.formats[role, tensor] = "fp32"
 
-    def _note_overflow(self, role: str, tensor: str, counted: Counted) -> None:
-        counts = counted.counts
+    @property
+    def seeks_fault(self) -> bool:
+        """Whether no overflow is known that is none of the scaler's."""
+        return self._fault is None
+
+    def excuse(self, found: FirstOverflow) -> None:
+        """An overflow did no harm: the first one is still to come."""
+        if self._fault is found:
+            self._fault, self.harmless = None, self.harmless or found
+
+    def _note_overflow(self, about: tuple[str, str, str], counted: Counted) -> None:
+        """about: role, tensor, quantizer."""
+        (role, tensor, quantizer), counts = about, counted.counts
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if not counts.overflow + nonfinite:
             return
@@ -176,11 +190,15 @@ class Book:
         if is_known:
             return
         site = current_site() if role in ("activation", "weight") else None
-        found = FirstOverflow(self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements, site)
+        found = FirstOverflow(
+            self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements, site, self.scale
+        )
         if role.endswith("gradient") and self.scale > 1:
             self._scaled = self._scaled or found
         else:
             self._fault = self._fault or found
+        if self.describe is not None and (found is self._scaled or found is self._fault):
+            self.describe(found, quantizer, counts)
 
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
         """Those of shards wait for the end of the step, when the ranks add them up."""

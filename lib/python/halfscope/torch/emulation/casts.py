@@ -28,6 +28,7 @@ class Caster:
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
         self.see: Callable[[torch.Tensor, torch.Tensor, tuple[str, str, str]], None] | None = None  # of compared steps
+        self.trail: Any = None  # of a training whose first overflow is to be described
         self._first: int | None = None  # of a shard's elements, counted in the whole tensor; None of whole tensors
 
     @contextmanager
@@ -80,6 +81,8 @@ class Caster:
         )  # fmt: skip
         if host is not tensor:
             tensor.copy_(host)
+        if self.trail is not None and self.trail.is_open and counts is not None:
+            self.trail.see_cast(tensor, counts.counts)
         return counts
 
     def _call_of(self, host: torch.Tensor, role: str, name: str) -> int:

@@ -10,6 +10,9 @@ from typing import Any
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.torch.diagnosis.finding import Finding, wrapped
+from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.diagnosis.sentences import untried_finding, update_finding
 from halfscope.torch.emulation.agreement import agreed, result_of
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
@@ -165,10 +168,27 @@ class Emulation:
 
     def verdict(self) -> str:
         """The text that `report` prints."""
-        text = report_text(self._policy, self._found.book, self._found.steps, self._found.totals.stalled.values())
-        words = "" if self._found.wire is None else self._found.wire.words()
-        zeros = [] if self._found.zeros is None else self._found.zeros.words()
-        return " ".join(filter(None, [text, *self._found.scaler.words(), words, *zeros]))
+        finding, found = self._finding(), self._found
+        text = report_text(
+            self._policy, found.book, found.steps, found.totals.stalled.values(), is_told=finding is not None
+        )
+        words = "" if found.wire is None else found.wire.words()
+        zeros = [] if found.zeros is None else found.zeros.words()
+        text = " ".join(filter(None, [text, *found.scaler.words(), words, *zeros]))
+        return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
+
+    def _finding(self) -> Finding | None:
+        """On the first overflow: what to change, and why."""
+        first, trail = self.first_overflow, self._found.trail
+        if first is None or trail is None:
+            return None
+        seen = f"seen in step {first.step}" + (f" at a loss scale of {first.scale:g}" if first.scale != 1 else "")
+        if first.role in ("master_weight", "optimizer_state"):
+            state = self._policy.base.optimizer_state
+            format = None if state == FP32 else Format.of(state)
+            return update_finding([first.tensor], self._trainee.optimizers, format, f"{seen}; not tried")
+        fault = trail.fault_of(first)
+        return None if fault is None else untried_finding(fault, seen)
 
     def report(self) -> None:
         """Prints in words what was rounded: casts by role, the first overflow, lost updates."""

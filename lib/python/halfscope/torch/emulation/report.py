@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from halfscope.results.formats import label
-from halfscope.torch.emulation.book import Book, CastTotals
+from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import ROLES, Policy
 from halfscope.torch.observations import Stalled
 
@@ -16,14 +16,23 @@ _PLURALS = {
 }  # fmt: skip
 
 
-def report_text(policy: Policy, book: Book, steps: int, stalled: Iterable[Stalled] = ()) -> str:
+def report_text(
+    policy: Policy, book: Book, steps: int, stalled: Iterable[Stalled] = (), *, is_told: bool = False
+) -> str:
+    """is_told: whether a finding on the first overflow stands above."""
     if not steps and not book.casts():
         return "Nothing was emulated: train a step inside of the block, or call the model there."
     opening = f"{steps} step{'s' * (steps != 1)} under {policy.name}"
     if not book.totals and book.evaluated:
         opening = f"Evaluation under {policy.name}"
     sentences = [f"{opening}: {_flushed(book)}." if book.casts() else f"{opening}: {_unrounded(policy)}."]
-    sentences += [*_worst(book), *_overflow(book), *_tf32(policy), *_updates(policy, book), *map(_stalled, stalled)]
+    sentences += [
+        *_worst(book),
+        *_overflow(book, is_told),
+        *_tf32(policy),
+        *_updates(policy, book),
+        *map(_stalled, stalled),
+    ]
     return " ".join(sentences)
 
 
@@ -72,19 +81,27 @@ def _worst(book: Book) -> list[str]:
     return [f"Most of all the gradients of {', '.join(shown)}."] if shown else []
 
 
-def _overflow(book: Book) -> list[str]:
+def _overflow(book: Book, is_told: bool) -> list[str]:
     first = book.first_overflow
+    if first is None and book.harmless is not None:
+        return [
+            f"{book.harmless.overflow} of {book.harmless.elements} elements of {book.harmless.tensor} became infinite"
+            f"{_at(book.harmless)}, and a softmax made them 0, as FP32's: no fault. Nothing else overflowed."
+        ]
     if first is None:
         return ["Nothing overflowed."]
     what = f"{first.overflow} of {first.elements} elements overflowed"
     if not first.overflow:
         what = f"{first.nonfinite} of {first.elements} elements were infinite or NaN before they were rounded"
     where = f"{first.role.replace('_', ' ')} {first.tensor or 'of the model'}"
-    line = "" if first.site is None else f", at {first.site}"
     return [
-        f"First overflow: step {first.step}, {where}, {what}{line}.",
-        "Cause and remedy: print(halfscope.torch.diagnose(model, loss)).",
+        f"First overflow: step {first.step}, {where}, {what}{_at(first)}.",
+        *([] if is_told else ["Cause and remedy: print(halfscope.torch.diagnose(model, loss))."]),
     ]
+
+
+def _at(found: FirstOverflow) -> str:
+    return "" if found.site is None else f", at {found.site}"
 
 
 def _updates(policy: Policy, book: Book) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from halfscope._core import set_thread_count
+from halfscope.torch.diagnosis.live_trail import LiveTrail
+from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.emulation import backends
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
 from halfscope.torch.emulation.attention import parse_attention
@@ -31,6 +33,7 @@ from halfscope.torch.emulation.zero_counts import ZeroTable
 from halfscope.torch.emulation.zeros import ZeroCauses
 from halfscope.torch.records import Records, Sinks
 from halfscope.torch.scaler_steps import ScalerSteps
+from halfscope.torch.source import current_site
 from halfscope.torch.steps import StepHooks
 from halfscope.torch.totals import Totals
 from halfscope.torch.weak_hooks import WeakHook
@@ -79,6 +82,8 @@ class Findings:
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
+    describes: bool = True  # the first overflow
+    trail: LiveTrail | None = None
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
 
 
@@ -107,7 +112,20 @@ class EmulatedTraining:
         self._stepped = False
         self._postponed: int | None = None  # the step that was to be compared, and was skipped
         self._accumulator: GradientAccumulator | None = None
+        self._follow_overflow()
         self._halves = False  # whether weights are stored in 16 bits
+
+    def _follow_overflow(self) -> None:
+        """Has the first overflow described as it comes."""
+        found = self._found
+        if not found.describes:
+            return
+        trail = LiveTrail(Format.of(found.book.format), self._mode, found.book.excuse)
+        if found.trail is not None:  # of a block before this one
+            trail.found = found.trail.found
+        found.trail = self._mode.trail = self._caster.trail = trail
+        found.book.describe = trail.describe
+        self._mode.find_site = current_site
 
     def begin(self) -> None:
         if EmulatedTraining._under_way is not None:
@@ -211,6 +229,8 @@ class EmulatedTraining:
             undo()
         self._undo = []
         self._mode.shadows = self._mode.zeros = None
+        if self._found.trail is not None:
+            self._found.trail.begin_step(is_open=False)
         EmulatedTraining._under_way = None
 
     def log(self, loss: float) -> None:
@@ -268,6 +288,8 @@ class EmulatedTraining:
     def _begin_step(self) -> None:
         found = self._found
         found.book.begin_step(found.steps + 1, self._trainee.scale())
+        if found.trail is not None:
+            found.trail.begin_step(found.book.seeks_fault)
         self._caster.begin_step()
         self._mode.begin_step()
         if self._accumulator is not None:
