@@ -11,7 +11,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-import victims
 from halfscope.torch import GradScaler, emulate, watch
 from halfscope.torch.scaler_steps import ScalerSteps
 
@@ -172,13 +171,3 @@ def test_a_later_skip_is_expected_and_a_long_row_is_not() -> None:
     assert told([False] * 9 + [True] * 4).is_incurable is False
     assert told([False] * 9 + [True] * 5).is_incurable is True
     assert told([False] * 3).words() == []
-
-
-def test_watch_says_what_it_has_not_looked_at(capsys: pytest.CaptureFixture) -> None:
-    model, step, _ = victims.mask_fill()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with watch(model, optimizer=optimizer) as watched:
-        step().backward()
-        optimizer.step()
-    watched.report()
-    assert "Not looked at: operations between layers, such as products, masks and softmax." in capsys.readouterr().out

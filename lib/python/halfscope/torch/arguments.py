@@ -18,7 +18,9 @@ from halfscope.torch.tensors import Choice
 class Plan:
     """Which steps and tensors are watched, and for which format."""
 
-    def __init__(self, every: int, choice: Choice, format: str, observe_roles: str | Iterable[str]) -> None:
+    def __init__(
+        self, every: int, choice: Choice, format: str, observe_roles: str | Iterable[str], operations: bool = False
+    ) -> None:
         if every < 1:
             raise ValueError(f"watch: every={every}; give 1 or more steps")
         self.every, self.choice = every, choice
@@ -29,6 +31,7 @@ class Plan:
                 f"watch: observe_roles={observe_roles!r}; give {OPTIMIZER_STATE!r} or nothing: all others are observed"
             )
         self.optimizer_state = bool(roles)
+        self.operations = operations
 
 
 def _canonical(format: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from halfscope.torch.backward_gradients import BackwardGradients
 from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.layers import Layers
 from halfscope.torch.observations import AT_OPTIMIZER, Observations
+from halfscope.torch.operation_watch import OperationWatch
 from halfscope.torch.optimizer_states import OptimizerStates
 from halfscope.torch.ranks import Alone, Ranks
 from halfscope.torch.records import Records
@@ -22,6 +24,9 @@ from halfscope.torch.totals import Totals
 from halfscope.torch.weak_hooks import WeakHook
 from halfscope.torch.weights import Weights
 from halfscope.torch.wrapping import wrap_method
+
+# Takes the mode off again where a forward pass ends in an error; older PyTorch has no such hook.
+ALWAYS = {"always_call": True} if "always_call" in signature(torch.nn.Module.register_forward_hook).parameters else {}
 
 
 class Book(NamedTuple):
@@ -59,6 +64,8 @@ class StepWatcher:
         self.steps = self.optimizer_steps = 0
         self.scaler_steps = ScalerSteps()
         self.unknown_scale: float | None = None
+        self.operations: OperationWatch | None = None  # where the forward pass can be followed
+        self._looks_at_operations = False
         self._closers: list[Callable[[], None]] = []
         self._seen: Observations | None = None
         self._loss: float | None = None  # of the step under way, as is the scale
@@ -79,6 +86,9 @@ class StepWatcher:
             self._closers.append(wrap_method(self._scaler, "update", self._update_scale))
         if not self.layers.compiled():
             self._closers.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
+            if self._plan.operations and ALWAYS:
+                self.operations = OperationWatch(self._plan.format)
+                self._closers.append(model.register_forward_hook(WeakHook(self._after_model), **ALWAYS).remove)
         self._begin_step()
 
     def close(self) -> bool:
@@ -126,8 +136,21 @@ class StepWatcher:
             self._known_scale = 1.0 if self._scaler is None else float(self._scaler.get_scale())
         return self._known_scale
 
-    def _before_forward(self, *_: object) -> None:
-        self._forward_begun = self._forward_begun or torch.is_grad_enabled()
+    def _before_forward(self, model: torch.nn.Module, *_: object) -> None:
+        trains = torch.is_grad_enabled()
+        self._forward_begun = self._forward_begun or trains
+        looks = self.operations is not None and self._seen is not None and trains
+        if looks and not self._looks_at_operations and not _is_compiling():
+            assert self.operations is not None
+            self.operations.begin(model, self.steps + 1)
+            self.operations.__enter__()
+            self._looks_at_operations = True
+
+    def _after_model(self, *_: object) -> None:
+        if self.operations is not None and self._looks_at_operations:
+            self._looks_at_operations = False
+            self.operations.__exit__(None, None, None)
+            self.operations.end()
 
     def _after_forward(self, name: str, tensor: torch.Tensor) -> None:
         if self._seen is None:
@@ -217,3 +240,9 @@ class StepWatcher:
             self._ranks.merge(self._seen, scale)
             self._totals.add(self._seen)
         self._records.add(record, self._seen)
+
+
+def _is_compiling() -> bool:
+    """Whether torch.compile traces this hook."""
+    asked = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    return bool(asked()) if asked is not None else False

@@ -11,6 +11,7 @@ import torch
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.results.formats import label
 from halfscope.torch.arguments import Outputs, Plan, Trainers
+from halfscope.torch.diagnosis.finding import wrapped
 from halfscope.torch.ranks import Counted, ranks_of
 from halfscope.torch.records import Records
 from halfscope.torch.run_folder import RunFolder
@@ -19,10 +20,9 @@ from halfscope.torch.tensors import Choice
 from halfscope.torch.totals import ROLES, Totals
 from halfscope.torch.verdict import Circumstances, verdict
 
-_UNSEEN = (
-    "Not looked at: operations between layers, such as products, masks and softmax. "
-    "print(halfscope.torch.diagnose(model, loss)) looks at them."
-)
+_UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
+_OUTSIDE = "operations outside of the model, such as the loss, and those of the backward pass"
+_BETWEEN = "operations between layers, such as products, masks and softmax"
 
 
 def watch(
@@ -38,6 +38,7 @@ def watch(
     out: Path | str | None = None,
     tensorboard: Path | str | object | None = None,
     ranks: Any = "together",
+    operations: bool = True,
 ) -> Watch:
     """Watches `model` from now on: on the first and every `every`-th step, what a format would do to its tensors.
 
@@ -57,12 +58,14 @@ def watch(
     tensorboard: a folder, or a SummaryWriter, that gets histograms of log2 |x| of every tensor watched.
     ranks: "together" adds up the counts of all processes of torch.distributed, each of which must watch; a process
         group does so for its own; "alone" counts this process.
+    operations: also looks at the operations of the forward pass, such as products, masks and softmax between layers:
+        the report names the first that the format would make infinite or NaN, with its line. PyTorch 2.1.
 
     Raises ValueError where `every` is not positive, `format` or a role is unknown, the patterns leave nothing to watch,
     no optimizer has a parameter of the model, `out` holds a run already or other ranks do not watch the same; TypeError
     for arguments of other types; ImportError where `tensorboard` is a folder and TensorBoard is not installed.
     """
-    plan = Plan(every, Choice(include, exclude), format, observe_roles)
+    plan = Plan(every, Choice(include, exclude), format, observe_roles, operations)
     return Watch(model, plan, Trainers(optimizer, scaler), Outputs(out, tensorboard, ranks))
 
 
@@ -118,7 +121,7 @@ class Watch:
         """
         if self._ranks.first:
             print(self.verdict())
-            print(_UNSEEN)
+            print(_UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE))
             if page is not None:
                 self.explore().write(page)
 
@@ -133,7 +136,11 @@ class Watch:
             len(self.layers), self.unseen, watcher.layers.compiled(), watcher.unowned, watcher.unknown_scale,
             watcher.optimizer_steps, watcher.steps, self._ranks.size,
         )  # fmt: skip
-        return " ".join([verdict(self._totals, about), *watcher.scaler_steps.words()])
+        operations = watcher.operations
+        seen = [] if operations is None else operations.words()
+        text = " ".join([*seen, verdict(self._totals, about), *watcher.scaler_steps.words()])
+        finding = None if operations is None else operations.finding
+        return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:
         """By tensor, all watched steps together, without the loss scale.

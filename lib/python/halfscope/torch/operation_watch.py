@@ -1,0 +1,195 @@
+"""Look at the operations of a watched model's forward pass: results that a format would make infinite or NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import halfscope
+from halfscope.torch.diagnosis.fault import Fault, Made
+from halfscope.torch.diagnosis.finding import Finding, called, digits
+from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, kind_of, terms_of
+from halfscope.torch.diagnosis.operands import Format, Operand
+from halfscope.torch.diagnosis.sentences import untried_finding
+from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
+from halfscope.torch.emulation.marks import storage_key
+from halfscope.torch.emulation.operations import Kind, Operation, operation_of
+from halfscope.torch.source import current_site
+
+_COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
+_SOFTMAX = ("_softmax", "_safe_softmax")
+_HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
+_OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in the format would have as the format's
+_SEEN = "seen in step {}, in the run's own format, in which it is finite"
+
+
+class OperationWatch(TorchDispatchMode):
+    """While it is entered every operation is run as it is, and its result looked at.
+
+    format: what the results would be cast to. owners: the model's parameters and buffers by storage.
+    """
+
+    def __init__(self, format: str) -> None:
+        super().__init__()
+        self._format = Format.of(format)
+        self._limit = self._format.largest + self._format.step_at(self._format.largest) / 2
+        self._flushed = self._format.smallest / 2
+        self._owners: dict[int, Any] = {}
+        self._trail = Trail(self._format, lambda tensor: self._owners.get(storage_key(tensor)))
+        self._lines: dict[Any, Operation | None] = {}
+        self._bad: dict[int, Fault] = {}  # by storage
+        self._positive: set[int] = set()  # faults, by identity, that are not masks
+        self.looked = 0  # operations of the step
+        self.faults: dict[tuple[str, str], tuple[int, Fault]] = {}  # by operation and line, with their first step
+
+    def begin(self, model: torch.nn.Module, step: int) -> None:
+        """A forward pass of a step begins."""
+        self._step, self.looked = step, 0
+        self._trail.made, self._bad, self._positive = {}, {}, set()
+        named = (*model.named_parameters(), *model.named_buffers())
+        self._owners = {storage_key(tensor): _Named(name) for name, tensor in named if _is_plain(tensor)}
+
+    def end(self) -> None:
+        """Lets go of what belongs to the step."""
+        self._trail.made, self._bad, self._owners = {}, {}, {}
+        harmless = [key for key, (_, fault) in self.faults.items() if fault.is_harmless]
+        for key in harmless:
+            del self.faults[key]
+
+    @property
+    def finding(self) -> Finding | None:
+        """On the first operation that the format would make infinite or NaN."""
+        if not self.faults:
+            return None
+        step, fault = next(iter(self.faults.values()))
+        return untried_finding(fault, _SEEN.format(step))
+
+    def words(self) -> list[str]:
+        """A sentence on those between layers."""
+        between = [fault for _, fault in self.faults.values() if fault.made.module is None]
+        if not between:
+            return []
+        places = [
+            f"{called(fault.made.operation)}{f' ({fault.made.site})' if fault.made.site is not None else ''}"
+            f"{f', up to {digits(fault.value)}' if fault.value > self._limit else ''}"
+            for fault in between
+        ]
+        listed = "; ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+        number = f"{len(places)} operation{'s' * (len(places) != 1)}"
+        return [
+            f"{self._format.label} is infinite or NaN in {number} between layers, which no loss scale helps: {listed}."
+        ]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if func not in self._lines:
+            self._lines[func] = operation_of(func)
+        line, first = self._lines[func], first_tensor(result)
+        if line is None or first is None or not first.is_floating_point() or not _is_plain(first):
+            return result
+        if line.kind is Kind.EXACT:
+            self._pass_on(first, args)
+        elif line.kind in _COMPUTED:
+            self._look(Ran(line.name, None, args, kwargs, None, first, None), first)
+        return result
+
+    def _pass_on(self, result: torch.Tensor, args: tuple) -> None:
+        """What selects or moves numbers: they are still those of the operation before."""
+        keys = [storage_key(tensor) for tensor in float_tensors(args)]
+        for found in (self._trail.made, self._bad):
+            known = next((found[key] for key in keys if key in found), None)
+            if known is not None:
+                found[storage_key(result)] = known  # type: ignore[assignment]
+
+    def _look(self, ran: Ran, result: torch.Tensor) -> None:
+        self.looked += 1
+        made = self._trail.note(ran, None)
+        made.is_outside, made.module = False, None
+        self._trail.made[storage_key(result)] = made
+        if not result.numel():
+            return
+        above = [self._bad[key] for key in made.inputs if key in self._bad]
+        if above:
+            self._follow(above[0], made, ran, result)
+            return
+        low, high = map(float, torch.aminmax(result.detach()))
+        largest = max(-low, high)
+        is_beyond = self._limit <= largest < _OWN_MINIMUM
+        if is_beyond or (made.operation in (*QUOTIENTS, *LOGARITHMS) and self._is_flushed(ran)):
+            self._fault(ran, made, result, largest)
+
+    def _is_flushed(self, ran: Ran) -> bool:
+        """Whether the format makes a divisor or an argument of a logarithm zero."""
+        tensors = [value for value in ran.args[:3] if isinstance(value, torch.Tensor)]
+        if not tensors or (ran.operation == "div" and len(tensors) < 2):
+            return False
+        magnitudes = tensors[-1].detach().abs()
+        return bool(((magnitudes > 0) & (magnitudes <= self._flushed)).any())
+
+    def _fault(self, ran: Ran, made: Made, result: torch.Tensor, largest: float) -> None:
+        made.site = current_site()
+        owned = [self._owners[key].name for key in made.inputs if key in self._owners]
+        if owned and made.operation in PRODUCTS:
+            made.module = owned[0].rpartition(".")[0]
+        tensors = [tensor for tensor in float_tensors((ran.args, ran.kwargs)) if tensor.dim()]
+        operands = list(map(self._operand, tensors))
+        count = int((result.detach().abs() >= self._limit).sum())
+        rounded = result.detach()
+        if not count:
+            rounded = self._quotient(ran)
+            count = int((~rounded.isfinite()).sum())
+        fault = Fault(
+            made, self._format, "forward", kind_of(made, operands, rounded), largest, count, result.numel(),
+            terms_of(ran, result), operands, self._trail.sources_of(made),
+            has_weight=bool(owned),
+        )  # fmt: skip
+        if bool((result.detach() >= self._limit).any()):
+            self._positive.add(id(fault))
+        self._bad[storage_key(result)] = fault
+        self.faults.setdefault((made.operation, str(made.site)), (self._step, fault))
+
+    def _quotient(self, ran: Ran) -> torch.Tensor:
+        """As it is with operands in the format: a NaN where both are zero."""
+        tensors = [value for value in ran.args[:2] if isinstance(value, torch.Tensor)]
+        rounded = [halfscope.round(tensor.detach().float().contiguous(), self._format.name) for tensor in tensors]
+        return rounded[0] / rounded[1] if len(rounded) == 2 else 1 / rounded[0]
+
+    def _operand(self, tensor: torch.Tensor) -> Operand:
+        magnitudes = tensor.detach().abs().float()
+        positive = magnitudes[magnitudes > 0]
+        return Operand(
+            self._trail.name_of(tensor), float(magnitudes.max()) if magnitudes.numel() else 0.0,
+            float(positive.min()) if positive.numel() else 0.0, int((positive <= self._flushed).sum()), 0,
+        )  # fmt: skip
+
+    def _follow(self, fault: Fault, made: Made, ran: Ran, result: torch.Tensor) -> None:
+        """A mask's infinities vanish in a softmax that has other numbers too; without them it is NaN."""
+        if made.operation in _SOFTMAX and fault.nan_at is None and fault.hidden_by is None:
+            scores, axis = ran.args[0].detach(), ran.args[1]
+            is_masked = scores <= -self._limit
+            if id(fault) in self._positive or bool(is_masked.all(axis).any()):
+                made.site = current_site()
+                fault.nan_at = made
+            else:
+                fault.hidden_by = made
+        elif made.operation in _HIDE:
+            if fault.nan_at is None and fault.hidden_by is None:
+                made.site = current_site()
+                fault.hidden_by, fault.damage = made, None
+        else:
+            self._bad[storage_key(result)] = fault
+            fault.passes.append(made)
+
+
+class _Named:
+    """A parameter or buffer."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and type(tensor) in (torch.Tensor, torch.nn.Parameter)

@@ -1,0 +1,167 @@
+"""Reports of `emulate` and `watch` have the sentences of `diagnose`: what to change, why, and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from torch import nn
+
+import near_victims
+import victims
+from halfscope.torch import diagnose, emulate, watch
+from halfscope.torch.emulation.nodes import numbers_nodes
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
+    pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4"),
+]
+
+FORWARD = (
+    "mask_fill", "mask_product", "gated_product", "softmax_then_log", "rms_squares", "normalize_eps", "half_sum",
+    "exponential", "residual_sum", "own_softplus", "large_scores",
+)  # fmt: skip
+EMULATED = (*FORWARD, "mask_minimum", "normalize_gradient", "batchnorm_poisoned", "adam_eps_half")
+
+
+def case(name: str) -> victims.Victim:
+    torch.manual_seed(0)
+    found: Callable[[], victims.Victim] = getattr(victims, name, None) or getattr(near_victims, name)
+    return found()
+
+
+def train(model: nn.Module, step: Callable[[], Any], optimizer: Any) -> None:
+    loss = step()
+    if optimizer is None and loss.requires_grad:
+        loss.backward()
+
+
+def lines(text: str) -> list[str]:
+    """The first finding: its change, why and sure, each on one line."""
+    block = text.split("\n\n")[0]
+    return [" ".join(part.split()) for part in block.replace("\n  Now:", "\0").replace("\n  Why:", "\0")
+            .replace("\n  Sure:", "\0").split("\0")]  # fmt: skip
+
+
+def cause(finding: list[str]) -> list[str]:
+    """Operation and kind, without numbers, which differ by their roundings."""
+    return finding[2].split("(")[0].split(": ")[:2]
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_a_report_of_an_emulation_begins_as_a_diagnosis(name: str) -> None:
+    model, step, options = case(name)
+    expected = lines(str(diagnose(model, step, **options)))
+    model, step, options = case(name)
+    optimizer = options.get("optimizer")
+    with emulate(model, options.get("format", "fp16"), optimizer=optimizer or ()) as emulated:
+        train(model, step, optimizer)
+    found = lines(emulated.verdict())
+    assert found[0] == expected[0]
+    if len(expected) > 3:
+        assert found[1] == expected[1]  # the line of the source
+        assert cause(found) == cause(expected)
+    else:
+        assert "Adam divides by sqrt(v) + eps; eps 1e-08 is 0 in FP16" in found[1]
+    assert found[-1].startswith("seen in step 1")
+    assert "First overflow: step 1, " in emulated.verdict()
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_a_watch_names_the_operation_between_layers(name: str) -> None:
+    model, step, options = case(name)
+    expected = lines(str(diagnose(model, step, **options)))
+    model, step, _ = case(name)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        step().backward()
+        optimizer.step()
+    found = lines(watched.verdict())
+    assert found[:2] == expected[:2]
+    assert found[-1].startswith("seen in step 1, in the run's own format, in which it is finite; the remedy was not")
+    assert "between layers, which no loss scale helps: " in watched.verdict()
+
+
+def softmax_of_a_function(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ x.transpose(-1, -2), -1)
+
+
+def test_a_product_in_a_users_function_is_seen() -> None:
+    model, step, _ = near_victims.behind(softmax_of_a_function, 200 * near_victims.random(4, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        step().backward()
+        optimizer.step()
+    assert "mm (test_report_sentences.py:" in watched.verdict()
+    assert "return torch.softmax(x @ x.transpose(-1, -2), -1)" in watched.verdict()
+
+
+@pytest.mark.parametrize("fill", [-1e9, float("-inf"), torch.finfo(torch.float32).min])
+def test_a_mask_that_does_no_harm_is_not_told(fill: float) -> None:
+    model = victims.Masked(lambda scores, padding: scores.masked_fill(padding, fill))
+    x, padding = torch.randn(2, 3), torch.tensor([[False, True, True], [False, False, True]])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        model(x, padding).square().sum().backward()
+        optimizer.step()
+    assert "infinite or NaN in" not in watched.verdict()
+    with emulate(model, "fp16", optimizer=optimizer) as emulated:
+        model(x, padding).square().sum().backward()
+        optimizer.step()
+    assert emulated.first_overflow is None
+    if fill != float("-inf"):
+        assert "and a softmax made them 0, as FP32's: no fault." in emulated.verdict()
+
+
+def test_a_fault_behind_a_harmless_mask_is_found() -> None:
+    model = victims.Masked(lambda scores, padding: (scores.masked_fill(padding, -1e9).softmax(-1) * 300) ** 2)
+    x, padding = torch.randn(2, 3), torch.tensor([[False, True, True], [False, False, True]])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, "fp16", optimizer=optimizer) as emulated:
+        for _ in range(2):
+            model(x, padding).square().sum().backward()
+            optimizer.step()
+    assert emulated.first_overflow is not None and emulated.first_overflow.step == 1
+    assert "a power overflows: 90000" in " ".join(emulated.verdict().split())
+
+
+def test_a_forward_pass_that_fails_leaves_no_mode_behind() -> None:
+    class Fails(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.fails = nn.Linear(2, 2), True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.fails:
+                raise KeyError("a batch that is no good")
+            return self.a(x)
+
+    model = Fails()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, optimizer=optimizer) as watched:
+        with pytest.raises(KeyError):
+            model(torch.ones(1, 2))
+        assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+        model.fails = False
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    assert watched.steps == 1
+
+
+def test_operations_are_left_alone_where_they_are_not_wanted(capsys: pytest.CaptureFixture) -> None:
+    model, step, _ = victims.gated_product()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer, operations=False) as watched:
+        step().backward()
+        optimizer.step()
+    watched.report()
+    assert "Not looked at: operations between layers, such as products, masks and softmax." in capsys.readouterr().out
+    with watch(model, optimizer=optimizer) as watched:
+        step().backward()
+        optimizer.step()
+    watched.report()
+    assert "Not looked at: operations outside of the model, such as the loss" in capsys.readouterr().out
