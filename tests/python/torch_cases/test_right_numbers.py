@@ -110,6 +110,26 @@ def test_a_models_own_casts_are_those_of_its_half_version(policy: str) -> None:
         assert torch.allclose(again[0].float(), real[0].float(), rtol=2 * step)
 
 
+class TypedGradient(nn.Module):
+    """Names the type of a gradient in its forward pass, as fully_shard does for the parameters that it gathers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.weight.grad_dtype = torch.float32
+        return x * self.weight
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "grad_dtype"), reason="this PyTorch has no Tensor.grad_dtype")
+def test_the_type_of_a_gradient_is_named_of_the_tensor_itself() -> None:
+    model = TypedGradient()
+    with emulate(model, "fp16_mixed", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)):
+        model(torch.full((4,), 3.0)).sum().backward()
+    assert torch.equal(model.weight.grad, torch.full((4,), 3.0))
+
+
 def test_a_checkpointed_cast_is_recomputed_as_it_was() -> None:
     from torch.utils.checkpoint import checkpoint
 

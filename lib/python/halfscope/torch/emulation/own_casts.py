@@ -54,7 +54,7 @@ class OwnCasts(TorchFunctionMode):
         kwargs = kwargs or {}
         place = self._places.now() if self._places.in_forward and not self._is_casting else None
         narrow = None if place is None else self._type_of_format(place)
-        if place is None or narrow is None or _asked_by(("halfscope.torch.",)):
+        if place is None or narrow is None or _sets_attribute(func) or _asked_by(("halfscope.torch.",)):
             return func(*args, **kwargs)
         if func == _DTYPE:
             return func(*args) if _asked_by(_REFUSE) else self._answer(args[0], place, narrow)
@@ -142,6 +142,11 @@ class OwnCasts(TorchFunctionMode):
     def _widened(self, value: Any) -> Any:
         is_float = isinstance(value, torch.Tensor) and value.dtype is _WIDE
         return self._applied(value, True) if is_float else value
+
+
+def _sets_attribute(func: Any) -> bool:
+    """Such as `p.grad_dtype = torch.float32`, which is of the tensor itself: its cast is no leaf."""
+    return getattr(func, "__name__", "") == "__set__"
 
 
 def _is_mask(tensor: torch.Tensor) -> bool:
