@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import torch
 _TORCH = str(Path(torch.__file__).parent)
 _OWN = str(Path(__file__).parent)
 _LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
+# Libraries elsewhere, such as a distribution's beside an environment's.
+_FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
 _DEEPEST = 120  # frames that are looked at
 
 
@@ -53,8 +56,12 @@ def current_site() -> Site | None:
         file = frame.f_code.co_filename
         if not file.startswith((_TORCH, _OWN)):
             line = Line(file, frame.f_lineno, frame.f_code.co_name)
-            if not file.startswith(_LIBRARIES):
+            if not _is_library(file):
                 return Site(line) if inner is None else Site(inner, line)
             inner = inner or line
         frame = frame.f_back  # type: ignore[assignment]
     return None if inner is None else Site(inner)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or any(folder in file for folder in _FOLDERS)
