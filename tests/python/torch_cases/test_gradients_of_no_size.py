@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope import ScaleAdvice
-from halfscope.torch import Watch, watch
+from halfscope.torch import Watch, emulate, watch
 
 pytestmark = pytest.mark.torch
 
@@ -50,3 +50,20 @@ def test_a_small_gradient_does() -> None:
     (asked, _) = watched.histograms("weight_gradient")["key.bias"].window()
     without = advice()[1].enough_from_log2
     assert without is not None and found.enough_from_log2 == asked > without
+
+
+def test_an_emulation_advises_without_them_too() -> None:
+    """In FP16 that gradient is rounding errors of FP16's size: the compared step knows FP32's."""
+    torch.manual_seed(0)
+    model, x = Attention(), torch.randn(8, 12, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    asked = []
+    for compare_steps in ((1,), ()):
+        with emulate(model, "fp16_mixed", optimizer=optimizer, compare_steps=compare_steps) as emulated:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        found = emulated.advise_scale()
+        assert ("key.bias" in found.verdict) == (compare_steps == ())
+        asked.append(found.enough_from_log2)
+    assert asked[0] < asked[1]

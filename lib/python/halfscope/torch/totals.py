@@ -31,6 +31,7 @@ class Totals:
         self.changed_steps = 0  # in which weight gradients were changed before the optimizer got them
         self.stalled: dict[str, Stalled] = {}  # by format
         self.unreadable: dict[str, str] = {}  # by tensor
+        self.of_no_size: set[str] = set()  # weight gradients that a comparison with FP32 has found to be round-off
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._hardest: dict[tuple[str, str], Histogram] = {}  # of a step, by role and tensor
         self._judged: dict[tuple[str, str], Histogram] = {}  # without what a loss scale has made infinite
@@ -99,7 +100,8 @@ class Totals:
         return {
             (role, name): found
             for (role, name), found in judged.items()
-            if role != "weight_gradient" or _norm(found) >= NO_SIZE * largest[name.rpartition(".")[0]]
+            if role != "weight_gradient"
+            or (name not in self.of_no_size and _norm(found) >= NO_SIZE * largest[name.rpartition(".")[0]])
         }
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -148,14 +148,24 @@ class Comparison:
 
     def ranked(self) -> list[Difference]:
         """The largest error first; of equal ones the first that was computed; gradients of no size last."""
+        is_zero = self._without_size()
+        return sorted(self._found.values(), key=lambda found: (is_zero(found), -found.relative_error))
+
+    def of_no_size(self) -> set[str]:
+        """Weight gradients that are round-off alone in FP32, in all compared steps."""
+        is_zero = self._without_size()
+        gradients = [found for found in self._found.values() if found.role == GRADIENT]
+        return {found.tensor for found in gradients} - {found.tensor for found in gradients if not is_zero(found)}
+
+    def _without_size(self) -> Callable[[Difference], bool]:
+        """Tells whether a tensor is a weight gradient that is zero but for round-off."""
         largest = self._largest_gradients()
 
-        def place(found: Difference) -> tuple[bool, float]:
+        def is_zero(found: Difference) -> bool:
             layer = found.step, found.tensor.rpartition(".")[0]
-            is_zero = found.role == GRADIENT and found.norm < NO_SIZE * largest.get(layer, 0.0)
-            return is_zero, -found.relative_error
+            return found.role == GRADIENT and found.norm < NO_SIZE * largest.get(layer, 0.0)
 
-        return sorted(self._found.values(), key=place)
+        return is_zero
 
     def _largest_gradients(self) -> dict[tuple[int, str], float]:
         """Norms of the weight gradients of each layer: a bias before a softmax has a gradient of round-off alone."""

@@ -225,11 +225,16 @@ class Emulation:
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients that were rounded; options as it has."""
-        return self._found.totals.advise_scale(**options)
+        return self._judged_totals().advise_scale(**options)
 
     def explore(self) -> Explorer:
         """The explorer of these gradients: a page, or a widget."""
-        return self._found.totals.explore(f"Gradients under {self._policy.name}")
+        return self._judged_totals().explore(f"Gradients under {self._policy.name}")
+
+    def _judged_totals(self) -> Totals:
+        """With what the compared steps say of gradients that are round-off alone."""
+        self._found.totals.of_no_size = self._found.comparison.of_no_size()
+        return self._found.totals
 
     def compare_to(self, policy: str = FP32, steps: Iterable[int] | None = None, *, floor: bool = False) -> Comparison:
         """Error and cosine of every tensor beside the same step in FP32, from the same weights, of compared steps.
