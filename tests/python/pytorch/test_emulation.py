@@ -218,7 +218,8 @@ def test_bisection_finds_a_planted_layer_and_comparison_ranks_it_first() -> None
     assert found.layers == ("13",)
     assert found.rules == {"13": "fp32"}
     assert found.runs == len(seen) <= 12
-    assert str(found) == f"Keep 1 layer in FP32: 13 ({found.runs} runs)."
+    assert str(found).startswith("Keep 13 in FP32: emulate(..., rules={'13': 'fp32'}).\nWhy: with nothing in FP32 ")
+    assert f"\nHow sure: {found.runs} trainings from the same start; it cannot be left out" in str(found)
 
 
 def test_bisection_says_where_formats_are_not_to_blame() -> None:
@@ -226,8 +227,9 @@ def test_bisection_says_where_formats_are_not_to_blame() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
         train(model, optimizer, 1)
-    assert str(emulated.bisect(lambda: True)) == "No layer needs FP32 (1 run)."
-    with pytest.raises(ValueError, match="with all 2 layers in FP32 the result is refused too"):
+    words = "Keep nothing in FP32.\nWhy: the result is accepted so.\nHow sure: 1 training from the same start."
+    assert str(emulated.bisect(lambda: True)) == words
+    with pytest.raises(ValueError, match="with all 2 candidates in FP32 the result is refused too"):
         emulated.bisect(lambda: False)
     with pytest.raises(ValueError, match="no module 'head'; the layers are 0, 2"):
         emulated.bisect(lambda: True, layers=["head"])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-from halfscope.torch import GradScaler, emulate
+from halfscope.torch import Emulation, GradScaler, emulate
+from halfscope.torch.emulation import operation_rules
 from halfscope.torch.emulation.bisection import bisect
+from halfscope.torch.emulation.operations import TABLE
 
 pytestmark = pytest.mark.torch
 
@@ -43,10 +47,93 @@ def test_operations_between_layers_are_candidates() -> None:
         step(model, optimizer, x)
     found = emulated.bisect(lambda: step(model, optimizer, x) < float("inf"))
     assert found.layers == ("",)
-    assert str(found) == f"Keep the model's own operations in FP32 ({found.runs} runs)."
+    assert str(found).splitlines() == [
+        "Keep the model's own operations in FP32: emulate(..., rules={'': 'fp32'}).",
+        "Why: with nothing in FP32 the result is refused, with this alone it is accepted.",
+        f"How sure: {found.runs} trainings from the same start; it cannot be left out; another choice may do too.",
+    ]
     with emulate(model, "fp16_mixed", optimizer=optimizer, rules=found.rules) as emulated:
         step(model, optimizer, x)
     assert emulated.first_overflow is None
+
+
+class TwoProducts(nn.Module):
+    """The second product overflows; what uses it is the loss, in FP32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.a(x) * 0.5 + 300.0) * 300.0
+
+
+def trained_once(model: nn.Module, policy: str = "fp16_mixed", **options: Any) -> tuple[Emulation, Callable[[], float]]:
+    torch.manual_seed(0)
+    optimizer, x = torch.optim.SGD(model.parameters(), lr=0.0), torch.ones(2, 4)
+    with emulate(model, policy, optimizer=optimizer, **options) as emulated:
+        step(model, optimizer, x)
+    return emulated, lambda: step(model, optimizer, x)
+
+
+def test_single_operations_are_units() -> None:
+    model = Product()
+    emulated, loss = trained_once(model)
+    found = emulated.bisect(lambda: loss() < float("inf"), units="operations")
+    assert found.layers == (":mul.1", ":mul.2")
+    assert found.rules == {":mul.1": "fp32", ":mul.2": "fp32"}
+    assert trained_once(Product(), rules=found.rules)[0].first_overflow is None
+    first = emulated.first_overflow
+    assert first is not None and first.tensor == "mul"
+
+
+def test_one_of_two_operations_of_a_name() -> None:
+    emulated, loss = trained_once(TwoProducts())
+    found = emulated.bisect(lambda: math.isfinite(loss()), units="operations")
+    assert found.layers == (":mul.2",)
+    assert str(found).startswith("Keep mul.2 of the model in FP32: emulate(..., rules={':mul.2': 'fp32'}).")
+    with pytest.raises(ValueError, match=r"with all 1 candidates in FP32 .*\(mul.1 of the model\)"):
+        emulated.bisect(lambda: math.isfinite(loss()), layers=[":mul.1"])
+
+
+def test_gradients_of_a_kept_operation_are_fp32() -> None:
+    """2^-26 is 0 in FP16."""
+    for rules, zeros in (({}, 4), ({"*:products": "fp32"}, 0)):
+        model = nn.Sequential(nn.Linear(2, 2, bias=False))
+        with emulate(model, "fp16_mixed", optimizer=torch.optim.SGD(model.parameters(), lr=0.0), rules=rules):
+            (model(torch.full((1, 2), 2.0**-13)) * 2.0**-13).sum().backward()
+        assert int((model[0].weight.grad == 0).sum()) == zeros
+
+
+@pytest.mark.parametrize("rule, change, message", [
+    ("*:sofmax", "fp32", "no operation 'sofmax'; give one of products, norms"),
+    ("*:mul.x", "fp32", "no operation 'mul.x'"),
+    ("*:mul", "bf16", "operations have 'fp32' alone"),
+    ("layer:mul", "fp32", "rule 'layer' matches no module"),
+])  # fmt: skip
+def test_bad_rules_of_operations_get_one_line(rule: str, change: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refused:
+        emulate(TwoProducts(), "fp16", rules={rule: change})
+    assert "\n" not in str(refused.value)
+
+
+def test_every_forward_operation_that_rounds_has_a_kind() -> None:
+    named = {name for names in operation_rules._MEMBERS.values() for name in names.split()}
+    assert named <= set(TABLE)
+    kinds = {name: operation_rules.kind_of(line) for name, line in TABLE.items()}
+    for name, kind in (
+        ("_softmax", "softmaxes"), ("native_layer_norm", "norms"), ("_fused_rms_norm", "norms"), ("bmm", "products"),
+        ("sum", "sums"), ("gelu", "activations"), ("linalg_vector_norm", "sums"), ("_cdist_forward", "others"),
+    ):  # fmt: skip
+        assert kinds[name] == kind
+
+
+def test_kinds_of_operations_are_units() -> None:
+    emulated, loss = trained_once(Product())
+    found = emulated.bisect(lambda: loss() < float("inf"), units="kinds")
+    assert found.layers == ("*:multiplications",)
+    assert str(found).startswith("Keep all multiplications in FP32: emulate(..., rules={'*:multiplications': 'fp32'}).")
+    assert trained_once(Product(), rules=found.rules)[0].first_overflow is None
 
 
 def test_stored_weights_are_candidates() -> None:
@@ -63,7 +150,7 @@ def test_stored_weights_are_candidates() -> None:
     found = emulated.bisect(falls)
     assert found.layers == ("(stored weights)",)
     assert found.rules == {"*": {"master_weight": "fp32"}}
-    assert str(found).startswith("Keep stored weights in FP32 (")
+    assert str(found).startswith("Keep stored weights in FP32: emulate(")
 
 
 def test_no_layer_of_the_answer_can_be_left_out() -> None:

@@ -139,7 +139,7 @@ class EmulatedArithmetic(TorchDispatchMode):
             if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
                 line = self._admit(line, place)
             if place is not None and place.region is Region.FORWARD:
-                self._note(line, place, is_wide=False)
+                self._note(line, place, self._number(line, place), is_wide=False)
             result = self.half.run(func, line, (args, kwargs), place)
             if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
                 self._results.mark_wide(result, place.region is Region.BACKWARD)
@@ -162,7 +162,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         if place is None or not place.formats.rounds or place.region not in (Region.FORWARD, Region.BACKWARD):
             return func(*args, **kwargs)
         if place.region is Region.FORWARD:
-            self._note(line, place, is_wide=False)
+            self._note(line, place, self._number(line, place), is_wide=False)
         args = map_complex(args, lambda tensor: self._results.parts(tensor, line, place, ".input"))
         result = func(*args, **kwargs)
         if line.kind is Kind.EXACT or self._results.written_by(func):
@@ -194,10 +194,14 @@ class EmulatedArithmetic(TorchDispatchMode):
         is_cast_up = not (self._policy.fp32_parameters and chosen == "allow") and self._widths.is_cast_up(
             line, args, bool(self._results.written_by(func))
         )
+        number = self._number(line, place)
         is_wide = (
-            line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._widths.has_wide(args, place))
+            line.kind is Kind.LOSS
+            or chosen == "deny"
+            or (chosen == "infer" and self._widths.has_wide(args, place))
+            or (line.kind is not Kind.EXACT and self._policy.operations.keep(place.module, line, number))
         )
-        override = self._note(line, place, is_wide or is_cast_up)
+        override = self._note(line, place, number, is_wide or is_cast_up)
         if override is not None:
             return self._overridden(override, func, line, args, kwargs)
         if not is_wide and not is_cast_up:
@@ -240,10 +244,15 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._results.mark_wide(result, is_gradient=False)
         return result
 
-    def _note(self, line: Operation, place: Place, is_wide: bool) -> Override | None:
-        row = self._places.row(place, line.name)
+    def _number(self, line: Operation, place: Place) -> int:
+        """That of a forward operation among those of its name in the module's call."""
+        number = self._places.count(place, line.name)
         if line.kind is not Kind.EXACT:
-            self._places.computed.add(place.module)
+            self._places.computed.add(place, line, number)
+        return number
+
+    def _note(self, line: Operation, place: Place, number: int, is_wide: bool) -> Override | None:
+        row = self._places.row(place, line.name, number)
         override = self.overrides.get(row) if self.overrides else None
         looks = self.find_site is not None and (self.trail is None or self.trail.is_open)
         site = self.find_site() if looks and self.find_site is not None else None

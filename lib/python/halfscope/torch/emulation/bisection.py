@@ -1,4 +1,4 @@
-"""Search for layers that must stay in FP32, none of which can be left out, by trainings that all begin alike."""
+"""Search for candidates that must stay in FP32, none of which can be left out, by trainings that begin alike."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.emulation.candidates import in_words, rules_of
 from halfscope.torch.emulation.training import Trainee
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
 Train = Callable[[list[str], Accepts], Any]  # what it says of a training; None of one whose steps were all skipped
-# Candidates for FP32 beside layers, by role; names of modules have no brackets.
-ROLES = {"(stored weights)": "master_weight", "(optimizer state)": "optimizer_state"}
 
 
 @dataclass(frozen=True)
@@ -51,47 +50,43 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Bisection:
-    """Result of `bisect`."""
+    """Result of `bisect`; `str` of it says what to keep in FP32, why, and how sure that is."""
 
-    layers: tuple[str, ...]  # that must stay in FP32; none where the formats alone will do
+    layers: tuple[str, ...]  # candidates that must stay in FP32; none where the formats alone will do
     runs: int  # trainings
+    why: str = ""
+    sure: str = ""
 
     @property
     def rules(self) -> dict[str, Any]:
         """For `emulate(rules=...)`."""
-        roles = {ROLES[name]: "fp32" for name in self.layers if name in ROLES}
-        layers = {name: "fp32" for name in self.layers if name not in ROLES}
-        return {**layers, "*": roles} if roles else layers
+        return rules_of(self.layers)
 
     def __str__(self) -> str:
-        runs = f"({self.runs} run{'s' * (self.runs != 1)})"
         if not self.layers:
-            return f"No layer needs FP32 {runs}."
-        layers = [name for name in self.layers if name]
-        count = f"{len(layers)} layer{'s' * (len(layers) != 1)} in FP32: {', '.join(layers)}"
-        if all(name in ROLES for name in layers):
-            count = f"{', '.join(name.strip('()') for name in layers)} in FP32"
-        if "" not in self.layers:
-            return f"Keep {count} {runs}."
-        return f"Keep the model's own operations{', and ' + count if layers else ' in FP32'} {runs}."
+            first = "Keep nothing in FP32."
+        else:
+            kept = ", ".join(map(in_words, self.layers))
+            first = f"Keep {kept} in FP32: emulate(..., rules={self.rules})."
+        return f"{first}\nWhy: {self.why}.\nHow sure: {self.sure}."
 
 
 def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.01) -> Bisection:
-    """layers: in the order of the model; train: tells of a training with some of them in FP32.
+    """layers: candidates in the order of the model; train: tells of a training with some of them in FP32.
 
     within: of a number, how far above that of all layers in FP32 it may be, relative to that.
     """
     search = _Search(accepts, train, layers, within)
     if search.will_do([]):
-        return Bisection((), search.runs)
+        return search.result([])
     if search.told(layers) is None:
         raise ValueError(
-            f"bisect: with all {len(layers)} layers in FP32 the scaler skipped every step too; train more steps, or "
-            "begin with a smaller scale"
+            f"bisect: with all {len(layers)} candidates in FP32 the scaler skipped every step too; train more steps, "
+            "or begin with a smaller scale"
         )
     if not search.will_do(layers):
         raise ValueError(
-            f"bisect: with all {len(layers)} layers in FP32 the result is refused too ({_some(layers)}); it is not "
+            f"bisect: with all {len(layers)} candidates in FP32 the result is refused too ({_some(layers)}); it is not "
             "their formats"
         )
     found: list[str] = []
@@ -101,8 +96,7 @@ def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.
         found.append(candidates.pop())
         if not candidates or search.will_do(found):
             break
-    found = _without_needless(found, search)
-    return Bisection(tuple(sorted(found, key=layers.index)), search.runs)
+    return search.result(sorted(_without_needless(found, search), key=layers.index))
 
 
 def _without_needless(found: list[str], search: _Search) -> list[str]:
@@ -117,9 +111,13 @@ def _without_needless(found: list[str], search: _Search) -> list[str]:
             return found
 
 
+def _these(found: list[str]) -> str:
+    return "this alone" if len(found) == 1 else "these"
+
+
 def _some(layers: list[str]) -> str:
-    shown = [name or "the model's own operations" for name in layers]
-    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
+    more = f" and {len(layers) - 6} more" if len(layers) > 6 else ""
+    return ", ".join(map(in_words, layers[:6])) + more
 
 
 class _Search:
@@ -127,9 +125,27 @@ class _Search:
         self._accepts, self._train, self._layers, self._within = accepts, train, layers, within
         self._known: dict[frozenset[str], Any] = {}
 
-    @property
-    def runs(self) -> int:
-        return len(self._known)
+    def result(self, found: list[str]) -> Bisection:
+        """Of candidates that will do."""
+        sure = f"{len(self._known)} training{'s' * (len(self._known) != 1)} from the same start"
+        if found:
+            sure += "; it cannot be left out" if len(found) == 1 else "; none of them can be left out"
+        if 0 < len(found) < len(self._layers):
+            sure += "; another choice may do too"
+        return Bisection(tuple(found), len(self._known), self._why(found), sure)
+
+    def _why(self, found: list[str]) -> str:
+        without, told = self.told([]), self.told(found)
+        if isinstance(told, bool):
+            if not found:
+                return "the result is accepted so"
+            before = "every step is skipped" if without is None else "the result is refused"
+            return f"with nothing in FP32 {before}, with {_these(found)} it is accepted"
+        best = f"{self.told(self._layers):.4g} with all {len(self._layers)} candidates in FP32"
+        if not found:
+            return f"{told:.4g} with nothing in FP32, {best}"
+        before = "every step skipped" if without is None else f"{without:.4g}"
+        return f"{before} with nothing in FP32, {told:.4g} with {_these(found)}, {best}"
 
     def told(self, layers: list[str]) -> Any:
         """Yes, no, a number, or None of a training whose steps were all skipped."""

@@ -15,9 +15,9 @@ from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.sentences import untried_finding, update_finding
 from halfscope.torch.emulation.agreement import agreed, result_of
 from halfscope.torch.emulation.attention import parse_attention
-from halfscope.torch.emulation.bisection import ROLES as ROLES_BESIDE
 from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.emulation.candidates import Candidates, keeping_fp32
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulation.policies import FP32, Policy
@@ -64,7 +64,8 @@ def emulate(
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
     rules: by pattern of module names, as in a shell, another format, or a mapping of roles, also "accumulate" and
-        "reductions".
+        "reductions". "MODULES:OPERATIONS" keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind,
+        {"mlp:mul.2": "fp32"} the second mul of a call of mlp.
     seed: of stochastic rounding.
     strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.
@@ -261,18 +262,25 @@ class Emulation:
                 self._training.begin()
 
     def bisect(
-        self, accepts: Callable[[], Any], *, layers: Iterable[str] | None = None, within: float = 0.01
+        self,
+        accepts: Callable[[], Any],
+        *,
+        units: str = "layers",
+        layers: Iterable[str] | None = None,
+        within: float = 0.01,
     ) -> Bisection:
-        """Layers that must stay in FP32 for `accepts` to return True: none of them can be left out.
+        """What must stay in FP32 for `accepts` to return True: none of it can be left out.
 
         accepts: trains the model and says whether the result will do; of several ranks all must accept. Or it returns
-            a number to minimise, such as the loss, which will do near that of all layers in FP32; ranks take the
+            a number to minimise, such as the loss, which will do near that of all candidates in FP32; ranks take the
             largest of theirs. Each call starts from the weights, the optimizer's state and the random numbers that
             there were when the emulation was entered. A training whose steps were all skipped is refused, whatever it
             says.
-        layers: names of modules, of which "" stands for the model's own operations; by default those that compute
-            something in the emulation, and "(stored weights)" and "(optimizer state)" where these are narrow.
-
+        units: of the candidates. "layers": modules that compute something, "" for the model's own operations;
+            "operations": layers of PyTorch's, and each operation of other modules; "kinds": all softmaxes, all norms,
+            all products ... of the model. Always also "(stored weights)" and "(optimizer state)" where these are
+            narrow.
+        layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(rules=)` has them.
         within: of a number, how far above that of FP32 it may be, relative to that.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in
@@ -282,31 +290,16 @@ class Emulation:
             raise RuntimeError("bisect: leave the block of emulate first")
         if self._before is None:
             raise RuntimeError("bisect: enter the block of emulate first")
-        return bisect(accepts, self._layers(layers), self._train_with_fp32, within)
+        candidates = Candidates(self._trainee.model, self._policy, self._found.computed)
+        chosen = candidates.of(units) if layers is None else candidates.chosen(layers)
+        return bisect(accepts, chosen, self._train_with_fp32, within)
 
-    def _layers(self, given: Iterable[str] | None) -> list[str]:
-        """In the order of the model."""
-        modules = dict(self._trainee.model.named_modules())
-        roles = self._policy.narrow_roles(list(modules))
-        every = [*modules, *(name for name, role in ROLES_BESIDE.items() if role in roles)]
-        seen = self._found.modules
-        own = [name for name in every if name in seen or name in ROLES_BESIDE or modules[name]._parameters]
-        if given is None:
-            return own
-        wanted = list(given)
-        for name in wanted:
-            if name not in every:
-                raise ValueError(f"bisect: no module '{name}'; the layers are {', '.join(filter(None, own))}")
-        return [name for name in every if name in wanted]
-
-    def _train_with_fp32(self, layers: list[str], train: Callable[[], Any]) -> bool | float | None:
+    def _train_with_fp32(self, names: list[str], train: Callable[[], Any]) -> bool | float | None:
         """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""
         assert self._before is not None
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
-        modules = [name for name in layers if name not in ROLES_BESIDE]
-        policy = self._policy.keeping_fp32(modules, [ROLES_BESIDE[name] for name in layers if name in ROLES_BESIDE])
-        with Emulation(self._trainee, policy, options) as training:
+        with Emulation(self._trainee, keeping_fp32(self._policy, names), options) as training:
             told = result_of(train())
         found = training._found
         return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)

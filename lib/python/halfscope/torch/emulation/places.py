@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from inspect import signature
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation.nodes import Forward, Nodes, number_of
+from halfscope.torch.emulation.operation_rules import kind_of, label_of
+from halfscope.torch.emulation.operations import Operation
 from halfscope.torch.emulation.policies import Formats, Policy
 from halfscope.torch.tensors import floating
 from halfscope.torch.weak_hooks import WeakHook
@@ -21,7 +23,6 @@ _IS_PYTORCH_2 = "always_call" in signature(torch.nn.Module.register_forward_hook
 _ALWAYS = {"always_call": True} if _IS_PYTORCH_2 else {}
 _WITH_KEYWORDS = {"with_kwargs": True} if _IS_PYTORCH_2 else {}
 
-_CALLED = {"_to_copy": "to", "_safe_softmax": "softmax"}  # as sources call what the table has another name for
 _LAYERS = ("torch.nn.", "torchvision.ops.")
 
 
@@ -45,8 +46,26 @@ class Place:
         """Name of what an operation makes here: that of a layer of PyTorch's, else the module's and the operation's."""
         if self.is_leaf and self.module:
             return self.module
-        operation = _CALLED.get(operation, operation.lstrip("_"))
+        operation = label_of(operation)
         return f"{self.module}.{operation}" if self.module else operation
+
+
+@dataclass
+class Computed:
+    """Operations of the forward pass that round, by module: how often a call has had each, and its kind."""
+
+    modules: dict[str, dict[str, int]] = field(default_factory=dict)
+    layers: set[str] = field(default_factory=set)  # modules that are layers of PyTorch's
+    kinds: set[str] = field(default_factory=set)
+
+    def add(self, place: Place, line: Operation, number: int) -> None:
+        """number: of the operation in the module's call, from 1."""
+        counts = self.modules.setdefault(place.module, {})
+        label = label_of(line.name)
+        counts[label] = max(number, counts.get(label, 0))
+        self.kinds.add(kind_of(line))
+        if place.is_leaf and place.module:
+            self.layers.add(place.module)
 
 
 class Places:
@@ -63,7 +82,7 @@ class Places:
         self._node: Place | None = None
         self._number: int | None = None  # of the node
         self.nodes = Nodes()
-        self.computed: set[str] = set()  # modules with operations of their own
+        self.computed = Computed()
         self.autocast_is_off = False  # inside of a block in which the model switches automatic mixed precision off
         self._backward_depth = 0
         self._creates_graph = False  # the backward pass under way is to be differentiated
@@ -96,14 +115,17 @@ class Places:
         """Whether the model's forward pass runs, a recomputed one too."""
         return bool(self._stack) or self.is_recomputing()
 
-    def row(self, place: Place, operation: str) -> str:
-        """Name of an operation's result among those of its module's call: the second sum is "add.2"."""
-        name = place.tensor(operation)
-        if place.is_leaf and place.module:
-            return name
+    def count(self, place: Place, operation: str) -> int:
+        """How many times the module's call has had an operation, this time too."""
         counted = self._repeats.setdefault(place.module, Counter())
         counted[operation] += 1
-        return name if counted[operation] == 1 else f"{name}.{counted[operation]}"
+        return counted[operation]
+
+    @staticmethod
+    def row(place: Place, operation: str, number: int) -> str:
+        """Name of an operation's result among those of its module's call: the second sum is "add.2"."""
+        name = place.tensor(operation)
+        return name if number == 1 or (place.is_leaf and place.module) else f"{name}.{number}"
 
     def modules(self) -> list[tuple[str, torch.nn.Module]]:
         """By name."""

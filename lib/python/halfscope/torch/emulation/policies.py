@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from halfscope import _core
+from halfscope.torch.emulation.operation_rules import OperationRules, is_of_operations
 from halfscope.torch.emulation.split_sums import split_of
 
 TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient")
@@ -54,7 +55,8 @@ class Policy:
         self._accumulate = accumulate if accumulate in (None, PYTORCH) else _checked_products(accumulate)
         self._reductions = None if reductions is None else _checked_reductions(reductions)
         self.keeps_batch_norm = self.name == "apex_o2"
-        self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items()]
+        self.operations = OperationRules(rules)
+        self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items() if not is_of_operations(glob)]
         self._at: dict[str, Formats] = {}
 
     @property
@@ -88,16 +90,17 @@ class Policy:
 
     def check_rules(self, names: list[str]) -> None:
         """Raises ValueError for a rule that matches no module."""
-        for glob, _ in self._rules:
+        for glob in [*(glob for glob, _ in self._rules), *self.operations.modules]:
             if not any(fnmatchcase(name, glob) for name in names):
                 raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
 
-    def keeping_fp32(self, modules: list[str], roles: list[str]) -> Policy:
-        """The same with `modules`, by name, in FP32, and with `roles` of all modules."""
+    def keeping_fp32(self, modules: list[str], roles: list[str], operations: list[str] | None = None) -> Policy:
+        """The same with `modules`, by name, in FP32, with `roles` of all modules, and with `operations`, by rule."""
         other = object.__new__(Policy)
         wide = dict.fromkeys(roles, FP32)
         other.__dict__ = {**self.__dict__, "_at": {}, "_formats": replace(self._formats, **wide)}
         rules = [(_literal(name), _changes(name, FP32)) for name in modules]
+        other.operations = self.operations.and_fp32(operations or [])
         other._rules = [*self._rules, *rules, *([("*", wide)] if wide else [])]
         return other
 

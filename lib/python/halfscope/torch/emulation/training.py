@@ -21,7 +21,7 @@ from halfscope.torch.emulation.gradient_accumulator import Additions, GradientAc
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
-from halfscope.torch.emulation.places import Places, replace_attribute
+from halfscope.torch.emulation.places import Computed, Places, replace_attribute
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.shadows import Shadows
@@ -78,7 +78,7 @@ class Findings:
     steps: int = 0
     skipped: int = 0
     scaler: ScalerSteps = field(default_factory=ScalerSteps)
-    modules: set[str] = field(default_factory=set)  # in which something was computed
+    computed: Computed = field(default_factory=Computed)
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
@@ -95,7 +95,7 @@ class EmulatedTraining:
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
         self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
         self._places = Places(trainee.model, policy)
-        self._places.computed = findings.modules
+        self._places.computed = findings.computed
         findings.book.is_recomputing = self._places.is_recomputing
         self._caster = Caster(findings.book, options.seed)
         self._sharding = sharding_of(trainee.model)
