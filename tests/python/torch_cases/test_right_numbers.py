@@ -174,6 +174,18 @@ def test_complex_numbers_are_rounded_in_both_parts() -> None:
     assert ("activation_gradient", "mul.input") in emulated.casts()
 
 
+def test_a_real_result_of_complex_numbers_is_rounded() -> None:
+    class Spectrum(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_complex(x).abs()
+
+    spectrum, x = Spectrum(), torch.randn(3, 8, 2).half().float()
+    with emulate(spectrum, "fp16") as emulated, torch.no_grad():
+        output = spectrum(x)
+    assert torch.equal(output, torch.hypot(*x.double().unbind(-1)).half().float())
+    assert emulated.casts()["activation", "abs"].elements == 24
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_an_evaluation_is_counted_where_nothing_is_trained(context: Callable) -> None:
     model = nn.Sequential(nn.Linear(4, 4))

@@ -165,6 +165,9 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._note(line, place, self._number(line, place), is_wide=False)
         args = map_complex(args, lambda tensor: self._results.parts(tensor, line, place, ".input"))
         result = func(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and result.dtype is torch.float32:  # such as an absolute value
+            self._results.round_real(result, line, place)
+            return result
         if line.kind is Kind.EXACT or self._results.written_by(func):
             return result
         return map_complex(result, lambda tensor: self._results.parts(tensor, line, place, ""))

@@ -64,6 +64,13 @@ class Results:
         self.marks.set(parts, quantizer, place.region is Region.BACKWARD)
         return torch.view_as_complex(parts)
 
+    def round_real(self, tensor: torch.Tensor, line: Operation, place: Place) -> None:
+        """A real result of complex operands: a gradient is rounded by the operation that uses it."""
+        if place.region is Region.BACKWARD:
+            self._mark_gradients(tensor)
+        else:
+            self.round_result(tensor, place.formats.activation, (place.tensor(line.name), ()))
+
     def forward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         """Computes an operation of the forward pass, rounded."""
         quantizer = place.formats.activation
