@@ -330,3 +330,17 @@ def test_an_infinite_input_is_no_fault_of_the_format() -> None:
         "Outputs are infinite or NaN in the run's own format, before any cast to FP16: the model (2 of 2)."
     )
     assert "FP16 overflows" not in watched.verdict()
+
+
+@NEEDS_PYTORCH_2
+@pytest.mark.parametrize("how", ["half", "autocast"])
+def test_an_overflow_of_16_bits_is_seen_under_the_fp32_policy(how: str) -> None:
+    model, x = nn.Sequential(nn.Linear(4, 4)), torch.ones(2, 4)
+    model[0].weight.data.fill_(60000.0)
+    if how == "half":
+        model, x = model.half(), x.half()
+    autocast = torch.autocast("cpu", torch.float16, enabled=how == "autocast")
+    with emulate(model, "fp32", optimizer=sgd(model)) as emulated, autocast:
+        model(x).float().sum().backward()
+    first = emulated.first_overflow
+    assert first is not None and (first.tensor, first.overflow) == ("0", 8)

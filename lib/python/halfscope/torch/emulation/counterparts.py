@@ -10,6 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import storage_key, storage_of
 
+_UNPURGED = 64  # so many tensors without a search for those that are gone
+
 
 def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere."""
@@ -68,3 +70,26 @@ class Counterparts:
 
     def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
         self._shadows[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))
+
+
+class Flats:
+    """A tensor beside each storage, of the same layout; views share it."""
+
+    def __init__(self) -> None:
+        self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._purge_at = _UNPURGED
+
+    def get(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        found = self._flats.get(storage_key(tensor))
+        if found is None or found[0].expired():
+            return None
+        return view_of(found[1], tensor)
+
+    def set(self, tensor: torch.Tensor, beside: torch.Tensor) -> None:
+        if len(self._flats) >= self._purge_at:
+            self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
+            self._purge_at = max(_UNPURGED, 2 * len(self._flats))
+        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside))
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self._flats.pop(storage_key(tensor), None)

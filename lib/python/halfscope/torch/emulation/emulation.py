@@ -200,7 +200,7 @@ class Emulation:
 
         A cause is the first of: zero in FP32 too (true), flushed in the forward pass, by a later layer's gradient
         (upstream), by the cast of the output's gradient, as a product or sum; cancelled; flushed by the cast of the
-        result. The counts of a tensor sum to its zeros. Weights in 16 bits are not looked at.
+        result. The counts of a tensor sum to its zeros.
 
         Raises RuntimeError without `emulate(..., zeros=True)`.
         """

@@ -44,6 +44,7 @@ class HalfTensors:
     ) -> None:
         """forward: the operation whose gradient is computed; owner: of a tensor."""
         self._caster, self._forward, self._owner = caster, forward, owner
+        self.see_result: Callable[[torch.Tensor, torch.Tensor], None] | None = None  # before and after its rounding
 
     def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
         args, kwargs = given
@@ -107,7 +108,12 @@ class HalfTensors:
                 self._count(result, HALF[kind], line, place)
         if original is not None:
             return original
-        return result.to(kind) if result.dtype is torch.float32 else result
+        if result.dtype is not torch.float32:
+            return result
+        rounded = result.to(kind)
+        if self.see_result is not None:
+            self.see_result(result, rounded)
+        return rounded
 
     def _count(self, exact: torch.Tensor, quantizer: str, line: Operation, place: Place | None) -> None:
         if place is None:  # outside of the model

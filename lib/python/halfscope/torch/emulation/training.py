@@ -150,11 +150,13 @@ class EmulatedTraining:
             self._share(self._sharding)
         decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
         self._undo += decompose(parse_attention(self._options.attention)[0])
+        # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
+        self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
+        self._places.begin()
+        self._undo.append(self._places.end)
         if self._rounds:
-            self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
-            self._places.begin()
-            self._undo.append(self._places.end)
             self._set_wire(model)
+        if self._rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())
         if self._options.gradient_accumulator is not None:
             self._accumulate(self._options.gradient_accumulator)
@@ -300,7 +302,7 @@ class EmulatedTraining:
         self._caster.see = found.comparison.note_cast if compares and self._options.floor else None
         if compares and found.observe is not None:
             found.observe(self._mode.shadows, self._mode)
-        if found.zeros is not None and self._rounds:
+        if found.zeros is not None:
             self._mode.zeros = ZeroCauses(found.zeros, self._places, self._mode)
         self._stepped = False
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+_NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
+
 
 def results(result: Any) -> list[Any]:
     """An operator's results in their order."""
@@ -44,6 +46,25 @@ def map_floats(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any
     if isinstance(args, (tuple, list)):
         return type(args)(map_floats(part, change) for part in args)
     return args
+
+
+def numbers(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of float32 and of 16 bits in arguments or results."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype in _NUMBERS:
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from numbers(part)
+
+
+def map_numbers(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same, with each tensor of float32 and of 16 bits changed, and types of 16 bits become float32."""
+    if isinstance(value, torch.Tensor):
+        return change(value) if value.dtype in _NUMBERS else value
+    if isinstance(value, (tuple, list)):
+        return type(value)(map_numbers(part, change) for part in value)
+    return torch.float32 if isinstance(value, torch.dtype) and value in _NUMBERS else value
 
 
 def has_complex(args: tuple) -> bool:

@@ -13,16 +13,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulation import backends
-from halfscope.torch.emulation.counterparts import flat_beside, view_of
-from halfscope.torch.emulation.half_tensors import has_half
-from halfscope.torch.emulation.marks import storage_key, storage_of
+from halfscope.torch.emulation.counterparts import Flats
+from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Places, Region
 from halfscope.torch.emulation.shadows import Comparison, Shadows
-from halfscope.torch.emulation.trees import floats, map_floats, results
+from halfscope.torch.emulation.trees import map_floats, map_numbers, numbers, results
 from halfscope.torch.emulation.zero_counts import (
     CANCELLED,
     FORWARD,
@@ -37,31 +36,8 @@ from halfscope.torch.emulation.zero_counts import (
 _SUMS = """
     sum mean mul embedding_dense_backward index_put _index_put_impl _unsafe_index_put index_add scatter_add
 """
-_UNPURGED = 64  # so many tensors without a search for those that are gone
+_COPIES = ("_to_copy", "clone")  # of a gradient, with its causes
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
-
-
-class _Flats:
-    """A tensor beside each storage, of the same layout; views share it."""
-
-    def __init__(self) -> None:
-        self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
-        self._purge_at = _UNPURGED
-
-    def get(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        found = self._flats.get(storage_key(tensor))
-        if found is None or found[0].expired():
-            return None
-        return view_of(found[1], tensor)
-
-    def set(self, tensor: torch.Tensor, beside: torch.Tensor) -> None:
-        if len(self._flats) >= self._purge_at:
-            self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
-            self._purge_at = max(_UNPURGED, 2 * len(self._flats))
-        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside))
-
-    def forget(self, tensor: torch.Tensor) -> None:
-        self._flats.pop(storage_key(tensor), None)
 
 
 class ZeroCauses:
@@ -73,42 +49,47 @@ class ZeroCauses:
         if self._exact is None:
             self._exact = Shadows(Comparison(), 1, places, arithmetic)
             self._exact.compares = False
-        self._forward = _Flats()  # gradients at stage 1
-        self._made = _Flats()  # gradients at stage 2: as they were made, before the first use rounds them
-        self._codes = _Flats()  # of the zeros of gradients, before these are rounded
+        self._forward = Flats()  # gradients at stage 1
+        self._made = Flats()  # gradients at stage 2: as they were made, before the first use rounds them
+        self._codes = Flats()  # of the zeros of gradients, before these are rounded
         self._casts: dict[int, str] = {}  # by storage of a gradient: the tensor whose gradient made it
         self._operands: tuple | None = None  # of the operation, in their formats
         self._is_counting = False  # with operations of its own, which are not the training's
         arithmetic.operands.see_operands = self._see_operands
+        self._unrounded: list[tuple[torch.Tensor, torch.Tensor]] = []  # results of 16 bits, and in FP32
+        arithmetic.half.see_result = lambda exact, result: self._unrounded.append((result, exact))
 
     def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """Runs an operation; of a backward pass, it notes the causes of the result's zeros."""
         if self._is_counting:
             return func(*args, **kwargs)
-        if not self._places.in_backward or line.kind in _NATIVE or has_half(args, kwargs):
+        if not self._places.in_backward or line.kind in _NATIVE:
             return self._exact.around(run, func, line, args, kwargs)
-        self._operands = None
-        before = [self._before_cast(tensor) for tensor in floats(args)]
+        self._operands, self._unrounded = None, []
+        before = [self._before_cast(tensor) for tensor in numbers(args)]
         stages = [self._at(args, before, self._exact.counterpart), self._at(args, before, self._forward.get)]
         result = self._exact.around(run, func, line, args, kwargs)
         if target_of(func, args, kwargs) is not None:
             self._forget(result)
             return result
-        cast = list(floats(args if self._operands is None else self._operands))
+        cast = list(numbers(args if self._operands is None else self._operands))
         # Forward operands have their casts from stage 1 on.
         stages[1] = [known if old is not None else own for known, old, own in zip(stages[1], before, cast)]
         stages += [[own if old is None else old for old, own in zip(before, cast)], cast]
-        at_forward = func(*_filled(args, stages[1]), **kwargs)
-        for tensor, kept in _pairs(result, at_forward):
-            self._forward.set(tensor, kept)
-            self._made.set(tensor, tensor)
-        if any(bool((tensor == 0).any()) for tensor in floats(results(result))):
-            self._explain(result, func, line, args, kwargs, stages)
+        options = {key: map_numbers(value, torch.Tensor.float) for key, value in kwargs.items()}
+        at_forward = results(func(*_filled(args, stages[1]), **options))
+        made = [self._as_made(tensor) for tensor in results(result)]
+        for tensor, own, kept in zip(results(result), made, at_forward):
+            if own is not None:
+                self._forward.set(tensor, kept)
+                self._made.set(tensor, own)
+        if any(bool((own == 0).any()) for own in made if own is not None):
+            self._explain(list(zip(results(result), made)), (func, line, args, options), stages)
         return result
 
     def count(self, name: str, gradient: torch.Tensor, rounded: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Rounds the gradient of a weight by `rounded`, and counts the causes of its zeros."""
-        if gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
+        if not _is_number(gradient) or gradient.layout is not torch.strided:
             return rounded()
         with self._counting():
             codes = torch.where(gradient == 0, self._codes_of(gradient), RESULT)
@@ -117,6 +98,13 @@ class ZeroCauses:
         with self._counting():
             self._table.of(name).add(codes[result == 0], result.numel(), cast)
         return result
+
+    def _as_made(self, tensor: Any) -> torch.Tensor | None:
+        """A result before it is rounded to 16 bits, in FP32; None of another one than numbers."""
+        if not isinstance(tensor, torch.Tensor) or not _is_number(tensor):
+            return None
+        exact = next((exact for result, exact in self._unrounded if result is tensor), tensor)
+        return exact.float()
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
@@ -131,47 +119,50 @@ class ZeroCauses:
 
     def _before_cast(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """A copy of a gradient as it was made; None of another operand."""
+        made = self._made.get(tensor)
+        if tensor.dtype in HALF:
+            return None if made is None else made.clone()
         mark = self._marks.get(tensor)
         if mark is None or not mark.is_gradient:
             return None
-        made = self._made.get(tensor)
         return tensor.clone() if made is None else made.clone()
 
     @staticmethod
     def _at(args: tuple, before: list[Any], stage: Callable) -> list[torch.Tensor]:
         """Operands at a stage; what it does not know is the same in all."""
         found = []
-        for tensor, old in zip(floats(args), before):
+        for tensor, old in zip(numbers(args), before):
             known = stage(tensor)
             found.append((tensor if old is None else old) if known is None else known.clone())
         return found
 
     def _forget(self, result: Any) -> None:
-        for tensor in floats(results(result)):
+        for tensor in numbers(results(result)):
             for flats in (self._forward, self._made, self._codes):
                 flats.forget(tensor)
 
-    def _explain(
-        self, result: Any, func: Any, line: Operation, args: tuple, kwargs: dict, stages: list[list[torch.Tensor]]
-    ) -> None:
+    def _explain(self, made: list[tuple], asked: tuple, stages: list[list[torch.Tensor]]) -> None:
+        """made: results, and as they are before a cast to 16 bits; asked: function, its line, arguments, options."""
+        func, line, args, options = asked
         place = self._places.now()
         if place is None:
             return
-        if place.region is Region.FAN_IN:
-            codes = [self._codes_of(tensor) for tensor in floats(args)]
-            is_zero = [tensor == 0 for tensor in floats(args)]
-            for tensor in floats(results(result)):
-                self._codes.set(tensor, _of_sum(codes, is_zero))
+        if place.region is Region.FAN_IN or line.name in _COPIES:
+            codes = [self._codes_of(tensor) for tensor in numbers(args)]
+            is_zero = [tensor == 0 for tensor in numbers(args)]
+            for tensor, own in made:
+                if own is not None:
+                    self._codes.set(tensor, _of_sum(codes, is_zero))
         elif line.kind is not Kind.EXACT:
-            self._note(result, func, _judge(line), [_filled(args, stage) for stage in stages], kwargs)
+            self._note(made, func, _judge(line), [_filled(args, stage) for stage in stages], options)
 
-    def _note(self, result: Any, func: Any, judge: Callable, stages: list[tuple], kwargs: dict) -> None:
+    def _note(self, made: list[tuple], func: Any, judge: Callable, stages: list[tuple], options: dict) -> None:
         forward = self._places.forward()
         with backends.own_products():
-            nonzero = [judge(func, stage, kwargs) for stage in stages]
-            total = results(func(*map_floats(stages[-1], torch.Tensor.double), **kwargs))
-        for position, tensor in enumerate(results(result)):
-            if not isinstance(tensor, torch.Tensor) or tensor.dtype is not torch.float32:
+            nonzero = [judge(func, stage, options) for stage in stages]
+            total = results(func(*map_floats(stages[-1], torch.Tensor.double), **options))
+        for position, (tensor, own) in enumerate(made):
+            if own is None:
                 continue
             codes = torch.where(total[position] == 0, CANCELLED, PRODUCT).to(torch.uint8)
             stays = torch.ones_like(codes, dtype=torch.bool)
@@ -184,15 +175,16 @@ class ZeroCauses:
 
     def _codes_of(self, gradient: torch.Tensor) -> torch.Tensor:
         """Noted causes; by values where an exact operation has moved the gradient."""
-        noted = self._codes.get(gradient)
+        noted, made = self._codes.get(gradient), self._made.get(gradient)
+        is_cast = None if gradient.dtype not in HALF or made is None else made != 0  # by its own cast to 16 bits
         if noted is not None:
-            return noted.clone()
+            return noted.clone() if is_cast is None else torch.where(is_cast, RESULT, noted)
         codes = torch.full_like(gradient, UPSTREAM, dtype=torch.uint8)
         at_forward, exact = self._forward.get(gradient), self._exact.counterpart(gradient)
         stays = torch.ones_like(codes, dtype=torch.bool) if at_forward is None else at_forward == 0
         codes[stays] = FORWARD
         codes[stays if exact is None else stays & (exact == 0)] = TRUE
-        return codes
+        return codes if is_cast is None else torch.where(is_cast, RESULT, codes)
 
 
 def _judge(line: Operation) -> Callable:
@@ -216,15 +208,11 @@ def _of_sum(codes: list[torch.Tensor], is_zero: list[torch.Tensor]) -> torch.Ten
 
 
 def _filled(args: tuple, tensors: list[torch.Tensor]) -> tuple:
-    """The arguments with these in place of their float32 tensors."""
+    """The arguments with these, as float32, in place of their tensors of numbers."""
     following = iter(tensors)
-    filled: tuple = map_floats(args, lambda _: next(following))
+    filled: tuple = map_numbers(args, lambda _: next(following).float())
     return filled
 
 
-def _pairs(result: Any, other: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return [
-        (tensor, kept)
-        for tensor, kept in zip(results(result), results(other))
-        if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32
-    ]
+def _is_number(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.float32 or tensor.dtype in HALF
