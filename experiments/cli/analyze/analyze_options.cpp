@@ -134,9 +134,9 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
 
 void add_judging(CLI::App& command, AnalyzeOptions& options) {
   command
-      .add_option(
-          "--format", options.format,
-          "of the cast: fp16, bf16, fp8_e4m3, fp8_e4m3/saturate, any eXmY; or a block format, as --formats has it")
+      .add_option("--format", options.format,
+                  "of the cast: fp16, bf16, fp8_e4m3, fp8_e4m3/saturate, any eXmY; or a block format, as "
+                  "--formats has it")
       ->capture_default_str();
   command
       .add_option(

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.emulation.emulation import emulation_without_optimizer
 from halfscope.torch.ranks import is_fully_sharded
 
 FIRST_WITH_FP16_ON_CPUS = (2, 4)
@@ -115,8 +116,6 @@ def _emulated_gradients(
     model: torch.nn.Module, loss: Callable[[], torch.Tensor], scale: float, policy: Any
 ) -> dict[str, torch.Tensor]:
     """The same in the formats of a policy, as they arrive at the weights; the weights' own gradients stay."""
-    from halfscope.torch.emulation.emulation import emulation_without_optimizer
-
     kept = {name: weight.grad for name, weight in model.named_parameters()}
     for weight in model.parameters():
         weight.grad = None

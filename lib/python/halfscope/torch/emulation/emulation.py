@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,9 +26,11 @@ from halfscope.torch.emulation.sharding import check_sharding
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
 from halfscope.torch.emulation.zero_counts import ZeroTable
 from halfscope.torch.records import Records
-from halfscope.torch.scale_probe import SCALES, ScaleProbe, probe_scales
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.totals import ROLES, Totals
+
+if TYPE_CHECKING:
+    from halfscope.torch.scale_probe import ScaleProbe
 
 
 def emulate(
@@ -249,13 +251,17 @@ class Emulation:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
         return self._found.comparison.of_steps(steps, floor)
 
-    def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] = SCALES) -> list[ScaleProbe]:
+    def probe_scales(
+        self, loss: Callable[[], torch.Tensor], scales: Iterable[float] | None = None
+    ) -> list[ScaleProbe]:
         """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""
+        from halfscope.torch.scale_probe import SCALES, probe_scales
+
         training = self._training
         if training is not None:
             training.end()
         try:
-            return probe_scales(self._trainee.model, loss, scales, policy=self._policy)
+            return probe_scales(self._trainee.model, loss, SCALES if scales is None else scales, policy=self._policy)
         finally:
             if training is not None:
                 self._training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
