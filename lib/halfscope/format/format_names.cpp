@@ -11,7 +11,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::string_view flushed_suffix = "_ftz", p3109_prefix = "p3109_k";
+constexpr std::string_view ftz_suffix = "_ftz", p3109_prefix = "p3109_k";
 // Array rounding adds a power of two far above a number, and neither may leave FP32's normal numbers.
 constexpr int least_exponent = -126, most_exponent = 100;
 
@@ -169,13 +169,13 @@ std::string gradual_name(const FloatFormat& format) {
 
 std::string to_string(const FloatFormat& format) {
   const bool flushed = format.subnormals == Subnormals::flush_to_zero;
-  return gradual_name(format) + std::string(flushed ? flushed_suffix : "");
+  return gradual_name(format) + std::string(flushed ? ftz_suffix : "");
 }
 
 FloatFormat parse_format(std::string_view name) {
   std::string_view base = name;
-  const bool flushed = base.ends_with(flushed_suffix);
-  if (flushed) base.remove_suffix(flushed_suffix.size());
+  const bool flushed = base.ends_with(ftz_suffix);
+  if (flushed) base.remove_suffix(ftz_suffix.size());
   auto format = parse_by_name(base);
   if (!format) format = parse_p3109(base);
   if (!format) format = parse_by_bits(base);

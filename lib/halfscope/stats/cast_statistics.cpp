@@ -42,9 +42,9 @@ void keep_histogram(const Site& site, const ExponentHistogram& histogram, StepOb
   }
 }
 
-class GradientUnderflow final : public Tracker {
+class CastStatisticsTracker final : public Tracker {
  public:
-  explicit GradientUnderflow(RoleSet roles) : roles_(roles) {}
+  explicit CastStatisticsTracker(RoleSet roles) : roles_(roles) {}
 
   [[nodiscard]] CastDetail watches_casts(Role role) const override {
     if (!roles_.contains(role)) return CastDetail::none;
@@ -71,7 +71,7 @@ class GradientUnderflow final : public Tracker {
 }  // namespace
 
 std::unique_ptr<Tracker> make_cast_statistics(const TrackerOptions& options) {
-  return std::make_unique<GradientUnderflow>(options.roles);
+  return std::make_unique<CastStatisticsTracker>(options.roles);
 }
 
 }  // namespace halfscope
