@@ -192,7 +192,7 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
 
 TEST_CASE("products that only the CPU computes are refused on the device", "[config]") {
   for (const NamedAccumulateModel& entry : cpu_product_models) {
-    TrainConfig config{.accumulate = std::string(entry.name)};
+    TrainConfig config{.operations = {.accumulate = std::string(entry.name)}};
     CHECK(get_field(parsed(config).config, "accumulate") == entry.name);
     config.device = "cuda";
     check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }),
