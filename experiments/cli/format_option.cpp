@@ -9,16 +9,12 @@
 #include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
-namespace {
 
-/// Each note is said once.
 void note_look_alike(const FloatFormat& format) {
   static std::set<std::string> said;
   const std::string note = look_alike_note(format);
   if (!note.empty() && said.insert(note).second) print_stderr(fmt::format("note: {}\n", note));
 }
-
-}  // namespace
 
 Quantizer parse_quantizer_option(std::string_view text) {
   const Quantizer quantizer = parse_quantizer(text);
@@ -35,6 +31,12 @@ FloatFormat parse_counted_format(std::string_view text) {
   }
   if (overflow == Overflow::saturate)
     print_stderr(fmt::format("note: {}: numbers that saturate are counted as overflow\n", text));
+  return format;
+}
+
+FloatFormat parse_format_option(std::string_view name) {
+  const FloatFormat format = parse_format(name);
+  note_look_alike(format);
   return format;
 }
 

@@ -8,6 +8,9 @@
 
 namespace halfscope {
 
+/// A note on stderr, once for a format, where OCP gives its bits another meaning.
+void note_look_alike(const FloatFormat& format);
+
 /// parse_quantizer, with a note on stderr where OCP gives the bits of the format another meaning.
 [[nodiscard]] Quantizer parse_quantizer_option(std::string_view text);
 
@@ -15,6 +18,9 @@ namespace halfscope {
 /// on stderr says what they count where numbers saturate. Throws InvalidArgument where `text` has another
 /// rounding than to nearest even, which is what is counted.
 [[nodiscard]] FloatFormat parse_counted_format(std::string_view text);
+
+/// parse_format, with a note on stderr where OCP gives the bits of `name` another meaning.
+[[nodiscard]] FloatFormat parse_format_option(std::string_view name);
 
 /// parse_tensor_format, with the same note about its elements.
 [[nodiscard]] TensorFormat parse_tensor_format_option(std::string_view name);

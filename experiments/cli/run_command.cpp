@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/experiment_source.hpp"
+#include "experiments/cli/format_option.hpp"
 #include "experiments/definition/seeds.hpp"
 #include "experiments/definition/settings.hpp"
 #include "experiments/results/report_text.hpp"
@@ -72,6 +73,15 @@ void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptio
   std::cout << (options.json ? to_text(matrix) : to_table(matrix));
 }
 
+/// Formats of any run's policy that are mistaken for OCP's.
+void note_look_alikes(const std::vector<RequestedExperiment>& requested) {
+  for (const RequestedExperiment& one : requested) {
+    for (const PlannedRun& run : settled_runs(one.experiment, one.request)) {
+      for (const Quantizer& quantizer : run.settings.policy.quantizers) note_look_alike(quantizer.format);
+    }
+  }
+}
+
 RunsOutcome train(std::vector<RequestedExperiment>& requested, const Concurrency& concurrency) {
   for (RequestedExperiment& one : requested)
     one.with_earlier_arms = with_earlier_arms(one.experiment, one.folder());
@@ -97,6 +107,7 @@ void run(RunOptions& options) {
   request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
   std::vector<RequestedExperiment> requested = requested_experiments(options);
+  note_look_alikes(requested);
   if (options.action == Action::list) return list_runs(requested, options);
   const RunsOutcome outcome = train(requested, options.concurrency);
   signals.reset();  // whoever reads the table may never do so

@@ -137,11 +137,21 @@ class Blocks(unittest.TestCase):
                 for text in says:
                     self.assertIn(text, line)
 
-    def test_look_alikes_are_told_apart(self):
-        result = calc("round", "--format", "block(e4m3, 1x32, e8m0/rceil)", "1")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        for text in ("e4m3", "240", "448"):
-            self.assertIn(text, result.stderr)
+    def test_look_alikes_are_told_apart_once(self):
+        for words, texts in (
+            (("round", "--format", "block(e4m3, 1x32, e8m0/rceil)", "1"), ("e4m3", "240", "448")),
+            (("round", "--from", "e4m3", "--format", "e4m3", "1"), ("e4m3", "240", "448")),
+            (
+                ("dot", "--model", "fp32_fused", "--input", "e2m1", "--output", "fp32", "1", "1", "0"),
+                ("e2m1", "3", "fp4_e2m1", "6"),
+            ),
+        ):
+            with self.subTest(words):
+                result = calc(*words)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                (line,) = result.stderr.splitlines()
+                for text in texts:
+                    self.assertIn(text, line)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,14 @@ class ExperimentFile(WithFolder):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--arm NAME:loss_scale=4", refused.stderr)
 
+    def test_a_format_that_is_mistaken_for_ocps_is_noted_once(self):
+        result = halfscope("run", "master-copy", "--set", "activation=e4m3", "--set", "weight=e4m3", "--seeds", 2, "--list-runs")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (line,) = result.stderr.splitlines()
+        for text in ("note: e4m3", "240", "fp8_e4m3", "448"):
+            self.assertIn(text, line)
+        self.assertEqual(halfscope("run", "master-copy", "--set", "weight=fp8_e4m3", "--list-runs").stderr, "")
+
     def test_seeds_of_ones_own(self):
         runs = matrix(self.run_ok("run", "master-copy", "--arms", "fp32", "--seed-list", "7,3", "--list-runs", "--json"))
         self.assertEqual([run["seed"] for run in runs], [7, 3])

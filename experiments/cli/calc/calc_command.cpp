@@ -68,7 +68,8 @@ CalcRequest block_request(const CalcOptions& options, const CalcOperation& opera
         "mxfp4/stochastic, and saturates");
   }
   const auto format = std::get<BlockFormat>(parse_tensor_format_option(options.format));
-  BlockRequest block{format, parse_format(or_default(options.from, "fp32")), {}, parse_seed(options.seed)};
+  BlockRequest block{
+      format, parse_format_option(or_default(options.from, "fp32")), {}, parse_seed(options.seed)};
   if (!options.tensor_amax.empty()) block.tensor_amax = parse_tensor_amax(options.tensor_amax, format);
   return {&operation, {}, {}, {}, {}, block};
 }
@@ -87,7 +88,7 @@ CalcRequest request_of(const CalcOptions& options) {
   if (!options.from.empty() && operation.name != "round") {
     throw InvalidArgument(fmt::format("--from is for round; operands of {} are of --format", operation.name));
   }
-  const FloatFormat from = parse_format(or_default(options.from, "fp32"));
+  const FloatFormat from = parse_format_option(or_default(options.from, "fp32"));
   return {&operation, quantizer_of(options), parse_seed(options.seed), from, {}};
 }
 

@@ -11,6 +11,7 @@
 #include <halfscope/format/round.hpp>
 
 #include "experiments/cli/calc/calc_number.hpp"
+#include "experiments/cli/format_option.hpp"
 
 namespace halfscope {
 namespace {
@@ -87,9 +88,9 @@ DotProduct parse_dot_product(const DotOptions& options) {
         "dot takes --model, one of `halfscope list accumulators`: tensor_core(hopper), say");
   }
   DotProduct dot{parse_accumulate_model(options.model), {}, fp32};
-  dot.input = options.input.empty() ? dot.model.format : parse_format(options.input);
+  dot.input = options.input.empty() ? dot.model.format : parse_format_option(options.input);
   if (!options.output.empty()) {
-    dot.output = parse_format(options.output);
+    dot.output = parse_format_option(options.output);
   } else {
     dot.output = is_matrix_unit(dot) ? dot.model.core.output() : dot.model.format;
   }
