@@ -187,6 +187,13 @@ class Formats(WithFolder):
         text = self.run_ok("analyze", path, "--formats", "mxfp4,mxfp8_e4m3,fp8_e4m3")
         self.assertIn("filled up with zeros for mxfp4, mxfp8_e4m3: q_proj.weight (24 x 40) and 1 more", text)
 
+    def test_values_of_a_format_have_no_error(self):
+        path = self.write("exact.safetensors", {"w": [[1.0, -2.0] * 32]})
+        first = self.run_ok("analyze", path, "--formats", "mxfp8_e4m3, mxfp4", "--quiet")
+        self.assertTrue(
+            first.startswith("mxfp4: 4.25 bits per element, no error in any tensor; the cheapest of 2 formats")
+        )
+
     def test_axis(self):
         rows = self.model()["q_proj.weight"]
         turned = [list(column) for column in zip(*rows)]
@@ -241,6 +248,7 @@ class Formats(WithFolder):
         path = self.write("model.safetensors", self.model())
         for words, says in (
             (("--formats", "mxfp5"), ("mxfp5", "mxfp4")),
+            (("--formats", "fp18,mxfp4"), ("fp18", "bf16", "mxfp8_e4m3")),
             (("--formats", "mxfp4/te"), ("'te'", "rceil")),
             (("--formats", "nvfp4/floor"), ("'floor'", "torchao")),
             (("--formats", "mxfp4", "--axis", "2"), ("axis 2", "q_proj.weight", "-2 to 1")),

@@ -16,7 +16,8 @@ TEST_CASE("a tensor format is a quantizer or a block format by its name", "[bloc
   CHECK(std::holds_alternative<BlockFormat>(parse_tensor_format("mxfp4")));
   CHECK(element_format(parse_tensor_format("nvfp4")) == fp4_e2m1);
   check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("mxfp5"); }), {"mxfp5", "mxfp4"});
-  check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("fp18"); }), {"fp18"});
+  check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("fp18"); }), {"fp18", "mxfp4"});
+  check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("fp16/fast"); }), {"fast"});
 }
 
 TEST_CASE("stored bits count scales and the tensor's scale", "[block]") {

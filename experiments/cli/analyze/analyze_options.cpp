@@ -46,6 +46,12 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
   return averaging_of(parse_gradient_division(options.predivide.value_or("ddp")), *options.ranks);
 }
 
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
 /// Names between commas; those in parentheses belong to a name.
 void append_formats(std::string_view list, std::vector<TensorFormat>& formats) {
   int depth = 0;
@@ -55,7 +61,7 @@ void append_formats(std::string_view list, std::vector<TensorFormat>& formats) {
     depth += c == '(' ? 1 : 0;
     depth -= c == ')' ? 1 : 0;
     if (i < list.size() && (c != ',' || depth > 0)) continue;
-    formats.push_back(parse_tensor_format_option(list.substr(start, i - start)));
+    formats.push_back(parse_tensor_format_option(without_blanks(list.substr(start, i - start))));
     start = i + 1;
   }
 }

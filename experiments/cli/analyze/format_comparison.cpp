@@ -72,7 +72,7 @@ double decibels(double relative_error) {
 
 bool is_padded(const TensorFormat& format, const MatrixShape& matrix) {
   const auto* block = std::get_if<BlockFormat>(&format);
-  if (block == nullptr) return false;
+  if (block == nullptr || matrix.rows * matrix.columns == 0) return false;
   return matrix.rows % block->block.rows != 0 || matrix.columns % block->block.columns != 0;
 }
 

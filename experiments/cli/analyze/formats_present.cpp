@@ -11,7 +11,14 @@
 namespace halfscope {
 namespace {
 
-/// Errors from this on are printed as no number.
+constexpr std::string_view legend =
+    "  Bits per element with scales. Error: signal over noise in dB, of all tensors together and of the "
+    "worst. "
+    "Flushed: nonzero values that become 0. At risk: blocks with an element that overflows, with inf or NaN, "
+    "or "
+    "whose scale is 0 or NaN.";
+
+/// Whether finite values became NaN, an error that is no number.
 bool is_lost(double error) {
   return !std::isfinite(error);
 }
@@ -25,10 +32,13 @@ Cell decibel_cell(double error) {
   return {decibel_text(error), error == 0 || is_lost(error) ? Cell::Value{} : Cell::Value{decibels(error)}};
 }
 
-std::string error_words(double error) {
-  if (error == 0) return "none";
-  if (is_lost(error)) return "without bound, as finite values become NaN";
-  return fmt::format("{} ({} dB)", share_words(error), decibel_text(error));
+/// "error 3.40 % (29.4 dB) in q_proj.weight, the worst tensor".
+std::string error_words(const FormatSum& sum) {
+  if (sum.worst == nullptr || sum.worst_error == 0) return "no error in any tensor";
+  const std::string size = is_lost(sum.worst_error) ? "without bound, as finite values become NaN,"
+                                                    : fmt::format("{} ({} dB)", share_words(sum.worst_error),
+                                                                  decibel_text(sum.worst_error));
+  return fmt::format("error {} in {}, the worst tensor", size, sum.worst->report.name);
 }
 
 Cell flushed_cell(const BlockCounts& counts) {
@@ -128,12 +138,10 @@ std::string cheapest_line(const Analysis& analysis, const FormatComparison& comp
       std::ranges::min_element(comparison.formats, {}, [](const FormatSum& sum) { return sum.worst_error; });
   const FormatSum& sum = comparison.cheapest ? comparison.formats[*comparison.cheapest] : *closest;
   const std::string facts =
-      fmt::format("{:.2f} bits per element, error {} in {}", sum.bits_per_element(),
-                  error_words(sum.worst_error), sum.worst == nullptr ? "no tensor" : sum.worst->report.name);
+      fmt::format("{:.2f} bits per element, {}", sum.bits_per_element(), error_words(sum));
   if (!comparison.cheapest)
-    return fmt::format("No format stays under {}; {} comes closest: {}, the worst tensor.", limit, sum.name,
-                       facts);
-  return fmt::format("{}: {}, the worst tensor; the cheapest of {} format{} under {}.", sum.name, facts,
+    return fmt::format("No format stays under {}; {} comes closest: {}.", limit, sum.name, facts);
+  return fmt::format("{}: {}; the cheapest of {} format{} under {}.", sum.name, facts,
                      comparison.formats.size(), comparison.formats.size() == 1 ? "" : "s", limit);
 }
 
@@ -142,15 +150,7 @@ std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t 
   const std::size_t shown = std::min(top, analysis.tensors.size());
   std::string text = wrapped(cheapest_line(analysis, comparison), width, "  ") + "\n\n";
   text += write_table(sums_table(comparison), {.width = width});
-  text +=
-      wrapped(
-          fmt::format(
-              "  Bits per element with scales. Error: signal over noise in dB, {} tensor{} together and "
-              "the worst one. Flushed: nonzero values that become 0. At risk: blocks with an element that "
-              "overflows, with inf or NaN, or whose scale is 0 or NaN.",
-              analysis.tensors.size(), analysis.tensors.size() == 1 ? "" : "s"),
-          width, "  ") +
-      "\n\n";
+  text += wrapped(legend, width, "  ") + "\n\n";
   text += write_table(tensors_table(analysis, top), {.width = width});
   if (shown < analysis.tensors.size())
     text += fmt::format("  the worst {} of {} tensors; --top N shows N, --all shows all.\n", shown,

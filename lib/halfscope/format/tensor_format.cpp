@@ -1,6 +1,9 @@
 // Names and sizes of tensor formats.
 #include <halfscope/format/tensor_format.hpp>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <halfscope/format/encoding.hpp>
 
 namespace halfscope {
@@ -11,6 +14,12 @@ std::string to_string(const TensorFormat& format) {
 
 TensorFormat parse_tensor_format(std::string_view text) {
   if (is_block_format_name(text)) return parse_block_format(text);
+  try {
+    static_cast<void>(parse_format(text.substr(0, text.find('/'))));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}, or a block format: {}, block(ELEMENT, ROWSxCOLUMNS, SCALE/RULE)",
+                                      error.what(), fmt::join(table_names(block_formats), ", ")));
+  }
   return parse_quantizer(text);
 }
 
