@@ -37,7 +37,10 @@ std::vector<std::string> scaler_names() {
 std::vector<WordList> word_lists() {
   const std::vector<std::string> formats = strings(table_names(format_catalogue));
   std::vector<std::string> accumulators = strings(table_names(accumulate_models));
-  for (const NamedAccumulateModel& entry : cpu_product_models) accumulators.emplace_back(entry.name);
+  for (const NamedAccumulateModel& entry : cpu_product_models) {
+    accumulators.emplace_back(entry.name);
+    std::erase(accumulators.back(), ' ');  // one word of a shell
+  }
   const std::vector<std::string> experiments = strings(table_names(experiment_table()));
   return {{"--format", formats},
           {"--from", formats},
