@@ -42,11 +42,13 @@ struct Printed {
 
   /// Whether steps were cut out that no line counts.
   [[nodiscard]] bool hides_steps() const { return printer.counts_updates && hole.last > 0; }
-  /// Whether a count falls back: updates that came after the checkpoint were printed.
+  /// Whether a count falls back: both attempts have printed updates after the checkpoint.
   [[nodiscard]] bool shows_restart() const {
     if (!printer.counts_updates || run.attempt.empty()) return true;
-    const auto lost = std::span(run.attempt).subspan(run.resumed);
-    return std::ranges::count(lost, false, &RunStep::skipped) >= 2 * every;
+    const auto updates_after = [&](const std::vector<RunStep>& steps) {
+      return std::ranges::count(std::span(steps).subspan(run.resumed), false, &RunStep::skipped);
+    };
+    return updates_after(run.attempt) >= 2 * every && updates_after(run.steps) >= 2 * every;
   }
   [[nodiscard]] std::vector<std::string> lines() const { return printed(run, printer, every, hole); }
 };
