@@ -248,22 +248,26 @@ class Quantized(WithFolder):
         self.assertEqual(blocks["at_largest"], {"count": count, "indices": list(range(8)), "left_out": count - 8})
 
     def test_codes_whose_scales_are_in_another_file_are_not_read_as_weights(self):
-        """One line for the codes, one for the scales; the rest of the first file is read."""
+        """One line for the codes, one for the scales; the rest of the files is read."""
         folder = self.folder / "split"
         folder.mkdir()
         (folder / "a.safetensors").write_bytes(
-            safetensors({"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16)), "norm": ("F32", [2], floats([1.0, 2.0]))})
+            safetensors({"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16)), "a": ("F32", [2], floats([1.0, 2.0]))})
         )
-        (folder / "b.safetensors").write_bytes(safetensors({"w.weight_scale_inv": ("F32", [1, 1], floats([0.5]))}))
+        (folder / "b.safetensors").write_bytes(
+            safetensors({"w.weight_scale_inv": ("F32", [1, 1], floats([0.5])), "b": ("F32", [1], floats([1.0]))})
+        )
         result = halfscope("analyze", folder, "--json")
         self.assertEqual(result.returncode, 2)
         codes, scales = result.stderr.splitlines()
         for text in ("a.safetensors", "'w.weight' is not read", "b.safetensors", "put both into one file", "--payload"):
             self.assertIn(text, codes)
-        self.assertIn("its payload", scales)
-        self.assertEqual([tensor["name"].split(":")[-1] for tensor in json.loads(result.stdout)["tensors"]], ["norm"])
+        for text in ("b.safetensors", '"w.weight_scale_inv" is not read', "its payload is", "--payload"):
+            self.assertIn(text, scales)
+        self.assertEqual([tensor["name"].split(":")[-1] for tensor in json.loads(result.stdout)["tensors"]], ["a", "b"])
         found = self.analyze(folder, "--payload")
-        self.assertEqual(len(found), 3)
+        self.assertEqual(len(found), 4)
+        self.refuse("analyze", self.original, "--against", folder, says=["is not read"])
 
     def test_a_checkpoint_of_pytorch_has_quantized_tensors_too(self):
         archive = self.folder / "model.pt"
@@ -399,10 +403,10 @@ class Quantized(WithFolder):
             ),
             ({"w.weight_scale_inv": ("F32", [1, 1], floats([1.0]))}, ["payload", "is not in the file", "--payload"]),
             ({"w_scales": ("U8", [4], bytes(4))}, ["w_blocks", "is not in the file"]),
-            ({"w_blocks": ("U8", [4, 1, 16], bytes(64))}, ["w_scales", "are not in the file"]),
+            ({"w_blocks": ("U8", [4, 1, 16], bytes(64))}, ["w_scales", "is not in the file"]),
             (
                 {"w.weight": ("U8", [4, 8], bytes(32)), "w.weight_scale_2": ("F32", [], floats([1.0]))},
-                ["w.weight_scale", "are not in the file"],
+                ["w.weight_scale", "is not in the file"],
             ),
         ]
         for tensors, says in cases:

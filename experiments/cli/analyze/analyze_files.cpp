@@ -14,6 +14,7 @@
 #include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/analyze_rows.hpp"
 #include "experiments/cli/analyze/checkpoint_config.hpp"
+#include "experiments/cli/analyze/tensor_lookup.hpp"
 #include "experiments/run/status_line.hpp"
 
 namespace halfscope {
@@ -25,21 +26,6 @@ constexpr std::size_t files_at_a_time = 64;
 bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; });
-}
-
-/// The file that has a tensor, by the tensor's name; files that cannot be read have none.
-std::map<std::string, std::string> files_of_names(const std::vector<std::string>& paths,
-                                                  const TensorSelection& selection) {
-  std::map<std::string, std::string> files;
-  for (const std::string& path : paths) {
-    try {
-      for (const std::string& name : names_in(*open_tensor_file(path, selection.raw_type)))
-        files.emplace(name, printable(path));
-    } catch (const InvalidArgument&) {
-      continue;  // its own line says why
-    }
-  }
-  return files;
 }
 
 /// "3 of 40 files, shard-3.safetensors: 12 million elements"
@@ -123,7 +109,7 @@ class Reader {
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
         check_against_index(path, file.file->stored());
-        for (const std::string& line : file.file->contradictions()) say(line);
+        say_all(file.file->problems());
         leave_out_codes(file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
@@ -150,6 +136,7 @@ class Reader {
   /// Codes whose scales are in another file are no weights.
   void leave_out_codes(SelectedFile& file) {
     if (request_.selection.view == QuantizedView::payload) return;
+    std::vector<std::string> lines;
     std::erase_if(file.tensors, [&](std::size_t index) {
       const StoredTensor& tensor = file.file->tensors()[index];
       const bool is_coded = tensor.type == DType::f8_e4m3 || tensor.type == DType::f8_e5m2;
@@ -158,7 +145,7 @@ class Reader {
       for (const char* const suffix : {"_scale_inv", "_scale"}) {
         const auto scales = file_of_name_->find(tensor.name + suffix);
         if (scales == file_of_name_->end()) continue;
-        say(fmt::format(
+        lines.push_back(fmt::format(
             "{}: tensor '{}' is not read: its scales '{}' are in {}; put both into one file, or read "
             "the codes with --payload",
             file.name, escaped(tensor.name), escaped(scales->first), scales->second));
@@ -166,12 +153,20 @@ class Reader {
       }
       return false;
     });
+    say_all(lines);
   }
 
   void check_against_index(const std::string& path, const TensorFile& file) {
     const auto entry = paths_.indexed.find(path);
     if (entry == paths_.indexed.end()) return;
     for (const std::string& line : contradictions(path, entry->second, names_in(file))) say(line);
+  }
+
+  /// The first of many lines of one kind, and how many there are besides.
+  void say_all(const std::vector<std::string>& problems) {
+    constexpr std::size_t shown = 3;
+    for (std::size_t i = 0; i < std::min(shown, problems.size()); ++i) say(problems[i]);
+    if (problems.size() > shown) say(fmt::format("{} more lines like these", problems.size() - shown));
   }
 
   void say(const std::string& problem) {

@@ -4,10 +4,25 @@
 #include <fmt/format.h>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/io/file.hpp>
 
 #include "experiments/cli/analyze/analyze_paths.hpp"
 
 namespace halfscope {
+
+std::map<std::string, std::string> files_of_names(const std::vector<std::string>& paths,
+                                                  const TensorSelection& selection) {
+  std::map<std::string, std::string> files;
+  for (const std::string& path : paths) {
+    try {
+      for (const std::string& name : names_in(*open_tensor_file(path, selection.raw_type)))
+        files.emplace(name, printable(path));
+    } catch (const InvalidArgument&) {
+      continue;  // its own line says why
+    }
+  }
+  return files;
+}
 
 TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSelection& selection) {
   const ExpandedPaths paths = expand_paths(words);
@@ -15,6 +30,7 @@ TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSe
   for (const std::string& path : paths.files) {
     files_.push_back(select_tensors(path, selection));
     const SelectedFile& file = files_.back();
+    if (!file.file->problems().empty()) throw InvalidArgument(file.file->problems().front());
     if (const auto entry = paths.indexed.find(path); entry != paths.indexed.end()) {
       const auto lines = contradictions(path, entry->second, names_in(file.file->stored()));
       if (!lines.empty()) throw InvalidArgument(lines.front());

@@ -116,7 +116,7 @@ class ShownFile : public QuantizedFile {
       if (!left_out_.contains(skipped.name)) skipped_.push_back(skipped);
   }
 
-  const std::vector<std::string>& contradictions() const override { return parts_.contradictions; }
+  const std::vector<std::string>& problems() const override { return parts_.problems; }
   const TensorFile& stored() const override { return *file_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }

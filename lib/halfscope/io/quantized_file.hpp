@@ -61,8 +61,9 @@ struct BlockFindings {
 /// A file whose quantized tensors are shown in one of the two views.
 class QuantizedFile : public TensorFile {
  public:
-  /// A line for each tensor whose scales have other blocks than were stated.
-  [[nodiscard]] virtual const std::vector<std::string>& contradictions() const = 0;
+  /// A line for each tensor that is left out, as its payload or its scales are not in the file, and for each
+  /// whose scales have other blocks than were stated.
+  [[nodiscard]] virtual const std::vector<std::string>& problems() const = 0;
   /// The file's own tensors.
   [[nodiscard]] virtual const TensorFile& stored() const = 0;
   /// Whether tensor `index` is dequantized.
@@ -77,7 +78,7 @@ class QuantizedFile : public TensorFile {
 /// per row or in blocks of rows and columns), besides `X_scale_2` for all of it; `X_blocks` (packed FP4, 32 a
 /// block) with `X_scales`. U8 beside scales is packed FP4, as scales it is E8M0. `block`, where it is stated,
 /// is that of `X_scale_inv`; without it blocks follow from the shapes. Throws InvalidArgument
-/// where scales do not fit their payload, and where one of the two is missing.
+/// where scales do not fit their payload.
 [[nodiscard]] std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file,
                                                             const std::string& name, QuantizedView view,
                                                             const std::optional<WeightBlock>& block = {});

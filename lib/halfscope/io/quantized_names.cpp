@@ -53,16 +53,22 @@ class Pairing {
     reject(fmt::format("{}: tensor {}", file_name_, excerpt(name)), problem);
   }
 
+  /// A part that means nothing by itself; the rest of the file is read.
+  void leave_out(const std::string& name, std::string_view lacks, const std::string& other) {
+    parts_.problems.push_back(
+        fmt::format("{}: tensor {} is not read: {} {}, which is not in the file; put both into one file, or "
+                    "read the numbers of each with --payload",
+                    file_name_, excerpt(name), lacks, excerpt(other)));
+    parts_.consumed.push_back(name);
+  }
+
   void pair_blocks(const StoredCodes& codes) {
     if (const auto base = without(codes.name, "_scales"); base && !find(*base + "_blocks", "F4"))
-      refuse(codes.name, fmt::format("its payload {} is not in the file; --payload reads the scales alone",
-                                     excerpt(*base + "_blocks")));
+      return leave_out(codes.name, "its payload is", *base + "_blocks");
     const auto base = without(codes.name, "_blocks");
     if (!base || codes.type != "U8") return;
     const auto scales = find(*base + "_scales", "F8_E8M0");
-    if (!scales)
-      refuse(codes.name, fmt::format("its scales {} are not in the file; --payload reads the codes alone",
-                                     excerpt(*base + "_scales")));
+    if (!scales) return leave_out(codes.name, "its scales are", *base + "_scales");
     CodeSource payload = *source_of(codes, "F4");
     std::vector<std::int64_t> shape = payload.shape;
     if (shape.size() >= 2) {
@@ -79,21 +85,17 @@ class Pairing {
     if (!payload_name) return check_second(name);
     const auto payload = find(*payload_name, "F4");
     const bool is_stray = !payload && payload_name->ends_with("weight") && !is_skipped(*payload_name);
-    if (is_stray)
-      refuse(name, fmt::format("its payload {} is not in the file; --payload reads the scales alone",
-                               excerpt(*payload_name)));
+    if (is_stray) return leave_out(name, "its payload is", *payload_name);
     if (!payload || (payload->type == nullptr && !is_eight_bits(file_.tensors()[payload->index].type)))
       return;
     const auto scales = find(name, "F8_E8M0");
     if (scales) add(*payload_name, payload->shape, *payload, *scales);
   }
 
-  void check_second(const std::string& name) const {
+  void check_second(const std::string& name) {
     const auto payload = without(name, "_scale_2");
     if (payload && payload->ends_with("weight") && !find(*payload + "_scale", "F8_E8M0"))
-      refuse(name,
-             fmt::format("the scales of the blocks, {}, are not in the file; --payload reads the codes alone",
-                         excerpt(*payload + "_scale")));
+      leave_out(name, "the scales of its blocks are", *payload + "_scale");
   }
 
   /// Integers, say: a quantization that is not read.
@@ -124,10 +126,9 @@ class Pairing {
       tensor.layout.block_columns = block_->columns;
       return;
     }
-    parts_.contradictions.push_back(
+    parts_.problems.push_back(
         fmt::format("{}: tensor {}: config.json says weight_block_size [{}, {}], its scales of shape {} are "
-                    "of blocks of {} x "
-                    "{} and are read so; correct config.json, or quantize again",
+                    "of blocks of {} x {} and are read so; correct config.json, or quantize again",
                     file_name_, excerpt(tensor.name), block_->rows, block_->columns,
                     to_string(tensor.scales.shape), tensor.layout.block_rows, tensor.layout.block_columns));
   }

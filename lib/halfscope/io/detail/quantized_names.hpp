@@ -37,7 +37,7 @@ struct QuantizedTensor {
 struct QuantizedParts {
   std::vector<QuantizedTensor> tensors;
   std::vector<std::string> consumed;  ///< names of payloads and scales
-  std::vector<std::string> contradictions;
+  std::vector<std::string> problems;  ///< see QuantizedFile
 };
 
 /// The source of tensor `index` of `file`.
