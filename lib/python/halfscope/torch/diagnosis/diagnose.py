@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from halfscope.torch.diagnosis.session import Outcome, Session
 from halfscope.torch.diagnosis.silent import silent_findings
 from halfscope.torch.diagnosis.stored import stored_findings
 from halfscope.torch.diagnosis.trials import faults_of, mend
+from halfscope.torch.diagnosis.wrong_in_fp32 import finding_in_fp32
 from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.nodes import numbers_nodes
@@ -77,7 +77,7 @@ def diagnose(
         if session.is_half:  # that run is PyTorch's own in 16 bits, not one in FP32
             exact = replace(exact, loss=None, bad_gradients=[], bad_buffers=[], bad_weights=[])
         if not exact.is_finite:
-            return Diagnosis([_wrong_in_fp32(exact)], _about(session, exact, exact), session.runs)
+            return Diagnosis([finding_in_fp32(session, exact)], _about(session, exact, exact), session.runs)
         outcome = session.run()
         findings = _of_lost_digits(session, outcome, exact)
         findings = findings or [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]
@@ -104,26 +104,13 @@ def _format_of(model: torch.nn.Module, policy: Policy) -> Format:
     return Format.of(kinds[0] if kinds else (narrow or ["fp32"])[0])
 
 
-def _wrong_in_fp32(exact: Outcome) -> Finding:
-    bad = exact.bad_gradients or exact.bad_buffers or exact.bad_weights
-    what = (
-        f"the loss is {exact.loss}"
-        if exact.loss is not None and not math.isfinite(exact.loss)
-        else "the loss is finite"
-    )
-    return Finding(
-        "fp32",
-        "look at the batch and at the loss in FP32 first; no format is to blame",
-        f"in FP32 {what}, and {len(bad)} tensors are infinite or NaN" + (f": {', '.join(bad[:4])}." if bad else "."),
-        "computed in FP32; the format was not tried",
-    )
-
-
 def _about(session: Session, outcome: Outcome, exact: Outcome) -> str:
     """The extent of the look: operations, losses, runs."""
     operations = 0 if outcome.recorder is None else outcome.recorder.operations
     text = f"Looked at: {operations} operations of one step in {session.format.label} beside FP32"
-    losses = [found.loss for found in (outcome, exact) if found.loss is not None]
+    if outcome is exact:
+        text = "Looked at: one step in FP32"
+    losses = [found.loss for found in (outcome, exact) if found.loss is not None and outcome is not exact]
     if len(losses) == 2:
         text += f"; loss {losses[0]:.6g}, in FP32 {losses[1]:.6g}"
     text += f"; loss scale {session.scale:g}; {session.runs} runs of the step."

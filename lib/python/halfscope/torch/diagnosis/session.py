@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,10 +96,12 @@ class Session:
             return None
         return self.run(policy=self.policy.keeping_fp32([], ["master_weight", "optimizer_state"]))
 
-    def run_fp32(self) -> Outcome:
+    def run_fp32(self, observer: AbstractContextManager | None = None) -> Outcome:
         """The step as PyTorch computes it."""
         self._restore()
-        return self._outcome(self._run_step())
+        with observer or nullcontext():
+            loss = self._run_step()
+        return self._outcome(loss)
 
     def close(self) -> None:
         """Leaves the model, the optimizers and the gradients as they were."""
