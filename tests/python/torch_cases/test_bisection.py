@@ -14,6 +14,7 @@ from torch import nn
 from halfscope.torch import Emulation, GradScaler, emulate
 from halfscope.torch.emulation import operation_rules
 from halfscope.torch.emulation.bisection import bisect
+from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.operations import TABLE
 
 pytestmark = pytest.mark.torch
@@ -96,6 +97,7 @@ def test_one_of_two_operations_of_a_name() -> None:
         emulated.bisect(lambda: math.isfinite(loss()), layers=[":mul.1"])
 
 
+@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_gradients_of_a_kept_operation_are_fp32() -> None:
     """2^-26 is 0 in FP16."""
     for rules, zeros in (({}, 4), ({"*:products": "fp32"}, 0)):
