@@ -9,6 +9,8 @@
 #include <utility>
 
 #include <halfscope/core/name_list.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/what_if.hpp>
 
@@ -16,7 +18,7 @@ namespace halfscope {
 namespace {
 
 /// Where FP16 rounds to infinity.
-constexpr double limit = 65520;
+constexpr double limit = overflow_limit(fp16);
 
 /// max|g| at scale 1 as far as the trace tells; infinite where no scale helps.
 double unscaled_max(const TraceStep& step) {

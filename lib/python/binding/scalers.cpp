@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/stats/what_if.hpp>
@@ -60,7 +62,7 @@ StepGradients gradients_of(std::optional<bool> finite, std::optional<double> max
     if (*max_abs < 0)
       throw InvalidArgument(fmt::format("LossScaler.update: max_abs = {} is negative", *max_abs));
     gradients.max_abs = static_cast<float>(*max_abs);
-    gradients.finite = *max_abs < 65520;  // false for NaN
+    gradients.finite = *max_abs < overflow_limit(fp16);  // false for NaN
   }
   if (finite) gradients.finite = *finite;
   return gradients;

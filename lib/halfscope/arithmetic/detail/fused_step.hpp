@@ -39,7 +39,8 @@ struct Decoded {
 
 /// The one NaN of a tensor core, as a float.
 [[nodiscard]] HALFSCOPE_HD float canonical_nan(const FloatFormat& output) {
-  return from_bits(output == FloatFormat{5, 10} ? 0x7FFFE000u : 0x7FFFFFFFu);
+  constexpr FloatFormat half = fp16;  // device code may not refer to fp16 itself
+  return from_bits(output == half ? 0x7FFFE000u : 0x7FFFFFFFu);
 }
 
 /// The infinities and NaNs among products and accumulator.

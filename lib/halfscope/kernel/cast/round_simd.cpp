@@ -1,6 +1,7 @@
 // The loops of array rounding, compiled once per instruction set.
 #include <halfscope/kernel/cast/detail/round_simd.hpp>
 
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
 #include <halfscope/kernel/cast/detail/round_stochastic.hpp>
@@ -79,7 +80,7 @@ void round_by_magic_add(const float* in, float* out, std::size_t count, const Ro
 }
 
 bool is_fp16(const Quantizer& q) {
-  return q.format == FloatFormat{5, 10} && q.overflow == Overflow::infinity;
+  return q.format == fp16 && q.overflow == Overflow::infinity;
 }
 
 /// FP16 through the hardware's own conversions.

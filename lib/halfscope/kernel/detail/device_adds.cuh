@@ -3,6 +3,7 @@
 
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/detail/ordered_sum.hpp>
+#include <halfscope/format/formats.hpp>
 
 #if defined(__CUDACC__)
 #include <cuda_fp16.h>
@@ -22,7 +23,7 @@ struct Fp16Adds {
 #if defined(__CUDA_ARCH__)
     return __half2float(__float2half_rn(x));
 #else
-    return round_on_grid<Rounding::nearest_even>(x, rounding_grid({.format = {5, 10}}));
+    return round_on_grid<Rounding::nearest_even>(x, rounding_grid({.format = fp16}));
 #endif
   }
   [[nodiscard]] HALFSCOPE_HD float add(float a, float b) const {
@@ -81,7 +82,7 @@ struct FusedByOdd {
 /// Calls body(adds) with the adds of `format`, which is narrower than FP32, to nearest even.
 template <typename Body>
 void with_rounded_adds(const FloatFormat& format, const Body& body) {
-  if (format == FloatFormat{5, 10}) return body(Fp16Adds{});
+  if (format == fp16) return body(Fp16Adds{});
   body(RoundedAdds{rounding_grid({.format = format})});
 }
 

@@ -30,13 +30,13 @@ void multiply_fused(const GatherMatrix& a, const RightMatrix& b, float* c, const
 #endif
   if (format == FloatFormat{}) return with(FuseFp32{});
 #if defined(__AVX512F__)
-  if (format == FloatFormat{5, 10}) return with_fast_path(FuseByOdd<RoundToFp16>{});
+  if (format == fp16) return with_fast_path(FuseByOdd<RoundToFp16>{});
   with_rounding_to(format, [&]<typename Round>(Round to) {
     if constexpr (cuts_significand<Round>) with(FuseByOdd<Round>{to});
   });
 #else
   const FuseByDouble step{double_grid(format)};
-  if (format == FloatFormat{5, 10}) return with_fast_path(step);
+  if (format == fp16) return with_fast_path(step);
   with(step);
 #endif
 }
@@ -66,7 +66,7 @@ void gemm_range_isa(const GatherMatrix& a, const RightMatrix& b, float* c, const
     with(step);
   };
   if (model.format == FloatFormat{}) return with(MulThenAdd<Identity>{});
-  if (model.format == FloatFormat{5, 10}) return with_rounding(RoundToFp16{});
+  if (model.format == fp16) return with_rounding(RoundToFp16{});
   with_rounding_to(model.format, with_rounding);
 }
 template void gemm_range_isa<target_isa>(const GatherMatrix&, const RightMatrix&, float*, const OutputRange&,

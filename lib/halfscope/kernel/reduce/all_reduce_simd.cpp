@@ -102,7 +102,7 @@ void with_elements_of(DType wire, const Body& body) {
 template <typename Body>
 void with_wire_rounding(const FloatFormat& format, const Body& body) {
   if (format == FloatFormat{}) return body(Identity{});
-  if (format == FloatFormat{5, 10}) return body(RoundToFp16{});
+  if (format == fp16) return body(RoundToFp16{});
   body(RoundTo<RoundWay::by_carrying>{rounding_grid({.format = format})});
 }
 

@@ -81,7 +81,7 @@ void column_sums_isa(const ColumnTerms& terms, const AccumulateModel& model, con
     sum_range(Job<decltype(round)>{terms, model.order, {round}, sums, column_counters}, range);
   };
   if (model.format == FloatFormat{}) return with(Identity{});
-  if (model.format == FloatFormat{5, 10}) return with(RoundToFp16{});
+  if (model.format == fp16) return with(RoundToFp16{});
   with_rounding_to(model.format, with);
 }
 template void column_sums_isa<target_isa>(const ColumnTerms&, const AccumulateModel&, const ColumnRange&,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/scaling/scalers.hpp>
 #include <halfscope/scaling/scalers/detail/scale_steps.hpp>
 
@@ -19,7 +21,7 @@ double limit_log2(double max_abs) {
   if (max_abs == 0) return no_limit;
   int exponent = 0;
   const double significand = 2 * std::frexp(max_abs, &exponent);  // in [1, 2), of 2^(exponent - 1)
-  constexpr double top = 65520 * 0x1p-15;
+  constexpr double top = overflow_limit(fp16) * 0x1p-15;
   return (significand < top ? 15 : 14) - (exponent - 1);
 }
 

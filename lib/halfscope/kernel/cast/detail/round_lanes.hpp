@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 
 #if defined(__F16C__)
@@ -117,7 +118,7 @@ HALFSCOPE_HD V round_to_fp16(V v) {
   if constexpr (has_conversion<V>) {
     return convert_to_half_and_back<0>(v);
   } else {
-    return round_lanes(v, rounding_grid({.format = {5, 10}}));
+    return round_lanes(v, rounding_grid({.format = fp16}));
   }
 }
 
