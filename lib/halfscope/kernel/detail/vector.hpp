@@ -70,6 +70,11 @@ HALFSCOPE_HD FloatVec load_fp16(const void* codes) {
 }
 #endif
 
+/// Each lane, or the one NaN: `with_one_nan` of a float.
+HALFSCOPE_HD FloatVec with_one_nan(FloatVec x) {
+  return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
+}
+
 /// A number times each lane. AVX-512 multiplies by a number in memory at no cost, but GCC likes to load it
 /// first and to spread it over the lanes by an operation of its own.
 HALFSCOPE_HD FloatVec times_lanes(const float* number, FloatVec x) {

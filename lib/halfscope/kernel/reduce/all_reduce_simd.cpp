@@ -9,10 +9,6 @@
 namespace halfscope {
 namespace {
 
-HALFSCOPE_HD FloatVec one_nan(FloatVec x) {
-  return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
-}
-
 HALFSCOPE_HD Ints is_finite(FloatVec x) {
   return magnitude_of(x) < all_lanes(infinity_bits);
 }
@@ -131,7 +127,7 @@ AllReduceCounters write_all(const AddendsJob& job, const Round& to) {
     FloatVec x = to(gradient);
     if (divides) x = to(divided(x, job.step));
     vanished.note(gradient, x);
-    return one_nan(x);
+    return with_one_nan(x);
   };
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes)
@@ -259,7 +255,7 @@ AllReduceCounters divide_all(const MeansJob& job, const Round& to) {
   const auto mean = [&](FloatVec sum) __attribute__((always_inline)) {
     const FloatVec rounded = to(sum), x = divides ? to(divided(rounded, job.step)) : rounded;
     vanished.note(sum, x);
-    return one_nan(x);
+    return with_one_nan(x);
   };
   float* const sums = job.sums.data();
   const std::size_t count = job.sums.size();

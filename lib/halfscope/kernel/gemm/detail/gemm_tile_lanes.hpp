@@ -75,10 +75,6 @@ struct DepthBlock {
   const float* scaled;  ///< the panel's b for the fast path, contiguous; null: it may not start
 };
 
-HALFSCOPE_HD FloatVec with_one_nan(FloatVec x) {
-  return as_floats(x == x ? as_ints(x) : all_lanes(quiet_nan_bits));
-}
-
 template <std::size_t rows, std::size_t vectors>
 HALFSCOPE_HD void multiply_all(Sums<rows, vectors>& sums, float factor) {
   for (auto& row : sums) {
