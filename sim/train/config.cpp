@@ -162,7 +162,8 @@ std::string_view field_called(std::string_view key) {
 
 }  // namespace
 
-void set_field(TrainConfig& config, std::string_view key, std::string_view value) {
+void set_field(TrainConfig& config, std::string_view given, std::string_view value) {
+  const std::string_view key = field_called(given);
   if (const ScalerOptionEntry* option = find_option(key)) {
     config.scaler_options[std::string(key)] = parse_scaler_option(*option, value);
     return;
@@ -175,18 +176,18 @@ void set_field(TrainConfig& config, std::string_view key, std::string_view value
   }
   bool found = false;
   visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
-    if (name != field_called(key)) return;
-    parse_field(key, current_value(name, value), member, rule);
+    if (name != key) return;
+    parse_field(given, current_value(name, value), member, rule);
     found = true;
   });
-  if (!found) throw unknown_key(key);
+  if (!found) throw unknown_key(given);
 }
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
   Json fields = all_fields(config);
   fields.update(to_json(config));
   const auto field = fields.find(std::string(field_called(key)));
-  if (field == fields.end() && is_entry_option(key)) return "";
+  if (field == fields.end() && is_entry_option(field_called(key))) return "";
   if (field == fields.end()) throw unknown_key(key);
   return field->is_string() ? field->get<std::string>() : field->dump();
 }

@@ -111,10 +111,10 @@ struct TrainConfig {
   std::int64_t checkpoint_every = 100;
 };
 
-/// Sets the field called `key` from text; `scaler` is another name of loss_scale, and an option of an entry
+/// Sets the field called `given` from text; `scaler` is another name of loss_scale, and an option of an entry
 /// is a key too. Throws InvalidArgument for an unknown key (the nearest is offered) or a value that is
 /// malformed or out of range (the range is given).
-void set_field(TrainConfig& config, std::string_view key, std::string_view value);
+void set_field(TrainConfig& config, std::string_view given, std::string_view value);
 
 /// The field's value as `set_field` takes it, empty of an entry's option that is left out. Throws
 /// InvalidArgument for an unknown key.

@@ -55,7 +55,7 @@ class Renamed(WithFolder):
         (now / "accumulation-error").rename(now / "reductions")
         config = next(now.rglob("config.json"))
         settings = json.loads(config.read_text())
-        settings["canvas"] = settings.pop("image_size")
+        settings["canvas"] = 64  # held by every run, of whatever data set
         config.write_text(json.dumps(settings))
         report = halfscope("report", now, "--json")
         self.assertEqual(report.returncode, 0, report.stderr)
