@@ -114,7 +114,7 @@ def listed(sources: Sources, kind: str) -> str:
 
 
 def emulated_operations(sources: Sources) -> str:
-    """PyTorch's operations by what `halfscope.torch.emulate` makes of them."""
+    """Kinds of arithmetic that `halfscope.torch.emulate` has for PyTorch's operations, with a few names of each."""
     del sources
     # By its path: the package that it is in needs PyTorch.
     path = ROOT / "lib/python/halfscope/torch/emulation/operations.py"
@@ -123,11 +123,12 @@ def emulated_operations(sources: Sources) -> str:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    lines = ["| arithmetic | operations |", "|---|---|"]
+    lines = ["| arithmetic | operations | for example |", "|---|---|---|"]
     for kind in module.Kind:
-        names = sorted(entry.name for entry in module.TABLE.values() if entry.kind is kind)
+        names = [entry.name for entry in module.TABLE.values() if entry.kind is kind]
         if names:
-            lines.append(f"| {kind.value} | {', '.join(f'`{name}`' for name in names)} |")
+            shown = sorted(names, key=lambda name: name.startswith("_"))[:4]  # public names first, else as listed
+            lines.append(f"| {kind.value} | {len(names)} | {', '.join(f'`{name}`' for name in shown)} |")
     return "\n".join(lines)
 
 

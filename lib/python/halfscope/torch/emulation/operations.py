@@ -6,6 +6,7 @@ strict emulation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -98,7 +99,7 @@ _SOURCES = """
 _UNTOUCHED = """
     _local_scalar_dense item is_same_size _record_function_enter _record_function_enter_new _record_function_exit
     record_stream is_pinned pin_memory _pin_memory _has_compatible_shallow_copy_type size stride numel dim sym_size
-    sym_stride sym_numel sym_storage_offset one_hot bincount _assert_async _foobar nms _version _unique _nested_tensor
+    sym_stride sym_numel sym_storage_offset one_hot bincount _assert_async nms _version _unique _nested_tensor
     _amp_foreach_non_finite_check_and_unscale _amp_update_scale _assert_scalar _assert_tensor_metadata
     storage_offset result_type
 """
@@ -180,6 +181,17 @@ def _make_table() -> dict[str, Operation]:
 
 
 TABLE = _make_table()
+
+
+def table_text(words: Sequence[str] = ()) -> str:
+    """The table by name, a line each, with the reason of a refusal: all names, or those with one of `words` in them."""
+    entries = [TABLE[name] for name in sorted(TABLE) if not words or any(word in name for word in words)]
+    width = max((len(entry.name) for entry in entries), default=0)
+    lines = []
+    for entry in entries:
+        reason = f": {entry.reason}" if entry.reason else ""
+        lines.append(f"{entry.name:{width}}  {entry.kind.value}{reason}")
+    return "\n".join(lines)
 
 
 def operation_of(func: Any) -> Operation | None:
