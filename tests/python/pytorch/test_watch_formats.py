@@ -142,7 +142,9 @@ def test_a_format_with_the_range_of_fp32_needs_no_loss_scale(format: str) -> Non
 
 def test_sentences_name_the_format() -> None:
     verdict = small_step("fp8_e4m3", 1e5)
-    assert verdict.split("\n\n")[-1].startswith("FP8 E4M3 overflows in the outputs of 1 of 1 layers, which no loss scale helps: ")
+    assert verdict.split("\n\n")[-1].startswith(
+        "FP8 E4M3 overflows in the outputs of 1 of 1 layers, which no loss scale helps: "
+    )
     assert "Keep these layers in FP32 or BF16. " in verdict
     assert "without loss scaling FP8 E4M3 flushes 0.0 % of the activation gradients" in verdict
     assert "FP8 E4M3 weights would lose" in verdict and "FP16" not in verdict

@@ -107,8 +107,12 @@ def test_overflowing_activations_come_first() -> None:
     worst = sorted(
         (name for name in counts if counts[name]), key=lambda name: -counts[name] / found_elements(name, watched)
     )
-    assert watched.verdict().split("\n\n")[-1].startswith(
-        f"FP16 overflows in the outputs of {len(worst)} of 3 layers, which no loss scale helps: {worst[0]} ("
+    assert (
+        watched.verdict()
+        .split("\n\n")[-1]
+        .startswith(
+            f"FP16 overflows in the outputs of {len(worst)} of 3 layers, which no loss scale helps: {worst[0]} ("
+        )
     )
     assert f"0 ({counts['0']} of 256 elements)" in watched.verdict()
     assert "Loss scale: " in watched.verdict()

@@ -251,9 +251,7 @@ class Emulation:
             raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
         return self._found.comparison.of_steps(steps, floor)
 
-    def probe_scales(
-        self, loss: Callable[[], torch.Tensor], scales: Iterable[float] | None = None
-    ) -> list[ScaleProbe]:
+    def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] | None = None) -> list[ScaleProbe]:
         """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""
         from halfscope.torch.scale_probe import SCALES, probe_scales
 
