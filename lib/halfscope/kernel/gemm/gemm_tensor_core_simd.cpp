@@ -2,6 +2,7 @@
 // tiles of rows by a vector of columns.
 #include <halfscope/kernel/gemm/detail/gemm_tensor_core_simd.hpp>
 
+#include <halfscope/kernel/detail/scratch.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 #include <halfscope/kernel/gemm/detail/tensor_core_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/tensor_core_pack.hpp>
@@ -28,8 +29,11 @@ class Kernel {
     const auto first = static_cast<std::size_t>(range.rows.first);
     const std::size_t rows = static_cast<std::size_t>(range.rows.last) - first;
     const std::size_t padded = rounded_up(rows, strip_rows), depth = a_.column.size();
-    const Packed a{new float[padded * value_stride], new std::uint32_t[padded * word_stride]};
-    bool* special = new bool[padded / strip_rows];
+    const Scratch<float> values(padded * value_stride);
+    const Scratch<std::uint32_t> words(padded * word_stride);
+    const Scratch<bool> any_special(padded / strip_rows);
+    const Packed a{values.data(), words.data()};
+    bool* const special = any_special.data();
     const std::size_t terms = terms_per_pass(depth);
     for (std::size_t k = 0; k == 0 || k < depth; k += terms) {
       const DepthBlock pass{k, smaller(terms, depth - k)};
@@ -38,9 +42,6 @@ class Kernel {
       const auto end = static_cast<std::size_t>(range.last_column);
       for (; n < end; n += lanes) run_column({first, rows}, pass, {a, special}, {n, smaller(lanes, end - n)});
     }
-    delete[] a.value;
-    delete[] a.words;
-    delete[] special;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
+#include <halfscope/kernel/detail/scratch.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 #include <halfscope/kernel/gemm/detail/fast_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_simd.hpp>
@@ -257,10 +258,9 @@ void whole_column(const GatherMatrix& a, const RightMatrix& b, const ColumnsOfC&
     return column_of_tiles<vectors>(a, {b.data, stride, c.c, c.stride}, range, order);
   }
   const std::size_t depth = a.column.size();
-  float* copy = new float[depth * width];
-  copy_panel<width>(b, depth, copy);
-  column_of_tiles<vectors>(a, {copy, width, c.c, c.stride}, range, order);
-  delete[] copy;
+  const Scratch<float> copy(depth * width);
+  copy_panel<width>(b, depth, copy.data());
+  column_of_tiles<vectors>(a, {copy.data(), width, c.c, c.stride}, range, order);
 }
 
 /// The last columns, too few for a vector: computed in a copy that is padded with the same columns again.
@@ -270,7 +270,9 @@ void narrow_column(const GatherMatrix& a, const RightMatrix& b, const ColumnsOfC
   const std::size_t depth = a.column.size();
   const auto first_row = static_cast<std::size_t>(range.first);
   const auto rows = static_cast<std::size_t>(range.last) - first_row;
-  float* padded = new float[(depth + rows) * lanes]{};
+  const Scratch<float> scratch((depth + rows) * lanes);
+  float* const padded = scratch.data();
+  std::memset(padded, 0, (depth + rows) * lanes * sizeof *padded);
   const float* from = b.data;
   for (std::size_t k = 0; k < depth; ++k, from += b.row_stride) {
     for (std::size_t n = 0; n < lanes; ++n)
@@ -282,7 +284,6 @@ void narrow_column(const GatherMatrix& a, const RightMatrix& b, const ColumnsOfC
   for (std::size_t m = 0; m < rows; ++m)
     std::memcpy(to.c + (first_row + m) * to.stride, c + m * lanes,
                 static_cast<std::size_t>(b.columns) * sizeof *c);
-  delete[] padded;
 }
 
 /// A range of c = a b, each sum added up in `order`.
