@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint8_t unsigned_byte = 0x08;
 constexpr std::string_view gzip_magic = "\x1f\x8b";
 
-[[noreturn]] void reject(std::string_view source, std::string_view problem) {
+[[noreturn]] void refuse(std::string_view source, std::string_view problem) {
   throw InvalidArgument(fmt::format("{}: {}", source, problem));
 }
 
@@ -76,13 +76,13 @@ class GzipStream : public ByteStream {
     if (status == Z_STREAM_END) {
       ended_ = true;
       if (!rest_.empty())
-        reject(source_, fmt::format("{} bytes follow the end of the gzip data", rest_.size()));
+        refuse(source_, fmt::format("{} bytes follow the end of the gzip data", rest_.size()));
     } else if (status == Z_BUF_ERROR || (status == Z_OK && produced == 0 && rest_.empty())) {
-      reject(source_, "the gzip data is truncated; fetch the file again");
+      refuse(source_, "the gzip data is truncated; fetch the file again");
     } else if (status == Z_MEM_ERROR) {
       throw RuntimeFailure(fmt::format("{}: not enough memory to decompress", source_));
     } else if (status != Z_OK) {
-      reject(source_, fmt::format("the gzip data is damaged ({}); fetch the file again",
+      refuse(source_, fmt::format("the gzip data is damaged ({}); fetch the file again",
                                   zlib_.msg != nullptr ? zlib_.msg : "needs a dictionary"));
     }
     return produced;
@@ -97,19 +97,19 @@ Shape read_header(ByteStream& stream, std::size_t dimensions, std::string_view s
   std::vector<std::uint8_t> bytes(4 + 4 * dimensions);
   const std::size_t count = stream.take(bytes);
   if (count >= 4 && (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != unsigned_byte || bytes[3] != dimensions)) {
-    reject(
+    refuse(
         source,
         fmt::format("byte 0: magic number {:02x}{:02x}{:02x}{:02x}; expected 000008{:02x}, IDX of unsigned "
                     "bytes with {} dimensions",
                     bytes[0], bytes[1], bytes[2], bytes[3], dimensions, dimensions));
   }
   if (count < bytes.size()) {
-    reject(source, fmt::format("truncated: {} bytes, but the IDX header takes {}", count, bytes.size()));
+    refuse(source, fmt::format("truncated: {} bytes, but the IDX header takes {}", count, bytes.size()));
   }
   Shape shape;
   for (std::size_t at = 4; at < bytes.size(); at += 4) {
     shape.push_back(std::int64_t{bytes[at]} << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3]);
-    if (shape.back() == 0) reject(source, fmt::format("byte {}: an extent is 0; the file holds no data", at));
+    if (shape.back() == 0) refuse(source, fmt::format("byte {}: an extent is 0; the file holds no data", at));
   }
   return shape;
 }
@@ -121,7 +121,7 @@ std::vector<std::uint8_t> read_values(ByteStream& stream, const Shape& shape, st
   std::size_t expected = 1;
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(expected, static_cast<std::size_t>(extent), &expected)) {
-      reject(source, fmt::format("byte 4: no file holds the {} bytes of its header", to_string(shape)));
+      refuse(source, fmt::format("byte 4: no file holds the {} bytes of its header", to_string(shape)));
     }
   }
   std::vector<std::uint8_t> values;
@@ -131,12 +131,12 @@ std::vector<std::uint8_t> read_values(ByteStream& stream, const Shape& shape, st
     values.resize(before + wanted);
     const std::size_t count = stream.take(std::span(values).subspan(before));
     if (count == wanted) continue;
-    reject(source, fmt::format("truncated: the header promises {} = {} bytes, the file holds {}",
+    refuse(source, fmt::format("truncated: the header promises {} = {} bytes, the file holds {}",
                                to_string(shape), expected, before + count));
   }
   std::array<std::uint8_t, 1> extra;
   if (stream.take(extra) != 0) {
-    reject(source,
+    refuse(source,
            fmt::format("bytes follow the {} = {} that the header promises", to_string(shape), expected));
   }
   return values;
