@@ -22,20 +22,21 @@ Settings parse_assignments(const std::vector<std::string>& assignments, std::str
 }
 
 Settings with(Settings base, const Settings& changes) {
-  for (const auto& [key, name] : changes)
+  for (const auto& changed : changes)
     for (const EntryTable& table : entry_tables())
-      if (key == table.kind)
-        std::erase_if(base, [&](const auto& setting) { return table.is_foreign(setting.first, name); });
+      if (changed.first == table.kind)
+        std::erase_if(base,
+                      [&](const auto& setting) { return table.is_foreign(setting.first, changed.second); });
   base.insert(base.end(), changes.begin(), changes.end());
   return base;
 }
 
 void change(TrainConfig& config, const Settings& changes) {
-  for (const auto& [key, name] : changes)
+  for (const auto& changed : changes)
     for (const EntryTable& table : entry_tables())
-      if (key == table.kind)
+      if (changed.first == table.kind)
         std::erase_if(config.*table.values,
-                      [&](const auto& option) { return table.is_foreign(option.first, name); });
+                      [&](const auto& option) { return table.is_foreign(option.first, changed.second); });
   for (const auto& [key, value] : changes) set_field(config, key, value);
 }
 

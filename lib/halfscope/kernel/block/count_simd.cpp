@@ -113,13 +113,13 @@ ElementCounts count_isa<target_isa>(const ScaledRow& row, const ElementLimits& s
     const bool has_scale = counts & (scale != 0) & (scale < infinity);
     zeros += x == 0 ? 1 : 0;
     nonfinite += is_finite ? 0 : 1;
-    flushed += counts & (value == 0) ? 1 : 0;
-    by_scale += counts & (scale == 0) ? 1 : 0;
-    subnormal += has_scale & (element < limits.normal) & (value != 0) ? 1 : 0;
-    clipped += has_scale & (at_scale > limits.largest) ? 1 : 0;
-    overflow += has_scale & (at_scale >= limits.overflow) ? 1 : 0;
+    flushed += (counts & (value == 0)) ? 1 : 0;
+    by_scale += (counts & (scale == 0)) ? 1 : 0;
+    subnormal += (has_scale & (element < limits.normal) & (value != 0)) ? 1 : 0;
+    clipped += (has_scale & (at_scale > limits.largest)) ? 1 : 0;
+    overflow += (has_scale & (at_scale >= limits.overflow)) ? 1 : 0;
     const bool is_known = is_finite & (from_bits(magnitude_bits(value)) < infinity);
-    lost += is_finite & !is_known ? 1 : 0;
+    lost += (is_finite & !is_known) ? 1 : 0;
     known[i] = is_known ? x : 0;
     errors[i] = is_known ? x - value : 0;
   }

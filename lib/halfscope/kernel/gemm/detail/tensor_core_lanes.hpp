@@ -190,7 +190,8 @@ HALFSCOPE_HD void add_fp8_step(const StepOperands& operands, const Ints* product
     }
     add_products(summed, operands.terms);
   }
-  const Ints kept = Ints{} - (1 << (23 - step.result.mantissa_bits));
+  const std::int32_t kept_bits = -(1 << (23 - step.result.mantissa_bits));
+  const Ints kept = Ints{} + kept_bits;
   for (std::size_t i = 0; i < strip_rows; ++i) {
     const FloatVec cut = truncate_sum_to_float(first[i], sum[i]);
     c[i] = Fp8Scales::down(as_floats(as_ints(cut) & kept), scale[i]);
