@@ -73,6 +73,7 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i].number, &before_[i], nullptr);
+  first_signal.store(0);  // later work in this process has not been told to end
 }
 
 void StopSignals::begin_work() noexcept {
