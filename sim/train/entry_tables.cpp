@@ -28,9 +28,10 @@ using TakersByText = std::map<std::string_view, std::map<double, std::vector<std
 std::string text_of(const TakersByText& takers) {
   std::string text;
   for (const auto& [summary, by_default] : takers) {
-    text += fmt::format("{}{}; by default", text.empty() ? "" : "; ", summary);
+    std::vector<std::string> values;
     for (const auto& [value, entries] : by_default)
-      text += fmt::format(" {:g} ({})", value, fmt::join(entries, ", "));
+      values.push_back(fmt::format("{:g} ({})", value, fmt::join(entries, ", ")));
+    text += fmt::format("{}{}; by default {}", text.empty() ? "" : "; ", summary, fmt::join(values, ", "));
   }
   return text;
 }
