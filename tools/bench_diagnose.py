@@ -83,7 +83,7 @@ def ratios_of_diagnose(training: Training, rounds: int) -> list[float]:
 
 
 def ratios_of_watch(training: Training, rounds: int, operations: bool) -> list[float]:
-    """Of a watched step beside the unwatched one that follows it."""
+    """Times of a watched step beside the unwatched one that follows it."""
     found = []
     with watch(training.model, 2, optimizer=training.optimizer, operations=operations):
         training.step()  # the first is watched

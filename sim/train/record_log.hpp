@@ -40,7 +40,7 @@ class RecordFile {
   [[nodiscard]] std::string key(const char* what) const { return name_ + "_" + what; }
   /// Throws RuntimeFailure, with the way on, where the file is not as long as this left it.
   void check_length() const;
-  /// Of the file now; 0 where there is none.
+  /// Length of the file now, bytes; 0 where there is none.
   [[nodiscard]] std::uint64_t length() const;
   /// The extent that a checkpoint notes, whose lines `take` receives. Throws InvalidArgument.
   FileExtent read_expected(const LineFunction& take) const;

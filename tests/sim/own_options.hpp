@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// Those of `options` that the model takes.
+/// The options among `options` that the model takes.
 [[nodiscard]] inline OptionValues own_options(std::string_view model, OptionValues options) {
   const OptionTable& own = find_in_table("model", model, model_table).kind.options;
   std::erase_if(options, [&](const auto& option) { return own.find(option.first) == nullptr; });

@@ -97,7 +97,7 @@ class OperationWatch(TorchDispatchMode):
         return result
 
     def _pass_on(self, result: torch.Tensor, args: tuple) -> None:
-        """What selects or moves numbers: they are still those of the operation before."""
+        """Selected or moved numbers are still those of the operation before."""
         keys = [storage_key(tensor) for tensor in float_tensors(args)]
         for found in (self._trail.made, self._bad):
             known = next((found[key] for key in keys if key in found), None)

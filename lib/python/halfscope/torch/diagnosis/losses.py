@@ -49,7 +49,7 @@ class Total:
 
 
 class Losses:
-    """Those of a step; recorder: knows the operations, and the FP32 counterparts of their operands."""
+    """Losses of a step; recorder: knows the operations, and the FP32 counterparts of their operands."""
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder

@@ -118,7 +118,7 @@ def _cause(origin: Origin, is_nan: bool) -> str:
 
 
 def _change(origin: Origin) -> str:
-    """What to write instead, by the operation."""
+    """The code to write instead, by the operation."""
     if origin.operation in _SOFTMAX and not origin.is_backward:
         return "leave out rows whose keys are all masked, or mask with a finite number, -1e4, instead of -inf"
     if origin.operation in ("sqrt", "pow", "norm", "linalg_vector_norm") and origin.is_backward:

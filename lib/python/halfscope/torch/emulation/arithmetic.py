@@ -223,7 +223,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         return self._places.in_backward
 
     def place(self) -> Place | None:
-        """Of the operation under way."""
+        """Place of the operation under way."""
         return self._places.now()
 
     def forward(self) -> Forward | None:

@@ -126,7 +126,7 @@ class _Search:
         self._known: dict[frozenset[str], Any] = {}
 
     def result(self, found: list[str]) -> Bisection:
-        """Of candidates that will do."""
+        """The bisection that ended with the candidates `found`."""
         sure = f"{len(self._known)} training{'s' * (len(self._known) != 1)} from the same start"
         if found:
             sure += "; it cannot be left out" if len(found) == 1 else "; none of them can be left out"

@@ -17,7 +17,7 @@ ROLES = {"(stored weights)": "master_weight", "(optimizer state)": "optimizer_st
 
 
 class Candidates:
-    """Of a model that was trained under a policy once."""
+    """Candidates of a model that was trained under a policy once."""
 
     def __init__(self, model: torch.nn.Module, policy: Policy, computed: Computed) -> None:
         self._modules, self._policy, self._computed = dict(model.named_modules()), policy, computed
@@ -32,7 +32,7 @@ class Candidates:
         return [*found, *self._roles]
 
     def chosen(self, given: Iterable[str]) -> list[str]:
-        """Those of `given`, modules in the order of the model; raises ValueError for an unknown one."""
+        """Candidates named in `given`, modules in the order of the model; raises ValueError for an unknown one."""
         wanted = list(given)
         every = [*self._modules, *self._roles]
         for name in wanted:

@@ -273,7 +273,7 @@ class Emulation:
         layers: Iterable[str] | None = None,
         within: float = 0.01,
     ) -> Bisection:
-        """What must stay in FP32 for `accepts` to return True: none of it can be left out.
+        """Layers or operations that must stay in FP32 for `accepts` to return True: none of it can be left out.
 
         accepts: trains the model and says whether the result will do; of several ranks all must accept. Or it returns
             a number to minimise, such as the loss, which will do near that of all candidates in FP32; ranks take the

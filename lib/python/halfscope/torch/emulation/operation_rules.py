@@ -76,7 +76,7 @@ class OperationRule:
 
 
 class OperationRules:
-    """Those of a policy."""
+    """Rules of a policy for operations."""
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
         self._rules = [OperationRule.parsed(text, change) for text, change in rules.items() if is_of_operations(text)]

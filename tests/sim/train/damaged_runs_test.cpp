@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What resuming says of a run killed at step 8 whose file was changed by `break_it`; nothing else changes.
+/// The message of resuming a run killed at step 8 whose file was changed by `break_it`; nothing else changes.
 template <typename Break>
 std::string refusal_after(Break&& break_it) {
   const SmallRun run;
