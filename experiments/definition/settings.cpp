@@ -8,6 +8,19 @@
 #include "sim/train/entry_tables.hpp"
 
 namespace halfscope {
+namespace {
+
+/// Drops from `options`, pairs of a key and a value, those that an entry of `table` which `changes` choose
+/// does not take.
+template <typename Options>
+void drop_foreign(Options& options, const EntryTable& table, const Settings& changes) {
+  for (const auto& changed : changes)
+    if (changed.first == table.kind)
+      std::erase_if(options,
+                    [&](const auto& option) { return table.is_foreign(option.first, changed.second); });
+}
+
+}  // namespace
 
 Settings parse_assignments(const std::vector<std::string>& assignments, std::string_view option) {
   Settings settings;
@@ -22,21 +35,13 @@ Settings parse_assignments(const std::vector<std::string>& assignments, std::str
 }
 
 Settings with(Settings base, const Settings& changes) {
-  for (const auto& changed : changes)
-    for (const EntryTable& table : entry_tables())
-      if (changed.first == table.kind)
-        std::erase_if(base,
-                      [&](const auto& setting) { return table.is_foreign(setting.first, changed.second); });
+  for (const EntryTable& table : entry_tables()) drop_foreign(base, table, changes);
   base.insert(base.end(), changes.begin(), changes.end());
   return base;
 }
 
 void change(TrainConfig& config, const Settings& changes) {
-  for (const auto& changed : changes)
-    for (const EntryTable& table : entry_tables())
-      if (changed.first == table.kind)
-        std::erase_if(config.*table.values,
-                      [&](const auto& option) { return table.is_foreign(option.first, changed.second); });
+  for (const EntryTable& table : entry_tables()) drop_foreign(config.*table.values, table, changes);
   for (const auto& [key, value] : changes) set_field(config, key, value);
 }
 
