@@ -121,26 +121,21 @@ BlockCounter::BlockCounter(const BlockFormat& format, float tensor_amax, ScaledE
       stream_(stream) {}
 
 void BlockCounter::add(const CountedPart& part, BlockCounts& counts) const {
-  const std::int64_t stride = part.row_stride == 0 ? part.shape.columns : part.row_stride;
   for (std::int64_t row = 0; row < part.shape.rows; row += format_.block.rows) {
     const std::int64_t rows = std::min<std::int64_t>(format_.block.rows, part.shape.rows - row);
     const auto begin = static_cast<std::size_t>(row * part.shape.columns);
     add_band({part.values.subspan(begin, static_cast<std::size_t>(rows * part.shape.columns)),
               {rows, part.shape.columns},
-              part.first + row * stride,
-              stride},
+              part.first_of(row),
+              part.row_stride},
              counts);
   }
 }
 
 void BlockCounter::add_band(const CountedPart& band, BlockCounts& counts) const {
-  const auto columns = static_cast<std::size_t>(band.shape.columns);
-  const auto row = [&](std::int64_t i) {
-    return band.values.subspan(static_cast<std::size_t>(i) * columns, columns);
-  };
   BandBlocks blocks(static_cast<std::size_t>(block_grid(band.shape, format_.block).columns));
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    add_to_maxima(row(i), format_.block.columns, blocks.maxima);
+    add_to_maxima(band.row(i), format_.block.columns, blocks.maxima);
 
   const bool chooses = format_.rule->choice != ScaleChoice::single;
   for (std::size_t i = 0; i < blocks.scales.size(); ++i) {
@@ -159,8 +154,8 @@ void BlockCounter::add_band(const CountedPart& band, BlockCounts& counts) const 
   count_scales(blocks, format_.scale(), counts);
   count_band(blocks, format_.rule->step, rows.limits, counts);
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    rows.add(row(i), {blocks.scales, format_.block.columns, format_.rule->step},
-             band.first + i * band.row_stride, counts);
+    rows.add(band.row(i), {blocks.scales, format_.block.columns, format_.rule->step}, band.first_of(i),
+             counts);
 }
 
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
@@ -168,12 +163,8 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
   detail::RowCounter rows{.element = quantizer,
                           .limits = element_limits(quantizer.format, ScaleFormat::e8m0)};
   rows.element.overflow = Overflow::saturate;
-  const std::int64_t stride = part.row_stride == 0 ? part.shape.columns : part.row_stride;
-  const auto columns = static_cast<std::size_t>(part.shape.columns);
-  for (std::int64_t i = 0; i < part.shape.rows; ++i) {
-    const auto row = part.values.subspan(static_cast<std::size_t>(i) * columns, columns);
-    rows.add(row, {{&scale, 1}, std::ssize(row)}, part.first + i * stride, counts);
-  }
+  for (std::int64_t i = 0; i < part.shape.rows; ++i)
+    rows.add(part.row(i), {{&scale, 1}, part.shape.columns}, part.first_of(i), counts);
 }
 
 }  // namespace halfscope

@@ -19,6 +19,15 @@ struct CountedPart {
   MatrixShape shape;            ///< of the part
   std::int64_t first = 0;       ///< index of its first element in the tensor, for stochastic rounding
   std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
+
+  [[nodiscard]] std::span<const float> row(std::int64_t i) const {
+    const auto columns = static_cast<std::size_t>(shape.columns);
+    return values.subspan(static_cast<std::size_t>(i) * columns, columns);
+  }
+  /// Index in the tensor of the first element of row i.
+  [[nodiscard]] std::int64_t first_of(std::int64_t i) const {
+    return first + i * (row_stride == 0 ? shape.columns : row_stride);
+  }
 };
 
 /// Whether the exponents at a block's scale are counted, which takes half of the time.
