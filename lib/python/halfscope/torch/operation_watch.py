@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import halfscope
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import Finding, called, digits
-from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, kind_of, terms_of
+from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
 from halfscope.torch.diagnosis.operands import Format, Operand
 from halfscope.torch.diagnosis.sentences import untried_finding
 from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
@@ -19,7 +19,6 @@ from halfscope.torch.emulation.operations import Kind, Operation, operation_of
 from halfscope.torch.source import current_site
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
-_SOFTMAX = ("_softmax", "_safe_softmax")
 _HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
 _OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in the format would have as the format's
 _SEEN = "seen in step {}, in the run's own format, in which it is finite"
@@ -167,7 +166,7 @@ class OperationWatch(TorchDispatchMode):
 
     def _follow(self, fault: Fault, made: Made, ran: Ran, result: torch.Tensor) -> None:
         """A mask's infinities vanish in a softmax that has other numbers too; without them it is NaN."""
-        if made.operation in _SOFTMAX and fault.nan_at is None and fault.hidden_by is None:
+        if made.operation in SOFTMAXES and fault.nan_at is None and fault.hidden_by is None:
             scores, axis = ran.args[0].detach(), ran.args[1]
             is_masked = scores <= -self._limit
             if id(fault) in self._positive or bool(is_masked.all(axis).any()):

@@ -6,6 +6,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from halfscope.torch.emulation.operation_rules import label_of
+
 _COLUMNS = 112
 
 
@@ -26,6 +28,11 @@ class Finding:
         return f"{self.change}{code}\n  Why: {self.why}\n  Sure: {self.sure}"
 
 
+def located(site: Any, change: str) -> tuple[str, str]:
+    """A change with its place, and the line as it is; site: None where no source is known."""
+    return (change, "") if site is None else (f"{site}: {change}", site.line.text)
+
+
 def place_of(made: Any) -> str:
     """ "mlp.py:12, mul of module mlp"."""
     where = f"{made.site}, " if made.site is not None else ""
@@ -38,8 +45,7 @@ def place_of(made: Any) -> str:
 
 def called(operation: str) -> str:
     """An operation as sources have it."""
-    operation = {"_to_copy": "to", "_safe_softmax": "softmax"}.get(operation, operation)
-    return operation.lstrip("_").removesuffix("_backward_data").removesuffix("_backward")
+    return label_of(operation).removesuffix("_backward_data").removesuffix("_backward")
 
 
 def digits(value: float) -> str:

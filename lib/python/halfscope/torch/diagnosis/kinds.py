@@ -14,6 +14,7 @@ QUOTIENTS = ("div", "reciprocal", "rsqrt", "addcdiv")
 SUMS = ("sum", "mean", "nansum", "cumsum", "logsumexp", "norm", "linalg_vector_norm")
 EXPONENTIALS = ("exp", "exp2", "expm1", "sinh", "cosh")
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution", "mv", "dot", "addmv", "addbmm")
+SOFTMAXES = ("_softmax", "_safe_softmax")
 CONSTANTS = ("masked_fill", "where", "fill", "full", "index_fill")
 
 WORDS = {

@@ -9,15 +9,12 @@ import torch
 
 import halfscope
 from halfscope.torch.diagnosis.fault import Fault, Made
-from halfscope.torch.diagnosis.kinds import kind_of, terms_of
+from halfscope.torch.diagnosis.kinds import SOFTMAXES, kind_of, terms_of
 from halfscope.torch.diagnosis.operands import Format, Operand
-from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
+from halfscope.torch.diagnosis.trail import PASSED_ON, Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.emulation.marks import storage_key
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import Operation
 from halfscope.torch.emulation.places import Region
-
-_SOFTMAX = ("_softmax", "_safe_softmax")
-_PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
 class LiveTrail(Trail):
@@ -43,7 +40,7 @@ class LiveTrail(Trail):
 
     def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """Runs an operation, and notes it."""
-        if line.kind in _PASSED_ON:
+        if line.kind in PASSED_ON:
             return run(func, line, args, kwargs)
         outer, self._now = self._now, (line, args, kwargs)
         try:
@@ -153,7 +150,7 @@ class LiveTrail(Trail):
         if bool(result.isfinite().all()):
             if fault.hidden_by is None and not fault.reaches_loss:
                 fault.hidden_by = made
-                is_masked = made.operation in _SOFTMAX and id(fault) in self._negative
+                is_masked = made.operation in SOFTMAXES and id(fault) in self._negative
                 fault.damage = 0.0 if is_masked else None
                 if fault.is_harmless:
                     self._forget(fault)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from halfscope.torch.diagnosis.finding import Finding, called, digits, place_of
+from halfscope.torch.diagnosis.finding import Finding, called, digits, located, place_of
 from halfscope.torch.diagnosis.kinds import PRODUCTS
 from halfscope.torch.diagnosis.losses import Loss, Total
 from halfscope.torch.diagnosis.remedies import PARTIAL_SUMS
@@ -61,10 +61,10 @@ def _finding(session: Session, loss: Loss, exact: Outcome) -> Finding:
         before = "" if maker is None or maker.operation == made.operation else f"{called(maker.operation)} and "
         change = f"compute {before}{called(made.operation)} in FP32, on x.float(), so that they subtract exact numbers"
     behind = "" if maker is None else f". The operand is made by {place_of(maker)}"
-    where = f"{made.site}: " if made.site is not None else ""
+    change, code = located(made.site, change)
     return Finding(
-        "lost digits", f"{where}{change}", f"{place_of(made)}: {cause}{behind}.", _tried(session, loss, exact), made,
-        "operands in FP32", "" if made.site is None else made.site.line.text,
+        "lost digits", change, f"{place_of(made)}: {cause}{behind}.", _tried(session, loss, exact), made,
+        "operands in FP32", code,
     )  # fmt: skip
 
 
@@ -84,19 +84,19 @@ def _tried(session: Session, loss: Loss, exact: Outcome) -> str:
 
 def _total_finding(session: Session, total: Total, exact: Outcome) -> Finding:
     made, format = total.made, session.format
-    where = f"{made.site}: " if made.site is not None else ""
     if made.site is None:  # the engine's own
         name = "the gradient of a parameter"
         change = f"accumulate gradients in FP32: FP32 weights, or fewer micro-batches than {len(total.rows)}"
     else:
         name = place_of(made)
         change = "keep the total in FP32, total.float(), or use one sum, which is FP32 inside: x.sum(), x.cumsum()"
+    change, code = located(made.site, change)
     return Finding(
-        "total", f"{where}{change}",
+        "total", change,
         f"{name}: a total of {len(total.rows)} terms, each rounded to {format.label}, is {digits(total.largest)}, in "
         f"FP32 {digits(total.exact)}, {_percent(total.error)} off; at {digits(total.largest)} {format.label} has a "
         f"step of {digits(format.step_at(total.largest))}, and a term of {digits(total.term)} is rounded to that.",
-        _tried_total(session, total, exact), made, "total in FP32", "" if made.site is None else made.site.line.text,
+        _tried_total(session, total, exact), made, "total in FP32", code,
     )  # fmt: skip
 
 

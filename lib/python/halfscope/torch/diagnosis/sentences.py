@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from halfscope.torch.diagnosis.fault import Fault
-from halfscope.torch.diagnosis.finding import Finding
+from halfscope.torch.diagnosis.finding import Finding, located
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.remedies import Remedy, remedies_of
 from halfscope.torch.diagnosis.words import why
@@ -16,10 +16,8 @@ _CALL = "print(halfscope.torch.diagnose(model, loss))"
 
 def finding_of(fault: Fault, others: list[Fault], remedy: Remedy, sure: str) -> Finding:
     """others: all faults of the step; sure: what was tried."""
-    site = fault.made.site
-    where = f"{site}: " if site is not None else ""
-    code = site.line.text if site is not None else ""
-    return Finding(fault.kind, f"{where}{remedy.advice(fault)}", why(fault, others), sure, fault, remedy.name, code)
+    change, code = located(fault.made.site, remedy.advice(fault))
+    return Finding(fault.kind, change, why(fault, others), sure, fault, remedy.name, code)
 
 
 def untried_finding(fault: Fault, seen: str) -> Finding:

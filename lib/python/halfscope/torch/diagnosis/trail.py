@@ -13,8 +13,10 @@ from halfscope.torch.diagnosis.finding import called
 from halfscope.torch.diagnosis.kinds import PRODUCTS
 from halfscope.torch.diagnosis.operands import Format, constants_of
 from halfscope.torch.emulation.marks import storage_key
+from halfscope.torch.emulation.operations import Kind
 from halfscope.torch.source import Site
 
+PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)  # kinds of operations that compute nothing
 _DEPTH = 6  # operations that are followed back from a fault
 
 

@@ -9,17 +9,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from halfscope.torch.diagnosis.finding import Finding, called
-from halfscope.torch.diagnosis.kinds import LOGARITHMS, QUOTIENTS
+from halfscope.torch.diagnosis.finding import Finding, called, located
+from halfscope.torch.diagnosis.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
 from halfscope.torch.diagnosis.session import Outcome, Session
-from halfscope.torch.diagnosis.trail import first_tensor, float_tensors
+from halfscope.torch.diagnosis.trail import PASSED_ON, first_tensor, float_tensors
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.nodes import Forward, Nodes, number_of
-from halfscope.torch.emulation.operations import Kind, operation_of, target_of
+from halfscope.torch.emulation.operations import operation_of, target_of
 from halfscope.torch.source import Site, current_site
 
-_PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
-_SOFTMAX = ("_softmax", "_safe_softmax", "_log_softmax")
+_SOFTMAX = (*SOFTMAXES, "_log_softmax")
 _FILLS = ("masked_fill", "fill", "where", "full")
 
 
@@ -47,7 +46,7 @@ class Finder(TorchDispatchMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         line, first = operation_of(func), first_tensor(result)
-        if line is None or line.kind in _PASSED_ON or first is None or not first.is_floating_point():
+        if line is None or line.kind in PASSED_ON or first is None or not first.is_floating_point():
             return result
         forward = _forward(self._nodes, line.name)
         if not bool(first.isfinite().all()) and self.nan is None:
@@ -100,11 +99,10 @@ def finding_in_fp32(session: Session, exact: Outcome) -> Finding:
     if origin is None:
         change, why = "look at the batch and at the loss in FP32 first; no format is to blame", f"{seen}."
         return Finding("fp32", change, why, "computed in FP32; the format was not tried")
-    where = f"{origin.site}: " if origin.site is not None else ""
+    change, code = located(origin.site, f"{_change(origin)}; no format is to blame")
     return Finding(
-        "fp32", f"{where}{_change(origin)}; no format is to blame", f"{seen}: {_cause(origin, origin is finder.nan)}.",
-        "computed in FP32; neither the format nor a remedy was tried", origin, "FP32 first",
-        "" if origin.site is None else origin.site.line.text,
+        "fp32", change, f"{seen}: {_cause(origin, origin is finder.nan)}.",
+        "computed in FP32; neither the format nor a remedy was tried", origin, "FP32 first", code,
     )  # fmt: skip
 
 
