@@ -26,11 +26,11 @@ class TensorMatrix {
     const StoredTensor& tensor = file.tensors()[index];
     shape_ = matrix_along(tensor.shape, axis, tensor.name);
     if (shape_.rows * shape_.columns == 0) return;
-    const bool is_last = axis == -1 || axis + 1 == std::ssize(tensor.shape) || tensor.shape.empty();
-    if (is_last && tensor.axes.empty() && tensor.access == Access::random) return;
+    const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
+    if (around.inner == 1 && tensor.axes.empty() && tensor.access == Access::random) return;
     in_memory_.resize(static_cast<std::size_t>(tensor.elements));
     file.read_row_major(index, in_memory_);
-    if (!is_last) bring_axis_last(tensor.shape, axis);
+    if (around.inner != 1) bring_axis_last(around);
   }
 
   [[nodiscard]] const MatrixShape& shape() const { return shape_; }
@@ -50,11 +50,7 @@ class TensorMatrix {
   }
 
  private:
-  void bring_axis_last(const std::vector<std::int64_t>& shape, std::int64_t axis) {
-    const auto place = static_cast<std::size_t>(axis < 0 ? axis + std::ssize(shape) : axis);
-    std::int64_t inner = 1;
-    for (std::size_t i = place + 1; i < shape.size(); ++i) inner *= shape[i];
-    const detail::AroundAxis around{shape_.rows / inner, shape_.columns, inner};
+  void bring_axis_last(const detail::AroundAxis& around) {
     std::vector<float> moved(in_memory_.size());
     detail::bring_axis_last(std::span<const float>(in_memory_), around, std::span(moved));
     in_memory_ = std::move(moved);
@@ -188,15 +184,14 @@ class FormatsPass {
 }  // namespace
 
 MatrixShape matrix_along(const std::vector<std::int64_t>& shape, std::int64_t axis, const std::string& name) {
-  const std::int64_t axes = std::max<std::int64_t>(1, std::ssize(shape));
-  if (axis < -axes || axis >= axes) {
+  const std::optional<detail::AroundAxis> around = detail::around_axis(shape, axis);
+  if (!around) {
+    const std::int64_t axes = std::max<std::int64_t>(1, std::ssize(shape));
     throw InvalidArgument(fmt::format("axis {} of '{}', which has {} ax{}s: give one from {} to {}", axis,
                                       escaped(name), axes, axes == 1 ? "i" : "e", -axes, axes - 1));
   }
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) elements *= extent;
-  const std::int64_t columns = shape.empty() ? 1 : shape[static_cast<std::size_t>((axis + axes) % axes)];
-  return {columns == 0 ? 0 : elements / columns, columns};
+  if (around->length == 0) return {0, 0};
+  return {around->outer * around->inner, around->length};
 }
 
 void count_formats(std::span<const ChosenTensors> files, const FormatRequest& request,

@@ -7,8 +7,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <optional>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/format/encoding.hpp>
@@ -34,17 +33,13 @@ class Along {
   Along(const Extents& shape, std::int64_t axis, const char* function) : shape_(shape) {
     if (shape_.empty()) shape_.push_back(1);
     const auto axes = std::ssize(shape_);
-    if (axis < -axes || axis >= axes) {
+    const std::optional<detail::AroundAxis> around = detail::around_axis(shape_, axis);
+    if (!around) {
       throw InvalidArgument(fmt::format("{}: axis {} of an array with {} ax{}s; give one from {} to {}",
                                         function, axis, axes, axes == 1 ? "i" : "e", -axes, axes - 1));
     }
     axis_ = (axis + axes) % axes;
-    const auto product = [](auto first, auto last) {
-      return static_cast<std::int64_t>(std::accumulate(first, last, std::size_t{1}, std::multiplies<>()));
-    };
-    const auto place = shape_.begin() + axis_;
-    around_ = {product(shape_.begin(), place), static_cast<std::int64_t>(*place),
-               product(place + 1, shape_.end())};
+    around_ = *around;
   }
 
   [[nodiscard]] MatrixShape matrix() const { return {around_.outer * around_.inner, around_.length}; }
