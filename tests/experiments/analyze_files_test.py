@@ -285,7 +285,7 @@ class Views(Files):
         shown = OnTerminal([PROGRAM, "analyze", self.write("z.safetensors", {"z": [0.0] * 4})], 40)
         self.assertLessEqual(max(map(len, shown.text.splitlines())), 40)
         self.assertIn("\nwindow of all: any\n", shown.text)
-        self.assertIn("any scale fits", shown.text)
+        self.assertIn("Any loss scale fits", shown.text)
 
     def test_the_status_line_counts_the_files(self):
         self.shards(5)
@@ -299,7 +299,8 @@ class Views(Files):
     def test_quiet_and_findings_are_short(self):
         path = self.write("m.safetensors", {f"layer{i:03}": [TINY] * 10 + [1.0] for i in range(100)})
         quiet = self.run_ok("analyze", path, "-q")
-        self.assertEqual(len(quiet.splitlines()), 2)
+        self.assertEqual(len(quiet.splitlines()), 4)
+        self.assertTrue(quiet.startswith("Loss scale 2^"))
         self.assertIn("window of all", quiet)
         result = halfscope("analyze", path, "-q", "--fail-on", "flushed>1%")
         self.assertEqual(result.returncode, 1)

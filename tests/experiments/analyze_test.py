@@ -113,7 +113,7 @@ class Analyze(WithFolder):
         self.assertEqual(result["joint_window_log2"], [-22, 16])
         self.assertEqual(result["recommended_scale_log2"], 13)
         self.assertEqual(result["first_hurt"], ["sound"])
-        self.assertIn("S = 2^13 fits all 2 tensors", result["verdict"])
+        self.assertIn("Loss scale 2^13: torch.amp.GradScaler(init_scale=2.0**13)", result["verdict"])
         self.assertEqual(self.analyze(self.planted(), "--exclude", "head", "--headroom", 1)["recommended_scale_log2"], 15)
         loose = self.analyze(self.planted(), "--include", "emb*", "--include", "so*", "--tolerance", "50%")
         self.assertEqual(loose["joint_window_log2"], [-23, 16])
@@ -132,7 +132,7 @@ class Analyze(WithFolder):
             self.assertIn(text, result["verdict"])
         zero = result["tensors"][4]
         self.assertEqual((zero["window_log2"], zero["any_scale"], zero["cosine"]), (None, True, None))
-        self.assertIn("any scale fits", self.analyze(path, "--include", "zero")["verdict"])
+        self.assertIn("Any loss scale fits", self.analyze(path, "--include", "zero")["verdict"])
 
     def check_by_brute_force(self, path, result):
         tensors = read_safetensors(path)
@@ -311,7 +311,7 @@ class Averaging(WithFolder):
         for division, before, scale in (("1", 1, -4), ("512", 512, 5), ("32", 32, 1)):
             text = " ".join(halfscope("analyze", path, "--ranks", 512, "--predivide", division).stdout.split())
             self.assertIn(f"averaging over 512 ranks in fp16, divided by {before} before the sum", text)
-            self.assertIn(f"S = 2^{scale} fits all 2 tensors", text)
+            self.assertIn(f"Loss scale 2^{scale}: torch.amp.GradScaler(init_scale=2.0**{scale})", text)
 
     def test_ranks_and_divisions_that_are_wrong(self):
         path = self.folder / "g.safetensors"

@@ -63,7 +63,7 @@ def test_analyze_finds_a_scale(tmp_path: Path) -> None:
     found = {f"layer{i}": random.normal(0, 1e-6 * 2**i, (4, 500)).astype(np.float32) for i in range(12)}
     np.savez(tmp_path / "tensors.npz", **found)
     analysis = halfscope.analyze(found)
-    assert analysis.recommended_scale_log2 is not None and "fits all 12 tensors" in analysis.verdict
+    assert analysis.recommended_scale_log2 is not None and "it fits all 12 tensors" in analysis.verdict
     assert_same(analysis.to_dict(), analyzed(tmp_path / "tensors.npz"))
 
 

@@ -124,8 +124,9 @@ TEST_CASE("the joint window is the intersection, and the largest scale with head
   CHECK(advice.recommended == 10);
   CHECK(advice.outliers.empty());
   CHECK(advice.first_hurt == std::vector<std::string>{"a"});
-  check_says(advice.verdict,
-             {"S = 2^10 fits all 3 tensors", "enough from 2^6", "costs a first", "up to 2^13"});
+  check_says(advice.verdict, {"Loss scale 2^10: torch.amp.GradScaler(init_scale=2.0**10)\n  Why: it fits all "
+                              "3 tensors, as 2^6 to 2^13 do.",
+                              "underflow costs a more than 0 % of its norm", "leaves a factor of 2^3"});
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 0}).recommended == 13);
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 7}).recommended == 6);
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 20}).recommended ==
@@ -141,7 +142,7 @@ TEST_CASE("tiny tensors do not get an absurd scale", "[advisor]") {
   const FloatFormat e7m8 = parse_format("e7m8");
   const Advice wide = advise(std::vector{fit_of("a", between(-30, -29), e7m8)}, e7m8);
   CHECK(wide.recommended == 24);
-  check_says(wide.verdict, {"S = 1, would do as well"});
+  check_says(wide.verdict, {"Loss scale 2^24; no scaling would do as well\n  Why: "});
 }
 
 TEST_CASE("no scale beyond FP32's largest is recommended", "[advisor]") {
@@ -170,14 +171,13 @@ TEST_CASE("a format with the exponents of FP32 needs no loss scale", "[advisor]"
         std::vector{fit_of("a", between(-30, -29), format), fit_of("b", between(-9, 4), format)}, format);
     CHECK(advice.recommended == 0);
     CHECK(advice.joint->contains(0));
-    CHECK(advice.verdict ==
-          std::string(name) +
-              " has the exponents of FP32: no loss scale is needed; at S = 1 underflow costs "
-              "each of 2 tensors at most 20 % of its norm, and nothing overflows");
+    CHECK(advice.verdict == "No loss scale is needed: " + std::string(name) +
+                                " has the exponents of FP32\n  Why: at S = 1 underflow costs "
+                                "each of 2 tensors at most 20 % of its norm, and nothing overflows");
   }
   const Advice tiny = advise(std::vector{fit_of("a", between(-140, -139), bf16)}, bf16);
   CHECK(tiny.recommended > 0);
-  check_says(tiny.verdict, {"fits the tensor: enough from"});
+  check_says(tiny.verdict, {"it fits the tensor, as 2^"});
 }
 
 TEST_CASE("where no single scale fits, each tensor left out gets its remedy", "[advisor]") {
@@ -201,10 +201,10 @@ TEST_CASE("where no single scale fits, each tensor left out gets its remedy", "[
   CHECK(advice.outliers[1].remedy == Remedy::bf16_range);
   CHECK(advice.outliers[2].tensor.name == "wider");
   CHECK(advice.outliers[2].remedy == Remedy::fp32_island);
-  check_says(advice.verdict,
-             {"no single scale fits", "S = 2^14 suits 4 of 7 tensors", "loud (2^-2, of 2^-14 to 2^1)",
-              "BF16, whose range holds it unscaled, or in FP32: wide (needs 2^36", "keep in FP32: wider",
-              "broken (2)"});
+  check_says(advice.verdict, {"suits 4 of 7 tensors; no single scale fits all:\n  give a scale of its own to",
+                              "loud (2^-2, of 2^-14 to 2^1)",
+                              "BF16, whose range holds it unscaled, or in FP32: wide (needs 2^36",
+                              "\n  keep in FP32: wider", "broken (2)"});
 }
 
 TEST_CASE("BF16 is offered where nothing overflows in it and underflow stays within the tolerance",
@@ -227,7 +227,7 @@ TEST_CASE("no tensors, and none that asks for anything", "[advisor]") {
   check_says(advice.verdict, {"no tensor has a nonzero finite value", "n (1)"});
   const Advice hopeless = advise(std::vector{strict_fit("wide", between(-60, 10))}, fp16, strict);
   CHECK_FALSE(hopeless.recommended.has_value());
-  check_says(hopeless.verdict, {"no tensor has a scale of its own", "wide"});
+  check_says(hopeless.verdict, {"No scale fits:\n  keep in BF16", "wide"});
 }
 
 TEST_CASE("a sentence names no more tensors than one can read", "[advisor]") {

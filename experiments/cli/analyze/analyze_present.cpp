@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include <halfscope/core/escape.hpp>
 
@@ -147,12 +148,18 @@ std::string joint_window_words(const Analysis& analysis) {
   return window_words(analysis.advice.joint);
 }
 
-std::string advice_text(const Analysis& analysis, std::size_t width) {
+/// The verdict's lines, each wrapped under its own indent.
+std::string advice_text(std::string_view verdict, std::size_t width) {
   std::string text;
-  if (!analysis.is_quantized) {
-    text = fmt::format("window of all: {}\n{}\n", joint_window_words(analysis),
-                       wrapped(analysis.advice.verdict, width));
-  }
+  for (const auto line : std::views::split(verdict, '\n'))
+    text += wrapped(std::string(line.begin(), line.end()), width, "    ") + "\n";
+  return text;
+}
+
+/// Lines under the table, on its last column.
+std::string window_text(const Analysis& analysis, std::size_t width) {
+  std::string text;
+  if (!analysis.is_quantized) text = fmt::format("window of all: {}\n", joint_window_words(analysis));
   for (const std::string& line : {averaging_line(analysis), beyond_line(analysis)})
     if (!line.empty()) text += wrapped(line, width) + "\n";
   return text;
@@ -162,11 +169,11 @@ std::string tensors_text(const Analysis& analysis, const View& view, std::size_t
   const std::string heading =
       fmt::format("Cast to {} without scaling. Flushed and subnormal: of the nonzero values.",
                   to_string(analysis.format));
-  std::string text =
-      wrapped(heading, width) + "\n\n" + write_table(tensor_table(analysis, view), {.width = width});
+  std::string text = analysis.is_quantized ? "" : advice_text(analysis.advice.verdict, width) + "\n";
+  text += wrapped(heading, width) + "\n\n" + write_table(tensor_table(analysis, view), {.width = width});
   if (const std::string line = rest_line(view); !line.empty())
     text += wrapped("  " + line, width, "  ") + "\n";
-  return text + "\n" + advice_text(analysis, width);
+  return text + "\n" + window_text(analysis, width);
 }
 
 std::string skipped_text(const Analysis& analysis, std::size_t width) {
@@ -239,7 +246,9 @@ std::string analysis_text(const Analysis& analysis, const View& view, std::size_
 std::string verdict_text(const Analysis& analysis, std::size_t width) {
   std::string text;
   if (analysis.is_quantized) text += damage_lines(analysis, width);
-  if (!analysis.tensors.empty()) text += advice_text(analysis, width);
+  if (!analysis.tensors.empty() && !analysis.is_quantized)
+    text += advice_text(analysis.advice.verdict, width);
+  if (!analysis.tensors.empty()) text += window_text(analysis, width);
   if (!analysis.updates.empty()) text += lost_line(analysis);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <vector>
 
 #include <halfscope/core/escape.hpp>
@@ -138,7 +139,9 @@ std::string explorer_answer(const ExplorerData& data) {
         *advice.recommended, advice.joint->low, listed(advice.first_hurt), advice.joint->high,
         listed(first_to_overflow(data, *advice.joint)));
   }
-  return fmt::format("{}<p>{}.</p></div>", text, html(advice.verdict));
+  for (const auto line : std::views::split(std::string_view(advice.verdict), '\n'))
+    text += fmt::format("<p>{}.</p>\n", html(std::string(line.begin(), line.end())));
+  return text + "</div>";
 }
 
 std::string explorer_page(std::string_view title, const ExplorerData& data) {

@@ -82,7 +82,9 @@ struct Advice {
   std::optional<int> recommended;
   std::vector<std::string> first_hurt;  ///< the tensors that a scale below `joint` hurts first
   std::vector<Outlier> outliers;        ///< the tensors that `recommended` does not fit
-  std::string verdict;                  ///< one line
+  /// Lines: the scale to type, or that none fits; a remedy per kind of outlier; "  Why: ..."; "  Sure: ..."
+  /// of a rule that was held against trainings.
+  std::string verdict;
 };
 
 /// Looks for one scale for all `tensors`, counted for `format`. A larger scale costs nothing as long as

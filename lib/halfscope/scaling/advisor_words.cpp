@@ -34,33 +34,39 @@ std::string percent(double share) {
   return fmt::format("{:g} %", 100 * share);
 }
 
-/// What no scale can change; empty where every value is finite.
+/// A line on values that no scale can change; empty where every value is finite.
 std::string say_nonfinite(std::span<const TensorFit> tensors) {
   std::vector<std::string> names;
   for (const TensorFit& tensor : tensors) {
     if (tensor.nonfinite > 0) names.push_back(fmt::format("{} ({})", tensor.name, tensor.nonfinite));
   }
   if (names.empty()) return "";
-  return fmt::format(
-      "; infinite or NaN values are there before any scale, only the finite ones are judged: {}",
-      join(names));
+  return fmt::format("\n  Not judged: infinite or NaN values, which are there before any scale: {}",
+                     join(names));
+}
+
+/// "Loss scale 2^13", with the call for the format that PyTorch scales for.
+std::string scale_to_type(int scale_log2, const FloatFormat& format) {
+  const std::string scale = fmt::format("Loss scale 2^{}", scale_log2);
+  if (format != fp16) return scale;
+  return fmt::format("{}: torch.amp.GradScaler(init_scale=2.0**{})", scale, scale_log2);
 }
 
 std::string say_choice(int scale, const ScaleWindow& window, const AdvisorOptions& options) {
   const int headroom = window.high - scale;
   if (scale == options.ceiling_log2 && headroom > options.headroom_log2) {
-    return "larger ones are left out, since the loss itself is multiplied by it";
+    return fmt::format("2^{} is the largest offered, since the loss itself is multiplied by it", scale);
   }
   if (headroom == options.headroom_log2) {
     return fmt::format(
-        "it is the largest that leaves a factor of 2^{} above the largest value, and a large scale costs "
+        "2^{} is the largest that leaves a factor of 2^{} above the largest value; a large scale costs "
         "nothing as long as nothing overflows",
-        headroom);
+        scale, headroom);
   }
-  if (headroom == 0) return "no room is left above the largest value";
+  if (headroom == 0) return "No room is left above the largest value";
   return headroom < options.headroom_log2
-             ? fmt::format("only a factor of 2^{} is left above the largest value", headroom)
-             : "it is the smallest that fits";
+             ? fmt::format("Only a factor of 2^{} is left above the largest value", headroom)
+             : fmt::format("2^{} is the smallest that fits", scale);
 }
 
 /// Why no scale fits a tensor.
@@ -73,7 +79,7 @@ std::string why_none_fits(const TensorFit& fit) {
                      fit.overflow_high);
 }
 
-/// "give a (2^3), b (2^5) a scale of their own", and likewise for the other remedies.
+/// The line "give a scale of its own to a (2^3), b (2^5)", and likewise for the other remedies.
 std::string say_remedy(Remedy remedy, const Advice& advice) {
   std::vector<std::string> names;
   for (const Outlier& outlier : advice.outliers) {
@@ -87,19 +93,19 @@ std::string say_remedy(Remedy remedy, const Advice& advice) {
   if (names.empty()) return "";
   switch (remedy) {
     case Remedy::own_scale:
-      return fmt::format("; give a scale of its own to {}", join(names));
+      return fmt::format("\n  give a scale of its own to {}", join(names));
     case Remedy::bf16_range:
-      return fmt::format("; keep in BF16, whose range holds it unscaled, or in FP32: {}", join(names));
+      return fmt::format("\n  keep in BF16, whose range holds it unscaled, or in FP32: {}", join(names));
     case Remedy::fp32_island:
       break;
   }
-  return fmt::format("; keep in FP32: {}", join(names));
+  return fmt::format("\n  keep in FP32: {}", join(names));
 }
 
-/// Of the rule that has been held against trainings; empty of any other.
+/// The line on how often the rule was right; empty of a rule that was not held against trainings.
 std::string say_reliability(const FloatFormat& format, const AdvisorOptions& options) {
   if (format != fp16 || options.tolerance != AdvisorOptions{}.tolerance) return "";
-  return fmt::format("; this rule was right in {} of {} trainings", rightly_judged_trainings,
+  return fmt::format("\n  Sure: this rule was right in {} of {} trainings", rightly_judged_trainings,
                      judged_trainings);
 }
 
@@ -108,44 +114,50 @@ std::string say_reliability(const FloatFormat& format, const AdvisorOptions& opt
 std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                            const FloatFormat& format, const AdvisorOptions& options) {
   const ScaleWindow& window = *advice.joint;
+  const int scale = *advice.recommended;
   return fmt::format(
-      "S = 2^{} fits {}: enough from 2^{} on, below it underflow costs {} first more than {} of its norm; "
-      "nothing overflows "
-      "up to 2^{}; {}{}{}",
-      *advice.recommended, all_tensors(tensors.size()), window.low, join(advice.first_hurt),
-      percent(options.tolerance), window.high, say_choice(*advice.recommended, window, options),
-      window.contains(0) && *advice.recommended != 0 ? "; no scaling, S = 1, would do as well" : "",
-      say_reliability(format, options) + say_nonfinite(tensors));
+      "{}{}\n  Why: it fits {}, as 2^{} to 2^{} do. Below, underflow costs {} more than {} of its norm; "
+      "above, a "
+      "value overflows. {}.{}{}",
+      scale_to_type(scale, format), window.contains(0) && scale != 0 ? "; no scaling would do as well" : "",
+      all_tensors(tensors.size()), window.low, window.high, join(advice.first_hurt),
+      percent(options.tolerance), say_choice(scale, window, options), say_reliability(format, options),
+      say_nonfinite(tensors));
 }
 
 std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                               const FloatFormat& format, const AdvisorOptions& options) {
+  const std::string limits = fmt::format("underflow errors of at most {} and no overflow in {}",
+                                         percent(options.tolerance), to_string(format));
   std::string text =
-      fmt::format("no single scale fits: for underflow errors of at most {} and no overflow in {}, ",
-                  percent(options.tolerance), to_string(format));
-  text += advice.recommended
-              ? fmt::format("S = 2^{} suits {} of {}", *advice.recommended,
-                            tensors.size() - advice.outliers.size(), count_of_tensors(tensors.size()))
-              : "no tensor has a scale of its own";
+      advice.recommended
+          ? fmt::format(
+                "{} suits {} of {}; no single scale fits all:", scale_to_type(*advice.recommended, format),
+                tensors.size() - advice.outliers.size(), count_of_tensors(tensors.size()))
+          : "No scale fits:";
   for (const Remedy remedy : {Remedy::own_scale, Remedy::bf16_range, Remedy::fp32_island}) {
     text += say_remedy(remedy, advice);
   }
+  text += advice.recommended ? fmt::format("\n  Why: of all scales it gives the most tensors {}", limits)
+                             : fmt::format("\n  Why: no scale gives a tensor {}", limits);
   return text + say_nonfinite(tensors);
 }
 
 std::string say_no_scale_needed(std::span<const TensorFit> tensors, const FloatFormat& format,
                                 const AdvisorOptions& options) {
   return fmt::format(
-      "{} has the exponents of FP32: no loss scale is needed; at S = 1 underflow costs {} at most {} of its "
-      "norm, and nothing overflows{}",
+      "No loss scale is needed: {} has the exponents of FP32\n  Why: at S = 1 underflow costs {} at most {} "
+      "of "
+      "its norm, and nothing overflows{}",
       to_string(format),
       tensors.size() == 1 ? "the tensor" : fmt::format("each of {} tensors", tensors.size()),
       percent(options.tolerance), say_nonfinite(tensors));
 }
 
 std::string say_any_scale_fits(std::span<const TensorFit> tensors) {
-  const char* what = tensors.empty() ? "there is no tensor to judge" : "no tensor has a nonzero finite value";
-  return fmt::format("{}: any scale fits{}", what, say_nonfinite(tensors));
+  const char* reason =
+      tensors.empty() ? "there is no tensor to judge" : "no tensor has a nonzero finite value";
+  return fmt::format("Any loss scale fits: {}{}", reason, say_nonfinite(tensors));
 }
 
 }  // namespace halfscope

@@ -67,7 +67,7 @@ class ScaleAdvice:
 
     @property
     def verdict(self) -> str:
-        """One sentence: the scale and why, or why none fits and what to do."""
+        """Lines: the scale to type, or the remedies where none fits; why; how sure."""
         return self.advice.verdict
 
     def to_pandas(self) -> pd.DataFrame:
@@ -88,7 +88,10 @@ class ScaleAdvice:
         return scale_windows(self)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.fits)} tensors for {self.format}: {self.verdict}>"
+        return f"<{type(self).__name__} of {len(self.fits)} tensors for {self.format}: {self.verdict.splitlines()[0]}>"
+
+    def __str__(self) -> str:
+        return self.verdict
 
 
 def advise_scale(

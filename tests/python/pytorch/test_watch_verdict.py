@@ -54,7 +54,7 @@ def test_gradients_that_fp16_has_flushed_already_are_not_called_zero_percent() -
     assert "The gradients of 4 tensors were FP16 already (second, first, first.weight, second.weight)" in verdict
     assert f"1200 of {4 * ELEMENTS} elements are exact zeros" in verdict
     assert "Watch a run in FP32 or BF16 to know." in verdict
-    assert "Loss scale, from what FP16 has left: " in verdict
+    assert "From what FP16 has left: Loss scale 2^" in verdict
 
 
 def test_only_tensors_in_fp32_are_said_to_flush() -> None:
@@ -115,7 +115,7 @@ def test_overflowing_activations_come_first() -> None:
         )
     )
     assert f"0 ({counts['0']} of 256 elements)" in watched.verdict()
-    assert "Loss scale: " in watched.verdict()
+    assert "Loss scale 2^" in watched.verdict()
 
 
 def found_elements(name: str, watched: object) -> int:

@@ -1,4 +1,4 @@
-"""Verdict of the watched steps in words: first of all, sentences on what no loss scale helps."""
+"""Verdict of the watched steps, as lines: faults that no loss scale helps, the loss scale to type, then the counts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def verdict(totals: Totals, about: Circumstances) -> str:
     if not any(found.nonzero for found in gradients.values()):
         sentences.append(_without_gradients(gradients, about))
     else:
-        sentences += [_flushed(totals, about), *_flushed_before(totals), *_infinite(gradients), *_changed(totals)]
         if about.unknown_scale is None:
             sentences.append(_loss_scale(totals))
+        sentences += [_flushed(totals, about), *_flushed_before(totals), *_infinite(gradients), *_changed(totals)]
         sentences += [*_updates(totals), *_optimizer_state(totals)]
-    return " ".join([*sentences, *_gaps(totals, about)])
+    return "\n".join([*sentences, *_gaps(totals, about)])
 
 
 def _overflow(totals: Totals) -> list[str]:
@@ -163,8 +163,8 @@ def _changed(totals: Totals) -> list[str]:
 
 def _loss_scale(totals: Totals) -> str:
     before = {format for key in totals.gradients() if (format := totals.flushed_before(*key))}
-    left = f", from what {' and '.join(sorted(map(label, before)))} has left" if before else ""
-    return f"Loss scale{left}: {totals.advise_scale().verdict}."
+    left = f"From what {' and '.join(sorted(map(label, before)))} has left: " if before else ""
+    return f"{left}{totals.advise_scale().verdict}"
 
 
 def _updates(totals: Totals) -> list[str]:

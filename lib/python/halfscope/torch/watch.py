@@ -120,7 +120,7 @@ class Watch:
         page: a file, "gradients.html", that gets the gradients of layers and weights at any loss scale, for a browser.
         """
         if self._ranks.first:
-            print(self.verdict())
+            print(wrapped(self.verdict()))
             print(_UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE))
             if page is not None:
                 self.explore().write(page)
@@ -138,7 +138,7 @@ class Watch:
         )  # fmt: skip
         operations = watcher.operations
         seen = [] if operations is None else operations.words()
-        text = " ".join([*seen, verdict(self._totals, about), *watcher.scaler_steps.words()])
+        text = "\n".join([*seen, verdict(self._totals, about), *watcher.scaler_steps.words()])
         finding = None if operations is None else operations.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
