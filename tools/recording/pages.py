@@ -22,6 +22,7 @@ from typing import NamedTuple
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 from recording.device_tables import device_section
+from recording.experiment_index import experiment_index
 from recording.headline import headline_table
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
 from recording.text_tables import aligned
@@ -137,6 +138,7 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
     "devices": lambda sources: device_section(sources.recorded),
     "emulated-operations": emulated_operations,
+    "index": lambda sources: experiment_index(sources.recorded),
     "headline": lambda sources: headline_table(sources.recorded),
 }
 PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}

@@ -11,6 +11,7 @@ import pytest
 
 from recording import pages as pages_module
 from recording.device_tables import device_section
+from recording.experiment_index import experiment_index, place_in_paper
 from recording.headline import HEADLINES, headline_table
 from recording.pages import END, PART, Sources, main, pages, refreshed, stale_pages, write_pages
 from recording.source_tree import PROGRAM, RECORDED, ROOT
@@ -140,3 +141,22 @@ def test_the_tool_has_help() -> None:
     done = subprocess.run([ROOT / "tools/docs", "--help"], capture_output=True, text=True, check=True)
     assert "--check" in done.stdout
     assert pages()[0] == ROOT / "README.md"
+
+
+def test_index_names_the_place_in_the_paper_the_judgement_and_the_minutes(recorded: Path) -> None:
+    path = recorded / "cpu/one/summary.json"
+    summary = json.loads(path.read_text()) | {"paper": "Section 3.2, Table 2 and Figure 3 (SSD): it diverges."}
+    for claim, says in (({"text": "It holds.", "holds": False}, "It holds. | does not hold"), (None, "not judged")):
+        write_json(path, summary | {"claim": claim})
+        row = experiment_index(recorded).splitlines()[2]
+        assert row.startswith("| Section 3.2, Table 2, Fig. 3 | `one` | ") and says in row
+    assert place_in_paper("No such experiment: section 3.2 chooses.") == "not in it"
+
+
+def test_minutes_of_the_index_are_those_of_a_seed() -> None:
+    rows = {row.split(" | ")[1]: row.split(" | ") for row in experiment_index(RECORDED).splitlines()[2:]}
+    assert len(rows) == len(list((RECORDED / "cpu").glob("*/summary.json")))
+    table = json.loads((RECORDED / "cpu/batchnorm-reduction/summary.json").read_text())
+    steps = 200  # of each arm, experiments/definitions/batchnorm-reduction.toml
+    minutes = sum(steps * line["seconds_per_step"] for line in table["arms"]) / 60
+    assert float(rows["`batchnorm-reduction`"][-1].rstrip(" |")) == pytest.approx(minutes, abs=0.051)

@@ -1,0 +1,58 @@
+"""Index of the recorded experiments: place in the paper, claim, whether it holds, seeds, minutes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from halfscope.results.json_files import read_json
+from halfscope.results.packed import is_packed, read_packed_runs
+from halfscope.results.recorded import CPU, recorded_experiments
+
+HEAD = ("in the paper", "experiment", "claim", "here", "seeds", "minutes a seed")
+NOT_IN_THE_PAPER = "not in it"
+PLACE = re.compile(r"(Section|Table|Figure|Fig\.) [\d.]*\d[a-z]?|Fig\. \d[a-z]? and \d[a-z]?")
+HOLDS = {True: "holds", False: "does not hold", None: "not judged"}
+
+
+def experiment_index(folder: Path) -> str:
+    """A row per recorded experiment, in the order of `halfscope list experiments`.
+
+    folder: experiments/recorded. Minutes are those of all arms of one seed, training alone, one core.
+    """
+    names = recorded_experiments(folder, CPU)
+    summaries = {name: read_json(folder / CPU / name / "summary.json") for name in names}
+    names.sort(key=lambda name: (summaries[name].get("place", len(names) + 1), name))
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(folder / CPU / name, summaries[name]) for name in names)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def place_in_paper(paper: str) -> str:
+    """Sections, tables and figures that the first sentence names: "Section 3.1, Fig. 2a"."""
+    if paper.startswith("No such experiment"):
+        return NOT_IN_THE_PAPER
+    found = dict.fromkeys(match[0].replace("Figure", "Fig.") for match in PLACE.finditer(paper))
+    return ", ".join(found) or NOT_IN_THE_PAPER
+
+
+def _row(folder: Path, summary: dict) -> tuple[str, ...]:
+    claim = summary.get("claim") or {}
+    seeds = sorted({arm["seeds"] for arm in summary["arms"]})
+    return (
+        place_in_paper(summary["paper"]),
+        f"`{folder.name}`",
+        claim.get("text", summary["title"]),
+        HOLDS[claim.get("holds")],
+        " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))),
+        _minutes(folder, summary),
+    )
+
+
+def _minutes(folder: Path, summary: dict) -> str:
+    """Steps of one run of each arm, times the arm's seconds per step."""
+    if not is_packed(folder):
+        return "-"
+    seconds = {arm["arm"]: arm["seconds_per_step"] or 0.0 for arm in summary["arms"]}
+    steps = {run.arm: run.summary.get("steps", 0) for run in read_packed_runs(folder)}
+    total = sum(steps[arm] * seconds.get(arm, 0.0) for arm in steps)
+    return f"{total / 60:.1f}" if total > 0 else "-"
