@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from pathlib import Path
+from statistics import mean
 
 from halfscope.results.json_files import read_json
 from halfscope.results.packed import is_packed, read_packed_runs
@@ -18,7 +20,7 @@ HOLDS = {True: "holds", False: "does not hold", None: "not judged"}
 def experiment_index(folder: Path) -> str:
     """A row per recorded experiment, in the order of `halfscope list experiments`.
 
-    folder: experiments/recorded. Minutes are those of all arms of one seed, training alone, one core.
+    folder: experiments/recorded. Minutes are those of one seed of all arms, one core.
     """
     names = recorded_experiments(folder, CPU)
     summaries = {name: read_json(folder / CPU / name / "summary.json") for name in names}
@@ -44,15 +46,16 @@ def _row(folder: Path, summary: dict) -> tuple[str, ...]:
         claim.get("text", summary["title"]),
         HOLDS[claim.get("holds")],
         " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))),
-        _minutes(folder, summary),
+        _minutes(folder),
     )
 
 
-def _minutes(folder: Path, summary: dict) -> str:
-    """Steps of one run of each arm, times the arm's seconds per step."""
+def _minutes(folder: Path) -> str:
+    """The mean time of an arm's runs, summed over the arms."""
     if not is_packed(folder):
         return "-"
-    seconds = {arm["arm"]: arm["seconds_per_step"] or 0.0 for arm in summary["arms"]}
-    steps = {run.arm: run.summary.get("steps", 0) for run in read_packed_runs(folder)}
-    total = sum(steps[arm] * seconds.get(arm, 0.0) for arm in steps)
+    seconds = defaultdict(list)
+    for run in read_packed_runs(folder):
+        seconds[run.arm].append(run.summary.get("seconds", 0.0))
+    total = sum(map(mean, seconds.values()))
     return f"{total / 60:.1f}" if total > 0 else "-"
