@@ -128,7 +128,7 @@ TEST_CASE("add_to_rows and pad_images", "[elementwise]") {
   });
 }
 
-TEST_CASE("element-wise kernels reject sizes that differ", "[elementwise]") {
+TEST_CASE("element-wise kernels refuse sizes that differ", "[elementwise]") {
   std::vector<float> three(3), four(4);
   CHECK_THROWS_AS(relu(three, four), InvalidArgument);
   CHECK_THROWS_AS(add(three, four), InvalidArgument);

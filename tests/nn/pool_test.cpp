@@ -48,7 +48,7 @@ TEST_CASE("pooling has the same bits on every instruction set and number of thre
   }
 }
 
-TEST_CASE("pooling rejects sizes that do not fit", "[pool]") {
+TEST_CASE("pooling refuses sizes that do not fit", "[pool]") {
   std::vector<float> x(2 * 4 * 4 * 3), y(2 * 2 * 2 * 3);
   std::vector<std::uint8_t> winner(y.size()), few(1);
   const ImageShape shape{2, 4, 4, 3};

@@ -38,7 +38,7 @@ void read_elements(const ElementEncoding& encoding, std::int64_t count, const By
 
 void check_range(const StoredTensor& tensor, std::int64_t first, std::int64_t count) {
   if (first < 0 || count < 0 || first > tensor.elements || count > tensor.elements - first) {
-    reject(fmt::format("tensor {}", excerpt(tensor.name)),
+    refuse(fmt::format("tensor {}", excerpt(tensor.name)),
            fmt::format("{} elements from {} on are not within its {}", count, first, tensor.elements));
   }
 }

@@ -47,7 +47,7 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
 
 std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::optional<DType> void_type) {
   const NpyArray array = read_npy_array(bytes_from(file, 0), file.size(), file.name(), void_type);
-  if (!array.encoding) reject(file.name(), why_not_read(array.header.descr));
+  if (!array.encoding) refuse(file.name(), why_not_read(array.header.descr));
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
   opened->add(
       {std::move(name), array.encoding->type, array.header.shape, array.elements, Access::random, array.axes},
@@ -57,9 +57,9 @@ std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::opti
 
 std::unique_ptr<TensorFile> open_raw(InputFile file, std::string name, DType type) {
   const std::size_t width = bytes_per_element(type);
-  if (file.size() == 0) reject(file.name(), "the file is empty");
+  if (file.size() == 0) refuse(file.name(), "the file is empty");
   if (file.size() % width != 0) {
-    reject(file.name(), fmt::format("{} bytes are not a whole number of {} elements, which take {} each",
+    refuse(file.name(), fmt::format("{} bytes are not a whole number of {} elements, which take {} each",
                                     file.size(), name_of(type), width));
   }
   const auto elements = static_cast<std::int64_t>(file.size() / width);

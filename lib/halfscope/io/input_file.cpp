@@ -42,7 +42,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const std::size_t count = read_some(offset, to);
     if (count == 0)
-      reject(name_, fmt::format("ends at byte {}; it had {} when it was opened", offset, size_));
+      refuse(name_, fmt::format("ends at byte {}; it had {} when it was opened", offset, size_));
     offset += count;
     to = to.subspan(count);
   }

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-void reject(std::string_view where, std::string_view problem) {
+void refuse(std::string_view where, std::string_view problem) {
   throw InvalidArgument(fmt::format("{}: {}", where, problem));
 }
 
@@ -24,7 +24,7 @@ std::uint64_t checked_size(const Shape& shape, std::uint64_t unit, std::string_v
   std::uint64_t size = unit;
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size)) {
-      reject(where, "shape has more elements than memory can hold");
+      refuse(where, "shape has more elements than memory can hold");
     }
   }
   return size;

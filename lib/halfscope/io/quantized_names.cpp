@@ -49,8 +49,8 @@ class Pairing {
     return codes == file_.codes().end() ? std::nullopt : source_of(*codes, byte_type);
   }
 
-  [[noreturn]] void refuse(const std::string& name, const std::string& problem) const {
-    reject(fmt::format("{}: tensor {}", file_name_, excerpt(name)), problem);
+  [[noreturn]] void refuse_tensor(const std::string& name, const std::string& problem) const {
+    refuse(fmt::format("{}: tensor {}", file_name_, excerpt(name)), problem);
   }
 
   /// A part that means nothing by itself; the rest of the file is read.
@@ -106,10 +106,10 @@ class Pairing {
   void add(std::string name, std::vector<std::int64_t> shape, CodeSource payload, const CodeSource& scales) {
     const auto layout = fit_blocks(shape, scales.shape);
     if (!layout)
-      refuse(name,
-             fmt::format("scales {} of shape {} do not fit its shape {}; a scale for each block of rows "
-                         "and columns would",
-                         excerpt(scales.name), to_string(scales.shape), to_string(shape)));
+      refuse_tensor(
+          name, fmt::format("scales {} of shape {} do not fit its shape {}; a scale for each block of rows "
+                            "and columns would",
+                            excerpt(scales.name), to_string(scales.shape), to_string(shape)));
     QuantizedTensor tensor{name, std::move(shape), std::move(payload), scales, std::nullopt, *layout};
     add_tensor_scale(tensor);
     if (block_ && scales.name.ends_with("_scale_inv")) apply_stated_block(tensor);
@@ -138,7 +138,7 @@ class Pairing {
     const auto scale = find(name, "F8_E8M0");
     if (!scale) return;
     if (scale->elements() != 1)
-      refuse(name, fmt::format("shape {}; one number is right", to_string(scale->shape)));
+      refuse_tensor(name, fmt::format("shape {}; one number is right", to_string(scale->shape)));
     float value = 0;
     scale->read(file_, 0, {&value, 1});
     tensor.tensor_scale = value;

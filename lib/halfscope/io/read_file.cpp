@@ -25,11 +25,11 @@ class Source {
   /// Throws InvalidArgument if `path` is missing, a folder or not readable.
   explicit Source(const std::filesystem::path& path)
       : name_(printable(path)), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (file_.number() < 0) refuse(reason(errno));
+    if (file_.number() < 0) refuse_source(reason(errno));
     if (::fstat(file_.number(), &status_) != 0) throw RuntimeFailure(describe(reason(errno)));
-    if (S_ISDIR(status_.st_mode)) refuse("it is a folder; give a file");
+    if (S_ISDIR(status_.st_mode)) refuse_source("it is a folder; give a file");
     if (!is_regular() && !S_ISFIFO(status_.st_mode) && ::isatty(file_.number()) != 1)
-      refuse("it is neither a file nor a pipe");
+      refuse_source("it is neither a file nor a pipe");
   }
 
   [[nodiscard]] bool is_regular() const { return S_ISREG(status_.st_mode); }
@@ -40,7 +40,7 @@ class Source {
   [[nodiscard]] std::string describe(std::string_view why) const {
     return fmt::format("cannot read {}: {}", name_, why);
   }
-  [[noreturn]] void refuse(std::string_view why) const { throw InvalidArgument(describe(why)); }
+  [[noreturn]] void refuse_source(std::string_view why) const { throw InvalidArgument(describe(why)); }
 
   /// Waits for bytes and returns how many were read, 0 at the end. A pipe that nobody has opened for writing
   /// looks as if it were at its end; somebody has to come within five seconds.
@@ -69,7 +69,7 @@ class Source {
 
   void wait_for_writer() {
     constexpr int patience_s = 5;
-    if (waited_) refuse(fmt::format("it is a pipe that nobody has written to for {} s", patience_s));
+    if (waited_) refuse_source(fmt::format("it is a pipe that nobody has written to for {} s", patience_s));
     begun_ = wait(patience_s * 1000);
     waited_ = true;
   }
@@ -95,7 +95,8 @@ std::string read_all(Source& source) {
     if (count == 0) break;
     used += count;
     if (!source.is_regular() && used > most_of_a_pipe)
-      source.refuse(fmt::format("it is a pipe with more than {} MiB; give a file", most_of_a_pipe >> 20));
+      source.refuse_source(
+          fmt::format("it is a pipe with more than {} MiB; give a file", most_of_a_pipe >> 20));
   }
   contents.resize(used);
   return contents;
@@ -129,7 +130,7 @@ void read_lines(const std::filesystem::path& path, const LineSink& take) {
     }
     begun += bytes;
     if (begun.size() > longest_line)
-      source.refuse(fmt::format("line {} is longer than {} bytes", line + 1, longest_line));
+      source.refuse_source(fmt::format("line {} is longer than {} bytes", line + 1, longest_line));
   }
   if (!begun.empty()) take(line + 1, begun);
 }

@@ -86,9 +86,9 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, 
   const auto [format, foreign] = recognise(file, path);
   if (format) return open_as(*format, std::move(file), {name, raw_type, wanted});
   if (foreign && (foreign->certainty == Certainty::certain || !raw_type))
-    reject(file.name(), foreign->description);
+    refuse(file.name(), foreign->description);
   if (raw_type) return open_raw(std::move(file), name, *raw_type);
-  reject(file.name(),
+  refuse(file.name(),
          "not .npy, .npz, .safetensors, GGUF or a checkpoint of PyTorch's (.pt, .pth, .bin, .ckpt); --dtype "
          "says what the elements of a raw file are");
 }

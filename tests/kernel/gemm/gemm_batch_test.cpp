@@ -156,7 +156,7 @@ TEST_CASE("products over nothing are zero, and no products are none", "[gemm][ba
   gemm_batch({nullptr, {}, 0, 5, 5}, {nullptr, {}, 5, 4, 4}, {}, {});
 }
 
-TEST_CASE("gemm_batch rejects what disagrees, strides below 0 and orders that it has not", "[gemm][batch]") {
+TEST_CASE("gemm_batch refuses what disagrees, strides below 0 and orders that it has not", "[gemm][batch]") {
   Batch a = batch_of(2, 3, Lay::plain, 2, 2), b = batch_of(3, 4, Lay::plain, 2, 2);
   point_into(a);
   point_into(b);

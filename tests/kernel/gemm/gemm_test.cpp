@@ -224,7 +224,7 @@ TEST_CASE("the product's 32-bit offsets are checked where they are made", "[gemm
   }
 }
 
-TEST_CASE("gemm rejects shapes that disagree and orders it does not have", "[gemm]") {
+TEST_CASE("gemm refuses shapes that disagree and orders it does not have", "[gemm]") {
   const std::vector<float> a(6), b(6);
   const auto rows = strided_offsets(2, 3);
   const auto columns = strided_offsets(3, 1);

@@ -10,7 +10,7 @@
 namespace halfscope {
 
 /// Throws InvalidArgument: "`where`: `problem`".
-[[noreturn]] void reject(std::string_view where, std::string_view problem);
+[[noreturn]] void refuse(std::string_view where, std::string_view problem);
 
 /// `text` as a JSON string, cut after 100 characters.
 [[nodiscard]] std::string excerpt(std::string_view text);

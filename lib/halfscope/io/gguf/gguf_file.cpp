@@ -64,7 +64,7 @@ class GgufCursor {
     return text;
   }
   [[noreturn]] void fail(std::string_view problem) const {
-    reject(file_.name(), fmt::format("byte {}: {}", at_, problem));
+    refuse(file_.name(), fmt::format("byte {}: {}", at_, problem));
   }
 
  private:
@@ -157,7 +157,7 @@ void add_gguf_tensor(GgufTensor tensor, std::uint64_t data_begin, FlatTensorFile
   const std::uint64_t bytes = checked_size(tensor.shape, width, where), size = file.file().size();
   const std::uint64_t held = size > data_begin ? size - data_begin : 0;
   if (tensor.offset > held || bytes > held - tensor.offset) {
-    reject(where, fmt::format("truncated: {} bytes from byte {} of the data on, which has {}", bytes,
+    refuse(where, fmt::format("truncated: {} bytes from byte {} of the data on, which has {}", bytes,
                               tensor.offset, held));
   }
   file.add({std::move(tensor.name), *type->stored, std::move(tensor.shape),

@@ -36,24 +36,24 @@ void append(std::string& text, std::int64_t value) {
 
 const Json& member(const Json& record, const char* key) {
   const auto found = record.is_object() ? record.find(key) : record.end();
-  if (found == record.end()) reject(record_kind, fmt::format("it lacks '{}'", key));
+  if (found == record.end()) refuse(record_kind, fmt::format("it lacks '{}'", key));
   return *found;
 }
 
-[[noreturn]] void reject_member(const char* key, const Json& found, std::string_view expected) {
-  reject(record_kind, fmt::format("{} = {}; expected {}", key, to_line(found), expected));
+[[noreturn]] void refuse_member(const char* key, const Json& found, std::string_view expected) {
+  refuse(record_kind, fmt::format("{} = {}; expected {}", key, to_line(found), expected));
 }
 
 std::int64_t integer(const Json& record, const char* key) {
   const Json& found = member(record, key);
-  if (!is_integer(found)) reject_member(key, found, "an integer");
+  if (!is_integer(found)) refuse_member(key, found, "an integer");
   return found.get<std::int64_t>();
 }
 
 std::vector<std::int64_t> integers(const Json& record, const char* key) {
   const Json& found = member(record, key);
   if (!found.is_array() || !std::ranges::all_of(found, is_integer))
-    reject_member(key, found, "a list of integers");
+    refuse_member(key, found, "a list of integers");
   return found.get<std::vector<std::int64_t>>();
 }
 
@@ -63,12 +63,12 @@ void read_list(const Json& record, std::pair<const char*, std::int64_t BinadeCou
   const auto [key, field] = counter;
   const std::vector<std::int64_t> values = integers(record, key);
   if (values.size() != binades.size()) {
-    reject(record_kind, fmt::format("{} has {} binades, counts has {}", key, values.size(), binades.size()));
+    refuse(record_kind, fmt::format("{} has {} binades, counts has {}", key, values.size(), binades.size()));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     binades[i].*field = values[i];
     if (values[i] < 0 || values[i] > binades[i].all)
-      reject(record_kind, fmt::format("{}: {} of {}", key, values[i], binades[i].all));
+      refuse(record_kind, fmt::format("{}: {} of {}", key, values[i], binades[i].all));
   }
 }
 
@@ -79,24 +79,24 @@ void check_total(const HistogramCounts& counts) {
   overflows |= __builtin_add_overflow(total, counts.nans, &total);
   for (const BinadeCounts& binade : counts.binades)
     overflows |= __builtin_add_overflow(total, binade.all, &total);
-  if (overflows) reject(record_kind, "more elements than 64 bits can count");
+  if (overflows) refuse(record_kind, "more elements than 64 bits can count");
 }
 
 /// The binades of `counts` that the record's lists count.
 std::span<BinadeCounts> binades_of(const Json& record, HistogramCounts& counts) {
   const Json& list = member(record, "counts");
-  if (!list.is_array()) reject_member("counts", list, "a list of integers");
+  if (!list.is_array()) refuse_member("counts", list, "a list of integers");
   const std::size_t size = list.size();
   const std::int64_t first = integer(record, "first_exponent");
   if (first < lowest_binade || first > highest_binade + 1 - static_cast<std::int64_t>(size))
-    reject(record_kind, "binades outside -149 to 127");
+    refuse(record_kind, "binades outside -149 to 127");
   return std::span(counts.binades).subspan(static_cast<std::size_t>(first - lowest_binade), size);
 }
 
 FloatFormat format_of(const Json& record) {
   const auto found = record.find("format");
   if (found == record.end()) return fp16;
-  if (!found->is_string()) reject_member("format", *found, "the name of a format");
+  if (!found->is_string()) refuse_member("format", *found, "the name of a format");
   return parse_format(found->get<std::string>());
 }
 
@@ -127,11 +127,11 @@ ExponentHistogram histogram_of(const Json& record) {
   for (const auto& counter : per_binade) read_list(record, counter, binades);
   for (const auto& [key, field] : beside_binades) {
     counts.*field = integer(record, key);
-    if (counts.*field < 0) reject(record_kind, fmt::format("{} = {} is negative", key, counts.*field));
+    if (counts.*field < 0) refuse(record_kind, fmt::format("{} = {} is negative", key, counts.*field));
   }
   check_total(counts);
   if (const auto max_abs = record.find("max_abs"); max_abs != record.end()) {
-    if (!max_abs->is_number()) reject_member("max_abs", *max_abs, "a number");
+    if (!max_abs->is_number()) refuse_member("max_abs", *max_abs, "a number");
     counts.max_abs = max_abs->get<float>();
   }
   return ExponentHistogram(counts, format_of(record));

@@ -51,7 +51,7 @@ class MemberBuilder : public nlohmann::json_sax<nlohmann::json> {
   /// Where the value is to stand: in the innermost open one, or as the member itself.
   nlohmann::json* place(nlohmann::json&& value) {
     if (++values_ > most_member_values) {
-      reject(where_, fmt::format("{} has more than {} values", excerpt(name_), most_member_values));
+      refuse(where_, fmt::format("{} has more than {} values", excerpt(name_), most_member_values));
     }
     if (open_.empty()) return &(member_ = std::move(value));
     nlohmann::json& outer = *open_.back();

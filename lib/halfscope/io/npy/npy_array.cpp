@@ -63,7 +63,7 @@ std::optional<ElementEncoding> find_encoding(std::string_view descr, std::option
   const bool is_known =
       descr.starts_with('[') || (!kind.empty() && other_kinds.find(kind) != std::string::npos);
   if (!is_known)
-    reject(where,
+    refuse(where,
            fmt::format("descr {} is no type of NumPy's; --dtype says what its elements are", excerpt(descr)));
   return {};
 }
@@ -80,7 +80,7 @@ NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::strin
   const std::uint64_t wanted = checked_size(array.header.shape, width, where);
   const std::uint64_t held = size - array.header.data_begin;
   if (held != wanted) {
-    reject(where, fmt::format("{}: {} {} takes {} bytes from byte {} on, there are {}",
+    refuse(where, fmt::format("{}: {} {} takes {} bytes from byte {} on, there are {}",
                               held < wanted ? "truncated" : "too long", excerpt(array.header.descr),
                               to_string(array.header.shape), wanted, array.header.data_begin, held));
   }

@@ -18,10 +18,10 @@ constexpr std::uint32_t longest_header = 1 << 20;  // NumPy's own arrays need so
 
 void check_version(std::span<const std::byte> first, std::string_view where) {
   const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
-  if (!text.starts_with(npy_magic)) reject(where, "byte 0: not an .npy array; one starts with \\x93NUMPY");
+  if (!text.starts_with(npy_magic)) refuse(where, "byte 0: not an .npy array; one starts with \\x93NUMPY");
   const auto major = static_cast<unsigned>(first[6]), minor = static_cast<unsigned>(first[7]);
   if (major < 1 || major > 3 || minor != 0) {
-    reject(where, fmt::format("byte 6: version {}.{} of the format cannot be read; 1.0, 2.0 and 3.0 can",
+    refuse(where, fmt::format("byte 6: version {}.{} of the format cannot be read; 1.0, 2.0 and 3.0 can",
                               major, minor));
   }
 }
@@ -50,7 +50,7 @@ NpyHeader parse_dictionary(std::string_view text, std::uint64_t begin, std::stri
   }
   literal.expect_end();
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!seen[i]) reject(where, fmt::format("byte {}: the header lacks the key '{}'", begin, keys[i]));
+    if (!seen[i]) refuse(where, fmt::format("byte {}: the header lacks the key '{}'", begin, keys[i]));
   }
   return header;
 }
@@ -59,7 +59,7 @@ NpyHeader parse_dictionary(std::string_view text, std::uint64_t begin, std::stri
 
 NpyHeader read_npy_header(const ByteSource& source, std::uint64_t size, std::string_view where) {
   const auto truncated = [&](std::uint64_t wanted) {
-    reject(where, fmt::format("truncated: the .npy header ends at byte {}, the array at {}", wanted, size));
+    refuse(where, fmt::format("truncated: the .npy header ends at byte {}, the array at {}", wanted, size));
   };
   std::array<std::byte, version_end> first;
   if (size < first.size()) truncated(first.size());
@@ -72,7 +72,7 @@ NpyHeader read_npy_header(const ByteSource& source, std::uint64_t size, std::str
   if (size < text_begin) truncated(text_begin);
   source(std::as_writable_bytes(std::span(&length, 1)).first(length_bytes));
   if (length > longest_header) {
-    reject(where, fmt::format("byte {}: header length {} is over the limit of {}", version_end, length,
+    refuse(where, fmt::format("byte {}: header length {} is over the limit of {}", version_end, length,
                               longest_header));
   }
   if (size < text_begin + length) truncated(text_begin + length);

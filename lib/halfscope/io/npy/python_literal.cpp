@@ -98,7 +98,7 @@ Shape PythonLiteral::extents() {
 }
 
 void PythonLiteral::fail(std::string_view problem) const {
-  reject(where_, fmt::format("byte {}: the .npy header: {}", begin_ + at_, problem));
+  refuse(where_, fmt::format("byte {}: the .npy header: {}", begin_ + at_, problem));
 }
 
 }  // namespace halfscope

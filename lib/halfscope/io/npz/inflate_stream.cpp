@@ -24,7 +24,7 @@ struct InflateStream::State {
 
   [[noreturn]] void fail(std::string_view problem) const {
     const std::uint64_t byte = member.begin + taken - zlib.avail_in;
-    reject(place_of(member, file), fmt::format("byte {}: {}", byte, problem));
+    refuse(place_of(member, file), fmt::format("byte {}: {}", byte, problem));
   }
 
   void refill() {

@@ -34,7 +34,7 @@ void StoredChecksum::add(const RangeChecksum& range, std::string_view where) {
   if (part != parts_.begin()) part = join(std::prev(part), part);
   if (const auto next = std::next(part); next != parts_.end()) join(part, next);
   if (part->second.size != size_ || part->second.crc == expected_) return;
-  reject(where,
+  refuse(where,
          fmt::format("damaged: the checksum is {:08x}, it should be {:08x}", part->second.crc, expected_));
 }
 

@@ -45,7 +45,7 @@ std::string bytes_at(const InputFile& file, std::uint64_t begin, std::uint64_t c
 /// Throws unless [begin, begin + size) ends by `limit`; `where` says in which file what lies there.
 void check_within(std::uint64_t begin, std::uint64_t size, std::uint64_t limit, std::string_view where) {
   if (begin <= limit && size <= limit - begin) return;
-  reject(where, fmt::format("{} bytes from byte {} on reach past byte {}", size, begin, limit));
+  refuse(where, fmt::format("{} bytes from byte {} on reach past byte {}", size, begin, limit));
 }
 
 /// The byte at which the end record starts: the last place whose comment ends with the file.
@@ -58,7 +58,7 @@ std::uint64_t find_end_record(const InputFile& file) {
     at = at == 0 ? std::string::npos : tail.rfind(end_signature, at - 1);
   }
   if (at == std::string::npos) {
-    reject(file.name(),
+    refuse(file.name(),
            fmt::format("byte {}: no end of a zip archive; the file is truncated or is no .npz", file.size()));
   }
   return file.size() - tail_bytes + at;
@@ -73,7 +73,7 @@ bool find_directory64(const InputFile& file, std::uint64_t end, Extent& director
   check_within(begin, end64_bytes, end - locator_bytes, file.name() + ": the zip64 end record");
   const std::string record = bytes_at(file, begin, end64_bytes);
   if (!record.starts_with(end64_signature)) {
-    reject(file.name(), fmt::format("byte {}: not a zip64 end record", begin));
+    refuse(file.name(), fmt::format("byte {}: not a zip64 end record", begin));
   }
   directory = {number(record, 48, 8), number(record, 40, 8), number(record, 32, 8)};
   check_within(directory.begin, directory.size, begin, file.name() + ": the zip directory");
@@ -86,13 +86,13 @@ Extent find_directory(const InputFile& file) {
   if (!find_directory64(file, end, directory)) {
     const std::string record = bytes_at(file, end, end_bytes);
     if (number(record, 4, 2) != 0 || number(record, 6, 2) != 0) {
-      reject(file.name(), fmt::format("byte {}: one of several files of a split archive", end + 4));
+      refuse(file.name(), fmt::format("byte {}: one of several files of a split archive", end + 4));
     }
     directory = {number(record, 16, 4), number(record, 12, 4), number(record, 10, 2)};
     check_within(directory.begin, directory.size, end, file.name() + ": the zip directory");
   }
   if (directory.size > largest_directory) {
-    reject(file.name(), fmt::format("byte {}: a zip directory of {} bytes is over the limit of {}",
+    refuse(file.name(), fmt::format("byte {}: a zip directory of {} bytes is over the limit of {}",
                                     directory.begin, directory.size, largest_directory));
   }
   return directory;
@@ -108,7 +108,7 @@ void widen_numbers(std::string_view extra, const std::array<std::uint64_t*, 3>& 
     if (id != 1) continue;
     for (std::uint64_t* wide : numbers) {
       if (*wide != 0xFFFF'FFFF) continue;
-      if (field.size() < 8) reject(where, "its zip64 field is too short");
+      if (field.size() < 8) refuse(where, "its zip64 field is too short");
       *wide = number(field, 0, 8);
       field.remove_prefix(8);
     }
@@ -117,23 +117,23 @@ void widen_numbers(std::string_view extra, const std::array<std::uint64_t*, 3>& 
 }
 
 void check_packing(const ZipMember& member, std::uint64_t flags, std::string_view where) {
-  if ((flags & 1) != 0) reject(where, "encrypted; save it without a password");
+  if ((flags & 1) != 0) refuse(where, "encrypted; save it without a password");
   if (member.packing != Packing::stored && member.packing != Packing::deflated) {
-    reject(where, fmt::format("zip method {} cannot be read; stored (0) and deflated (8) can",
+    refuse(where, fmt::format("zip method {} cannot be read; stored (0) and deflated (8) can",
                               static_cast<unsigned>(member.packing)));
   }
   if (member.packing == Packing::stored && member.size != member.packed_size) {
-    reject(where, fmt::format("stored as {} bytes, declared as {}", member.packed_size, member.size));
+    refuse(where, fmt::format("stored as {} bytes, declared as {}", member.packed_size, member.size));
   }
   if (member.size / deflate_limit > member.packed_size) {
-    reject(where, fmt::format("declares {} bytes, more than {} deflated ones can hold", member.size,
+    refuse(where, fmt::format("declares {} bytes, more than {} deflated ones can hold", member.size,
                               member.packed_size));
   }
 }
 
 /// Takes an entry off the front of `entries`; its `begin` is still that of the local header.
 ZipMember take_entry(std::string_view& entries, const InputFile& file, std::uint64_t at) {
-  const auto fail = [&] { reject(file.name(), fmt::format("byte {}: not an entry of a zip directory", at)); };
+  const auto fail = [&] { refuse(file.name(), fmt::format("byte {}: not an entry of a zip directory", at)); };
   if (entries.size() < entry_bytes || !entries.starts_with(entry_signature)) fail();
   const std::uint64_t name_bytes = number(entries, 28, 2), extra_bytes = number(entries, 30, 2);
   const std::uint64_t total = entry_bytes + name_bytes + extra_bytes + number(entries, 32, 2);
@@ -165,11 +165,11 @@ void find_data(std::vector<ZipMember>& members, const InputFile& file, std::uint
   for (ZipMember* member : ordered) {
     const std::string where = place_of(*member, file);
     if (member->begin < free)
-      reject(where, fmt::format("byte {}: overlaps the member before it", member->begin));
+      refuse(where, fmt::format("byte {}: overlaps the member before it", member->begin));
     check_within(member->begin, local_bytes, directory, where);
     const std::string local = bytes_at(file, member->begin, local_bytes);
     if (!local.starts_with(local_signature)) {
-      reject(where, fmt::format("byte {}: no member of a zip archive starts there", member->begin));
+      refuse(where, fmt::format("byte {}: no member of a zip archive starts there", member->begin));
     }
     member->begin += local_bytes + number(local, 26, 2) + number(local, 28, 2);
     check_within(member->begin, member->packed_size, directory, where);
@@ -184,7 +184,7 @@ void check_names(const std::vector<ZipMember>& members, const InputFile& file) {
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated != names.end())
-    reject(file.name(), fmt::format("two members are named {}", excerpt(*repeated)));
+    refuse(file.name(), fmt::format("two members are named {}", excerpt(*repeated)));
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ std::vector<ZipMember> read_zip_directory(const InputFile& file) {
     members.push_back(take_entry(rest, file, directory.begin + (bytes.size() - rest.size())));
   }
   if (members.size() != directory.entries) {
-    reject(file.name(), fmt::format("the zip directory has {} entries, its end record says {}",
+    refuse(file.name(), fmt::format("the zip directory has {} entries, its end record says {}",
                                     members.size(), directory.entries));
   }
   find_data(members, file, directory.begin);

@@ -113,7 +113,7 @@ ValueId PickleMachine::run() {
 }
 
 void PickleMachine::fail(std::string_view problem) const {
-  reject(where_, fmt::format("byte {} of its pickle: {}", at_, problem));
+  refuse(where_, fmt::format("byte {} of its pickle: {}", at_, problem));
 }
 
 std::string_view PickleMachine::take(std::uint64_t count) {

@@ -35,7 +35,7 @@ void check_names(const std::vector<NamedArray>& tensors, std::string_view source
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated != names.end()) {
-    reject(source, fmt::format("tensor name {} is taken; each needs its own", excerpt(*repeated)));
+    refuse(source, fmt::format("tensor name {} is taken; each needs its own", excerpt(*repeated)));
   }
 }
 
@@ -58,7 +58,7 @@ SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view sourc
   SafetensorsFile file{std::move(header.metadata), {}};
   for (SafetensorsEntry& entry : header.tensors) {
     if (entry.type.stored != DType::f32) {
-      reject(source, fmt::format("tensor {}: dtype \"{}\" cannot be read; only \"F32\" can",
+      refuse(source, fmt::format("tensor {}: dtype \"{}\" cannot be read; only \"F32\" can",
                                  excerpt(entry.name), entry.type.name));
     }
     Array array(std::move(entry.shape));
@@ -78,7 +78,7 @@ void write_safetensors(const std::filesystem::path& path, const SafetensorsFile&
   try {
     header = header_of(file).dump();
   } catch (const nlohmann::json::type_error&) {
-    reject(printable(path), "a tensor name or a metadata string is not UTF-8");
+    refuse(printable(path), "a tensor name or a metadata string is not UTF-8");
   }
   header.append(
       (safetensors_length_bytes - header.size() % safetensors_length_bytes) % safetensors_length_bytes,

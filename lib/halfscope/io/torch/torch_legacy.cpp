@@ -40,13 +40,13 @@ std::map<std::string, std::uint64_t, std::less<>> places_of(const PickleMachine&
     if (storage == storages.end()) pickle.fail(fmt::format("storage {} is of no tensor", excerpt(key)));
     const std::uint64_t bytes = storage->second.bytes;
     if (bytes > file.size() || at > file.size() - bytes || count_bytes > file.size() - bytes - at) {
-      reject(file.name(), fmt::format("truncated: storage {} has {} bytes from byte {} on, the file {}",
+      refuse(file.name(), fmt::format("truncated: storage {} has {} bytes from byte {} on, the file {}",
                                       excerpt(key), bytes, at + count_bytes, file.size()));
     }
     std::uint64_t elements = 0;
     file.read(at, std::as_writable_bytes(std::span(&elements, 1)));
     if (elements * storage->second.type.bytes != bytes)
-      reject(file.name(), fmt::format("byte {}: storage {} has {} elements, its pickle says {} bytes", at,
+      refuse(file.name(), fmt::format("byte {}: storage {} has {} elements, its pickle says {} bytes", at,
                                       excerpt(key), elements, bytes));
     places.emplace(key, at + count_bytes);
     at += count_bytes + bytes;
@@ -74,7 +74,7 @@ std::unique_ptr<TensorFile> open_torch_legacy(InputFile file, std::string_view n
       [&](const TorchStorage& storage) -> StoragePlace {
         const auto place = places.find(storage.key);
         if (place == places.end())
-          reject(where, fmt::format("storage {} is not listed", excerpt(storage.key)));
+          refuse(where, fmt::format("storage {} is not listed", excerpt(storage.key)));
         return {place->second};
       },
       *opened);

@@ -92,12 +92,12 @@ void check_view(TorchView& view, std::uint64_t held, const std::string& where) {
     const auto steps = static_cast<std::uint64_t>(view.shape[axis] - 1),
                stride = static_cast<std::uint64_t>(view.strides[axis]);
     if (__builtin_mul_overflow(steps, stride, &reach) || __builtin_add_overflow(last, reach, &last))
-      reject(where, "its view has more elements than memory can hold");
+      refuse(where, "its view has more elements than memory can hold");
   }
   if (view.elements > 0 && last >= held)
-    reject(where, fmt::format("its view reaches element {} of a storage of {}", last, held));
+    refuse(where, fmt::format("its view reaches element {} of a storage of {}", last, held));
   if (view.elements > std::max(held, most_repeated))
-    reject(where, fmt::format("it repeats the {} elements of its storage to {}", held, view.elements));
+    refuse(where, fmt::format("it repeats the {} elements of its storage to {}", held, view.elements));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::uint64_t largest_pickle = 1 << 25;  // 200,000 tensors
 
 std::string contents_of(const ZipMember& member, const InputFile& file) {
   if (member.size > largest_pickle)
-    reject(place_of(member, file),
+    refuse(place_of(member, file),
            fmt::format("{} bytes, over the limit of {}", member.size, largest_pickle));
   std::string bytes(member.size, '\0');
   const auto to = std::as_writable_bytes(std::span(bytes));
@@ -42,14 +42,14 @@ class TorchArchive {
   [[nodiscard]] StoragePlace find(const TorchStorage& storage) const {
     const auto found = members_.find(prefix_ + "data/" + std::string(storage.key));
     if (found == members_.end())
-      reject(name_,
+      refuse(name_,
              fmt::format("its pickle names storage {}, which the archive lacks", excerpt(storage.key)));
     const ZipMember& member = *found->second;
     if (member.packing != Packing::stored)
-      reject(name_, fmt::format("storage {} is packed; unpack the archive and zip it with -0",
+      refuse(name_, fmt::format("storage {} is packed; unpack the archive and zip it with -0",
                                 excerpt(storage.key)));
     if (member.size != storage.bytes)
-      reject(name_, fmt::format("storage {} has {} bytes in the archive, {} in the pickle",
+      refuse(name_, fmt::format("storage {} has {} bytes in the archive, {} in the pickle",
                                 excerpt(storage.key), member.size, storage.bytes));
     return {member.begin, order_};
   }
@@ -74,7 +74,7 @@ const ZipMember* find_torch_pickle(const std::vector<ZipMember>& members) {
 std::unique_ptr<TensorFile> open_torch_zip(InputFile file, std::string_view name) {
   const std::vector<ZipMember> members = read_zip_directory(file);
   const ZipMember* const member = find_torch_pickle(members);
-  if (member == nullptr) reject(file.name(), "a zip archive without a data.pkl of PyTorch's");
+  if (member == nullptr) refuse(file.name(), "a zip archive without a data.pkl of PyTorch's");
   const std::string bytes = contents_of(*member, file), where = place_of(*member, file);
   PickleMachine pickle(bytes, where);
   const ValueId root = pickle.run();
