@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <halfscope/kernel/gemm/detail/fused_lanes.hpp>
+#include <halfscope/kernel/gemm/detail/gemm_column_lanes.hpp>
 #include <halfscope/kernel/gemm/detail/gemm_tile_lanes.hpp>
 
 namespace halfscope {
