@@ -191,6 +191,20 @@ class ReplayOfLogs(WithFolder):
             self.assertEqual(shown.returncode, 0, shown.stderr)
             self.assertLessEqual(max(map(len, shown.text.splitlines())), columns)
 
+    def test_a_scale_that_falls_further_than_the_steps_can_lower_it(self):
+        line = " iteration {}/ 9 | loss scale: {} | grad norm: 0.000 | number of skipped iterations:   0 |\n"
+        log = self.log(line.format(1, 65536.0) + line.format(2, 8192.0))
+        words = " ".join(self.run_ok("replay", log, "--scaler", "dynamic").split())
+        for part in (
+            "recorded - 1 to 3 2 16 16 16 16 16, then 13 ",
+            "1 to 3 steps skipped at the start, while the scale fell from 2^16 to 2^13",
+            "No scaler of 'halfscope list scalers' does what the run did",
+            "up to 2 more were skipped that no line counts, or the scaler lowers its scale by more than half at once",
+        ):
+            self.assertIn(part, words)
+        found = self.replay(log, "dynamic")
+        self.assertEqual((found["hidden_skips"], found["recorded"]["next_scale_log2"]), (2, 13))
+
     def test_a_file_of_each_kind(self):
         for name, steps, skipped in (("deepspeed", 40, 7), ("megatron", 60, 8)):
             found = self.replay(LOGS / f"{name}.log", "dynamic")

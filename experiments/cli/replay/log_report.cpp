@@ -16,24 +16,33 @@
 namespace halfscope {
 namespace {
 
+/// Scales of the steps, and the one that the last step leaves where that is another.
+std::string recorded_scales(const RecordedRun& run) {
+  const std::string steps = scales_over_time(run.scales);
+  if (!run.next_scale || *run.next_scale == run.scales.back()) return steps;
+  return fmt::format("{}, then {:.3g}", steps, std::log2(*run.next_scale));
+}
+
 /// What the run itself did, in the columns of `table_of`.
-std::vector<Cell> recorded_row(const RecordedRun& run) {
+std::vector<Cell> recorded_row(const SkipLog& log, const RecordedRun& run) {
   const Cell none{"-", std::monostate{}};
+  const std::int64_t skips = std::ssize(run.skips);
   return {"recorded",
           none,
-          count_cell(std::ssize(run.skips)),
+          log.hidden_skips > 0 ? Cell{fmt::format("{} to {}", skips, skips + log.hidden_skips), skips}
+                               : count_cell(skips),
           run.skips.empty() ? none : count_cell(run.skips.back()),
-          scales_over_time(run.scales),
+          recorded_scales(run),
           count_cell(run.first_at_final_scale),
           none};
 }
 
-Table table_of(const RecordedRun& run, const std::vector<SkipLogOutcome>& outcomes) {
+Table table_of(const SkipLog& log, const RecordedRun& run, const std::vector<SkipLogOutcome>& outcomes) {
   Table table{replay_columns(), {}};
   std::erase_if(table.columns, [](const Column& column) { return column.key == "flushed"; });
   table.columns.insert(table.columns.begin() + 1, {"gradients", "gradients"});
   table.columns.push_back({"first_unsure", "unsure from", 1});
-  table.rows.push_back(recorded_row(run));
+  table.rows.push_back(recorded_row(log, run));
   constexpr std::ptrdiff_t flushed = 3;
   for (const SkipLogOutcome& outcome : outcomes) {
     std::vector<Cell> row = replay_row(*outcome.candidate);
@@ -103,6 +112,12 @@ void print_what_is_unsure(const SkipLog& log) {
         "overflow or its falling scale tell.",
         log.uncounted));
   }
+  if (log.hidden_skips > 0) {
+    print_note(fmt::format(
+        "The scale falls by more halvings than there are steps: up to {} more were skipped that no line "
+        "counts, or the scaler lowers its scale by more than half at once.",
+        log.hidden_skips));
+  }
   if (log.bar_total > 0) {
     print_note(
         fmt::format("No line counts steps: they are those of the progress bar up to {}.", log.bar_total));
@@ -129,7 +144,7 @@ void print_what_is_unsure(const SkipLog& log) {
 void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   note_left_out(replay);
   const RecordedRun run = recorded_run(log);
-  std::cout << write_table(table_of(run, replay.outcomes()), {.width = output_width()}) << "\n";
+  std::cout << write_table(table_of(log, run, replay.outcomes()), {.width = output_width()}) << "\n";
   for (const SkipLogOutcome& outcome : replay.outcomes()) print_end_of_run(*outcome.candidate);
   print_note(verdict_of(log));
   print_reproduction(log, run);
@@ -171,6 +186,7 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
                         {"unknown_steps", log.unknown_steps},
                         {"skipped_in_holes", log.skipped_in_holes},
                         {"uncounted", log.uncounted},
+                        {"hidden_skips", log.hidden_skips},
                         {"counts_steps", log.counts_steps},
                         {"has_scaler", log.has_scaler},
                         {"ended", log.ended ? Json(*log.ended) : Json()},
@@ -181,6 +197,7 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
                           {"overflow_steps", run.skips},
                           {"scale_log2", std::move(scales)},
                           {"first_at_final_scale", run.first_at_final_scale},
+                          {"next_scale_log2", run.next_scale ? Json(std::log2(*run.next_scale)) : Json()},
                           {"reproduced_by", run.reproduced_by}}},
                         {"step_numbers", replay.least().steps()},
                         {"scalers", std::move(list)}})

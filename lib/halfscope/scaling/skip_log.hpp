@@ -37,6 +37,7 @@ struct LoggedStep {
   bool lost = false;                  ///< not finite, and not skipped: the weights are lost
   bool after_hole = false;            ///< nothing is known of the steps between the one before and this
   double low = scale, high = scale;   ///< bounds of its scale, which some logs do not tell; low 0: none
+  std::int64_t hidden = 0;            ///< see SkipLog::hidden_skips
 };
 
 /// A log's steps, ascending. Those between two of them without a hole were not skipped, and have the scale of
@@ -61,6 +62,11 @@ struct SkipLog {
   /// Skipped steps that the log's own counter leaves out: lines of overflow, or a falling scale, tell of
   /// them.
   std::int64_t uncounted = 0;
+  /// Skipped steps that no line counts, at most: the scale has fallen by so many halvings more than there are
+  /// steps for. A scaler that lowers it by more than half at once has none of them.
+  std::int64_t hidden_skips = 0;
+  /// The scale that the last step leaves, where a line tells it.
+  std::optional<double> next_scale{};
   /// False where no line counts steps: only the skipped ones are there, numbered one by one.
   bool counts_steps = true;
   /// False where nothing scales the loss: the scale is 1 throughout, or there is none, and nothing is

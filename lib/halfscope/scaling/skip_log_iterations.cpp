@@ -76,11 +76,14 @@ class IterationLog {
     } else {
       add_whole(counted, window);
     }
+    log_.next_scale = known_ > 0 ? std::optional(known_) : std::nullopt;
     begin_ = window.last;
     skipped_ += counted.uncounted();
     // Before the first iteration there is no step that a run could end with.
-    if (!counted.overflows.empty() && counted.overflows.back().ends && !log_.steps.empty())
+    if (!counted.overflows.empty() && counted.overflows.back().ends && !log_.steps.empty()) {
       log_.ended = log_.steps.back().step;
+      log_.next_scale.reset();
+    }
   }
 
  private:
@@ -115,7 +118,7 @@ class IterationLog {
     const IterationLine& line = counted.line;
     const double printed = line.scale.value_or(0);
     const double after = printed > 0                  ? printed
-                         : !counted.overflows.empty() ? last_scale(counted.overflows)
+                         : !counted.overflows.empty() ? scale_after(counted.overflows)
                                                       : known_;
     const std::vector<SkippedAt> skips = skips_of(counted, window, after);
     const double before = !skips.empty() ? skips.front().scale : known_ > 0 ? known_ : after;
@@ -132,9 +135,6 @@ class IterationLog {
   }
 
   static bool has_no_norm(const IterationLine& line) { return line.grad_norm && std::isnan(*line.grad_norm); }
-  static double last_scale(const std::vector<OverflowLine>& overflows) {
-    return overflows.back().next.value_or(overflows.back().scale);
-  }
 
   /// The smallest scale of the steps that were not skipped; 0 where nothing bounds it. A scale grows once
   /// between two lines at most.
@@ -160,6 +160,14 @@ class IterationLog {
     const std::int64_t count = std::min(std::max({lines, said, fallen}), window.size());
     if (counted.line.skipped) log_.uncounted += std::max<std::int64_t>(0, count - said);
     if (count == 0) return {};
+    std::vector<SkippedAt> skips = scales_of_skips(counted, window, after, count);
+    skips.back().hidden = std::max<std::int64_t>(0, fallen - count);
+    return skips;
+  }
+
+  std::vector<SkippedAt> scales_of_skips(const CountedIterations& counted, const LogWindow& window,
+                                         double after, std::int64_t count) {
+    const std::int64_t lines = std::ssize(counted.overflows);
     std::vector<SkippedAt> skips;
     if (lines >= count) {
       for (const OverflowLine& overflow : counted.overflows) skips.push_back({overflow.scale});
@@ -203,7 +211,12 @@ SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
   const std::int64_t last = log.steps.empty() ? iterations.back().line.iteration : log.steps.back().step;
   add_window({last, last + std::ssize(rest)}, scales, {}, log);
   log.unsure_steps += std::ssize(rest);
-  if (rest.back().ends) log.ended = log.steps.back().step;
+  if (rest.back().ends) {
+    log.ended = log.steps.back().step;
+    log.next_scale.reset();
+  } else {
+    log.next_scale = scale_after(rest);
+  }
   return log;
 }
 

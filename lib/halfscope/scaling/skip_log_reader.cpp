@@ -36,7 +36,10 @@ SkipLog log_without_counts(const std::vector<OverflowLine>& overflows) {
     log.steps.push_back({.step = std::ssize(log.steps) + 1, .scale = overflow.scale, .skipped = true});
   log.skipped = log.unsure_steps = std::ssize(log.steps);
   log.counts_steps = false;
-  if (overflows.back().ends) log.ended = log.steps.back().step;
+  if (overflows.back().ends)
+    log.ended = log.steps.back().step;
+  else
+    log.next_scale = scale_after(overflows);
   return log;
 }
 

@@ -47,7 +47,8 @@ SkipLogReplay replay_from(const std::string& name, double initial_scale) {
 }
 
 bool does_the_same(const TraceReplay& replay, const RecordedRun& run) {
-  const ScalerReplay& candidate = replay.candidates().front().replay;
+  const auto& [name, scaler, candidate] = replay.candidates().front();
+  if (run.next_scale && scaler->scale() != *run.next_scale) return false;
   return candidate.skips() && candidate.scales() == run.scales && candidate.overflows() == run.skips;
 }
 
@@ -97,6 +98,7 @@ std::vector<SkipLogOutcome> SkipLogReplay::outcomes() const {
 
 RecordedRun recorded_run(const SkipLog& log) {
   RecordedRun run;
+  run.next_scale = log.next_scale;
   SkipLog inferred = log;  // at the scales that are shown
   for (LoggedStep& step : inferred.steps) step.low = step.high = step.scale;
   for (const LoggedStep& step : log.steps) {

@@ -54,8 +54,9 @@ struct RecordedRun {
   std::vector<double> scales;       ///< of each step of the log
   std::vector<std::int64_t> skips;  ///< the steps
   std::int64_t first_at_final_scale = 0;
-  /// Scalers that skip the same steps at the same scales from the log's first scale on, and would go on as it
-  /// does; a short log leaves several.
+  std::optional<double> next_scale{};  ///< that the last step leaves, where the log tells it
+  /// Scalers that skip the same steps at the same scales from the log's first scale on, and leave the same
+  /// scale; a short log leaves several.
   std::vector<std::string> reproduced_by;
 };
 [[nodiscard]] RecordedRun recorded_run(const SkipLog& log);

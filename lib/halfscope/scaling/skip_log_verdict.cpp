@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include <halfscope/scaling/skip_log.hpp>
@@ -18,6 +19,19 @@ std::string power(double scale) {
 
 std::string count_of_steps(std::int64_t count) {
   return fmt::format("{} step{}", count, count == 1 ? "" : "s");
+}
+
+/// "3 steps"; "1 to 3 steps" where the scale fell further than those that are seen can lower it.
+std::string count_of_skips(std::span<const LoggedStep> skips) {
+  std::int64_t hidden = 0;
+  for (const LoggedStep& skip : skips) hidden += skip.hidden;
+  if (hidden == 0) return count_of_steps(std::ssize(skips));
+  return fmt::format("{} to {} steps", skips.size(), std::ssize(skips) + hidden);
+}
+
+/// The scale below which nothing of a skip is known: half of that at which its last hidden step overflowed.
+double scale_below(const LoggedStep& skip) {
+  return std::ldexp(skip.scale, -1 - static_cast<int>(skip.hidden));
 }
 
 std::vector<LoggedStep> skips_of(const SkipLog& log) {
@@ -40,7 +54,7 @@ std::size_t start_up_skips(const std::vector<LoggedStep>& skips, std::int64_t fi
   return count;
 }
 
-bool come_regularly(const std::vector<LoggedStep>& skips) {
+bool come_regularly(std::span<const LoggedStep> skips) {
   if (skips.size() < 3) return false;
   std::int64_t least = skips[1].step - skips[0].step, most = least;
   for (std::size_t i = 2; i < skips.size(); ++i) {
@@ -65,12 +79,11 @@ std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& ski
   return text;
 }
 
-std::string say_late_skips(const std::vector<LoggedStep>& late) {
-  const auto lowest = std::ranges::min(late, {}, &LoggedStep::scale).scale;
-  return fmt::format("{} skipped later{}; a largest scale of {} would spare them (max_scale).",
-                     count_of_steps(std::ssize(late)),
-                     come_regularly(late) ? ", regularly, each after the scale has grown" : "",
-                     power(lowest / 2));
+std::string say_late_skips(std::span<const LoggedStep> late) {
+  const double sparing = scale_below(std::ranges::min(late, {}, scale_below));
+  return fmt::format(
+      "{} skipped later{}; a largest scale of {} would spare them (max_scale).", count_of_skips(late),
+      come_regularly(late) ? ", regularly, each after the scale has grown" : "", power(sparing));
 }
 
 std::string say_holes(const SkipLog& log) {
@@ -89,7 +102,7 @@ std::string say_skips(const SkipLog& log) {
     return fmt::format(
         "All {} that the log tells of were skipped, down to a scale of {}; it ends before one was "
         "not.",
-        count_of_steps(std::ssize(skips)), power(skips.back().scale));
+        count_of_skips(skips), power(skips.back().scale));
   }
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;
@@ -98,12 +111,11 @@ std::string say_skips(const SkipLog& log) {
         "{} skipped at the start, while the scale fell from {} to {}: harmless; an initial scale of {} "
         "spares "
         "them.",
-        count_of_steps(static_cast<std::int64_t>(early)), power(skips.front().scale),
-        power(skips[early - 1].scale / 2), power(skips[early - 1].scale / 2));
+        count_of_skips(std::span(skips).first(early)), power(skips.front().scale),
+        power(scale_below(skips[early - 1])), power(scale_below(skips[early - 1])));
   }
   if (early == skips.size()) return text;
-  const std::vector<LoggedStep> late(skips.begin() + static_cast<std::ptrdiff_t>(early), skips.end());
-  return text + (text.empty() ? "" : " ") + say_late_skips(late);
+  return text + (text.empty() ? "" : " ") + say_late_skips(std::span(skips).subspan(early));
 }
 
 /// A line for several steps does not tell which of them was lost first.

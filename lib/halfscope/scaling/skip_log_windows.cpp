@@ -31,9 +31,11 @@ void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, 
     throw InvalidArgument(
         fmt::format("more than {} skipped steps; give the log of one run", most_skipped_steps));
   std::int64_t step = window.first;
-  for (std::size_t i = skipped.size() - count; i < skipped.size(); ++i)
+  for (const SkippedAt& skip : std::span(skipped).last(count)) {
     log.steps.push_back(
-        {.step = ++step, .scale = skipped[i].scale, .skipped = true, .high = skipped[i].high});
+        {.step = ++step, .scale = skip.scale, .skipped = true, .high = skip.high, .hidden = skip.hidden});
+    log.hidden_skips += skip.hidden;
+  }
   if (count < room) {
     log.unsure_steps += static_cast<std::int64_t>(count);
     if (step + 1 < window.last)
@@ -80,7 +82,10 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   if (!rest.empty()) {
     take({before.step, before.step + std::ssize(rest)}, rest, Whole::yes);
     log.unsure_steps += std::ssize(rest);
-    if (rest.back().ends) log.ended = log.steps.back().step;
+    if (rest.back().ends)
+      log.ended = log.steps.back().step;
+    else
+      log.next_scale = scale;
   }
   return log;
 }

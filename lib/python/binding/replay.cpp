@@ -94,6 +94,7 @@ nb::dict recorded_of(const SkipLog& log) {
   recorded["overflow_steps"] = run.skips;
   recorded["scale_log2"] = run.scales;
   recorded["first_at_final_scale"] = run.first_at_final_scale;
+  recorded["next_scale_log2"] = run.next_scale ? std::optional(std::log2(*run.next_scale)) : std::nullopt;
   recorded["reproduced_by"] = run.reproduced_by;
   return recorded;
 }
@@ -114,6 +115,8 @@ void bind_logs(nb::module_& module) {
               "Steps in holes between lines, or where an attempt broke off.")
       .def_ro("skipped_in_holes", &SkipLog::skipped_in_holes, "Skipped steps in holes, at least.")
       .def_ro("uncounted", &SkipLog::uncounted, "Skipped steps that the log's own counter leaves out.")
+      .def_ro("hidden_skips", &SkipLog::hidden_skips,
+              "Skipped steps that no line counts, at most: the scale falls by more than there are steps for.")
       .def_ro("counts_steps", &SkipLog::counts_steps, "Whether a line or a bar counts steps.")
       .def_ro("has_scaler", &SkipLog::has_scaler, "Whether anything scales the loss.")
       .def_ro("ended", &SkipLog::ended, "The step whose overflow at the smallest scale ended the run.")

@@ -54,6 +54,7 @@ class LogNotes:
     unknown_steps: int  # in holes between lines, or where an attempt broke off
     skipped_in_holes: int  # at least: the scale has fallen there
     uncounted: int  # skipped steps that the log's own counter leaves out
+    hidden_skips: int  # at most: no line counts them, and the scale falls by more halvings than there are steps
     counts_steps: bool  # False: only the skipped steps are there, numbered one by one
     has_scaler: bool  # False: the scale is 1 throughout, or there is none
     ended: int | None  # the step whose overflow at the smallest scale ended the run

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <halfscope/scaling/skip_log.hpp>
 
@@ -21,6 +22,11 @@ struct OverflowLine {
   bool ends = false;           ///< the scale could not fall: the run ended
   SkipLogFormat format = SkipLogFormat::deepspeed;
 };
+
+/// The scale that the last of some overflows leaves.
+[[nodiscard]] inline double scale_after(const std::vector<OverflowLine>& overflows) {
+  return overflows.back().next.value_or(overflows.back().scale);
+}
 
 /// DeepSpeed counts: "[Rank 0] step=510, skipped=8, lr=[...]".
 struct StepLine {

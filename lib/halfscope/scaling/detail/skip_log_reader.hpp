@@ -88,7 +88,7 @@ class SkipLogReader {
   std::vector<CountedIterations> iterations_;
   ProgressLog progress_;
   LogFields fields_;
-  bool ended_ = false, is_empty_ = true;
+  bool is_empty_ = true;
   std::optional<std::string_view> known_;  ///< a format whose lines were seen and tell no scale
 };
 

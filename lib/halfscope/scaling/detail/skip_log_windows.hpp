@@ -26,6 +26,7 @@ struct LogWindow {
 struct SkippedAt {
   double scale = 1;
   double high = scale;
+  std::int64_t hidden = 0;  ///< see LoggedStep
 };
 
 /// Adds a window's steps: first those that were skipped, then those that were not, as `finite` says of the
