@@ -172,6 +172,34 @@ TEST_CASE("an axis that a tensor lacks is named before anything is read", "[form
   CHECK(matrix_along({3, 0}, -1, "empty") == MatrixShape{0, 0});
 }
 
+TEST_CASE("a tensor that is larger than the memory is refused where it would be held", "[formats]") {
+  class Petabytes : public TensorFile {
+   public:
+    explicit Petabytes(Access access) : tensors_{{"w", DType::f32, {1 << 20, 1 << 30}, 1LL << 50, access}} {}
+    const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+    void read_stored(std::size_t, std::int64_t, std::int64_t, const StoredSink&) const override {
+      throw InvalidArgument("read");
+    }
+
+   private:
+    std::vector<StoredTensor> tensors_;
+  };
+  const auto message = [](Access access, std::int64_t axis) {
+    const Petabytes file(access);
+    const std::vector<std::size_t> first{0};
+    const ChosenTensors chosen{&file, first};
+    return message_of<InvalidArgument>([&] {
+      count_formats({&chosen, 1}, request_of({"mxfp4"}, axis),
+                    {.tensor = {},
+                     .failed = [](std::size_t, const std::exception_ptr& e) { std::rethrow_exception(e); },
+                     .progress = {}});
+    });
+  };
+  check_says(message(Access::random, 0),
+             {"'w'", "(1048576, 1073741824)", "axis 0", "8388608 GiB", "axis last"});
+  check_says(message(Access::sequential, -1), {"axis -1", "4194304 GiB", "uncompressed"});
+}
+
 TEST_CASE("a file that is damaged is said once, and the next one is counted", "[formats]") {
   FileInMemory damaged, sound;
   damaged.add("a", {1, 2});

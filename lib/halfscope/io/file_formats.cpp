@@ -3,10 +3,12 @@
 #include <halfscope/io/file_formats.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/device/array.hpp>
 #include <halfscope/io/detail/file_pair.hpp>
 #include <halfscope/io/detail/matrix_tiles.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
@@ -19,15 +21,37 @@ namespace {
 /// Tensors of so many elements share the threads one by one; larger ones take all of them.
 constexpr std::int64_t most_of_small = std::int64_t{1} << 20;
 
+/// Whether a tensor with blocks along `axis` is read into memory as a whole.
+bool is_held(const StoredTensor& tensor, const detail::AroundAxis& around) {
+  const bool in_order = around.inner == 1 && tensor.axes.empty() && tensor.access == Access::random;
+  return tensor.elements > 0 && !in_order;
+}
+
+/// Throws InvalidArgument where a tensor that is held is larger than the machine's memory.
+void require_room(const StoredTensor& tensor, std::int64_t axis) {
+  const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
+  if (!is_held(tensor, around)) return;
+  const double copies = around.inner == 1 ? 1 : 2;  // one more while the axis is brought to the end
+  const double needed = copies * sizeof(float) * static_cast<double>(tensor.elements);
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (needed <= memory) return;
+  constexpr double gib = 1 << 30;
+  throw InvalidArgument(fmt::format(
+      "'{}' of shape {} is too large for blocks along axis {}: it would be held in memory, which takes "
+      "{:.0f} GiB of this machine's {:.0f}; save it with that axis last, in row-major order and "
+      "uncompressed",
+      escaped(tensor.name), to_string(tensor.shape), axis, needed / gib, memory / gib));
+}
+
 /// A tensor as a matrix, read tile by tile from its file or from memory.
 class TensorMatrix {
  public:
   TensorMatrix(const TensorFile& file, std::size_t index, std::int64_t axis) : file_(file), index_(index) {
     const StoredTensor& tensor = file.tensors()[index];
     shape_ = matrix_along(tensor.shape, axis, tensor.name);
-    if (shape_.rows * shape_.columns == 0) return;
     const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
-    if (around.inner == 1 && tensor.axes.empty() && tensor.access == Access::random) return;
+    if (!is_held(tensor, around)) return;
     in_memory_.resize(static_cast<std::size_t>(tensor.elements));
     file.read_row_major(index, in_memory_);
     if (around.inner != 1) bring_axis_last(around);
@@ -200,6 +224,7 @@ void count_formats(std::span<const ChosenTensors> files, const FormatRequest& re
     for (const std::size_t index : file.tensors) {
       const StoredTensor& tensor = file.file->tensors().at(index);
       static_cast<void>(matrix_along(tensor.shape, request.axis, tensor.name));
+      require_room(tensor, request.axis);
     }
   }
   FormatsPass(files, request, sink).run();
