@@ -247,8 +247,48 @@ class Quantized(WithFolder):
         )
         self.assertEqual(blocks["at_largest"], {"count": count, "indices": list(range(8)), "left_out": count - 8})
 
-    def test_codes_whose_scales_are_in_another_file_are_not_read_as_weights(self):
-        """One line for the codes, one for the scales; the rest of the files is read."""
+    def test_payload_and_scales_in_two_shards_are_put_together(self):
+        """Each layout, the shards in either order and by their index, as in one file."""
+        fp4, e4m3 = bytes(range(32)), [0x38, 0x40, 0x30, 0x48] * 2
+        layouts = {
+            "deepseek": {
+                "w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16)),
+                "w.weight_scale_inv": ("F32", [1, 1], floats([0.5])),
+            },
+            "mxfp4": {"w_blocks": ("U8", [2, 1, 16], fp4), "w_scales": ("U8", [2, 1], bytes([120, 130]))},
+            "nvfp4": {
+                "w.weight": ("U8", [2, 16], fp4),
+                "w.weight_scale": ("F8_E4M3", [2, 2], bytes(e4m3[:4])),
+                "w.weight_scale_2": ("F32", [], floats([0.25])),
+                "w.input_scale": ("F32", [], floats([1.0])),
+            },
+        }
+        for layout, parts in layouts.items():
+            whole = self.analyze(self.write(layout, parts), "--format", "fp16")
+            self.assertEqual(len(whole), 1)
+            for order in (list(parts), list(parts)[::-1]):
+                with self.subTest(layout, order=order):
+                    folder = self.folder / f"{layout}-{order[0]}"
+                    folder.mkdir()
+                    where = {name: f"{i}.safetensors" for i, name in enumerate(order)}
+                    for name, file in where.items():
+                        held = {name: parts[name], f"other{file[0]}": ("F32", [2], floats([1.0, 2.0]))}
+                        (folder / file).write_bytes(safetensors(held))
+                        where = {**where, f"other{file[0]}": file}
+                    index = folder / "model.safetensors.index.json"
+                    index.write_text(json.dumps({"weight_map": where}))
+                    for words in ([folder], [index], sorted(folder.glob("*.safetensors"))):
+                        found = {tensor["name"].split(":")[-1]: tensor for tensor in self.analyze(*words)}
+                        (name,) = (name for name in found if not name.startswith("other"))
+                        self.assertEqual(len(found), len(parts) + 1)
+                        self.assertEqual(
+                            {**found[name], "name": "", "file": ""}, {**whole[0], "name": "", "file": ""}
+                        )
+                    found = self.analyze(self.folder / f"{layout}.safetensors", "--against", folder)
+                    self.assertEqual(found[0]["relative_error"], 0)
+
+    def test_a_shard_whose_other_half_is_not_given_is_one_line(self):
+        """Codes without their scales are no weights; the line says where the scales are."""
         folder = self.folder / "split"
         folder.mkdir()
         (folder / "a.safetensors").write_bytes(
@@ -257,17 +297,21 @@ class Quantized(WithFolder):
         (folder / "b.safetensors").write_bytes(
             safetensors({"w.weight_scale_inv": ("F32", [1, 1], floats([0.5])), "b": ("F32", [1], floats([1.0]))})
         )
-        result = halfscope("analyze", folder, "--json")
-        self.assertEqual(result.returncode, 2)
-        codes, scales = result.stderr.splitlines()
-        for text in ("a.safetensors", "'w.weight' is not read", "b.safetensors", "put both into one file", "--payload"):
-            self.assertIn(text, codes)
-        for text in ("b.safetensors", '"w.weight_scale_inv" is not read', "its payload is", "--payload"):
-            self.assertIn(text, scales)
-        self.assertEqual([tensor["name"].split(":")[-1] for tensor in json.loads(result.stdout)["tensors"]], ["a", "b"])
-        found = self.analyze(folder, "--payload")
-        self.assertEqual(len(found), 4)
-        self.refuse("analyze", self.original, "--against", folder, says=["is not read"])
+        where = {name: "a.safetensors" for name in ("w.weight", "a")}
+        where |= {name: "b.safetensors" for name in ("w.weight_scale_inv", "b")}
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+        for file, left, says in (
+            ("a", "a", ["'w.weight' is not read", "'w.weight_scale_inv' are in", "b.safetensors; give that file too"]),
+            ("b", "b", ['"w.weight_scale_inv" is not read', "its payload is", "give the file that holds it too"]),
+        ):
+            result = halfscope("analyze", folder / f"{file}.safetensors", "--json")
+            self.assertEqual(result.returncode, 2)
+            (line,) = result.stderr.splitlines()
+            for text in (f"{file}.safetensors", *says, "--payload"):
+                self.assertIn(text, line)
+            self.assertEqual([tensor["name"] for tensor in json.loads(result.stdout)["tensors"]], [left])
+        self.assertEqual(len(self.analyze(folder, "--payload")), 4)
+        self.refuse("analyze", self.original, "--against", folder / "b.safetensors", says=["is not read"])
 
     def test_a_checkpoint_of_pytorch_has_quantized_tensors_too(self):
         archive = self.folder / "model.pt"

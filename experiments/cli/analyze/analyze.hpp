@@ -96,14 +96,19 @@ struct Analysis {
 struct SelectedFile {
   std::string name{};  ///< for messages
   std::unique_ptr<QuantizedFile> file{};
+  std::set<std::string> held{};        ///< names of all that the file holds, what cannot be read of it too
   std::vector<std::size_t> tensors{};  ///< ascending indices
   std::size_t left_out = 0;            ///< tensors that are not asked for
   std::string first_left_out{};
   bool is_damaged = false;  ///< as turned out while it was read
 };
 
-/// Throws InvalidArgument where the file cannot be read.
-[[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection);
+class SplitParts;
+
+/// `parts` are of the files that are given with this one. Throws InvalidArgument where the file cannot be
+/// read.
+[[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection,
+                                          SplitParts& parts);
 
 /// All that the file holds, what cannot be read of it too.
 [[nodiscard]] std::set<std::string> names_in(const TensorFile& file);

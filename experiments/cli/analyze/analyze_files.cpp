@@ -14,7 +14,7 @@
 #include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/analyze_rows.hpp"
 #include "experiments/cli/analyze/checkpoint_config.hpp"
-#include "experiments/cli/analyze/tensor_lookup.hpp"
+#include "experiments/cli/analyze/split_parts.hpp"
 #include "experiments/run/status_line.hpp"
 
 namespace halfscope {
@@ -53,6 +53,7 @@ class Reader {
       : request_(request),
         analysis_(analysis),
         paths_(paths),
+        parts_(paths.files, request.selection),
         rows_(request, analysis),
         progress_(paths.files.size()) {
     for (const std::string& problem : paths.problems) say(problem);
@@ -105,12 +106,12 @@ class Reader {
     std::vector<SelectedFile> files;
     for (const std::string& path : paths) {
       try {
-        SelectedFile file = select_tensors(path, request_.selection);
+        SelectedFile file = select_tensors(path, request_.selection, parts_);
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
-        check_against_index(path, file.file->stored());
+        check_against_index(path, file.held);
         say_all(file.file->problems());
-        leave_out_codes(file);
+        leave_out_codes(path, file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
@@ -133,22 +134,23 @@ class Reader {
                        escaped(skipped[0].name), skipped[0].reason);
   }
 
-  /// Codes whose scales are in another file are no weights.
-  void leave_out_codes(SelectedFile& file) {
+  /// Codes whose scales an index puts into a file that is not given are no weights.
+  void leave_out_codes(const std::string& path, SelectedFile& file) {
     if (request_.selection.view == QuantizedView::payload) return;
     std::vector<std::string> lines;
+    std::optional<std::map<std::string, std::string>> shards;
     std::erase_if(file.tensors, [&](std::size_t index) {
       const StoredTensor& tensor = file.file->tensors()[index];
       const bool is_coded = tensor.type == DType::f8_e4m3 || tensor.type == DType::f8_e5m2;
       if (!is_coded || file.file->has_blocks(index)) return false;
-      if (!file_of_name_) file_of_name_ = files_of_names(paths_.files, request_.selection);
+      if (!shards) shards = files_by_indices_beside(path);
       for (const char* const suffix : {"_scale_inv", "_scale"}) {
-        const auto scales = file_of_name_->find(tensor.name + suffix);
-        if (scales == file_of_name_->end()) continue;
+        const auto scales = shards->find(tensor.name + suffix);
+        if (scales == shards->end()) continue;
         lines.push_back(fmt::format(
-            "{}: tensor '{}' is not read: its scales '{}' are in {}; put both into one file, or read "
-            "the codes with --payload",
-            file.name, escaped(tensor.name), escaped(scales->first), scales->second));
+            "{}: tensor '{}' is not read: its scales '{}' are in {}; give that file too, or read the codes "
+            "with --payload",
+            file.name, escaped(tensor.name), escaped(scales->first), printable(scales->second)));
         return true;
       }
       return false;
@@ -156,10 +158,10 @@ class Reader {
     say_all(lines);
   }
 
-  void check_against_index(const std::string& path, const TensorFile& file) {
+  void check_against_index(const std::string& path, const std::set<std::string>& held) {
     const auto entry = paths_.indexed.find(path);
     if (entry == paths_.indexed.end()) return;
-    for (const std::string& line : contradictions(path, entry->second, names_in(file))) say(line);
+    for (const std::string& line : contradictions(path, entry->second, held)) say(line);
   }
 
   /// The first of many lines of one kind, and how many there are besides.
@@ -193,11 +195,11 @@ class Reader {
   const AnalyzeRequest& request_;
   Analysis& analysis_;
   const ExpandedPaths& paths_;
+  SplitParts parts_;
   Rows rows_;
   Progress progress_;
   bool selected_any_ = false;
   std::string why_nothing_;  // of the first file
-  std::optional<std::map<std::string, std::string>> file_of_name_;
 };
 
 }  // namespace
@@ -206,15 +208,17 @@ bool TensorSelection::takes(const std::string& tensor) const {
   return (include.empty() || matches_any(include, tensor)) && !matches_any(exclude, tensor);
 }
 
-SelectedFile select_tensors(const std::string& path, const TensorSelection& selection) {
+SelectedFile select_tensors(const std::string& path, const TensorSelection& selection, SplitParts& parts) {
   SelectedFile selected{.name = printable(path)};
   const auto wanted = [&](std::string_view name) {
     if (selection.takes(std::string(name))) return true;
     if (selected.left_out++ == 0) selected.first_left_out = name;
     return false;
   };
-  selected.file = show_quantized(open_tensor_file(path, selection.raw_type, wanted), selected.name,
-                                 selection.view, weight_block_beside(path));
+  std::unique_ptr<TensorFile> file = open_tensor_file(path, selection.raw_type, wanted);
+  selected.held = names_in(*file);
+  selected.file = show_quantized(parts.complete(std::move(file), path), selected.name, selection.view,
+                                 weight_block_beside(path));
   const std::vector<StoredTensor>& tensors = selected.file->tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (wanted(tensors[i].name)) selected.tensors.push_back(i);

@@ -160,6 +160,23 @@ ExpandedPaths expand_paths(const std::vector<std::string>& words) {
   return found;
 }
 
+std::map<std::string, std::string> files_by_indices_beside(const std::string& file) {
+  std::map<std::string, std::string> files;
+  const fs::path folder = fs::path(file).parent_path();
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder.empty() ? "." : folder, error);
+       !error && entry != fs::end(entry); entry.increment(error)) {
+    if (!is_index(entry->path())) continue;
+    try {
+      for (const auto& [shard, named] : shards_of(entry->path().string()))
+        for (const std::string& tensor : named.tensors) files.emplace(tensor, shard);
+    } catch (const InvalidArgument&) {
+      continue;  // nobody has named it
+    }
+  }
+  return files;
+}
+
 std::vector<std::string> contradictions(const std::string& file, const IndexEntry& entry,
                                         const std::set<std::string>& held) {
   std::vector<std::string> lines;

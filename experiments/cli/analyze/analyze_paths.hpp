@@ -32,6 +32,9 @@ struct ExpandedPaths {
 /// comes once, where it came first. Throws InvalidArgument for a word that stands for no file.
 [[nodiscard]] ExpandedPaths expand_paths(const std::vector<std::string>& words);
 
+/// The file that has a tensor, by the tensor's name, as the indices in the folder of `file` say.
+[[nodiscard]] std::map<std::string, std::string> files_by_indices_beside(const std::string& file);
+
 /// A line where `file` lacks tensors that the index puts into it, and one where it holds others than those.
 [[nodiscard]] std::vector<std::string> contradictions(const std::string& file, const IndexEntry& entry,
                                                       const std::set<std::string>& held);

@@ -7,32 +7,20 @@
 #include <halfscope/io/file.hpp>
 
 #include "experiments/cli/analyze/analyze_paths.hpp"
+#include "experiments/cli/analyze/split_parts.hpp"
 
 namespace halfscope {
-
-std::map<std::string, std::string> files_of_names(const std::vector<std::string>& paths,
-                                                  const TensorSelection& selection) {
-  std::map<std::string, std::string> files;
-  for (const std::string& path : paths) {
-    try {
-      for (const std::string& name : names_in(*open_tensor_file(path, selection.raw_type)))
-        files.emplace(name, printable(path));
-    } catch (const InvalidArgument&) {
-      continue;  // its own line says why
-    }
-  }
-  return files;
-}
 
 TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSelection& selection) {
   const ExpandedPaths paths = expand_paths(words);
   if (!paths.problems.empty()) throw InvalidArgument(paths.problems.front());
+  SplitParts parts(paths.files, selection);
   for (const std::string& path : paths.files) {
-    files_.push_back(select_tensors(path, selection));
+    files_.push_back(select_tensors(path, selection, parts));
     const SelectedFile& file = files_.back();
     if (!file.file->problems().empty()) throw InvalidArgument(file.file->problems().front());
     if (const auto entry = paths.indexed.find(path); entry != paths.indexed.end()) {
-      const auto lines = contradictions(path, entry->second, names_in(file.file->stored()));
+      const auto lines = contradictions(path, entry->second, file.held);
       if (!lines.empty()) throw InvalidArgument(lines.front());
     }
     for (const std::size_t index : file.tensors) {

@@ -12,10 +12,6 @@
 
 namespace halfscope {
 
-/// The file that has a tensor, by the tensor's name; files that cannot be read have none.
-[[nodiscard]] std::map<std::string, std::string> files_of_names(const std::vector<std::string>& paths,
-                                                                const TensorSelection& selection);
-
 class TensorLookup {
  public:
   /// Opens the files of `words`, see expand_paths. Throws InvalidArgument where one cannot be read, where no

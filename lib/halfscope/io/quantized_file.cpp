@@ -117,7 +117,6 @@ class ShownFile : public QuantizedFile {
   }
 
   const std::vector<std::string>& problems() const override { return parts_.problems; }
-  const TensorFile& stored() const override { return *file_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/io/file_updates.hpp>
@@ -64,8 +66,6 @@ class QuantizedFile : public TensorFile {
   /// A line for each tensor that is left out, as its payload or its scales are not in the file, and for each
   /// whose scales have other blocks than were stated.
   [[nodiscard]] virtual const std::vector<std::string>& problems() const = 0;
-  /// The file's own tensors.
-  [[nodiscard]] virtual const TensorFile& stored() const = 0;
   /// Whether tensor `index` is dequantized.
   [[nodiscard]] virtual bool has_blocks(std::size_t index) const = 0;
   /// Goes over all codes of tensor `index`, which has blocks, and over its `original`, where one is given.
@@ -73,6 +73,27 @@ class QuantizedFile : public TensorFile {
   [[nodiscard]] virtual BlockFindings findings(std::size_t index,
                                                const std::optional<TensorInFile>& original) const = 0;
 };
+
+/// A tensor of scales in another file than its payload.
+struct LentPart {
+  std::shared_ptr<const TensorFile> file;
+  std::string name;
+};
+
+/// Names of parts of `file`'s quantized tensors that are not in it.
+struct AbsentParts {
+  std::vector<std::string> scales;    ///< of its payloads, each under all names that they may have
+  std::vector<std::string> payloads;  ///< of its scales
+};
+[[nodiscard]] AbsentParts absent_parts(const TensorFile& file);
+
+/// Whether `file` has codes of that name, which scales may multiply.
+[[nodiscard]] bool has_payload(const TensorFile& file, std::string_view name);
+
+/// `file` with `parts` of other files, and without its own scales of `payloads`, which are in other files.
+[[nodiscard]] std::unique_ptr<TensorFile> join_parts(std::unique_ptr<TensorFile> file,
+                                                     std::vector<LentPart> parts,
+                                                     const std::set<std::string>& payloads);
 
 /// Shows `file`, which `name` names in messages. Layouts: `X` with `X_scale_inv` or `X_scale` (per tensor,
 /// per row or in blocks of rows and columns), besides `X_scale_2` for all of it; `X_blocks` (packed FP4, 32 a
