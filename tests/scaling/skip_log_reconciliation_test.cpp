@@ -65,6 +65,15 @@ TEST_CASE("a scale that falls further than the steps can lower it is an interval
             .hidden_skips == 2);
 }
 
+TEST_CASE("the scale that the last step leaves is told by whatever line tells it", "[skip_log]") {
+  CHECK(read_log({overflow_line("2", ", reducing to 1"), step_line(1, 1)}).next_scale == 1);
+  CHECK(read_log({overflow_line("2", ", reducing to 1")}).next_scale == 1);
+  CHECK(read_log({overflow_line("8", ", reducing to 4"), step_line(2, 1)}).next_scale == std::nullopt);
+  CHECK(read_log({iteration_line(1, "8.0", 0), overflow_line("8", ", reducing to 4")}).next_scale == 4);
+  const std::string end = "Exception: Current loss scale already at minimum - cannot decrease scale anymore.";
+  CHECK(read_log({overflow_line("2", ", reducing to 1"), step_line(1, 1), end}).next_scale == std::nullopt);
+}
+
 TEST_CASE("a scale that falls too far late in a run asks for a smaller largest scale", "[skip_log]") {
   std::vector<std::string> lines;
   for (int i = 1; i < 20; ++i) lines.push_back(iteration_line(i, "65536.0", 0));

@@ -64,6 +64,9 @@ TEST_CASE("verdicts tell skips of the start-up, regular ones and late ones apart
   CHECK(verdict_of(log) == "No step was skipped.");
   log.steps.assign({{1, 8, true}, {2, 4, true}});
   check_says(verdict_of(log), {"All 2 steps", "down to a scale of 2^2"});
+  log.steps.pop_back();
+  CHECK(verdict_of(log) ==
+        "The one step that the log tells of was skipped, at a scale of 2^3; it ends before one was not.");
 }
 
 TEST_CASE("the gradients' norm bounds the largest of them", "[skip_log]") {

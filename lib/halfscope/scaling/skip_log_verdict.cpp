@@ -73,7 +73,7 @@ std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& ski
       "or a NaN comes from the forward pass; a smaller scale only flushes more. "
       "halfscope.torch.emulate(...).first_overflow finds the layer.",
       count_of_steps(at_one), at_one == 1 ? "s" : "");
-  if (all)
+  if (all && skips.size() > 1)
     text +=
         fmt::format(" All {} of the log overflow, none was an update.", count_of_steps(std::ssize(skips)));
   return text;
@@ -99,10 +99,11 @@ std::string say_skips(const SkipLog& log) {
       log.ended || std::ranges::any_of(skips, [](const LoggedStep& step) { return step.scale <= 1; });
   if (incurable) return say_incurable(log, skips);
   if (skips.size() == log.steps.size()) {
-    return fmt::format(
-        "All {} that the log tells of were skipped, down to a scale of {}; it ends before one was "
-        "not.",
-        count_of_skips(skips), power(skips.back().scale));
+    const std::string which =
+        skips.size() == 1 && log.hidden_skips == 0
+            ? "The one step that the log tells of was skipped, at"
+            : fmt::format("All {} that the log tells of were skipped, down to", count_of_skips(skips));
+    return fmt::format("{} a scale of {}; it ends before one was not.", which, power(skips.back().scale));
   }
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;

@@ -82,11 +82,9 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   if (!rest.empty()) {
     take({before.step, before.step + std::ssize(rest)}, rest, Whole::yes);
     log.unsure_steps += std::ssize(rest);
-    if (rest.back().ends)
-      log.ended = log.steps.back().step;
-    else
-      log.next_scale = scale;
+    if (rest.back().ends) log.ended = log.steps.back().step;
   }
+  if (!log.ended && !log.steps.empty() && log.steps.back().skipped) log.next_scale = scale;
   return log;
 }
 
