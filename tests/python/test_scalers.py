@@ -164,7 +164,7 @@ GOOD = {"step": 1, "scale": 2.0, "gradients": {"finite": True, "max_abs": 1.0}}
     [
         ({}, "it lacks 'step'"),
         (7, "expected an object with step, scale and gradients"),
-        ({"step": 1, "scale": 2.0}, "it lacks 'gradients'; record the run with"),
+        ({"step": 1, "scale": 2.0}, "it lacks 'gradients'; record it: halfscope run"),
         (GOOD | {"gradients": {}}, "it lacks 'finite'"),
         (GOOD | {"gradients": {"finite": 1}}, "finite: expected true or false"),
         (GOOD | {"gradients": {"finite": True}}, "it lacks 'max_abs'"),

@@ -83,3 +83,37 @@ def test_a_file_that_cannot_be_read(name: str, content: bytes, tmp_path: Path) -
         with pytest.raises(ValueError, match=path.name) as raised:
             halfscope.analyze(path)
         assert "\n" not in str(raised.value)
+
+
+def test_elements_without_a_type_are_stated_by_an_argument(tmp_path: Path) -> None:
+    halves = np.float16([1, 2.0**-20, 0])
+    halves.tofile(tmp_path / "a.raw")
+    np.save(tmp_path / "b.npy", halves.view("V2"))
+    np.savez(tmp_path / "c.npz", halves.view("V2"))
+    for name in ("a.raw", "b.npy", "c.npz"):
+        with pytest.raises(ValueError, match="dtype= says") as raised:
+            halfscope.analyze(tmp_path / name)
+        assert "--" not in str(raised.value)
+        assert halfscope.analyze(tmp_path / name, dtype="f16").tensors[0].subnormal == 1
+    with pytest.raises(ValueError, match="unknown dtype 'float'"):
+        halfscope.analyze(tmp_path / "a.raw", dtype="float")
+
+
+def test_a_quantized_tensor_is_its_payload_times_its_scales(tmp_path: Path) -> None:
+    def write(name: str, **parts: tuple[str, list[int], bytes]) -> Path:
+        header, data = {}, b""
+        for part, (dtype, shape, content) in parts.items():
+            end = len(data) + len(content)
+            header[f"w.{part}"] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
+            data += content
+        text = json.dumps(header).encode()
+        (tmp_path / name).write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return tmp_path / name
+
+    payload, scales = ("F8_E4M3", [2, 2], bytes([0x38] * 4)), ("F32", [1, 1], struct.pack("<f", 2.0**-20))
+    (tensor,) = halfscope.analyze(write("whole.safetensors", weight=payload, weight_scale_inv=scales)).tensors
+    assert (tensor.name, tensor.max_abs, tensor.subnormal) == ("w.weight", pytest.approx(2.0**-20), 4)
+    stray = write("stray.safetensors", weight_scale_inv=scales, bias=("F32", [1], struct.pack("<f", 1)))
+    with pytest.warns(UserWarning, match=r"\"w.weight_scale_inv\" is not read: its payload is \"w.weight\"") as said:
+        assert [tensor.name for tensor in halfscope.analyze(stray).tensors] == ["w.bias"]
+    assert "--" not in str(said[0].message)

@@ -45,9 +45,9 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
   return opened;
 }
 
-std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, std::optional<DType> void_type) {
+std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name, const StatedType& void_type) {
   const NpyArray array = read_npy_array(bytes_from(file, 0), file.size(), file.name(), void_type);
-  if (!array.encoding) refuse(file.name(), why_not_read(array.header.descr));
+  if (!array.encoding) refuse(file.name(), why_not_read(array.header.descr, void_type.option));
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
   opened->add(
       {std::move(name), array.encoding->type, array.header.shape, array.elements, Access::random, array.axes},

@@ -55,10 +55,9 @@ class Pairing {
 
   /// A part that means nothing by itself; the rest of the file is read.
   void leave_out(const std::string& name, std::string_view lacks, const std::string& other) {
-    parts_.problems.push_back(
-        fmt::format("{}: tensor {} is not read: {} {}, which is not in the file; give the file that holds it "
-                    "too, or read the numbers of each with --payload",
-                    file_name_, excerpt(name), lacks, excerpt(other)));
+    parts_.problems.push_back(fmt::format(
+        "{}: tensor {} is not read: {} {}, which is not in the file; give the one that has it too",
+        file_name_, excerpt(name), lacks, excerpt(other)));
     parts_.consumed.push_back(name);
   }
 

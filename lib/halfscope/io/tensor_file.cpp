@@ -36,7 +36,7 @@ void deliver(DType type, std::span<const std::byte> bytes, const ElementSink& si
 
 struct OpenOptions {
   std::string name;  ///< of a tensor that is the whole file
-  std::optional<DType> void_type;
+  StatedType void_type;
   const NameFilter& wanted;
 };
 
@@ -79,18 +79,20 @@ void TensorFile::read_row_major(std::size_t index, std::span<float> values) cons
   });
 }
 
-std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, std::optional<DType> raw_type,
+std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path, const StatedType& raw_type,
                                              const NameFilter& wanted) {
   InputFile file(path);
   const std::string name = path.stem().string();
   const auto [format, foreign] = recognise(file, path);
   if (format) return open_as(*format, std::move(file), {name, raw_type, wanted});
-  if (foreign && (foreign->certainty == Certainty::certain || !raw_type))
+  if (foreign && (foreign->certainty == Certainty::certain || !raw_type.type))
     refuse(file.name(), foreign->description);
-  if (raw_type) return open_raw(std::move(file), name, *raw_type);
-  refuse(file.name(),
-         "not .npy, .npz, .safetensors, GGUF or a checkpoint of PyTorch's (.pt, .pth, .bin, .ckpt); --dtype "
-         "says what the elements of a raw file are");
+  if (raw_type.type) return open_raw(std::move(file), name, *raw_type.type);
+  refuse(
+      file.name(),
+      fmt::format("not .npy, .npz, .safetensors, GGUF or a checkpoint of PyTorch's (.pt, .pth, .bin, .ckpt); "
+                  "{} says what the elements of a raw file are",
+                  raw_type.option));
 }
 
 }  // namespace halfscope

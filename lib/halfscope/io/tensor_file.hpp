@@ -88,6 +88,19 @@ class TensorFile {
   void read_row_major(std::size_t index, std::span<float> values) const;
 };
 
+/// The type of elements that a file does not tell, and the option under which a caller of the program's or of
+/// Python's states it, for messages.
+struct StatedType {
+  std::optional<DType> type{};
+  std::string_view option = "--dtype";
+
+  StatedType() = default;
+  StatedType(std::nullopt_t) {}
+  StatedType(DType stated) : type(stated) {}
+  StatedType(std::optional<DType> stated) : type(stated) {}
+  StatedType(std::optional<DType> stated, std::string_view name) : type(stated), option(name) {}
+};
+
 /// Opens `path` by its first bytes, and where they do not tell by its extension: .npy, .npz, .safetensors,
 /// PyTorch's checkpoints (zip and older; of their pickles no function is called) and GGUF. Formats that are
 /// known and not read are named in the error, with a way to convert them. Any other file holds raw
@@ -98,7 +111,7 @@ class TensorFile {
 /// file's size. Throws InvalidArgument with the file, and the byte or the tensor where there is one, for a
 /// file that breaks its format and for an .npy file without floating-point elements.
 [[nodiscard]] std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path,
-                                                           std::optional<DType> raw_type = std::nullopt,
+                                                           const StatedType& raw_type = {},
                                                            const NameFilter& wanted = {});
 
 /// How a file in a folder is taken.

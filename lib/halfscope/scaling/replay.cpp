@@ -60,7 +60,8 @@ ScalerReplay::ScalerReplay(LossScaler& scaler) : scaler_(&scaler) {
   if (!scaler.layerwise()) return;
   throw InvalidArgument(
       "layerwise cannot be replayed: it chooses its scales inside the backward pass, from the gradient and "
-      "the weights of each layer, which a trace does not hold; train with it, --set scaler=layerwise");
+      "the weights of each layer, which a trace does not hold; train with it: halfscope run EXPERIMENT --set "
+      "scaler=layerwise");
 }
 
 void ScalerReplay::step(const TraceStep& step) {
@@ -83,8 +84,8 @@ void ScalerReplay::require_histogram(const TraceStep& step) const {
   if (scaler_->needs() != GradientDetail::histogram || step.histogram) return;
   throw InvalidArgument(
       fmt::format("step {} has no histogram of its weight gradients, which this loss scaler looks at; "
-                  "record the run with "
-                  "--set record_gradients=histogram",
+                  "record "
+                  "it: halfscope run EXPERIMENT --set record_gradients=histogram",
                   step.step));
 }
 

@@ -15,7 +15,8 @@
 namespace halfscope {
 namespace {
 
-constexpr const char* how_to_record = "record the run with --set record_gradients=max_abs, or histogram";
+constexpr const char* how_to_record =
+    "record it: halfscope run EXPERIMENT --set record_gradients=max_abs, or =histogram";
 
 const Json& member(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();

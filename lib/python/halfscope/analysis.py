@@ -59,21 +59,24 @@ def analyze(
     format: str = "fp16",
     tolerance: float = TOLERANCE,
     headroom: int = HEADROOM,
+    dtype: str | None = None,
 ) -> Analysis:
     """Counts what a cast to `format` does to tensors, and looks for one power-of-two scale for all of them.
 
     tensors: arrays by name, of any shape: gradients of the unscaled loss, activations or weights. float32, float16,
-        bfloat16 or float64 in CPU memory; the last is counted as Histogram.update says. Or the path of a file of them,
-        .npy, .npz, .safetensors, .gguf or a PyTorch checkpoint, or a list of paths; a file is read whole, where the
-        command reads in pieces. Of a checkpoint's pickle no function is called.
+        bfloat16, float8 or float64 in CPU memory; the last is counted as Histogram.update says. Or the path of a file
+        of them, .npy, .npz, .safetensors, .gguf or a PyTorch checkpoint, or a list of paths; a file is read whole,
+        where the command reads in pieces. Of a checkpoint's pickle no function is called.
     format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
     tolerance: the share of a tensor's norm that underflow may cost at a fitting scale.
     headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.
+    dtype: "f16", "bf16", "f32", "f64", "f8_e4m3" or "f8_e5m2", the type of the elements of files that do not tell it:
+        raw ones, and .npy of ml_dtypes' arrays.
 
     Raises TypeError for what is no dictionary of such arrays, ValueError for an unknown format, a tolerance or headroom
     out of range, arrays in a GPU's memory, and a file that cannot be read.
     """
-    tensors = tensors_of(tensors)
+    tensors = tensors_of(tensors, dtype)
     format = canonical(format)
     reports = tuple(_report(name, array, format, tolerance) for name, array in named("analyze", tensors))
     fits = tuple(report.fit for report in reports)

@@ -13,7 +13,7 @@ namespace halfscope {
 /// What `open_tensor_file` calls for each format; `name` is the tensor's.
 [[nodiscard]] std::unique_ptr<TensorFile> open_safetensors(InputFile file);
 [[nodiscard]] std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name,
-                                                   std::optional<DType> void_type);
+                                                   const StatedType& void_type);
 [[nodiscard]] std::unique_ptr<TensorFile> open_raw(InputFile file, std::string name, DType type);
 
 }  // namespace halfscope

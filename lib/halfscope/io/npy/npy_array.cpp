@@ -50,11 +50,12 @@ bool is_object(std::string_view descr) {
   return descr.substr(descr.find_first_of("<>|=") == 0 ? 1 : 0).starts_with('O');
 }
 
-std::optional<ElementEncoding> find_encoding(std::string_view descr, std::optional<DType> void_type,
+std::optional<ElementEncoding> find_encoding(std::string_view descr, const StatedType& void_type,
                                              std::string_view where) {
   constexpr std::array<std::string_view, 3> of_numpy{"<f2", "<f4", "<f8"};
   const bool is_certain = std::ranges::find(of_numpy, descr) != of_numpy.end();
-  if (void_type && !is_certain && may_be(descr, *void_type)) return ElementEncoding{*void_type};
+  if (void_type.type && !is_certain && may_be(descr, *void_type.type))
+    return ElementEncoding{*void_type.type};
   for (const NamedEncoding& entry : encodings) {
     if (entry.descr == descr) return entry.encoding;
   }
@@ -63,15 +64,15 @@ std::optional<ElementEncoding> find_encoding(std::string_view descr, std::option
   const bool is_known =
       descr.starts_with('[') || (!kind.empty() && other_kinds.find(kind) != std::string::npos);
   if (!is_known)
-    refuse(where,
-           fmt::format("descr {} is no type of NumPy's; --dtype says what its elements are", excerpt(descr)));
+    refuse(where, fmt::format("descr {} is no type of NumPy's; {} says what its elements are", excerpt(descr),
+                              void_type.option));
   return {};
 }
 
 }  // namespace
 
 NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
-                        std::optional<DType> void_type) {
+                        const StatedType& void_type) {
   NpyArray array;
   array.header = read_npy_header(source, size, where);
   array.encoding = find_encoding(array.header.descr, void_type, where);
@@ -89,11 +90,10 @@ NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::strin
   return array;
 }
 
-std::string why_not_read(std::string_view descr) {
+std::string why_not_read(std::string_view descr, std::string_view option) {
   if (descr.substr(1).starts_with('V')) {
-    return fmt::format(
-        "descr {}: raw bytes, as NumPy saves bfloat16 and float8 of ml_dtypes; --dtype says which",
-        excerpt(descr));
+    return fmt::format("descr {}: raw bytes, as NumPy saves bfloat16 and float8 of ml_dtypes; {} says which",
+                       excerpt(descr), option);
   }
   if (is_object(descr)) {
     return fmt::format("descr {}: pickled Python objects are not read; save numbers", excerpt(descr));

@@ -52,7 +52,7 @@ std::string_view name_of_array(std::string_view member) {
 
 class NpzFile : public TensorFile {
  public:
-  NpzFile(InputFile file, std::optional<DType> void_type, const NameFilter& wanted) : file_(std::move(file)) {
+  NpzFile(InputFile file, const StatedType& void_type, const NameFilter& wanted) : file_(std::move(file)) {
     for (ZipMember& member : read_zip_directory(file_)) {
       const std::string_view name = name_of_array(member.name);
       if (!wanted || wanted(name)) add(std::move(member), void_type);
@@ -108,7 +108,7 @@ class NpzFile : public TensorFile {
     place.checksum->add(checksum, place_of(place.member, file_));
   }
 
-  [[nodiscard]] NpyArray read_header(const ZipMember& member, std::optional<DType> void_type) const {
+  [[nodiscard]] NpyArray read_header(const ZipMember& member, const StatedType& void_type) const {
     const std::string where = place_of(member, file_);
     if (member.packing == Packing::stored) {
       return read_npy_array(bytes_from(file_, member.begin), member.size, where, void_type);
@@ -129,12 +129,13 @@ class NpzFile : public TensorFile {
     return checksum;
   }
 
-  void add(ZipMember member, std::optional<DType> void_type) {
+  void add(ZipMember member, const StatedType& void_type) {
     if (!member.name.ends_with(array_extension))
       return skipped_.push_back({member.name, "not an .npy array"});
     const std::string name(name_of_array(member.name));
     const NpyArray array = read_header(member, void_type);
-    if (!array.encoding) return skipped_.push_back({name, why_not_read(array.header.descr)});
+    if (!array.encoding)
+      return skipped_.push_back({name, why_not_read(array.header.descr, void_type.option)});
     const Access access = member.packing == Packing::stored ? Access::random : Access::sequential;
     tensors_.push_back({name, array.encoding->type, array.header.shape, array.elements, access, array.axes});
     std::unique_ptr<StoredChecksum> checksum;
@@ -151,8 +152,7 @@ class NpzFile : public TensorFile {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type,
-                                     const NameFilter& wanted) {
+std::unique_ptr<TensorFile> open_npz(InputFile file, const StatedType& void_type, const NameFilter& wanted) {
   return std::make_unique<NpzFile>(std::move(file), void_type, wanted);
 }
 

@@ -22,9 +22,9 @@ struct NpyArray {
 /// `void_type`, if given, is the type of elements that NumPy saves as raw bytes ("V2"). Throws
 /// InvalidArgument.
 [[nodiscard]] NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
-                                      std::optional<DType> void_type);
+                                      const StatedType& void_type);
 
 /// Of an array without an encoding: "descr "<i8" is not ...", and for raw bytes how to give them a type.
-[[nodiscard]] std::string why_not_read(std::string_view descr);
+[[nodiscard]] std::string why_not_read(std::string_view descr, std::string_view option);
 
 }  // namespace halfscope

@@ -10,7 +10,7 @@
 namespace halfscope {
 
 /// What `open_tensor_file` calls for .npz; `void_type` as in read_npy_array.
-[[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, std::optional<DType> void_type,
+[[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, const StatedType& void_type,
                                                    const NameFilter& wanted);
 
 }  // namespace halfscope
