@@ -79,7 +79,7 @@ def test_a_clear_error(function: str, kind: str) -> None:
 
 @pytest.mark.parametrize("function", COMPUTING)
 def test_float64_is_refused_where_it_would_be_rounded_twice(function: str) -> None:
-    with pytest.raises(TypeError, match="array of float64; give float32, float16 or bfloat16"):
+    with pytest.raises(TypeError, match="array of float64; give float32, float16, bfloat16 or float8"):
         COMPUTING[function](np.zeros(3))
 
 

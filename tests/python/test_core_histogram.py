@@ -72,8 +72,12 @@ def test_lost_updates() -> None:
     ratios = halfscope.update_ratios(weights, updates)
     assert ratios.elements == np.count_nonzero(weights[100:])
     for function in (halfscope.lost_updates, halfscope.update_ratios):
-        with pytest.raises(ValueError, match="as many"):
+        with pytest.raises(ValueError, match=r"weights of shape \(10000\) and updates of shape \(9999\)"):
             function(weights, updates[1:])
+        with pytest.raises(ValueError, match=r"weights of shape \(64, 48\) and updates of shape \(48, 64\); give an"):
+            function(np.ones((64, 48), np.float32), np.ones((48, 64), np.float32))
+    table, change = weights[:3072].reshape(64, 48), updates[:3072].reshape(64, 48)
+    assert halfscope.lost_updates(np.asfortranarray(table), change) == halfscope.lost_updates(table, change)
 
 
 def test_dot_adds_up_in_half_precision() -> None:

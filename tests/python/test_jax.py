@@ -43,7 +43,7 @@ def test_gradients_of_jax() -> None:
 
 @pytest.mark.parametrize("dtype", [jnp.int32, bool, jnp.complex64])
 def test_a_clear_error(dtype) -> None:
-    with pytest.raises(TypeError, match="give float32, float16 or bfloat16"):
+    with pytest.raises(TypeError, match="give float32, float16, bfloat16 or float8"):
         halfscope.Histogram(jnp.zeros(3, dtype))
 
 

@@ -37,6 +37,30 @@ bool is_torch_tensor(nb::handle source) {
   return nb::hasattr(source, "storage_offset") && nb::hasattr(source, "storage");
 }
 
+/// Numbers of 8 bits and fewer, and NumPy's bfloat16 of ml_dtypes: frameworks do not hand them over.
+bool is_narrow_float(nb::handle source) {
+  if (!nb::hasattr(source, "dtype")) return false;
+  const std::string text = text_of(source.attr("dtype"));
+  std::string_view name = text;
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  const bool is_numpy = nb::hasattr(source, "__array_interface__");
+  return name.starts_with("float8_") || name.starts_with("float6_") || name.starts_with("float4_") ||
+         (name == "bfloat16" && is_numpy);
+}
+
+/// The same numbers as float32, which holds each of them.
+nb::object widened(nb::handle source, std::string_view argument) {
+  try {
+    return is_torch_tensor(source) ? source.attr("float")() : source.attr("astype")("float32");
+  } catch (const nb::python_error&) {
+    throw nb::type_error(
+        fmt::format("{}: {} cannot be converted to float32; if it is packed, give its bytes and scales to "
+                    "halfscope.decode",
+                    argument, describe(source))
+            .c_str());
+  }
+}
+
 /// Bytes of the storage that a PyTorch tensor is a view of.
 std::int64_t storage_bytes(nb::handle tensor) {
   const char* name = nb::hasattr(tensor, "untyped_storage") ? "untyped_storage" : "storage";
@@ -80,7 +104,13 @@ bool without_gaps(const std::vector<std::pair<std::int64_t, std::int64_t>>& from
 }  // namespace
 
 Dlpack import_array(nb::handle source, std::string_view argument, std::string_view elements) {
-  const nb::object array = plain_of(source);
+  nb::object array = plain_of(source);
+  if (is_narrow_float(array)) {
+    // A tensor whose storage is freed is found by its bytes: PyTorch would read them to convert it.
+    if (is_torch_tensor(array))
+      (void)import_array(array.attr("view")(nb::module_::import_("torch").attr("uint8")), argument, elements);
+    array = widened(array, argument);
+  }
   Dlpack imported;
   if (!nb::ndarray_check(array) || !nb::try_cast(array, imported)) {
     throw nb::type_error(
@@ -98,7 +128,9 @@ Dlpack import_array(nb::handle source, std::string_view argument, std::string_vi
 }
 
 Dlpack import_for_stream(nb::handle source, std::uintptr_t stream) {
-  return nb::cast<Dlpack>(plain_of(source).attr("__dlpack__")(nb::arg("stream") = stream));
+  nb::object array = plain_of(source);
+  if (is_narrow_float(array)) array = widened(array, "array");
+  return nb::cast<Dlpack>(array.attr("__dlpack__")(nb::arg("stream") = stream));
 }
 
 bool in_host_memory(const Dlpack& array) {

@@ -18,7 +18,7 @@ using Dlpack = nanobind::ndarray<nanobind::ro>;
 /// `source` by DLPack or the buffer protocol. A PyTorch tensor is detached from the graph first, and a
 /// negation that it puts off is made. Throws TypeError for what is no array, ValueError for a tensor without
 /// its elements: freed storage, and wrappers such as DTensor and FakeTensor; `argument` opens the message,
-/// which asks for `elements`.
+/// which asks for `elements`. float8 and its relatives come as float32, which holds each of their numbers.
 [[nodiscard]] Dlpack import_array(nanobind::handle source, std::string_view argument,
                                   std::string_view elements = "float32");
 

@@ -18,8 +18,8 @@ namespace {
 
 std::string name_of(nb::dlpack::dtype type) {
   constexpr std::array kinds{"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
-  return fmt::format("{}{}",
-                     type.code < kinds.size() ? kinds[type.code] : "unknown type of bits: ", type.bits);
+  if (type.code >= kinds.size()) return fmt::format("{} bits of DLPack's type {}", type.bits, type.code);
+  return fmt::format("{}{}", kinds[type.code], type.bits);
 }
 
 DType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
@@ -28,7 +28,7 @@ DType element_of(const Dlpack& array, std::string_view argument, Float64 wide) {
   const nb::dlpack::dtype type = array.dtype();
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
   throw nb::type_error(
-      fmt::format("{}: an array of {}; give float32, float16 or bfloat16{}", argument, name_of(type),
+      fmt::format("{}: an array of {}; give float32, float16, bfloat16 or float8{}", argument, name_of(type),
                   wide == Float64::rounded_to_odd         ? ", or float64"
                   : code == nb::dlpack::dtype_code::Float ? ", for converting float64 rounds a first time"
                                                           : "")

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include <halfscope/stats/lost_updates.hpp>
@@ -19,42 +20,44 @@ namespace {
 constexpr const char* lost_documentation =
     R"doc(Which weight updates vanish when they are added to weights of a format.
 
-weights, updates: as many elements of one as of the other; the optimizer adds `updates` to `weights`.
+weights, updates: of one shape, in any order in memory; the optimizer adds `updates` to `weights`.
 quantizer: the format that the weights would be stored in.
 
-An update is lost where it is not zero and round(round(w) + dw) == round(w). Raises ValueError where the sizes
+An update is lost where it is not zero and round(round(w) + dw) == round(w). Raises ValueError where the shapes
 differ; TypeError as `round` does.)doc";
 
 constexpr const char* ratio_documentation =
     R"doc(The histogram of |dw| / |w| of the elements in which neither is zero.
 
-weights, updates: as many elements of one as of the other. format: of the histogram. Raises ValueError where the sizes
+weights, updates: of one shape, in any order in memory. format: of the histogram. Raises ValueError where the shapes
 differ.)doc";
 
 struct Pair {
   FloatVec weights, updates;
 
-  Pair(nb::handle first, nb::handle second)
+  Pair(nb::handle first, nb::handle second, std::string_view function)
       : weights(first, "weights", Float64::rounded_to_odd, Where::anywhere),
         updates(second, "updates", Float64::rounded_to_odd, Where::anywhere) {
-    require_same_device(weights, updates, "updates");
+    require_same_device(weights, updates, function);
+    if (weights.shape() == updates.shape()) return;
+    throw InvalidArgument(
+        fmt::format("{}: weights of shape ({}) and updates of shape ({}); give an update for each weight, in "
+                    "the same shape",
+                    function, fmt::join(weights.shape(), ", "), fmt::join(updates.shape(), ", ")));
   }
 };
 
 UpdateCounters lost_updates(nb::handle weights, nb::handle updates, const std::string& quantizer) {
   const Quantizer parsed = parse_quantizer(quantizer);
-  const Pair pair(weights, updates);
+  const Pair pair(weights, updates, "lost_updates");
   const nb::gil_scoped_release release;
   return count_lost_updates({.tensor = "weights"}, parsed, pair.weights.values(), pair.updates.values());
 }
 
 ExponentHistogram ratios(nb::handle weights, nb::handle updates, const std::string& format) {
   const FloatFormat parsed = parse_format(format);
-  const Pair pair(weights, updates);
+  const Pair pair(weights, updates, "update_ratios");
   const nb::gil_scoped_release release;
-  if (pair.weights.values().size() != pair.updates.values().size()) {
-    throw InvalidArgument("update_ratios: give as many updates as weights");
-  }
   return update_ratios(pair.weights.values(), pair.updates.values(), parsed);
 }
 
