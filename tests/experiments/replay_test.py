@@ -38,6 +38,15 @@ class Replay(WithFolder):
         self.assertEqual((found["1024"]["skipped"], found["1024"]["scale_log2"]), (0, [10] * 5))
         self.assertIsNone(found["dynamic"]["flushed"])
 
+    def test_gradients_that_are_all_zero_and_scales_without_a_limit(self):
+        trace = self.trace(*[step(number, 0.0, 65536.0) for number in range(1, 120)])
+        text = " ".join(self.run_ok("replay", trace, "--scaler", "dynamic,apex_amp", "--set", "growth_interval=1").split())
+        self.assertIn("119 of them have gradients that are all 0, which no scale changes: look for a loss that is cut off", text)
+        self.assertIn("Nothing limits the growth of dynamic, which ends at 2^127 with FP32's range", text)
+        self.assertIn("apex_amp ends at 2^24.", text)
+        text = self.run_ok("replay", self.trace(step(1, 1.0)), "--scaler", "dynamic")
+        self.assertNotIn("Nothing limits", text)
+
     def test_all_scalers_on_a_recorded_run(self):
         self.run_ok(*self.words("out", "--arms", "fp16_mixed", "--seeds", "1", "--set", "record_gradients=histogram"))
         trace = self.folder / "out/master-copy/fp16_mixed/seed0/metrics.jsonl"

@@ -38,6 +38,25 @@ ScalerSettings settings_of(const std::vector<std::string>& assignments) {
   return settings;
 }
 
+/// On scales that no gradient holds back.
+void print_growth(const TraceReplay& trace) {
+  constexpr double held = 0x1p64;  // no rule starts there, and none that has a limit ends there
+  std::vector<std::string> names;
+  for (const ReplayCandidate& candidate : trace.candidates())
+    if (candidate.replay.scales().back() >= held) names.push_back(printable(candidate.name));
+  if (trace.all_zero() > 0) {
+    print_note(
+        fmt::format("{} of them have gradients that are all 0, which no scale changes: look for a loss "
+                    "that is cut off from the weights (detach, a mask, dead units).",
+                    trace.all_zero()));
+  }
+  if (names.empty()) return;
+  print_note(
+      fmt::format("Nothing limits the growth of {}, which ends at 2^127 with FP32's range; a scaler "
+                  "without that end becomes infinite and stays so. apex_amp ends at 2^24.",
+                  fmt::join(names, ", ")));
+}
+
 void print(const TraceReplay& trace) {
   Table table{replay_columns(), {}};
   for (const ReplayCandidate& candidate : trace.candidates()) table.rows.push_back(replay_row(candidate));
@@ -54,6 +73,7 @@ void print(const TraceReplay& trace) {
                     "above, below it as finite (recorded at a scale of 1 or less: at no scale).",
                     trace.not_finite()));
   }
+  print_growth(trace);
 }
 
 void print_json(const TraceReplay& trace) {

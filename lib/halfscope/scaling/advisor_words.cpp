@@ -41,8 +41,11 @@ std::string say_nonfinite(std::span<const TensorFit> tensors) {
     if (tensor.nonfinite > 0) names.push_back(fmt::format("{} ({})", tensor.name, tensor.nonfinite));
   }
   if (names.empty()) return "";
-  return fmt::format("\n  Not judged: infinite or NaN values, which are there before any scale: {}",
-                     join(names));
+  return fmt::format(
+      "\n  Not judged: infinite or NaN values, which are there before any scale: {}. A loss scaler skips a "
+      "step with "
+      "such gradients; np.histogram needs x[np.isfinite(x)] of them.",
+      join(names));
 }
 
 /// "Loss scale 2^13", with the call for the format that PyTorch scales for.

@@ -144,6 +144,7 @@ void TraceReplay::step(const TraceStep& step) {
   steps_.push_back(step.step);
   last_ = step.step;
   if (!step.finite) ++not_finite_;
+  if (step.finite && step.max_abs == 0) ++all_zero_;
   for (ReplayCandidate& candidate : candidates_) candidate.replay.step(step);
   if (step.finite) latest_finite_ = step;
 }

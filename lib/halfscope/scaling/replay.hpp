@@ -105,6 +105,8 @@ class TraceReplay {
   [[nodiscard]] const std::vector<std::int64_t>& steps() const { return steps_; }       ///< their numbers
   /// How many of the steps were recorded with gradients that are not finite.
   [[nodiscard]] std::int64_t not_finite() const { return not_finite_; }
+  /// How many were recorded with gradients that are all zero.
+  [[nodiscard]] std::int64_t all_zero() const { return all_zero_; }
 
  private:
   bool all_;
@@ -114,6 +116,7 @@ class TraceReplay {
   std::int64_t last_ = 0;  ///< the last step that the scalers have been taken through
   std::optional<TraceStep> latest_finite_;
   std::int64_t not_finite_ = 0;
+  std::int64_t all_zero_ = 0;
 };
 
 }  // namespace halfscope
