@@ -143,6 +143,125 @@ def test_gradients_that_are_all_zero_are_named(door: Callable) -> None:
     assert (
         "All gradients were 0 in 3 of 3 steps: nothing overflows, and nothing limits the growth of the scale" in verdict
     )
+    assert "Look for a loss that is cut off from the weights (detach, no_grad, a mask, dead units)" in verdict
+    assert 'GradScaler("apex_amp") is torch.amp\'s rule with a ceiling of 2^24' in verdict
+
+
+def test_a_scale_that_nothing_limits_is_named() -> None:
+    """Public case 28: a healthy run whose gradients are tiny."""
+    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39, growth_interval=1).run(_watched, 3).verdict()
+    assert "The scale has grown to 2^41: gradients are so small that nothing limits it" in verdict
+    assert 'GradScaler("apex_amp")' in verdict
+    assert "has grown" not in Loop(lambda _: 1.0, growth_interval=1).run(_watched, 3).verdict()
+
+
+def test_a_scale_that_overflows_gradients_is_no_mask() -> None:
+    """Public case 28: the loss's own gradient is the scale, which is no constant of the model."""
+    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39).run(_emulated, 1).verdict()
+    assert "1e4" not in verdict and "finfo" not in verdict
+
+
+class WithoutLimit:
+    """A scaler of one's own, which doubles on."""
+
+    def __init__(self) -> None:
+        self.value = 2.0**127
+
+    def get_scale(self) -> float:
+        return self.value
+
+    def update(self) -> None:
+        self.value = float(torch.tensor(self.value) * 2)
+
+    def state_dict(self) -> dict[str, float]:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self.value = state["value"]
+
+
+@DOORS
+def test_a_scale_that_became_infinite_is_named(door: Callable) -> None:
+    """Public case 28: inf / 2 is inf."""
+    model, scaler = Times(), WithoutLimit()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with door(model, optimizer=optimizer, scaler=scaler) as seen:
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = model(1e-30).sum() * scaler.get_scale()
+            loss.backward()
+            if bool(loss.isfinite()):
+                optimizer.step()
+            scaler.update()
+    assert "The scale is infinite from step 2 on, and stays so: inf / 2 is inf" in seen.verdict()
+    assert 'GradScaler("apex_amp")' in seen.verdict()
+
+
+class Pair(nn.Module):
+    """Two parameters that two optimizers train."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+
+
+def pytorchs_scaler(scale: float) -> Any:
+    return torch.amp.GradScaler("cpu", init_scale=scale)
+
+
+SCALERS = pytest.mark.parametrize(
+    "scaler_of",
+    [lambda scale: GradScaler("dynamic", initial_scale=scale), pytorchs_scaler],
+    ids=["halfscope", "torch"],
+)
+NEEDS_CPU_SCALER = pytest.mark.skipif(torch.__version__ < "2.4", reason="needs PyTorch 2.4")
+
+
+@NEEDS_CPU_SCALER
+@SCALERS
+@DOORS
+def test_an_optimizer_without_gradients_is_named(door: Callable, scaler_of: Callable) -> None:
+    """Public case 52: one of two takes part every second iteration only."""
+    model = Pair()
+    optimizers = [torch.optim.SGD([model.a], lr=0.1), torch.optim.Adam([model.b], lr=0.1)]
+    scaler = scaler_of(8.0)
+    with door(model, optimizer=optimizers, scaler=scaler) as seen:
+        scaler.scale((model.a * 2).sum()).backward()
+        scaler.step(optimizers[0])
+        with pytest.raises(AssertionError):
+            scaler.step(optimizers[1])
+        before = seen.verdict()
+        scaler.update()
+    sentence = (
+        "The scaler refused to step optimizer 2 of 2 (Adam) in 1 step: none of its parameters (b) had a gradient. "
+        "Call scaler.step only for optimizers that took part in the iteration"
+    )
+    assert sentence in before and sentence in seen.verdict()
+    assert (model.a.item(), model.b.item(), scaler.get_scale()) == (pytest.approx(0.8), 1.0, 8.0)
+
+
+@NEEDS_CPU_SCALER
+@SCALERS
+@DOORS
+def test_the_optimizer_whose_overflow_lowered_the_scale_is_named(door: Callable, scaler_of: Callable) -> None:
+    """Public case 52: two optimizers and one scaler."""
+    model = Pair()
+    optimizers = [torch.optim.SGD([model.a], lr=0.1), torch.optim.Adam([model.b], lr=0.1)]
+    scaler = scaler_of(8.0)
+    with door(model, optimizer=optimizers, scaler=scaler) as seen:
+        for step in range(3):
+            model.zero_grad()
+            factor = float("inf") if step == 1 else 1.0
+            scaler.scale((model.a * 2 + model.b * factor).sum()).backward()
+            for optimizer in optimizers:
+                scaler.step(optimizer)
+            scaler.update()
+    assert scaler.get_scale() == 4.0
+    assert (
+        "Optimizer 2 of 2 (Adam) had infinite or NaN gradients in 1 step, in 1 of them while another optimizer "
+        "stepped, and lowered the scale for all: b. A GradScaler of its own keeps its overflows from the others."
+    ) in seen.verdict()
+    assert "Optimizer 1 of 2" not in seen.verdict()
 
 
 def test_unscaling_twice_says_what_the_first_call_did() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from math import log2
+from math import inf, log2
 
 import numpy as np
 import torch
@@ -156,8 +156,8 @@ class Observations:
 
 
 def power_of_two(scale: float) -> float:
-    """The nearest power of two: binades cannot be shifted by a fraction."""
-    return 2.0 ** round(log2(scale))
+    """The nearest power of two: binades cannot be shifted by a fraction. 1 of a scale that is infinite, or was."""
+    return 2.0 ** round(log2(scale)) if 0 < scale < inf else 1.0
 
 
 def together(histograms: Iterable[Histogram], format: str) -> Histogram:

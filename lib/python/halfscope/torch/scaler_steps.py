@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
 
+from halfscope.torch.optimizer_turns import OptimizerTurns
+
 _LONG = 5  # skipped steps in a row that are no start-up, once a step was taken
 _ALIKE = 1.01
+_HUGE = 2.0**40  # beyond what rules start with: gradients that do not hold the scale back
+_CEILING = 'halfscope.torch.GradScaler("apex_amp") is torch.amp\'s rule with a ceiling of 2^24'
 
 
 @dataclass
@@ -20,17 +25,23 @@ class ScalerSteps:
     ahead: int = 0  # skipped steps in which the learning rate moved on
     norms: list[tuple[float, float]] = field(default_factory=list)  # of the unscaled gradients, and the scale
     scale: float = 1.0  # of the latest step that was taken
+    optimizers: OptimizerTurns = field(default_factory=OptimizerTurns)
     _rate_when_skipped: float | None = None
 
     def see_gradients(self, gradients: Iterable[torch.Tensor], scale: float) -> None:
         """Gradients as the optimizer gets them, without the loss scale."""
-        norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients if _is_plain(gradient)]
+        norms = [
+            torch.linalg.vector_norm(gradient, dtype=torch.float64)  # squares of 1e-30 are 0 in FP32
+            for gradient in gradients
+            if _is_plain(gradient)
+        ]
         if norms:
             self.norms.append((float(torch.stack(norms).norm()), scale))
 
     def end(self, stepped: bool, scale: float, rate: float) -> None:
         """rate: the optimizer's learning rate in the step."""
         self.steps += 1
+        self.optimizers.end()
         if self._rate_when_skipped is not None and rate != self._rate_when_skipped:
             self.ahead += 1
         self._rate_when_skipped = None if stepped else rate
@@ -55,7 +66,24 @@ class ScalerSteps:
         return row
 
     def words(self) -> list[str]:
-        return [*self._skips(), *self._schedule(), *self._gradients()]
+        skips = self._without_end() or self._skips()
+        return [*skips, *self.optimizers.words(), *self._schedule(), *self._gradients()]
+
+    def _without_end(self) -> list[str]:
+        """On a scale that has become infinite, or will."""
+        infinite = next((step for step, scale in self.skipped if scale == math.inf), None)
+        if infinite is not None:
+            return [
+                f"The scale is infinite from step {infinite} on, and stays so: inf / 2 is inf. It grew without a limit "
+                f"while nothing overflowed: set it back to 65536; {_CEILING}."
+            ]
+        if self.scale < _HUGE or any(norm == 0 for norm, _ in self.norms):
+            return []
+        return [
+            f"The scale has grown to 2^{math.log2(self.scale):.0f}: gradients are so small that nothing limits it, and "
+            f"a scaler without a limit ends at infinity, where it stays; {_CEILING}.",
+            *self._skips(),
+        ]
 
     def _skips(self) -> list[str]:
         if not self.skipped:
@@ -83,8 +111,7 @@ class ScalerSteps:
             shown = ", ".join(str(step) for step, _ in later[:4]) + (" ..." if len(later) > 4 else "")
             sentences.append(
                 f"Later it skipped {_number(len(later))} (step {shown}), at S = {later[0][1]:g}: expected where "
-                "the scale "
-                "has just grown."
+                "the scale has just grown."
             )
         return sentences
 
@@ -94,8 +121,7 @@ class ScalerSteps:
         return [
             f"The learning rate moved on in {self.ahead} skipped step{'s' * (self.ahead != 1)}: the schedule is "
             f"{self.ahead} ahead of the weights. Step it only where the scale did not fall: before = "
-            "scaler.get_scale(); "
-            "scaler.update(); if scaler.get_scale() >= before: scheduler.step()."
+            "scaler.get_scale(); scaler.update(); if scaler.get_scale() >= before: scheduler.step()."
         ]
 
     def _gradients(self) -> list[str]:
@@ -104,8 +130,8 @@ class ScalerSteps:
         if zero:
             sentences.append(
                 f"All gradients were 0 in {zero} of {_number(len(self.norms))}: nothing overflows, and nothing "
-                "limits the "
-                "growth of the scale; the weights do not learn in such a step."
+                "limits the growth of the scale; the weights do not learn in such a step. Look for a loss that is cut "
+                f"off from the weights (detach, no_grad, a mask, dead units); {_CEILING}."
             )
         scaled = [norm * scale for norm, scale in self.norms if norm and scale != 1]
         if len(scaled) >= 3 and max(scaled) < _ALIKE * min(scaled) and self._norms_fall_with_scale():

@@ -84,6 +84,7 @@ class StepWatcher:
             self._closers.append(StepHooks(optimizer, before, after).remove)
         if self._scaler is not None:
             self._closers.append(wrap_method(self._scaler, "update", self._update_scale))
+            self._closers.append(self.scaler_steps.optimizers.follow(self._scaler, self._optimizers, model))
         if not self.layers.compiled():
             self._closers.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
             if self._plan.operations and ALWAYS:
@@ -199,7 +200,9 @@ class StepWatcher:
 
     def _after_optimizer(self, place: int) -> None:
         self.optimizer_steps += 1
-        self._stepped = self._stepped or not self._skips
+        if not self._skips:
+            self._stepped = True
+            self.scaler_steps.optimizers.stepped.add(place)
         if self._seen is not None and self._looks_after:
             self._count_at_optimizer(place, scale_left(self._optimizers[place]))
         if self._seen is not None and not self._skips:

@@ -35,7 +35,8 @@ def large_constant(fault: Fault) -> tuple[Made, float] | None:
 
 
 def is_mask_constant(fault: Fault) -> bool:
-    found = large_constant(fault)
+    """In the forward pass alone: in the backward pass a number without axes is a gradient, the loss scale perhaps."""
+    found = large_constant(fault) if fault.region == "forward" else None
     return found is not None and found[0].operation in (
         "masked_fill",
         "where",

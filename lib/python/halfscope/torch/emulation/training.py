@@ -168,6 +168,7 @@ class EmulatedTraining:
             self._undo.append(StepHooks(optimizer, before, after).remove)
         if scaler is not None:
             self._undo.append(wrap_method(scaler, "update", self._update_scale))
+            self._undo.append(self._found.scaler.optimizers.follow(scaler, optimizers, model))
 
     def _accumulate(self, quantizer: str) -> None:
         """Has gradients added up in a format."""
@@ -274,6 +275,7 @@ class EmulatedTraining:
         self._places.end_update()
         self._parameters.forget_copies()
         self._stepped = True
+        self._found.scaler.optimizers.stepped.add(place)
         seen = self._found.book.seen
         if seen is not None and self._counts_updates():
             self._weights[place].count_updates(seen)
