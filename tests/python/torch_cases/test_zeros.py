@@ -181,16 +181,72 @@ def test_causes_in_16_bits_sum_to_the_zeros(make: Any, scale: float, kind: torch
     model, loss = make()
     model.to(kind)
     table = half_step(model, lambda: loss() * scale).zeros()
-    flushed = sum(table[name].by_format for name in table)
+    flushed = sum(found.by_format for found in table.weights())
     assert (flushed > 20) == (kind is torch.float16 and scale < 1)
     unused = 64 - len(small_models.tokens()[:, :-1].unique())  # rows of the embedding; nothing follows the last token
     expected = 32 * unused if make is small_models.llama else 0
-    assert sum(table[name].causes["true"] for name in table) == expected
+    assert sum(found.causes["true"] for found in table.weights()) == expected
     gradients = [weight.grad for weight in model.parameters()]
     model.zero_grad(set_to_none=True)
     with emulate(model, "fp32"):
         (loss() * scale).backward()
     assert all(torch.equal(one, weight.grad) for one, weight in zip(gradients, model.parameters()))
+
+
+class Attention(nn.Module):
+    """Attention without projections, so that gradients of its operands are those of the parameters times one."""
+
+    def __init__(self, attend: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        shape = (1, 2, 4, 3)  # batch, heads, rows, size
+        self.q, self.k, self.v = (nn.Parameter(torch.randn(shape) * 2.0**-4) for _ in range(3))
+        self.attend = attend
+
+    def forward(self) -> torch.Tensor:
+        return self.attend(self.q * 1.0, self.k * 1.0, self.v * 1.0)
+
+
+def by_matmul(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(torch.matmul(q, k.transpose(-1, -2)), -1) @ v
+
+
+def by_einsum(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    scores = torch.einsum("bhid,bhjd->bhij", q, k)
+    return torch.einsum("bhij,bhjd->bhid", torch.softmax(scores, -1), v)
+
+
+def fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+@pytest.mark.parametrize("attention", ["math", "tiled"])
+@pytest.mark.parametrize("attend", [by_matmul, by_einsum, fused], ids=["matmul", "einsum", "fused"])
+def test_operands_of_attentions_products_have_rows(attend: Callable, attention: str) -> None:
+    """The gradients of scores are below FP16's smallest half, those of probabilities are not."""
+    torch.manual_seed(0)
+    model = Attention(attend)
+    emulated = trained(model, lambda: (model() * 2.0**-20).sum(), attention=attention)
+    table = emulated.zeros()
+    operands = {found.tensor: found for found in table.operands()}
+    if attend is fused and attention == "tiled":
+        assert [name.rpartition(".")[2] for name in operands] == ["query", "key", "value"]
+    else:
+        assert sorted(name.rpartition(".")[2] for name in operands) == ["left", "left", "right", "right"]
+    for found in operands.values():
+        assert sum(found.causes.values()) == found.zeros
+    # The gradients of q, k and v arrive as those of their products' operands.
+    zeros = [int((weight.grad == 0).sum()) for weight in (model.q, model.k, model.v)]
+    assert zeros[0] == zeros[1] == 24 and zeros[2] < 24
+    flushed = [found for found in operands.values() if found.elements == 24 and found.zeros == 24]
+    assert len(flushed) == 2 and all(found.by_format == 24 for found in flushed)
+    words = " ".join(table.words())
+    assert "elements of the gradients of operands of products of two activations are zero" in words
+
+
+def test_a_product_with_a_weight_has_no_row() -> None:
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4))
+    emulated = trained(model, lambda: model(torch.ones(2, 3, 4)).sum())
+    assert emulated.zeros().operands() == []
 
 
 def test_checkpointed_layers_over_several_steps() -> None:
@@ -246,6 +302,8 @@ def test_causes_sum_to_the_zeros_and_change_no_bit(make: Any, scale: float, poli
         for name, gradient in gradients[0].items():
             assert table[name].zeros == int((gradient == 0).sum()), name
             assert sum(table[name].causes.values()) == table[name].zeros, name
-        assert int(table.to_pandas()["elements"].sum()) == sum(map(torch.numel, gradients[0].values()))
+        assert sum(found.elements for found in table.weights()) == sum(map(torch.numel, gradients[0].values()))
+        assert all(sum(found.causes.values()) == found.zeros for found in table.operands())
+        assert len(table.operands()) == (0 if make is small_models.unet else 8)  # two products of two layers
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradient, gradients[1][name], rtol=0, atol=0, equal_nan=True)

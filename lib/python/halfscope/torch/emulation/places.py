@@ -92,6 +92,7 @@ class Places:
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # of the nodes that have been given a place
         self.after_backward: Callable[[], None] | None = None
+        self.after_node: Callable[[tuple], None] | None = None  # gets the gradients that a node has made
 
     def now(self) -> Place | None:
         if self._stack:
@@ -195,11 +196,16 @@ class Places:
             number = number_of(node)
             node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward, number))
             if not accumulates:
-                node.register_hook(WeakHook(self._enter_node, fan_in, number))
+                node.register_hook(WeakHook(self._leave_node, fan_in, number))
             waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
 
     def _enter_node(self, place: Place | None, number: int | None, *_: Any) -> None:
         self._node, self._number = place, number
+
+    def _leave_node(self, place: Place | None, number: int | None, gradients: tuple, _: object) -> None:
+        self._enter_node(place, number)
+        if self.after_node is not None:
+            self.after_node(gradients)
 
     def _around_backward(self, original: Callable) -> Callable:
         def around(tensors: Any, *arguments: Any, **options: Any) -> Any:

@@ -231,7 +231,7 @@ class EmulatedTraining:
         for undo in reversed(self._undo):
             undo()
         self._undo = []
-        self._mode.shadows = self._mode.zeros = None
+        self._mode.shadows = self._mode.zeros = self._places.after_node = None
         if self._found.trail is not None:
             self._found.trail.begin_step(is_open=False)
         EmulatedTraining._under_way = None

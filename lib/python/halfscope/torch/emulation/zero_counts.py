@@ -33,12 +33,13 @@ _CHANGES = {
 
 @dataclass
 class ZeroCounts:
-    """Zeros of the gradients of a weight, over all backward passes of all steps."""
+    """Zeros of the gradients of a weight, or of a product's operand, over all backward passes of all steps."""
 
     tensor: str
     elements: int = 0
     zeros: int = 0
     causes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))  # sums to `zeros`
+    is_operand: bool = False  # of a product of two activations, such as attention's
     casts: Counter[str] = field(default_factory=Counter)  # activation gradients whose own cast flushed, by tensor
 
     def add(self, codes: torch.Tensor, elements: int, cast: str) -> None:
@@ -72,12 +73,19 @@ class ZeroTable:
     def __len__(self) -> int:
         return len(self._found)
 
-    def of(self, tensor: str) -> ZeroCounts:
+    def of(self, tensor: str, is_operand: bool = False) -> ZeroCounts:
         """The counts of a tensor, which begin with nothing."""
-        return self._found.setdefault(tensor, ZeroCounts(tensor))
+        return self._found.setdefault(tensor, ZeroCounts(tensor, is_operand=is_operand))
+
+    def weights(self) -> list[ZeroCounts]:
+        return [found for found in self._found.values() if not found.is_operand]
+
+    def operands(self) -> list[ZeroCounts]:
+        """Rows of products of two activations: the gradients of both."""
+        return [found for found in self._found.values() if found.is_operand]
 
     def to_pandas(self) -> object:
-        """A frame with a row for each tensor: elements, zeros, and a column for each cause."""
+        """A frame with a row for each weight and each operand: elements, zeros, and a column for each cause."""
         import pandas as pd
 
         rows = [
@@ -92,7 +100,7 @@ class ZeroTable:
     def __str__(self) -> str:
         shown = [found for found in self._ranked() if found.zeros][:20]
         width = max([16, *(len(found.tensor) for found in shown)])
-        header = f"{'weight gradient':<{width}} {'elements':>9} {'zeros':>9}"
+        header = f"{'gradient of':<{width}} {'elements':>9} {'zeros':>9}"
         rows = [header + "".join(f" {cause:>9}" for cause in CAUSES)]
         for found in shown:
             counts = "".join(f" {count:>9}" for count in found.causes.values())
@@ -100,18 +108,39 @@ class ZeroTable:
         return "\n".join(rows)
 
     def words(self) -> list[str]:
-        """Two sentences of the report: the change to make first, and why; none without a zero."""
-        zeros = sum(found.zeros for found in self._found.values())
-        if not zeros:
-            return []
-        totals = {cause: sum(found.causes[cause] for found in self._found.values()) for cause in CAUSES}
-        parts = [f"{count} {cause}" for cause, count in totals.items() if count]
-        elements = sum(found.elements for found in self._found.values())
-        why = f"{zeros} of {elements} elements of weight gradients are zero: {', '.join(parts)}."
-        worst = max(_CHANGES, key=lambda cause: totals[cause])
-        if not totals[worst]:
-            return [f"{why} No zero is the formats'."]
-        tensor = max(self._found.values(), key=lambda found: found.causes[worst]).tensor
-        module = tensor.rpartition(".")[0] or "*"
-        change = _CHANGES[worst].format(tensor=tensor, module=module)
-        return [change, f"{why} Most of the formats' zeros: {CAUSES[worst]} ({tensor} first); not tried."]
+        """Sentences of the report: the change to make first, why, and the products' zeros; none without a zero."""
+        return [*_words_on_weights(self.weights()), *_words_on_operands(self.operands())]
+
+
+def _words_on_weights(found: list[ZeroCounts]) -> list[str]:
+    zeros = sum(each.zeros for each in found)
+    if not zeros:
+        return []
+    totals, elements = _totals(found), sum(each.elements for each in found)
+    why = f"{zeros} of {elements} elements of weight gradients are zero: {_parts(totals)}."
+    worst = max(_CHANGES, key=lambda cause: totals[cause])
+    if not totals[worst]:
+        return [f"{why} No zero is the formats'."]
+    tensor = max(found, key=lambda each: each.causes[worst]).tensor
+    change = _CHANGES[worst].format(tensor=tensor, module=tensor.rpartition(".")[0] or "*")
+    return [change, f"{why} Most of the formats' zeros: {CAUSES[worst]} ({tensor} first); not tried."]
+
+
+def _words_on_operands(found: list[ZeroCounts]) -> list[str]:
+    """Where the formats flushed gradients of products of two activations."""
+    if not any(each.by_format for each in found):
+        return []
+    zeros, elements = sum(each.zeros for each in found), sum(each.elements for each in found)
+    first = max(found, key=lambda each: each.by_format).tensor
+    return [
+        f"{zeros} of {elements} elements of the gradients of operands of products of two activations are zero: "
+        f"{_parts(_totals(found))} ({first} first)."
+    ]
+
+
+def _totals(found: list[ZeroCounts]) -> dict[str, int]:
+    return {cause: sum(each.causes[cause] for each in found) for cause in CAUSES}
+
+
+def _parts(totals: dict[str, int]) -> str:
+    return ", ".join(f"{count} {cause}" for cause, count in totals.items() if count)

@@ -14,12 +14,15 @@ from typing import Any
 
 import torch
 
+import halfscope
 from halfscope.torch.emulation import backends
 from halfscope.torch.emulation.counterparts import Flats
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Places, Region
+from halfscope.torch.emulation.policies import FP32
+from halfscope.torch.emulation.product_zeros import ProductZeros
 from halfscope.torch.emulation.shadows import Comparison, Shadows
 from halfscope.torch.emulation.trees import map_floats, map_numbers, numbers, results
 from halfscope.torch.emulation.zero_counts import (
@@ -55,6 +58,9 @@ class ZeroCauses:
         self._casts: dict[int, str] = {}  # by storage of a gradient: the tensor whose gradient made it
         self._operands: tuple | None = None  # of the operation, in their formats
         self._is_counting = False  # with operations of its own, which are not the training's
+        self._products = ProductZeros(arithmetic.owner_of)
+        self._latest = lambda: arithmetic.latest
+        places.after_node = self._after_node
         arithmetic.operands.see_operands = self._see_operands
         self._unrounded: list[tuple[torch.Tensor, torch.Tensor]] = []  # results of 16 bits, and in FP32
         arithmetic.half.see_result = lambda exact, result: self._unrounded.append((result, exact))
@@ -64,7 +70,10 @@ class ZeroCauses:
         if self._is_counting:
             return func(*args, **kwargs)
         if not self._places.in_backward or line.kind in _NATIVE:
-            return self._exact.around(run, func, line, args, kwargs)
+            found = self._exact.around(run, func, line, args, kwargs)
+            if not self._places.in_backward:
+                self._products.see(line, args, self._latest())
+            return found
         self._operands, self._unrounded = None, []
         before = [self._before_cast(tensor) for tensor in numbers(args)]
         stages = [self._at(args, before, self._exact.counterpart), self._at(args, before, self._forward.get)]
@@ -98,6 +107,24 @@ class ZeroCauses:
         with self._counting():
             self._table.of(name).add(codes[result == 0], result.numel(), cast)
         return result
+
+    def _after_node(self, gradients: tuple) -> None:
+        """A node of the backward pass has made these: those of a product of two activations have rows."""
+        for row, gradient in zip(self._products.rows(self._places.forward()), gradients):
+            if row and isinstance(gradient, torch.Tensor) and _is_number(gradient):
+                with self._counting():
+                    self._count_operand(row, gradient)
+
+    def _count_operand(self, row: str, gradient: torch.Tensor) -> None:
+        """The operation that uses the gradient rounds it later; random roundings are left to that."""
+        place, rounded = self._places.now(), gradient
+        quantizer = FP32 if place is None else place.formats.activation_gradient
+        rounds = quantizer != FP32 and "stochastic" not in quantizer
+        if rounds and gradient.dtype is torch.float32 and not self._marks.is_wide(gradient):
+            rounded = halfscope.round(gradient.detach().cpu().contiguous(), quantizer).to(gradient.device)
+        codes = torch.where(gradient == 0, self._codes_of(gradient), RESULT)
+        cast = self._casts.get(storage_key(gradient), "")
+        self._table.of(row, is_operand=True).add(codes[rounded == 0], rounded.numel(), cast)
 
     def _as_made(self, tensor: Any) -> torch.Tensor | None:
         """A result before it is rounded to 16 bits, in FP32; None of another one than numbers."""
