@@ -5,10 +5,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include <halfscope/core/dtype.hpp>
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
@@ -66,6 +70,33 @@ nb::list count_floats(const Regions& regions, const std::string& format) {
   });
 }
 
+/// The largest of the numbers' bits without their sign: those of a NaN where there is one.
+template <typename Bits>
+Bits largest_bits(const std::byte* start, std::size_t size) {
+  constexpr auto magnitude = static_cast<Bits>(std::numeric_limits<Bits>::max() >> 1);
+  const std::span numbers(reinterpret_cast<const Bits*>(start), size);
+  Bits largest = 0;
+  for (const Bits number : numbers) largest = std::max(largest, static_cast<Bits>(number & magnitude));
+  return largest;
+}
+
+double largest_magnitude(const Region& region) {
+  const std::byte* start = start_of(region);
+  const std::size_t size = std::get<1>(region);
+  switch (parse_enum<DType>("type", std::get<2>(region))) {
+    case DType::f32:
+      return std::bit_cast<float>(largest_bits<std::uint32_t>(start, size));
+    case DType::f64:
+      return std::bit_cast<double>(largest_bits<std::uint64_t>(start, size));
+    case DType::f16:
+      return decode(largest_bits<std::uint16_t>(start, size), fp16);
+    case DType::bf16:
+      return decode(largest_bits<std::uint16_t>(start, size), bf16);
+    default:
+      throw InvalidArgument("largest_magnitude: give f32, f16, bf16 or f64");
+  }
+}
+
 class KeptWeights {
  public:
   KeptWeights() = default;
@@ -121,6 +152,9 @@ void bind_memory(nb::module_& module) {
              nb::sig("def count_floats(arrays: Sequence[tuple[int, int, str]], format: str = 'fp16') -> "
                      "list[Histogram]"),
              floats_documentation);
+  module.def("largest_magnitude", largest_magnitude, nb::arg("array"),
+             nb::sig("def largest_magnitude(array: tuple[int, int, str]) -> float"),
+             "The largest magnitude of an array, as count_floats has them; NaN where one is NaN, 0 of none.");
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
       .def_ro("counters", &WeightDelta::counters, "what the format would lose, as lost_updates")
       .def_ro("ratios", &WeightDelta::ratios, "as update_ratios");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.torch
 import halfscope
 from halfscope import Histogram
 from halfscope.torch import watch
-from halfscope.torch.counting import is_plain, region
+from halfscope.torch.counting import region_of
 from halfscope.torch.tensors import Unreadable, elements_of
 
 FUNCTIONS = {
@@ -182,9 +183,23 @@ def test_elements_are_read_where_they_lie(layout: str, dtype: torch.dtype) -> No
     rows = values.contiguous()
     expected = Histogram(rows.float() if dtype is torch.bfloat16 else rows.numpy())
     assert Histogram(values) == expected
-    assert is_plain(values) == (layout in ("channels_last", "transposed"))
-    if is_plain(values):
-        assert halfscope._core.count_floats([region(values)]) == [expected]
+    region = region_of(values)
+    assert (region is not None) == (layout in ("channels_last", "transposed"))
+    if region is not None:
+        assert halfscope._core.count_floats([region]) == [expected]
+        assert halfscope._core.largest_magnitude(region) == float(values.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_the_largest_magnitude_of_a_region(dtype: torch.dtype) -> None:
+    values = torch.tensor([1.0, -3.0, 2.0, 0.0, -0.0], dtype=dtype)
+    assert halfscope._core.largest_magnitude(region_of(values)) == 3
+    values[1] = -math.inf
+    assert halfscope._core.largest_magnitude(region_of(values)) == math.inf
+    values[2] = math.nan
+    assert math.isnan(halfscope._core.largest_magnitude(region_of(values)))
+    with pytest.raises(ValueError, match="give f32, f16, bf16 or f64"):
+        halfscope._core.largest_magnitude((values.data_ptr(), 1, "f8_e4m3"))
 
 
 def test_the_type_of_a_region_is_checked() -> None:

@@ -18,7 +18,7 @@ from halfscope import _core
 from halfscope.results import loss_scales, read_experiment
 from halfscope.results.loss_scales import gradient_name
 from halfscope.torch import watch
-from halfscope.torch.counting import region
+from halfscope.torch.counting import region_of
 from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train
 
 
@@ -182,15 +182,15 @@ def test_moved_weights_are_counted_as_their_difference(size: int, threads: int) 
     after[::7] = before[::7]
     kept = _core.KeptWeights()
     _core.set_thread_count(threads)
-    kept.keep([region(before), region(after)])
-    (found, unmoved) = kept.moved([region(after), region(after)])
+    kept.keep([region_of(before), region_of(after)])
+    (found, unmoved) = kept.moved([region_of(after), region_of(after)])
     update = after - before
     expected = halfscope.lost_updates(before, update)
     names = ("elements", "nonzero", "lost", "applied_over_intended")
     assert [getattr(found.counters, name) for name in names] == [getattr(expected, name) for name in names]
     assert found.ratios == halfscope.update_ratios(before, update)
     assert unmoved.ratios.nonzero == 0 and unmoved.counters.elements == size
-    assert _core.count_floats([region(update), region(before)]) == [
+    assert _core.count_floats([region_of(update), region_of(before)]) == [
         halfscope.Histogram(update),
         halfscope.Histogram(before),
     ]

@@ -152,6 +152,62 @@ def test_a_forward_pass_that_fails_leaves_no_mode_behind() -> None:
     assert watched.steps == 1
 
 
+class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+    """Names of operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Layers(nn.Module):
+    """Layers that run outside of the mode that looks at operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.image, self.flat = nn.Conv2d(1, 2, 2, bias=False), nn.Flatten()
+        self.first, self.relu, self.last = nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2, bias=False)
+        for weight in (self.image.weight, self.first.weight, self.last.weight):
+            nn.init.constant_(weight, 1.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.relu(self.first(self.flat(self.image(x)))))
+
+
+@pytest.mark.parametrize(
+    ("layer", "operation", "size", "terms"),
+    [("image", "convolution", 2e4, 4), ("first", "addmm", 5e3, 8), ("last", "mm", 1e3, 4)],
+)
+def test_a_layer_whose_sum_overflows_is_named(layer: str, operation: str, size: float, terms: int) -> None:
+    model = Layers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        model(torch.full((1, 1, 3, 3), size)).sum().backward()
+        optimizer.step()
+    found = " ".join(watched.verdict().split())
+    assert f"{operation} of module {layer}: a sum of products overflows, of {terms} terms" in found
+    assert "test_report_sentences.py:" in found.partition("Why:")[0]
+    assert "between layers" not in found
+
+
+def test_a_layer_that_fails_leaves_the_operations_behind_it_seen() -> None:
+    model = Layers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        with pytest.raises(RuntimeError):
+            model(torch.ones(1, 1, 4, 4))  # too large for the layer behind
+        model(torch.full((1, 1, 3, 3), 2e4)).sum().backward()
+        optimizer.step()
+    assert "convolution of module image" in " ".join(watched.verdict().split())
+    with Seen() as seen:
+        torch.ones(2) + 1
+    assert any("add" in name for name in seen.names)
+
+
 def test_operations_are_left_alone_where_they_are_not_wanted(capsys: pytest.CaptureFixture) -> None:
     model, step, _ = victims.gated_product()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)

@@ -11,7 +11,7 @@ import torch
 from halfscope import Histogram, UpdateCounters, lost_updates, update_ratios
 from halfscope._core import can_count_on_gpu, count_floats
 from halfscope.torch import binning, cuda_queue
-from halfscope.torch.tensors import dense, lies_without_gaps, on_host
+from halfscope.torch.tensors import ORDINARY, dense, holds_elements, lies_without_gaps, on_host
 
 
 class Counting(NamedTuple):
@@ -31,25 +31,29 @@ TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", tor
 Region = tuple[int, int, str]
 
 
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether what `elements_of` gave lies in CPU memory without gaps, and is counted by its address."""
-    return (
-        tensor.is_cpu
-        and tensor.dtype in TYPES
-        and tensor.layout is torch.strided
-        and lies_without_gaps(tensor)
-        and countings["cpu"] is ON_HOST
-    )
+def region_of(tensor: torch.Tensor) -> Region | None:
+    """Where the elements lie, as `count_floats` and `KeptWeights` take them; valid as long as the tensor.
 
-
-def region(tensor: torch.Tensor) -> Region:
-    """Where a plain tensor lies, as `count_floats` and `KeptWeights` take it; valid as long as the tensor."""
-    return tensor.data_ptr(), tensor.numel(), TYPES[tensor.dtype]
+    None of a tensor that is not in CPU memory, has gaps, has no memory, or is of a type that has to be converted.
+    """
+    kind = TYPES.get(tensor.dtype)
+    if kind is None or type(tensor) not in ORDINARY or not tensor.is_cpu or tensor.layout is not torch.strided:
+        return None
+    if not lies_without_gaps(tensor) or tensor.is_neg() or countings["cpu"] is not ON_HOST:
+        return None
+    try:
+        address = tensor.data_ptr()
+        if tensor.storage_offset() and not holds_elements(tensor):
+            return None
+    except RuntimeError:  # inside torch.func's transforms
+        return None
+    return (address, tensor.numel(), kind) if address else None
 
 
 def _histogram(tensor: torch.Tensor, format: str) -> Histogram:
-    if is_plain(tensor):
-        return count_floats([region(tensor)], format)[0]
+    region = region_of(tensor)
+    if region is not None:
+        return count_floats([region], format)[0]
     return Histogram(on_host(tensor), format=format)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.hooks import RemovableHandle
 
+from halfscope.torch.layer_operations import LayerOperations
 from halfscope.torch.tensors import Choice, floating
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -17,7 +18,8 @@ class Layers:
     def __init__(self, model: torch.nn.Module, choice: Choice, take: Callable) -> None:
         """take: called with the name of a layer and a tensor that it returned."""
         self._model, self._choice, self._take = model, choice, take
-        self._hooks: dict[torch.nn.Module, RemovableHandle] = {}
+        self.operations: LayerOperations | None = None  # of a watch that looks at operations
+        self._hooks: dict[torch.nn.Module, list[RemovableHandle]] = {}
         self._called: set[torch.nn.Module] = set()
 
     def named(self) -> dict[str, torch.nn.Module]:
@@ -39,16 +41,25 @@ class Layers:
         """For a watched step; a hook costs a layer its short way to `forward`: no other step has one."""
         for name, module in self.named().items():
             if module not in self._hooks:
-                self._hooks[module] = module.register_forward_hook(WeakHook(self._after_forward, name))
+                self._hooks[module] = self._hooks_of(name, module)
+
+    def _hooks_of(self, name: str, module: torch.nn.Module) -> list[RemovableHandle]:
+        after = WeakHook(self._after_forward, name)
+        if self.operations is None or not name or not self.operations.knows(module):
+            return [module.register_forward_hook(after)]
+        return [self.operations.hook(module), module.register_forward_hook(after, always_call=True)]
 
     def unhook(self) -> None:
-        for hook in self._hooks.values():
-            hook.remove()
+        for hooks in self._hooks.values():
+            for hook in hooks:
+                hook.remove()
         self._hooks = {}
 
-    def _after_forward(self, name: str, module: torch.nn.Module, _inputs: object, output: object) -> None:
+    def _after_forward(self, name: str, module: torch.nn.Module, inputs: tuple, output: object) -> None:
+        if self.operations is not None:
+            self.operations.after(module, inputs, output)
         if not torch.is_grad_enabled():
             return
         self._called.add(module)
-        for tensor in floating(output):
+        for tensor in (output,) if type(output) is torch.Tensor and output.is_floating_point() else floating(output):
             self._take(name, tensor)

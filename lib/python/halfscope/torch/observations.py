@@ -13,7 +13,7 @@ import torch
 
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats
-from halfscope.torch.counting import Waiting, counting_of, is_plain, region, update_counters
+from halfscope.torch.counting import Waiting, counting_of, region_of, update_counters
 from halfscope.torch.tensors import Unreadable, elements_of, format_of
 
 # Of the weight gradients as the optimizer got them, where they are not those of the backward pass: clipped ones.
@@ -47,6 +47,11 @@ class Observations:
     _rounds: Counter = field(default_factory=Counter)  # how often a tensor was counted anew
 
     def count(self, role: str, tensor: str, given: torch.Tensor, scale: float = 1.0) -> None:
+        region = region_of(given)
+        if region is not None:
+            self.formats[role, tensor] = format_of(given)
+            self.add(role, tensor, count_floats([region], self.format)[0], scale)
+            return
         elements = self._readable(role, tensor, given)
         if elements is not None:
             self._add_counted(role, tensor, counting_of(elements).histogram(elements, self.format), scale)
@@ -59,14 +64,14 @@ class Observations:
         self.count_all(role, tensors, scale)
 
     def count_all(self, role: str, tensors: dict[str, torch.Tensor], scale: float) -> None:
-        readable = {name: self._readable(role, name, tensor) for name, tensor in tensors.items()}
-        present = {name: tensor for name, tensor in readable.items() if tensor is not None}
-        plain = {name: tensor for name, tensor in present.items() if is_plain(tensor)}
-        for name, found in zip(plain, count_floats(list(map(region, plain.values())), self.format)):
+        regions = {name: region_of(tensor) for name, tensor in tensors.items()}
+        plain = {name: region for name, region in regions.items() if region is not None}
+        for name, found in zip(plain, count_floats(list(plain.values()), self.format)):
+            self.formats[role, name] = format_of(tensors[name])
             self.add(role, name, found, scale)
-        for name, tensor in present.items():
+        for name, tensor in tensors.items():
             if name not in plain:
-                self._add_counted(role, name, counting_of(tensor).histogram(tensor, self.format), scale)
+                self.count(role, name, tensor, scale)
 
     def _readable(self, role: str, tensor: str, given: torch.Tensor) -> torch.Tensor | None:
         """The elements of `given`, whose format is noted; None where there are none in reach, which is noted too."""
@@ -134,10 +139,11 @@ class Observations:
         self.updates[parameter] = update_counters(numbers, elements)
 
     def add(self, role: str, tensor: str, histogram: Histogram, scale: float = 1.0) -> None:
-        known = self.histograms.get((role, tensor))
+        key = (role, tensor)
+        known = self.histograms.get(key)
         if known is None:
-            self.histograms[role, tensor] = histogram
-            self.scales[role, tensor] = scale
+            self.histograms[key] = histogram
+            self.scales[key] = scale
         else:
             known.merge(histogram)
 

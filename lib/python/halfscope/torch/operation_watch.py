@@ -8,6 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import halfscope
+from halfscope._core import largest_magnitude
+from halfscope.torch.counting import region_of
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import Finding, called, digits
 from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
@@ -16,18 +18,20 @@ from halfscope.torch.diagnosis.sentences import untried_finding
 from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, operation_of
+from halfscope.torch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 from halfscope.torch.source import current_site
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
 _HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
 _OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in the format would have as the format's
+_SMALL = 2**16  # elements that one core looks at sooner than PyTorch's threads
 _SEEN = "seen in step {}, in the run's own format, in which it is finite"
 
 
 class OperationWatch(TorchDispatchMode):
     """While it is entered every operation is run as it is, and its result looked at.
 
-    format: what the results would be cast to. owners: the model's parameters and buffers by storage.
+    format: what the results would be cast to.
     """
 
     def __init__(self, format: str) -> None:
@@ -35,11 +39,13 @@ class OperationWatch(TorchDispatchMode):
         self._format = Format.of(format)
         self._limit = self._format.largest + self._format.step_at(self._format.largest) / 2
         self._flushed = self._format.smallest / 2
-        self._owners: dict[int, Any] = {}
+        self._model: torch.nn.Module | None = None  # of the step
+        self._owned: dict[int, Any] | None = None
         self._trail = Trail(self._format, lambda tensor: self._owners.get(storage_key(tensor)))
         self._lines: dict[Any, Operation | None] = {}
         self._bad: dict[int, Fault] = {}  # by storage
         self._positive: set[int] = set()  # faults, by identity, that are not masks
+        self.layers = LayerOperations(self._look_at_layer)
         self.looked = 0  # operations of the step
         self.faults: dict[tuple[str, str], tuple[int, Fault]] = {}  # by operation and line, with their first step
 
@@ -47,12 +53,19 @@ class OperationWatch(TorchDispatchMode):
         """A forward pass of a step begins."""
         self._step, self.looked = step, 0
         self._trail.made, self._bad, self._positive = {}, {}, set()
-        named = (*model.named_parameters(), *model.named_buffers())
-        self._owners = {storage_key(tensor): _Named(name) for name, tensor in named if _is_plain(tensor)}
+        self._model, self._owned = model, None
+
+    @property
+    def _owners(self) -> dict[int, Any]:
+        """Parameters and buffers by storage; found where they are asked for, which few steps do."""
+        if self._owned is None and self._model is not None:
+            named = (*self._model.named_parameters(), *self._model.named_buffers())
+            self._owned = {storage_key(tensor): _Named(name) for name, tensor in named if _is_plain(tensor)}
+        return self._owned or {}
 
     def end(self) -> None:
         """Lets go of what belongs to the step."""
-        self._trail.made, self._bad, self._owners = {}, {}, {}
+        self._trail.made, self._bad, self._model, self._owned = {}, {}, None, None
         harmless = [key for key, (_, fault) in self.faults.items() if fault.is_harmless]
         for key in harmless:
             del self.faults[key]
@@ -82,23 +95,49 @@ class OperationWatch(TorchDispatchMode):
         ]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
+        result = func(*args, **kwargs) if kwargs else func(*args)
         if func not in self._lines:
-            self._lines[func] = operation_of(func)
-        line, first = self._lines[func], first_tensor(result)
-        if line is None or first is None or not first.is_floating_point() or not _is_plain(first):
+            self._lines[func] = _looked_at(func)
+        line = self._lines[func]
+        if line is None:
+            return result
+        first = result if type(result) is torch.Tensor else first_tensor(result)
+        if first is None or not first.is_floating_point() or not _is_plain(first):
             return result
         if line.kind is Kind.EXACT:
             self._pass_on(first, args)
-        elif line.kind in _COMPUTED:
-            self._look(Ran(line.name, None, args, kwargs, None, first, None), first)
+        else:
+            self._look(Ran(line.name, None, args, kwargs or {}, None, first, None), first)
         return result
+
+    def _look_at_layer(self, layer: torch.nn.Module, given: torch.Tensor, result: torch.Tensor) -> None:
+        """A layer has run outside of this mode."""
+        operation = operation_of_layer(layer)
+        if self._bad or not _is_plain(result) or not result.is_floating_point():
+            self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
+        elif not operation:
+            known = self._trail.made.get(storage_key(given))
+            if known is not None:
+                self._trail.made[storage_key(result)] = known
+        elif self._limit <= _largest(result) < _OWN_MINIMUM:
+            self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
+        else:
+            self.looked += 1
+            inputs = [storage_key(given), storage_key(layer.weight)]  # type: ignore[arg-type]
+            self._trail.made[storage_key(result)] = Made(operation, operation, None, None, inputs=inputs)
+
+    def _look_closely(self, operation: str, args: tuple, result: torch.Tensor) -> None:
+        if not result.is_floating_point() or not _is_plain(result):
+            return
+        if operation:
+            self._look(Ran(operation, None, args, {}, None, result, None), result)
+        else:
+            self._pass_on(result, args)
 
     def _pass_on(self, result: torch.Tensor, args: tuple) -> None:
         """Selected or moved numbers are still those of the operation before."""
         keys = [storage_key(tensor) for tensor in float_tensors(args)]
-        for found in (self._trail.made, self._bad):
+        for found in (self._trail.made, self._bad) if self._bad else (self._trail.made,):
             known = next((found[key] for key in keys if key in found), None)
             if known is not None:
                 found[storage_key(result)] = known  # type: ignore[assignment]
@@ -110,12 +149,11 @@ class OperationWatch(TorchDispatchMode):
         self._trail.made[storage_key(result)] = made
         if not result.numel():
             return
-        above = [self._bad[key] for key in made.inputs if key in self._bad]
+        above = [self._bad[key] for key in made.inputs if key in self._bad] if self._bad else []
         if above:
             self._follow(above[0], made, ran, result)
             return
-        low, high = map(float, torch.aminmax(result.detach()))
-        largest = max(-low, high)
+        largest = _largest(result)
         is_beyond = self._limit <= largest < _OWN_MINIMUM
         if is_beyond or (made.operation in (*QUOTIENTS, *LOGARITHMS) and self._is_flushed(ran)):
             self._fault(ran, made, result, largest)
@@ -181,6 +219,21 @@ class OperationWatch(TorchDispatchMode):
         else:
             self._bad[storage_key(result)] = fault
             fault.passes.append(made)
+
+
+def _looked_at(func: Any) -> Operation | None:
+    """The line of an operation that computes or moves numbers; None of any other."""
+    line = operation_of(func)
+    return line if line is not None and (line.kind is Kind.EXACT or line.kind in _COMPUTED) else None
+
+
+def _largest(result: torch.Tensor) -> float:
+    """The largest magnitude; NaN where one is NaN."""
+    region = region_of(result) if result.numel() < _SMALL else None
+    if region is not None:
+        return largest_magnitude(region)
+    low, high = map(float, torch.aminmax(result.detach()))
+    return max(-low, high)
 
 
 class _Named:

@@ -10,7 +10,7 @@ import torch
 
 from halfscope._core import set_thread_count
 from halfscope.torch.arguments import Plan, Trainers
-from halfscope.torch.backward_gradients import BackwardGradients
+from halfscope.torch.backward_gradients import BackwardGradients, hook_gradient
 from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.layers import Layers
 from halfscope.torch.observations import AT_OPTIMIZER, Observations
@@ -89,6 +89,7 @@ class StepWatcher:
             self._closers.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
             if self._plan.operations and ALWAYS:
                 self.operations = OperationWatch(self._plan.format)
+                self.layers.operations = self.operations.layers
                 self._closers.append(model.register_forward_hook(WeakHook(self._after_model), **ALWAYS).remove)
         self._begin_step()
 
@@ -145,11 +146,13 @@ class StepWatcher:
             assert self.operations is not None
             self.operations.begin(model, self.steps + 1)
             self.operations.__enter__()
+            self.operations.layers.is_on = True
             self._looks_at_operations = True
 
     def _after_model(self, *_: object) -> None:
         if self.operations is not None and self._looks_at_operations:
             self._looks_at_operations = False
+            self.operations.layers.is_on = False
             self.operations.__exit__(None, None, None)
             self.operations.end()
 
@@ -158,10 +161,14 @@ class StepWatcher:
             return
         self._seen.count("activation", name, tensor)
         if tensor.requires_grad:
-            tensor.register_hook(WeakHook(self._after_backward, self._seen, name, self._scale()))
+            hook_gradient(tensor, WeakHook(self._after_backward, self._seen, (name, self._scale(), tensor.output_nr)))
 
-    def _after_backward(self, seen: Observations, name: str, scale: float, gradient: torch.Tensor) -> None:
-        seen.count("activation_gradient", name, gradient, scale)
+    def _after_backward(self, seen: Observations, about: tuple[str, float, int], gradients: Any) -> None:
+        """gradients: of all results of an operation, or, of a leaf, its gradient."""
+        name, scale, place = about
+        gradient = gradients[place] if isinstance(gradients, tuple) else gradients
+        if gradient is not None:
+            seen.count("activation_gradient", name, gradient, scale)
 
     def _after_backward_pass(self, gradients: dict[str, torch.Tensor]) -> None:
         if self._seen is not None:

@@ -12,7 +12,7 @@ import torch
 
 COUNTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 FORMATS = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
-_ORDINARY = (torch.Tensor, torch.nn.Parameter)
+ORDINARY = (torch.Tensor, torch.nn.Parameter)
 
 
 class Unreadable(ValueError):
@@ -21,7 +21,7 @@ class Unreadable(ValueError):
 
 def format_of(tensor: torch.Tensor) -> str:
     """The number format of the elements by halfscope's name, else by PyTorch's."""
-    return FORMATS.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
+    return FORMATS.get(tensor.dtype) or str(tensor.dtype).removeprefix("torch.")
 
 
 def elements_of(given: torch.Tensor) -> torch.Tensor:
@@ -39,14 +39,15 @@ def elements_of(given: torch.Tensor) -> torch.Tensor:
     if tensor.layout is torch.strided:
         if tensor.is_neg():
             tensor = tensor.resolve_neg()
-        if tensor.device.type != "meta" and not _holds_elements(tensor):
+        if tensor.device.type != "meta" and not holds_elements(tensor):
             raise Unreadable(f"a {type(tensor).__name__} without memory")
     if tensor.device.type == "meta":
         raise Unreadable("a tensor on the device meta")
-    return tensor if type(tensor) in _ORDINARY else tensor.as_subclass(torch.Tensor)
+    return tensor if type(tensor) in ORDINARY else tensor.as_subclass(torch.Tensor)
 
 
-def _holds_elements(tensor: torch.Tensor) -> bool:
+def holds_elements(tensor: torch.Tensor) -> bool:
+    """Whether the storage of a strided tensor has memory for it."""
     if tensor.numel() == 0:
         return True
     if type(tensor).__name__ == "FakeTensor":

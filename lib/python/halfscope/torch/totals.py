@@ -34,21 +34,15 @@ class Totals:
         self.of_no_size: set[str] = set()  # weight gradients that a comparison with FP32 has found to be round-off
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._hardest: dict[tuple[str, str], Histogram] = {}  # of a step, by role and tensor
-        self._judged: dict[tuple[str, str], Histogram] = {}  # without what a loss scale has made infinite
+        # Without steps that a loss scale has made infinite, where there is one; None where no other is there.
+        self._judged: dict[tuple[str, str], Histogram | None] = {}
         self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
 
     def add(self, seen: Observations) -> None:
         self.steps += 1
         self.changed_steps += any(role == AT_OPTIMIZER for role, _ in seen.histograms)
-        for (role, tensor), histogram in seen.all_unscaled():
-            known = self.of[role]
-            if tensor in known:
-                known[tensor].merge(histogram)
-            else:
-                known[tensor] = histogram.scaled(1.0)
-            if role in GRADIENTS:
-                self._compare((role, tensor), histogram)
-                self._judge((role, tensor), histogram, seen.scales[role, tensor])
+        for key, histogram in seen.all_unscaled():
+            self._add(key, histogram, seen.scales[key])
         for key, format in seen.formats.items():
             self._formats[key].add(format)
         for counters in seen.updates.values():
@@ -61,6 +55,19 @@ class Totals:
             )
         self.unreadable |= seen.unreadable
 
+    def _add(self, key: tuple[str, str], histogram: Histogram, scale: float) -> None:
+        role, tensor = key
+        of_role = self.of[role]
+        known = of_role.get(tensor)
+        if role in GRADIENTS:
+            self._judge(key, histogram, scale)
+        if known is None:
+            of_role[tensor] = histogram.scaled(1.0)
+        else:
+            known.merge(histogram)
+        if role in GRADIENTS:
+            self._compare(key, histogram)
+
     def _compare(self, key: tuple[str, str], histogram: Histogram) -> None:
         """Keeps the step that asks for the largest scale: gradients shrink while a network trains."""
         window = histogram.window()
@@ -68,14 +75,21 @@ class Totals:
             self._asked[key], self._hardest[key] = window[0], histogram.scaled(1.0)
 
     def _judge(self, key: tuple[str, str], histogram: Histogram, scale: float) -> None:
-        """Adds a step to what a loss scale is advised from: infinities at a large scale say nothing of a small one."""
-        if scale > 1 and histogram.infinities + histogram.nans:
+        """Looks at a step before it is added: infinities at a large scale say nothing of a small one.
+
+        What a loss scale is advised from is all steps together, as long as none of them has to be left out.
+        """
+        if scale <= 1 and not self._judged:
             return
-        known = self._judged.get(key)
-        if known is None:
+        judged = self._judged.get(key)
+        if scale > 1 and histogram.infinities + histogram.nans:
+            if key not in self._judged:
+                known = self.of[key[0]].get(key[1])
+                self._judged[key] = None if known is None else known.scaled(1.0)
+        elif judged is not None:
+            judged.merge(histogram)
+        elif key in self._judged:
             self._judged[key] = histogram.scaled(1.0)
-        else:
-            known.merge(histogram)
 
     def histograms(self, role: str) -> dict[str, Histogram]:
         """By tensor, copies."""
@@ -91,7 +105,7 @@ class Totals:
         Left out are weight gradients that are zero but for round-off, such as that of a key's bias: the softmax takes a
         common term of its arguments out.
         """
-        judged = {key: self._judged.get(key, found) for key, found in self.gradients().items()}
+        judged = {key: self._judged.get(key) or found for key, found in self.gradients().items()}
         largest: dict[str, float] = {}
         for (role, name), found in judged.items():
             if role == "weight_gradient":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
-from weakref import WeakMethod
+from weakref import ref
 
 
 class WeakHook:
@@ -12,12 +13,12 @@ class WeakHook:
 
     __torch_unserializable__ = True  # PyTorch need not warn that it leaves the hook of a tensor out
 
-    def __init__(self, method: Callable, *arguments: Any) -> None:
-        self._method, self._arguments = WeakMethod(method), arguments
+    def __init__(self, method: MethodType, *arguments: Any) -> None:
+        self._owner, self._function, self._arguments = ref(method.__self__), method.__func__, arguments
 
     def __call__(self, *given: Any) -> Any:
-        method = self._method()
-        return None if method is None else method(*self._arguments, *given)
+        owner = self._owner()
+        return None if owner is None else self._function(owner, *self._arguments, *given)
 
     def __reduce__(self) -> tuple:
         return _no_hook, ()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 
 from halfscope._core import KeptWeights
-from halfscope.torch.counting import is_plain, region, where_counted
+from halfscope.torch.counting import Region, region_of, where_counted
 from halfscope.torch.observations import Observations
 from halfscope.torch.tensors import Unreadable, elements_of, format_of
 
 _NARROW = (torch.float16, torch.bfloat16)
+
+
+class Kept(NamedTuple):
+    """Where weights lay before a step."""
+
+    region: Region
+    shape: torch.Size
+    strides: tuple[int, ...]
 
 
 class Weights:
@@ -24,7 +34,7 @@ class Weights:
 
     def release(self) -> None:
         """Gives the memory of the copies back."""
-        self._plain: dict[str, tuple] = {}  # of the latest step: shape and strides by name
+        self._plain: dict[str, Kept] = {}  # of the latest step, by name
         self._others: list[str] = []
         self._narrow: list[str] = []
         self._kept = KeptWeights()
@@ -33,23 +43,22 @@ class Weights:
 
     def keep(self, also_without_gradient: bool) -> None:
         """Copies the weights as they are, before a step; a closure will make gradients only inside of it."""
-        moving = {
-            name: elements
-            for name, parameter in self.parameters.items()
-            if also_without_gradient or parameter.grad is not None
-            for elements in _readable(parameter)
-        }
-        self._narrow = [name for name, weights in moving.items() if weights.dtype in _NARROW]
-        plain = {
-            name: weights for name, weights in moving.items() if weights.dtype is torch.float32 and is_plain(weights)
-        }
-        self._others = [name for name in moving if name not in plain and name not in self._narrow]
-        self._plain = {name: (weights.shape, weights.stride()) for name, weights in plain.items()}
-        self._kept.keep(list(map(region, plain.values())))
+        self._plain, others = {}, dict[str, torch.Tensor]()
+        for name, parameter in self.parameters.items():
+            if parameter.grad is None and not also_without_gradient:
+                continue
+            for elements, region in _located(parameter):
+                if region is None or elements.dtype is not torch.float32:
+                    others[name] = elements.detach()
+                else:
+                    self._plain[name] = Kept(region, elements.shape, elements.stride())
+        self._kept.keep([kept.region for kept in self._plain.values()])
+        self._narrow = [name for name, weights in others.items() if weights.dtype in _NARROW]
+        self._others = [name for name in others if name not in self._narrow]
         for name in self._narrow:
-            self._copy(name, moving[name], moving[name].dtype)
+            self._copy(name, others[name], others[name].dtype)
         for name in self._others:
-            weights = where_counted(moving[name])
+            weights = where_counted(others[name])
             self._copy(name, weights, torch.float64 if weights.dtype is torch.float64 else torch.float32)
 
     def _copy(self, name: str, weights: torch.Tensor, dtype: torch.dtype) -> None:
@@ -60,8 +69,8 @@ class Weights:
 
     def count_updates(self, seen: Observations) -> None:
         """Counts what the step did to the weights that were kept before it."""
-        now = [_laid_out(elements_of(self.parameters[name]), *layout) for name, layout in self._plain.items()]
-        for name, moved in zip(self._plain, self._kept.moved(list(map(region, now)), seen.format)):
+        now = [_laid_out(self.parameters[name], kept) for name, kept in self._plain.items()]
+        for name, moved in zip(self._plain, self._kept.moved([region for region, _ in now], seen.format)):
             seen.updates[name] = moved.counters
             seen.add("update_ratio", name, moved.ratios)
         for name in self._others:
@@ -101,8 +110,18 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.layout is torch.strided else tensor.to_dense()
 
 
-def _laid_out(weights: torch.Tensor, shape: torch.Size, strides: tuple[int, ...]) -> torch.Tensor:
-    """In the order in which they lay before a step that replaced them."""
-    if weights.dtype is torch.float32 and weights.stride() == strides and is_plain(weights):
-        return weights
-    return torch.empty_strided(shape, strides).copy_(weights)
+def _located(parameter: torch.Tensor) -> list[tuple[torch.Tensor, Region | None]]:
+    """The elements and where they lie, where they are counted by their address; nothing where they cannot be read."""
+    region = region_of(parameter)
+    if region is not None:
+        return [(parameter, region)]
+    return [(elements, region_of(elements)) for elements in _readable(parameter)]
+
+
+def _laid_out(weights: torch.Tensor, kept: Kept) -> tuple[Region | None, torch.Tensor]:
+    """Where they lie in the order in which they lay before a step that replaced them, and what has to stay alive."""
+    for elements, region in _located(weights):
+        if region is not None and elements.dtype is torch.float32 and elements.stride() == kept.strides:
+            return region, elements
+    copy = torch.empty_strided(kept.shape, kept.strides).copy_(elements_of(weights))
+    return region_of(copy), copy

@@ -90,19 +90,15 @@ def _rounded(value: float, format: str) -> float:
     return float(halfscope.round(torch.tensor([value], dtype=torch.float32), format)[0])
 
 
-def constants_of(args: Any, format: Format, is_known: Any) -> list[Constant]:
-    """Numbers among the arguments; is_known: whether a tensor without axes was computed, or belongs to the model."""
-    found = []
-    for value in _flat(args):
-        number = None
-        if isinstance(value, torch.Tensor):
-            if value.dim() == 0 and value.is_floating_point() and not is_known(value):
-                number = float(value)
-        elif isinstance(value, float):
-            number = value
-        if number is not None and number == number and abs(number) != float("inf"):
-            found.append(Constant(number, format.round(number)))
-    return found
+def constant_of(value: Any, format: Format, is_known: Any) -> Constant | None:
+    """A number among an operation's arguments; is_known: whether a tensor was computed, or belongs to the model."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() or not value.is_floating_point() or is_known(value):
+            return None
+        value = float(value)
+    if type(value) is not float or not math.isfinite(value):
+        return None
+    return Constant(value, format.round(value))
 
 
 def operand_of(name: str, tensor: torch.Tensor, exact: torch.Tensor, seen: torch.Tensor) -> Operand:
@@ -119,9 +115,10 @@ def operand_of(name: str, tensor: torch.Tensor, exact: torch.Tensor, seen: torch
     )
 
 
-def _flat(value: Any) -> list[Any]:
+def flat(value: Any) -> list[Any]:
+    """Arguments, those inside of lists and dictionaries too."""
     if isinstance(value, dict):
         value = tuple(value.values())
     if isinstance(value, (list, tuple)):
-        return [part for each in value for part in _flat(each)]
+        return [part for each in value for part in (flat(each) if isinstance(each, (list, tuple, dict)) else (each,))]
     return [value]

@@ -11,7 +11,7 @@ import torch
 from halfscope.torch.diagnosis.fault import Made
 from halfscope.torch.diagnosis.finding import called
 from halfscope.torch.diagnosis.kinds import PRODUCTS
-from halfscope.torch.diagnosis.operands import Format, constants_of
+from halfscope.torch.diagnosis.operands import Constant, Format, constant_of, flat
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind
 from halfscope.torch.source import Site
@@ -43,17 +43,29 @@ class Trail:
 
     def note(self, ran: Ran, site: Site | None) -> Made:
         """The operation as those that use its result need to know it."""
-        forward, operands = ran.forward, float_tensors((ran.args, ran.kwargs))
-        given = [value for value in ran.args if isinstance(value, (int, float)) and not isinstance(value, bool)]
-        factors = [storage_key(tensor) for tensor in operands if tensor.dim()]
+        forward = ran.forward
+        constants: list[Constant] = []
+        inputs: list[int] = []
+        factors: list[int] = []
+        for value in flat(ran.args) + flat(ran.kwargs) if ran.kwargs else flat(ran.args):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                inputs.append(storage_key(value))
+                if value.dim():
+                    factors.append(inputs[-1])
+                    continue
+            elif not isinstance(value, float):
+                continue
+            constant = constant_of(value, self.format, self._is_known)
+            if constant is not None:
+                constants.append(constant)
         return Made(
             operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
             row=ran.operation if forward is None else forward.row or forward.tensor,
             module="" if ran.place is None else ran.place.module,
             site=site,
-            constants=constants_of((ran.args, ran.kwargs), self.format, self._is_known),
-            inputs=[storage_key(tensor) for tensor in operands],
-            exponent=float(given[-1]) if ran.operation == "pow" and given and not ran.is_backward else None,
+            constants=constants,
+            inputs=inputs,
+            exponent=None if ran.operation != "pow" or ran.is_backward else _exponent(ran.args),
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
             order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
             is_outside=ran.place is None,
@@ -82,6 +94,11 @@ class Trail:
             found += nearer
             level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
         return found
+
+
+def _exponent(args: tuple) -> float | None:
+    given = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return float(given[-1]) if given else None
 
 
 def float_tensors(value: Any) -> list[torch.Tensor]:

@@ -1,0 +1,67 @@
+"""Layers of one known operation: they run outside of a dispatch mode, which costs more than a small layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import nn
+
+from halfscope.torch.weak_hooks import WeakHook
+
+Take = Callable[[nn.Module, torch.Tensor, torch.Tensor], None]  # layer, its input, its output
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_EXACT = (nn.ReLU, nn.Identity, nn.Dropout, nn.Flatten, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
+_KNOWN = {nn.Linear, *_CONVOLUTIONS, *_EXACT}
+_PAUSE = getattr(torch._C, "_DisableTorchDispatch", None)  # while one lives, dispatch modes are passed by
+# The transform of torch.func under way, whose tensors have no memory.
+_transforms = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
+_HAS_HOOKS = "always_call" in signature(nn.Module.register_forward_hook).parameters
+
+
+class LayerOperations:
+    """Takes layers out of the mode while it is entered; take: called with each and what it has run on."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._pause: Any = None
+        self.is_on = False
+
+    @staticmethod
+    def knows(module: nn.Module) -> bool:
+        return type(module) in _KNOWN and _PAUSE is not None and _HAS_HOOKS
+
+    def hook(self, module: nn.Module) -> Any:
+        """For a watched step; `after` is to be called after each pass, one that fails too."""
+        return module.register_forward_pre_hook(WeakHook(self._before))
+
+    def _before(self, _module: nn.Module, _inputs: tuple) -> None:
+        if self.is_on and self._pause is None and _transforms() is None:
+            self._pause = _PAUSE()  # type: ignore[misc]
+
+    def after(self, module: nn.Module, inputs: tuple, output: Any) -> None:
+        if self._pause is None:
+            return
+        self._pause = None
+        if inputs and type(inputs[0]) is torch.Tensor and type(output) is torch.Tensor:
+            self._take(module, inputs[0], output)
+
+
+def operation_of_layer(module: Any) -> str:
+    """As the dispatcher has it; empty where it selects or moves numbers."""
+    kind = type(module)
+    if kind is nn.Linear:
+        return "mm" if module._parameters["bias"] is None else "addmm"
+    return "convolution" if kind in _CONVOLUTIONS else ""
+
+
+def arguments_of_layer(operation: str, module: Any, given: torch.Tensor) -> tuple:
+    """In the order of the operation's."""
+    if operation == "addmm":
+        return module.bias, given, module.weight
+    if not operation:
+        return (given,)
+    return (given, module.weight) if operation == "mm" else (given, module.weight, module.bias)
