@@ -1,5 +1,7 @@
-"""Recorded results: tables and summaries are what the recorded runs say, byte for byte."""
+"""Recorded results: tables and summaries are what the recorded runs say, byte for byte, and the settings of the runs,
+which several versions wrote, are the settings that their arms have today."""
 
+import json
 import shutil
 import unittest
 from pathlib import Path
@@ -13,7 +15,51 @@ WITHOUT_RUNS = {"advice-validity"}
 MOST_FILES = 150
 
 
+def read_runs(experiment):
+    """The recorded runs, each with its whole config."""
+    head, *runs = (json.loads(line) for line in (experiment / "runs.jsonl").read_text().splitlines())
+    return [{**run, "config": {**head["config"], **run["config"]}} for run in runs]
+
+
+def names(runs, key):
+    """Comma-separated, each once."""
+    return ",".join(dict.fromkeys(str(run[key]) for run in runs))
+
+
+def hash_of_runs(listed):
+    return {(run["arm"], run["seed"]): run["config_hash"] for run in listed}
+
+
 class Recorded(WithFolder):
+    def listed(self, name, *options):
+        """The runs that the program would train today."""
+        return json.loads(self.run_ok("run", name, *options, "--out", self.folder, "--list-runs", "--json"))["runs"]
+
+    def write_runs(self, name, runs):
+        for run in runs:
+            folder = self.folder / name / run["arm"] / f"seed{run['seed']}"
+            folder.mkdir(parents=True)
+            (folder / "config.json").write_text(json.dumps(run["config"]))
+            (folder / "summary.json").write_text(json.dumps(run["summary"]))
+            (folder / "status").write_text("DONE\n")
+
+    def test_settings_are_those_of_todays_arms(self):
+        experiments = [path for path in sorted(RECORDED.glob("*/*")) if path.name not in WITHOUT_RUNS]
+        self.assertGreater(len(experiments), 20)
+        for experiment in experiments:
+            with self.subTest(experiment.name):
+                runs = read_runs(experiment)
+                self.write_runs(experiment.name, runs)
+                today = self.listed(experiment.name, "--arms", names(runs, "arm"), "--seed-list", names(runs, "seed"))
+                self.assertEqual([run["state"] for run in today], ["done"] * len(runs))
+                hashes = hash_of_runs(today)
+                self.assertEqual(len(set(hashes.values())), len(runs))
+                arm, seed = runs[0]["arm"], runs[0]["seed"]
+                config = self.folder / experiment.name / arm / f"seed{seed}/config.json"
+                # A run that starts from another's weights brings it along.
+                read = hash_of_runs(self.listed(experiment.name, "--arms", arm, "--config", config))
+                self.assertEqual(read[arm, seed], hashes[arm, seed])
+
     def test_summaries_and_reports_are_made_of_the_runs(self):
         experiments = sorted(path.parent for path in RECORDED.glob("*/*/summary.json"))
         self.assertGreater(len(experiments), 20)
