@@ -3,18 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/stderr_text.hpp>
 
-namespace halfscope {
+#include "experiments/run/look_alikes.hpp"
 
-void note_look_alike(const FloatFormat& format) {
-  static std::set<std::string> said;
-  const std::string note = look_alike_note(format);
-  if (!note.empty() && said.insert(note).second) print_stderr(fmt::format("note: {}\n", note));
-}
+namespace halfscope {
 
 Quantizer parse_quantizer_option(std::string_view text) {
   const Quantizer quantizer = parse_quantizer(text);

@@ -8,9 +8,6 @@
 
 namespace halfscope {
 
-/// A note on stderr, once for a format, where OCP gives its bits another meaning.
-void note_look_alike(const FloatFormat& format);
-
 /// parse_quantizer, with a note on stderr where OCP gives the bits of the format another meaning.
 [[nodiscard]] Quantizer parse_quantizer_option(std::string_view text);
 

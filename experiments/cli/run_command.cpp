@@ -10,10 +10,10 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/experiment_source.hpp"
-#include "experiments/cli/format_option.hpp"
 #include "experiments/definition/seeds.hpp"
 #include "experiments/definition/settings.hpp"
 #include "experiments/results/report_text.hpp"
+#include "experiments/run/look_alikes.hpp"
 #include "experiments/run/run_experiments.hpp"
 #include "experiments/run/run_matrix.hpp"
 #include "experiments/run/shard.hpp"
@@ -68,18 +68,21 @@ std::vector<RequestedExperiment> requested_experiments(const RunOptions& options
   return requested;
 }
 
-void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptions& options) {
-  const Json matrix = run_matrix(requested);
-  std::cout << (options.json ? to_text(matrix) : to_table(matrix));
+/// Each request's share of its runs; none is trained.
+std::vector<PlannedRun> listed_runs(const std::vector<RequestedExperiment>& requested) {
+  std::vector<PlannedRun> runs;
+  for (const RequestedExperiment& one : requested) {
+    for (PlannedRun& run : share_of(settled_runs(one.experiment, one.request), one.request.shard))
+      runs.push_back(std::move(run));
+  }
+  return runs;
 }
 
-/// Formats of any run's policy that are mistaken for OCP's.
-void note_look_alikes(const std::vector<RequestedExperiment>& requested) {
-  for (const RequestedExperiment& one : requested) {
-    for (const PlannedRun& run : settled_runs(one.experiment, one.request)) {
-      for (const Quantizer& quantizer : run.settings.policy.quantizers) note_look_alike(quantizer.format);
-    }
-  }
+void list_runs(const std::vector<RequestedExperiment>& requested, const RunOptions& options) {
+  const std::vector<PlannedRun> runs = listed_runs(requested);
+  note_look_alikes(runs);
+  const Json matrix = run_matrix(runs);
+  std::cout << (options.json ? to_text(matrix) : to_table(matrix));
 }
 
 RunsOutcome train(std::vector<RequestedExperiment>& requested, const Concurrency& concurrency) {
@@ -107,7 +110,6 @@ void run(RunOptions& options) {
   request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
   std::vector<RequestedExperiment> requested = requested_experiments(options);
-  note_look_alikes(requested);
   if (options.action == Action::list) return list_runs(requested, options);
   const RunsOutcome outcome = train(requested, options.concurrency);
   signals.reset();  // whoever reads the table may never do so

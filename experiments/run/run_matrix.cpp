@@ -11,7 +11,6 @@
 
 #include <halfscope/io/file.hpp>
 
-#include "experiments/run/shard.hpp"
 #include "experiments/table/table.hpp"
 
 namespace halfscope {
@@ -45,12 +44,9 @@ Json matrix_row(const PlannedRun& run) {
 
 }  // namespace
 
-Json run_matrix(const std::vector<RequestedExperiment>& requested) {
+Json run_matrix(const std::vector<PlannedRun>& planned) {
   Json runs = Json::array();
-  for (const RequestedExperiment& one : requested) {
-    for (const PlannedRun& run : share_of(settled_runs(one.experiment, one.request), one.request.shard))
-      runs.push_back(matrix_row(run));
-  }
+  for (const PlannedRun& run : planned) runs.push_back(matrix_row(run));
   return {{"runs", runs}};
 }
 
