@@ -125,37 +125,43 @@ void parse_generation(std::string_view text, const std::vector<Argument>& argume
   }
 }
 
-/// "FORMAT_matrix_core(GENERATION)"; the operands are FP16 without a format.
-AccumulateModel parse_matrix_core(std::string_view text, std::string_view format,
-                                  std::string_view generation) {
-  AccumulateModel model{.format = fp16, .order = AccumulateOrder::matrix_core};
+/// A unit's model without its arguments; `format`, "FORMAT_" or nothing for FP16, is its operands'.
+AccumulateModel model_of_unit(AccumulateOrder order, std::string_view format) {
+  AccumulateModel model{.format = fp16, .order = order};
   if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
-  model.matrix_core = parse_enum<MatrixCoreGeneration>("matrix core", generation);
-  try {
-    (void)matrix_core_step(model.matrix_core, model.format);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
-  }
   return model;
 }
 
-/// "FORMAT_tensor_core(GENERATION[, promote=TERMS])" or with constants; the operands are FP16 without a
-/// format.
+/// "FORMAT_matrix_core(GENERATION)".
+AccumulateModel parse_matrix_core(std::string_view format, std::string_view generation) {
+  AccumulateModel model = model_of_unit(AccumulateOrder::matrix_core, format);
+  model.matrix_core = parse_enum<MatrixCoreGeneration>("matrix core", generation);
+  return model;
+}
+
+/// "FORMAT_tensor_core(GENERATION[, promote=TERMS])" or with constants.
 AccumulateModel parse_tensor_core(std::string_view text, std::string_view format,
                                   const std::vector<Argument>& arguments) {
-  AccumulateModel model{.format = fp16, .order = AccumulateOrder::tensor_core};
-  if (!format.empty()) model.format = parse_format(format.substr(0, format.size() - 1));
+  AccumulateModel model = model_of_unit(AccumulateOrder::tensor_core, format);
   if (arguments.front().key.empty()) {
     parse_generation(text, arguments, model);
   } else {
     parse_constants(text, arguments, model);
   }
+  return model;
+}
+
+/// Throws InvalidArgument where a unit does not take the format or the promotion.
+void check_unit(std::string_view text, const AccumulateModel& model) {
   try {
-    (void)product_step(model);
+    if (model.order == AccumulateOrder::matrix_core) {
+      (void)matrix_core_step(model.matrix_core, model.format);
+    } else {
+      (void)product_step(model);
+    }
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
   }
-  return model;
 }
 
 /// A generation's name, or constants without those that are as usual.
@@ -198,8 +204,11 @@ AccumulateModel parse_accumulate_model(std::string_view text) {
     const std::size_t place = text.find(fmt::format("{}(", unit));
     if (place == std::string_view::npos || (place != 0 && text[place - 1] != '_')) continue;
     const std::string_view format = text.substr(0, place), arguments = arguments_of(text.substr(place), unit);
-    if (unit == "matrix_core") return parse_matrix_core(text, format, arguments);
-    return parse_tensor_core(text, format, split_arguments(arguments));
+    const AccumulateModel model = unit == "matrix_core"
+                                      ? parse_matrix_core(format, arguments)
+                                      : parse_tensor_core(text, format, split_arguments(arguments));
+    check_unit(text, model);
+    return model;
   }
   const std::size_t separator = text.rfind('_');
   if (separator == std::string_view::npos) throw_unknown(text);

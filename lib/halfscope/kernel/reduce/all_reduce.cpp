@@ -124,6 +124,8 @@ AllReduceCounters write_addends(std::span<const float> gradients, DType wire, co
     throw InvalidArgument(fmt::format("write_addends: {} gradients and {} bytes; {} each are wanted",
                                       gradients.size(), addends.size(), size));
   }
+  // Here, since it may throw: not in a source that is compiled once per instruction set.
+  const FloatFormat wire_format = format_of(wire);
   std::vector<AllReduceCounters> counters((gradients.size() + addends_per_task - 1) / addends_per_task);
   parallel_for_ranges(std::ssize(gradients), std::int64_t{addends_per_task},
                       [&](std::int64_t first, std::int64_t some) noexcept {
@@ -131,6 +133,7 @@ AllReduceCounters write_addends(std::span<const float> gradients, DType wire, co
                         const AddendsJob job{
                             .gradients = gradients.subspan(begin, static_cast<std::size_t>(some)),
                             .wire = wire,
+                            .wire_format = wire_format,
                             .step = step,
                             .addends = addends.data() + begin * size};
                         counters[begin / addends_per_task] =

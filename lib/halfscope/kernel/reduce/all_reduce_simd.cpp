@@ -194,7 +194,7 @@ class BlockSums {
  private:
   static constexpr std::int64_t row_bytes = sum_block * static_cast<std::int64_t>(Elements::bytes);
 
-  /// Of a rank, in place of `rank` as the sequence has it.
+  /// Addends of the rank that stands in place of the sequence's `rank`.
   [[nodiscard]] const std::byte* row_of(const RunInBlock& run, std::int64_t rank) const {
     const std::int64_t rotated = rank + run.rotation;
     return run.addends + (rotated < ranks_ ? rotated : rotated - ranks_) * row_bytes;
@@ -272,8 +272,7 @@ template <>
 AllReduceCounters write_addends_isa<target_isa>(const AddendsJob& job) {
   AllReduceCounters counters;
   with_elements_of(job.wire, [&](auto elements) {
-    with_wire_rounding(format_of(job.wire),
-                       [&](auto to) { counters = write_all<decltype(elements)>(job, to); });
+    with_wire_rounding(job.wire_format, [&](auto to) { counters = write_all<decltype(elements)>(job, to); });
   });
   return counters;
 }
