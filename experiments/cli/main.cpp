@@ -13,6 +13,7 @@
 #include <limits>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/names.hpp>
 
 #include "experiments/cli/commands.hpp"
@@ -101,6 +102,7 @@ int run_program(int count, const char* const* given) {
   add_generate_command(app);
   add_usages(app);
   try {
+    (void)active_isa();  // refuses a wrong HALFSCOPE_ISA here, since kernels may not throw
     const std::vector<std::string> words = with_help_words(count, given);
     check_command(app, words);
     const ExitStatus status = run_command(app, words);

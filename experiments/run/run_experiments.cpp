@@ -16,6 +16,7 @@
 #include "experiments/results/run_records.hpp"
 #include "experiments/results/summary_json.hpp"
 #include "experiments/results/sweep_runs.hpp"
+#include "experiments/run/look_alikes.hpp"
 #include "experiments/run/run_queue.hpp"
 #include "experiments/run/stop_signals.hpp"
 #include "sim/train/lint.hpp"
@@ -58,6 +59,7 @@ void print_notes(const std::vector<RequestedExperiment>& requested, const std::v
         fmt::format("note: the instruction set in use has no fused multiply-add, so products in FP32 are "
                     "slow; --set accumulate=fp32_sequential is some twenty times as fast\n"));
   }
+  note_look_alikes(runs);
   print_findings(runs);
 }
 

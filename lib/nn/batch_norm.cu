@@ -25,7 +25,7 @@ struct UpdateRunning {
   }
 };
 
-/// What there is per channel; a null pointer where the operation has no use for it.
+/// Arrays per channel; a null pointer where the operation has no use for it.
 struct Channels {
   const float* mean;
   const float* inverse_deviation;

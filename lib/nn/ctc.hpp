@@ -64,7 +64,7 @@ void ctc_losses(std::span<const float> logits, const CtcTargets& targets, const 
 void ctc_losses_gradient(const CtcTargets& targets, const Quantizer& stored, const DeviceRatio& factor,
                          std::span<const float> losses, const CtcPaths& paths);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void ctc_losses(std::span<const float> logits, const CtcTargets& targets, const Quantizer& stored,
                 const CtcPaths& paths, std::span<float> losses);

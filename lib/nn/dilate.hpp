@@ -11,7 +11,7 @@ namespace halfscope {
 /// rounded up. Throws InvalidArgument where the sizes do not fit.
 void spread(const ConstArrayView& x, const ImageShape& shape, const Stride& spacing, const ArrayView& y);
 
-/// The same of arrays on the device, which the above calls where that is the active one.
+/// The same operations on the device, which the function above calls where that is the active one.
 namespace cuda {
 void spread(const ConstArrayView& x, const ImageShape& shape, const Stride& spacing, const ArrayView& y);
 }  // namespace cuda

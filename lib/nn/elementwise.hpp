@@ -43,7 +43,7 @@ struct Border {
 void pad_images(const ConstArrayView& x, const ImageShape& shape, const Border& border,
                 const ArrayView& padded);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void relu(const ConstArrayView& x, const ArrayView& y);
 void relu_gradient(const ConstArrayView& y, const ArrayView& gradient);

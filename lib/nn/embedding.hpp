@@ -41,7 +41,7 @@ void gather_rows(const ConstArrayView& table, const RowIndex& index, const Array
 /// to zero in ascending order.
 void sum_rows(const ConstArrayView& x, const RowIndex& index, std::span<float> sums);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void gather_rows(const ConstArrayView& table, const RowIndex& index, const ArrayView& y);
 void sum_rows(const ConstArrayView& x, const RowIndex& index, std::span<float> sums);

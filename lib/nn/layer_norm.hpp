@@ -19,7 +19,7 @@ void scale_and_shift(std::span<const float> normalised, std::span<const float> g
 /// y *= factor, that of each element's column.
 void scale_columns(std::span<const float> factor, std::span<float> y);
 
-/// What the gradient of normalised rows is made from; the means are over each row of the gradient, and of it
+/// Inputs of the gradient of normalised rows; the means are over each row of the gradient, and of it
 /// times `normalised`.
 struct RowStatistics {
   std::span<const float> normalised;                                // (rows, features)
@@ -28,7 +28,7 @@ struct RowStatistics {
 /// gradient = inverse_deviation * ((gradient - mean) - normalised * mean_normalised).
 void normalise_rows_gradient(const RowStatistics& statistics, std::span<float> gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void normalise_rows(std::span<const float> mean, std::span<const float> inverse_deviation,
                     std::span<float> x);

@@ -36,7 +36,7 @@ void smooth_l1_losses(std::span<const float> x, const TargetRows& targets, std::
 void smooth_l1_losses_gradient(std::span<const float> x, const TargetRows& targets, const DeviceRatio& factor,
                                std::span<float> x_gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void sigmoid_losses(std::span<const float> x, std::span<const float> targets, std::span<float> losses);
 void sigmoid_losses_gradient(std::span<const float> x, std::span<const float> targets,

@@ -18,7 +18,7 @@ void max_pool_2x2(const ConstArrayView& x, const ImageShape& shape, const ArrayV
 void max_pool_2x2_gradient(const ConstArrayView& y_gradient, const ImageShape& shape,
                            std::span<const std::uint8_t> winner, const ArrayView& x_gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void max_pool_2x2(const ConstArrayView& x, const ImageShape& shape, const ArrayView& y,
                   std::span<std::uint8_t> winner);

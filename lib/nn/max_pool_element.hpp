@@ -15,7 +15,7 @@ struct WindowMaximum {
   Int corner;
 };
 
-/// Of the corners in their order.
+/// Maximum of a window's corners, given in their order.
 template <typename Int, typename Float>
 [[nodiscard]] HALFSCOPE_HD WindowMaximum<Float, Int> window_maximum(Float a, Float b, Float c, Float d) {
   const Int zero{};

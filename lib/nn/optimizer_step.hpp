@@ -35,7 +35,7 @@ using StateSlots = std::span<const std::span<float>>;
 void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
                     StateSlots slots);
 
-/// The same of arrays on the device, which the above calls where that is the active one.
+/// The same operations on the device, which the function above calls where that is the active one.
 namespace cuda {
 void optimizer_step(const WeightUpdate& update, const UpdateRule& rule, const Quantizer& state,
                     StateSlots slots);
@@ -50,7 +50,7 @@ struct UpdateRun {
   std::int64_t count;
 };
 
-/// Of one rule, in one thread; each of its `slots` begins where the run does.
+/// Loop of one rule, in one thread; each of its `slots` begins where the run does.
 template <typename Rule>
 using UpdateLoop = void (*)(const UpdateRun& run, const Rule& rule, const Quantizer& state,
                             float* const* slots);

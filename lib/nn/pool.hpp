@@ -25,7 +25,7 @@ void max_pool(const ConstArrayView& x, const ImageShape& shape, const PoolWindow
 void max_pool_gradient(const ConstArrayView& y_gradient, const ImageShape& shape, const PoolWindow& window,
                        std::span<const std::uint8_t> winner, std::span<float> x_gradient);
 
-/// What the sum over a window is divided by: all its pixels, or those inside the image.
+/// Divisor of the sum over a window: all its pixels, or those inside the image.
 enum class AverageOver : std::uint8_t { window, image };
 
 /// y, of `pooled_shape`, = the mean of each window of x, whose pixels outside the image are zeros: a sum row
@@ -37,7 +37,7 @@ void average_pool(const ConstArrayView& x, const ImageShape& shape, const PoolWi
 void average_pool_gradient(const ConstArrayView& y_gradient, const ImageShape& shape,
                            const PoolWindow& window, AverageOver over, std::span<float> x_gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void max_pool(const ConstArrayView& x, const ImageShape& shape, const PoolWindow& window, const ArrayView& y,
               std::span<std::uint8_t> winner);

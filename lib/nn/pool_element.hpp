@@ -50,7 +50,7 @@ struct Pooling {
       }
     }
   }
-  /// What the sum over a window is divided by.
+  /// Divisor of the sum over a window.
   [[nodiscard]] HALFSCOPE_HD float divisor(const PoolPlace& of_window, AverageOver over) const {
     if (over == AverageOver::window) return static_cast<float>(window.size * window.size);
     const PixelRange rows = pixels_of(window, of_window.row, images.height),

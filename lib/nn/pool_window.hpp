@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// What becomes of the last window where it does not lie within the image and its border.
+/// Treatment of the last window where it does not lie within the image and its border.
 enum class PartialWindow : std::uint8_t { dropped, kept };
 
 /// Squares of `size` pixels, their corners `stride` apart, from `padding` pixels outside the image on. Pixels

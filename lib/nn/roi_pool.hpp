@@ -49,7 +49,7 @@ void roi_max_pool(const ConstArrayView& x, const RegionIndex& index, const Array
 void roi_max_pool_gradient(const ConstArrayView& y_gradient, const RegionIndex& index,
                            std::span<const std::int32_t> winner, std::span<float> x_gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void roi_max_pool(const ConstArrayView& x, const RegionIndex& index, const ArrayView& y,
                   std::span<std::int32_t> winner);

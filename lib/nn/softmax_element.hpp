@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// What label smoothing adds to the cross entropy of a row x of logits.
+/// Term that label smoothing adds to the cross entropy of a row x of logits.
 [[nodiscard]] HALFSCOPE_HD float smoothed_part(const float* x, std::int64_t classes, std::int32_t label,
                                                float smoothing) {
   float sum = 0;

@@ -32,7 +32,7 @@ struct Columns {
   operator ConstColumns() const { return {values, first, row, matrix}; }
 };
 
-/// What two numbers make.
+/// Operation on two numbers.
 enum class Combination : std::uint8_t {
   sum,               ///< a + b
   difference,        ///< a - b
@@ -45,14 +45,14 @@ enum class Combination : std::uint8_t {
 /// InvalidArgument where an array is too small for its columns.
 void combine(Combination combination, const ColumnExtents& extents, const ConstColumns& a,
              const ConstColumns& b, const Columns& y);
-/// The same of whole arrays of one size.
+/// `combine` over whole arrays of one size.
 void combine(Combination combination, const ConstArrayView& a, const ConstArrayView& b, std::span<float> y);
 /// y = function(x); y may be x.
 void apply(Elementary function, const ColumnExtents& extents, const ConstColumns& x, const Columns& y);
 /// y = x, which do not overlap.
 void copy_columns(const ColumnExtents& extents, const ConstColumns& x, const Columns& y);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void combine(Combination combination, const ColumnExtents& extents, const ConstColumns& a,
              const ConstColumns& b, const Columns& y);

@@ -15,7 +15,7 @@ void upsample(const ConstArrayView& x, const ImageShape& shape, std::int64_t fac
 void upsample_gradient(const ConstArrayView& y_gradient, const ImageShape& shape, std::int64_t factor,
                        std::span<float> x_gradient);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same operations on the device, which the functions above call where that is the active one.
 namespace cuda {
 void upsample(const ConstArrayView& x, const ImageShape& shape, std::int64_t factor, const ArrayView& y);
 void upsample_gradient(const ConstArrayView& y_gradient, const ImageShape& shape, std::int64_t factor,

@@ -46,7 +46,7 @@ struct AddPlan {
   std::vector<AddRun> runs{};
 };
 
-/// What is reduced in one call: a bucket of gradients. `chunk` is the most elements of a rank's chunk in one
+/// Gradients that one call reduces: a bucket of gradients. `chunk` is the most elements of a rank's chunk in one
 /// loop over a ring, which NCCL's tuner chooses; 0: the whole buffer goes round in one loop.
 struct AllReduceBuffer {
   std::int64_t ranks = 1;
@@ -87,7 +87,7 @@ struct AllReduceOrder {
   PartialSums partial_sums = PartialSums::on_the_wire;
 };
 
-/// What `halfscope list all-reduces` shows.
+/// Models that `halfscope list all-reduces` shows.
 inline constexpr std::array all_reduce_orders{
     AllReduceOrder{"nccl_ring", "NCCL's ring, one channel: chunk c adds ranks c + 1, c + 2, ..., c",
                    plan_nccl_ring},
@@ -106,7 +106,7 @@ struct AllReduceModel {
   DType wire = DType::f16;
 
   [[nodiscard]] FloatFormat wire_format() const { return format_of(wire); }
-  /// Of the partial sums.
+  /// Format of the partial sums.
   [[nodiscard]] FloatFormat sum_format() const {
     return order->partial_sums == PartialSums::in_fp32 ? fp32 : wire_format();
   }

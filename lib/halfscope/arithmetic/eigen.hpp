@@ -25,7 +25,7 @@ struct Eigen::NumTraits<halfscope::Number<q>> : Eigen::GenericNumTraits<halfscop
     AddCost = 8,
     MulCost = 8
   };
-  /// What Eigen takes for equal: some units in the last place.
+  /// Difference up to which Eigen takes numbers for equal: some units in the last place.
   static constexpr Number dummy_precision() { return Number(float{8 * static_cast<float>(epsilon())}); }
   static constexpr Number epsilon() { return std::numeric_limits<Number>::epsilon(); }
   static constexpr Number highest() { return std::numeric_limits<Number>::max(); }

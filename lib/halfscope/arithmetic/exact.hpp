@@ -22,7 +22,7 @@ struct Exact {
 
 __extension__ using Uint128 = unsigned __int128;
 
-/// Of a finite float.
+/// The value of a finite float.
 [[nodiscard]] constexpr Exact unpack(float x) {
   const std::uint32_t magnitude = magnitude_bits(x);
   const std::uint32_t field = magnitude >> 23 != 0 ? magnitude >> 23 : 1;
@@ -55,7 +55,7 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
 
 }  // namespace detail
 
-/// Of numbers without a sticky bit and with at most 48 significant bits; a zero sum has significand 0.
+/// The sum of numbers without a sticky bit and with at most 48 significant bits; a zero sum has significand 0.
 [[nodiscard]] constexpr Exact exact_sum(Exact a, Exact b) {
   if (a.significand == 0) return b;
   if (b.significand == 0) return a;
@@ -85,7 +85,7 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
   return detail::narrow(a.sign, exponent_a, a.sign == b.sign ? wide_a + wide_b : wide_a - wide_b);
 }
 
-/// Of two floats: at most 48 bits.
+/// The product of two floats: at most 48 bits.
 [[nodiscard]] constexpr Exact exact_product(const Exact& a, const Exact& b) {
   return {a.sign ^ b.sign, a.exponent + b.exponent, a.significand * b.significand};
 }
@@ -137,7 +137,7 @@ class ExactSum {
   Limbs limbs_{};
 };
 
-/// Of two floats that are not zero.
+/// The quotient of two floats that are not zero.
 [[nodiscard]] constexpr Exact exact_quotient(const Exact& a, const Exact& b) {
   // With both leading ones at bit 23, two long-division steps of 30 and 31 bits give 61 or 62.
   const int shift_a = 24 - detail::bit_width(a.significand);
@@ -150,7 +150,7 @@ class ExactSum {
           quotient | (second % divisor != 0 ? 1u : 0u)};
 }
 
-/// Of a positive float.
+/// The square root of a positive float.
 [[nodiscard]] constexpr Exact exact_root(const Exact& x) {
   // The radicand gets 115 or 116 bits and an even exponent, the root 58.
   int shift = 116 - detail::bit_width(x.significand);

@@ -53,7 +53,7 @@ struct DivisionRule {
   DivisionSteps (*steps)(std::int64_t ranks);
 };
 
-/// What `halfscope list divisions` shows.
+/// Rules that `halfscope list divisions` shows.
 inline constexpr std::array division_rules{
     DivisionRule{"ddp", "PyTorch DDP: times 1/N before the sum", division::multiply_before},
     DivisionRule{"fp16_compress_hook", "PyTorch DDP's hook: by N in the wire's format before the sum",

@@ -24,14 +24,14 @@ namespace detail {
   return nearest && (q.format == FloatFormat{} || q.format.mantissa_bits <= 10);
 }
 
-/// The same of a product or quotient, which in formats with FP32's exponents may lose bits below the smallest
+/// Whether that holds for a product or quotient, which in formats with FP32's exponents may lose bits below the smallest
 /// normal float; there the result is worked out exactly.
 [[nodiscard]] constexpr bool rounds_twice_as_once(const Quantizer& q, float result) {
   const bool wide = q.format.exponent_bits == 8 && q.format.mantissa_bits < 23;
   return !wide || magnitude_bits(result) >= 2u << 23;
 }
 
-/// Of any double: rounded once. A subnormal one is far below every format; a normal one of its sign does as
+/// Any double, rounded once. A subnormal one is far below every format; a normal one of its sign does as
 /// well.
 [[nodiscard]] inline float round_any_double(double x, const Quantizer& q) {
   if (x == 0 || x != x || std::isinf(x)) return round(static_cast<float>(x), q);

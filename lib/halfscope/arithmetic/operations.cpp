@@ -43,7 +43,7 @@ Flagged finish(const Exact& x, std::uint32_t sign_of_zero, const Quantizer& q, s
   return round_exact(x, q, random_bits);
 }
 
-/// Of a sum that is exactly zero: the terms' sign where they agree, else + but in round down (6.3).
+/// Sign of a sum that is exactly zero: the terms' sign where they agree, else + but in round down (6.3).
 std::uint32_t sign_of_zero_sum(std::uint32_t a, std::uint32_t b, Rounding rounding) {
   if (a == b) return a;
   return rounding == Rounding::down ? sign_bit : 0;

@@ -75,7 +75,7 @@ enum class InexactFlag : std::uint8_t {
                                         InexactFlag inexact = InexactFlag::raised,
                                         std::uint32_t random_bits = 0);
 
-/// What a comparison says, and the flags it raised.
+/// Answer of a comparison, and the flags it raised.
 struct FlaggedBool {
   bool value = false;
   std::uint8_t flags = 0;

@@ -16,7 +16,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<TensorCoreGeneration>{
     "volta", "turing", "ampere", "ada", "hopper", "blackwell"};
 
-/// What one step of a tensor core does: `products` products and the accumulator are aligned to the largest of
+/// One step of a tensor core: `products` products and the accumulator are aligned to the largest of
 /// their exponents, each is cut off toward zero `fraction_bits` below it, their sum is exact, and it is
 /// rounded once. A product's exponent is the sum of its factors' exponents: products in [2, 4) are not
 /// renormalised.

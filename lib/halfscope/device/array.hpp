@@ -53,7 +53,7 @@ class Array {
   [[nodiscard]] const float* data() const { return view().floats().data(); }
   [[nodiscard]] std::span<float> values() { return view().floats(); }
   [[nodiscard]] std::span<const float> values() const { return view().floats(); }
-  /// Of an array on the CPU.
+  /// Element i of an array on the CPU.
   float& operator[](std::size_t i) { return data()[i]; }
   float operator[](std::size_t i) const { return data()[i]; }
 

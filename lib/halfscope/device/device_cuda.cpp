@@ -21,7 +21,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-/// What keeps the machine's device from being used, in words; empty where nothing does.
+/// Reason, in words, why the machine's device cannot be used; empty if it can.
 std::string obstacle() {
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);

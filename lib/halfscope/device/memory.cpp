@@ -16,7 +16,7 @@
 namespace halfscope {
 namespace {
 
-/// Of this thread's arrays on the device.
+/// Bytes of this thread's arrays on the device: now, and at most.
 thread_local constinit std::int64_t device_bytes = 0, peak_bytes = 0;
 
 void count_device_bytes(std::int64_t more) noexcept {

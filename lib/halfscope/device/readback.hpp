@@ -37,7 +37,7 @@ class Readback {
   /// Waits for the device and copies all slots; those taken from now on are of the next read. Without slots
   /// it does nothing.
   void read();
-  /// What a slot held at the last `read`, which came after its `take`.
+  /// Values that a slot held at the last `read`, which came after its `take`.
   template <typename T>
   [[nodiscard]] std::span<const T> values(const ReadbackSlot<T>& slot) const {
     return {reinterpret_cast<const T*>(read_[slot.block].data() + slot.offset), slot.count};

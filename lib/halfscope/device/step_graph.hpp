@@ -22,7 +22,7 @@ class StepGraph {
   /// Calls `queue`, whose first runs are not recorded: in them libraries and pools take what they need.
   void run(const std::function<void()>& queue);
 
-  /// What became of the recorded runs.
+  /// Counts of recorded runs by their outcome.
   struct Counts {
     std::int64_t whole = 0;    ///< launched as one graph
     std::int64_t cut = 0;      ///< ended early

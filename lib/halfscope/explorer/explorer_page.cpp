@@ -44,7 +44,7 @@ std::string scales_that_fit(const TensorFit& fit) {
   return window ? fmt::format("2^{} to 2^{}", window->low, window->high) : "none";
 }
 
-/// What a cast makes of all steps of a tensor, unscaled.
+/// Counts of a cast of all steps of a tensor, unscaled.
 WhatIf cast_unscaled(const ExploredTensor& tensor, const FloatFormat& format) {
   WhatIf sum;
   for (const auto& [step, totals] : tensor.steps) {

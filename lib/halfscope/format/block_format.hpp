@@ -12,7 +12,7 @@
 
 namespace halfscope {
 
-/// What a block's scale is stored as.
+/// Storage of a block's scale.
 enum class ScaleFormat : std::uint8_t {
   e8m0,   ///< a power of two, 2^(code - 127); the last code is NaN
   ue4m3,  ///< E4M3 without its sign
@@ -21,7 +21,7 @@ enum class ScaleFormat : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<ScaleFormat>{"e8m0", "ue4m3", "fp32"};
 
-/// What all blocks of a tensor share beside their own scales.
+/// Factor that all blocks of a tensor share beside their own scales.
 enum class TensorScale : std::uint8_t {
   none,
   fp32,  ///< a float, made of the tensor's largest magnitude
@@ -32,10 +32,10 @@ inline constexpr std::array<std::string_view, 2> enum_names<TensorScale>{"none",
 /// How an element is brought to the block's scale, in one FP32 rounding.
 enum class ScaleStep : std::uint8_t { multiply, divide };
 
-/// What -0, and a product that is -0 in FP32, become.
+/// Result of -0, and of a product that is -0 in FP32.
 enum class ZeroSign : std::uint8_t { kept, dropped };
 
-/// What the better of two scales is better in.
+/// Measure by which one of two scales is the better.
 enum class ScaleChoice : std::uint8_t {
   single,    ///< there is one scale
   absolute,  ///< the smaller sum of absolute errors
@@ -48,7 +48,7 @@ struct TensorFactors {
   float factor = 1;
 };
 
-/// What a rule makes a scale of: the largest magnitude of the block's numbers, and whether a NaN is among
+/// Input of a rule for scales: the largest magnitude of the block's numbers, and whether a NaN is among
 /// them, for elements of `element` in a tensor with these factors.
 struct BlockMaximum {
   float amax = 0;

@@ -31,7 +31,7 @@ HALFSCOPE_HD constexpr std::uint32_t beyond_finite(const Quantizer& q) {
   return q.format.has_infinity() ? infinity_bits : quiet_nan_bits;
 }
 
-/// What a number below zero becomes in a format without a sign bit: zero, the nearest, or NaN.
+/// Result of a number below zero in a format without a sign bit: zero, the nearest, or NaN.
 HALFSCOPE_HD constexpr std::uint32_t below_zero(const Quantizer& q) {
   return q.overflow == Overflow::saturate || !q.format.has_nan() ? 0u : quiet_nan_bits;
 }
@@ -76,7 +76,7 @@ HALFSCOPE_HD constexpr std::uint32_t round_quotient(std::uint32_t significand, s
   }
 }
 
-/// What a finite number that overflows becomes (IEEE 754-2019, 7.4).
+/// Result of a finite number that overflows (IEEE 754-2019, 7.4).
 template <Rounding rounding>
 HALFSCOPE_HD constexpr std::uint32_t overflow_magnitude(const RoundingGrid& grid, std::uint32_t sign) {
   if constexpr (rounding == Rounding::toward_zero || rounding == Rounding::to_odd) return grid.max_finite;
@@ -103,7 +103,7 @@ HALFSCOPE_HD constexpr std::uint32_t overflow_magnitude(const RoundingGrid& grid
           q.random_bits > 0 ? ~0u << (32 - q.random_bits) : ~0u};
 }
 
-/// What is known of a format's zeros at compile time.
+/// Facts about a format's zeros at compile time.
 enum class Zeros : std::uint8_t {
   any,
   both,  ///< it has -0, and numbers below zero

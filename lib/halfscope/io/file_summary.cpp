@@ -22,7 +22,7 @@ bool counts_codes(const StoredTensor& tensor) {
   return has_few_codes(tensor.type) && tensor.elements >= 1 << 16;
 }
 
-/// What a part of a tensor holds; an error where its file is damaged there.
+/// Summary of a part of a tensor, or the error if its file is damaged there.
 struct PartFound {
   std::variant<TensorSummary, CodeCounts, std::exception_ptr> found;
   std::int64_t beyond_fp32 = 0;

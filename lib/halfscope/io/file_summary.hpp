@@ -44,7 +44,7 @@ struct FilesSink {
   std::function<void(std::size_t file, std::int64_t elements)> progress;  ///< may be empty
 };
 
-/// The same of many files, whose tensors the threads share: many small ones cost no more than a large one.
+/// Summaries of many files, whose tensors the threads share: many small ones cost no more than a large one.
 void summarise_files(std::span<const ChosenTensors> files, const FloatFormat& format, const FilesSink& sink);
 
 }  // namespace halfscope

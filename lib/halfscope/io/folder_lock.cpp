@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr const char* lock_name = "run.lock";
 constexpr std::string_view prepared_prefix = ".run.lock-";
 
-/// What stands in a lock's folder.
+/// Content of a lock's folder.
 struct FoundLock {
   fs::path file;
   std::int64_t beat = 0;               ///< seconds since 1970

@@ -81,7 +81,7 @@ class Source {
   bool waited_ = false;  ///< for somebody who would
 };
 
-/// What a pipe or a terminal may give when it is read whole.
+/// Most bytes of a pipe or a terminal that is read whole.
 constexpr std::size_t most_of_a_pipe = std::size_t{1} << 30;
 
 std::string read_all(Source& source) {

@@ -15,7 +15,7 @@
 
 namespace halfscope {
 
-/// What reading a tensor from the middle costs.
+/// Cost of reading a tensor from its middle.
 enum class Access : std::uint8_t {
   random,      ///< nothing: every element is found at once
   sequential,  ///< compressed: all elements before must be unpacked; readers that go forward do so once
@@ -64,7 +64,7 @@ class TensorFile {
  public:
   virtual ~TensorFile() = default;
   [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
-  /// What else the file holds, so that its user learns what was not looked at.
+  /// Other content of the file, so that its user learns what was not looked at.
   [[nodiscard]] virtual const std::vector<SkippedTensor>& skipped() const {
     static const std::vector<SkippedTensor> nothing;
     return nothing;

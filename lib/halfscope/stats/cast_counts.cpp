@@ -85,14 +85,14 @@ CastLimits find_limits(const Quantizer& quantizer) {
           .infinite = smallest_rounding_to(rounded.infinite, quantizer)};
 }
 
-/// Those found last are kept: most casts are to the format of the one before.
+/// Limits of a cast to `quantizer`. The last ones are kept: most casts are to the format of the one before.
 CastLimits limits_of(const Quantizer& quantizer) {
   thread_local std::optional<std::pair<Quantizer, CastLimits>> latest;
   if (!latest || latest->first != quantizer) latest.emplace(quantizer, find_limits(quantizer));
   return latest->second;
 }
 
-/// Those by which a cast is counted: an identity as if it were to FP16.
+/// Limits by which a cast is counted: an identity as if it were to FP16.
 CastLimits counted_limits(const Quantizer& quantizer) {
   return limits_of(quantizer.is_identity() ? Quantizer{fp16} : quantizer);
 }

@@ -20,7 +20,7 @@ enum class CastDetail : std::uint8_t { none, counters, histogram };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<CastDetail>{"none", "counters", "histogram"};
 
-/// What a cast met and did. A cast to FP32 is counted as if it were to FP16, so that a run in FP32 tells what
+/// Counters of a cast. A cast to FP32 is counted as if it were to FP16, so that a run in FP32 tells what
 /// FP16 would have done.
 struct CastCounts {
   std::int64_t elements = 0;

@@ -14,7 +14,7 @@ TensorCounters counters_of(const CastEvent& event) {
           .counters = event.counts.counters};
 }
 
-/// What the step's records say of the other parts of the event's tensor; null where there is nothing yet.
+/// The step's record of the other parts of the event's tensor; null where there is none yet.
 TensorCounters* other_parts(const Site& site, std::vector<TensorCounters>& tensors) {
   if (!site.in_parts()) return nullptr;
   const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorCounters& counters) {

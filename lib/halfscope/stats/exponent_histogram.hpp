@@ -61,7 +61,7 @@ class ExponentHistogram {
 /// `histogram.add(values)`, in as many threads as there are where the array is large.
 void add_in_threads(ExponentHistogram& histogram, std::span<const float> values);
 
-/// The same of `size` little-endian elements of any type in CPU memory. Many elements of 8 or 16 bits are
+/// Adds `size` little-endian elements of any type in CPU memory. Many elements of 8 or 16 bits are
 /// counted by code; `widen` turns others into floats a cache's worth at a time.
 void add_in_threads(ExponentHistogram& histogram, DType type, const std::byte* elements, std::size_t size);
 

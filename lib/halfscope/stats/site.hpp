@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// What a tensor is for; precision is chosen per role.
+/// Purpose of a tensor; precision is chosen per role.
 enum class Role : std::uint8_t {
   weight,               ///< the copy that forward and backward use
   activation,           ///< output of an operation
@@ -23,7 +23,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Role>{
     "weight", "activation", "activation_gradient", "weight_gradient", "master_weight", "optimizer_state"};
 
-/// What a step is doing.
+/// Pass of a step.
 enum class TrainingPass : std::uint8_t { forward, backward, update };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<TrainingPass>{"forward", "backward", "update"};

@@ -22,7 +22,7 @@ struct CosineTotals {
   friend bool operator==(const CosineTotals&, const CosineTotals&) = default;
 };
 
-/// What SummaryPass found in a tensor or a part of it. A value: copyable, comparable, mergeable.
+/// Counts of SummaryPass over a tensor or a part of it. A value: copyable, comparable, mergeable.
 class TensorSummary {
  public:
   TensorSummary() = default;
@@ -36,8 +36,8 @@ class TensorSummary {
   void merge(const TensorSummary& following, std::int64_t times = 1);
 
   [[nodiscard]] const ExponentHistogram& histogram() const { return histogram_; }
-  /// Of the sum of squares of the finite elements, the share of those that the scale 2^scale_log2 flushes; to
-  /// within a factor 1 +- 2^-14. 0 for a tensor of zeros.
+  /// Share of the sum of squares of the finite elements that the scale 2^scale_log2 flushes, to within a
+  /// factor 1 +- 2^-14. 0 for a tensor of zeros.
   [[nodiscard]] double lost_energy(int scale_log2) const;
   /// Between the tensor and itself rounded at scale 1: 1 where the direction survives. Nothing where one of
   /// them is all zero or holds an infinity or NaN.
@@ -57,7 +57,7 @@ class SummaryPass {
   explicit SummaryPass(const FloatFormat& format);
 
   void add(std::span<const float> values);
-  /// What has been added so far.
+  /// Summary of the elements added so far.
   [[nodiscard]] TensorSummary summary();
 
  private:

@@ -48,7 +48,7 @@ struct ReductionEvent {
   ReductionCounters counters;
 };
 
-/// What a cast tensor held, and what became of it. `elements` counts all, exact zeros and non-finite ones
+/// Counts of a tensor that was cast. `elements` counts all, exact zeros and non-finite ones
 /// included.
 struct TensorCounters {
   std::string tensor;
@@ -58,7 +58,7 @@ struct TensorCounters {
   CastCounters counters{};
 };
 
-/// What became of one parameter's update: `lost` of the `nonzero` elements would round back to the old
+/// Counts of one parameter's update: `lost` of the `nonzero` elements would round back to the old
 /// weight.
 struct UpdateCounters {
   std::string tensor;

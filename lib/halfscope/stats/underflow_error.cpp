@@ -16,7 +16,7 @@ double squares(const BinadeCounts& counts) {
   return powers + mean_square * (static_cast<double>(counts.all) - powers);
 }
 
-/// The same of what the cast to `format` makes them err, where it flushes them or makes them subnormal.
+/// Sum of the squared errors of a cast to `format` that flushes the numbers or makes them subnormal.
 double squared_errors(const BinadeCounts& counts, const FloatFormat& format, int binade) {
   if (binade >= format.min_exponent()) return 0;
   const FlushEdge flush = flush_edge(format);

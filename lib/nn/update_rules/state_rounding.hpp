@@ -12,7 +12,7 @@ struct RoundState {
   Quantizer quantizer;
   HALFSCOPE_HD float operator()(float x) const { return round(x, quantizer); }
 };
-/// The same of a quantizer that rounds to nearest even, without a choice between roundings.
+/// `RoundState` for a quantizer that rounds to nearest even, without a choice between roundings.
 struct RoundStateToNearest {
   RoundingGrid grid;
   HALFSCOPE_HD float operator()(float x) const { return round_on_grid<Rounding::nearest_even>(x, grid); }

@@ -16,7 +16,7 @@ void check(cudaError_t status, const char* what,
 /// This thread's stream; kernels and copies on it run in the order in which they are queued.
 [[nodiscard]] cudaStream_t stream();
 
-/// Of the current device: 90 for 9.0.
+/// Compute capability of the current device: 90 for 9.0.
 [[nodiscard]] int compute_capability();
 
 }  // namespace halfscope::cuda

@@ -5,7 +5,7 @@
 
 namespace halfscope::detail {
 
-/// What the pool keeps is at most twice what was ever in use at once.
+/// The pool keeps at most twice the memory that was ever in use at once.
 struct HostPoolBytes {
   std::size_t kept = 0, most_used = 0;
 };

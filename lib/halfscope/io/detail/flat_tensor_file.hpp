@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// What `open_tensor_file` calls for each format; `name` is the tensor's.
+/// Readers that `open_tensor_file` calls, one for each format; `name` is the tensor's.
 [[nodiscard]] std::unique_ptr<TensorFile> open_safetensors(InputFile file);
 [[nodiscard]] std::unique_ptr<TensorFile> open_npy(InputFile file, std::string name,
                                                    const StatedType& void_type);

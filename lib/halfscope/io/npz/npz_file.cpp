@@ -117,7 +117,7 @@ class NpzFile : public TensorFile {
     return read_npy_array([&](std::span<std::byte> to) { stream.read(to); }, member.size, where, void_type);
   }
 
-  /// Of a member whose header, `header` bytes, has been read.
+  /// Checksum of a member whose header, `header` bytes, has been read.
   [[nodiscard]] std::unique_ptr<StoredChecksum> checksum_of(const ZipMember& member,
                                                             std::uint64_t header) const {
     std::vector<std::byte> bytes(header);

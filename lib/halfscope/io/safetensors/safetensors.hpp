@@ -16,7 +16,7 @@ struct NamedArray {
   Array array;
 };
 
-/// What a safetensors file holds; the tensors are in the order of their data in the file.
+/// Content of a safetensors file; the tensors are in the order of their data in the file.
 struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
   std::vector<NamedArray> tensors;

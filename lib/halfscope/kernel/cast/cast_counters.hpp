@@ -61,7 +61,7 @@ void count_cast(std::span<const float> values, const CastLimits& limits, CastCou
 /// Adds `values` to `counters`, on one thread.
 void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters);
 
-/// The same of a cast to `format` that has made `rounded` of `values`, arrays of one size on the CPU: for
+/// Counts a cast to `format` that has made `rounded` of `values`, arrays of one size on the CPU: for
 /// roundings to which a magnitude has no limits, such as stochastic ones.
 void count_rounded(std::span<const float> values, std::span<const float> rounded, const FloatFormat& format,
                    CastCounters& counters);

@@ -20,7 +20,7 @@ void round_into(std::span<const float> from, const ArrayView& to, const Quantize
 
 /// The same numbers in `storage`; an array that has it already is handed through.
 [[nodiscard]] Array to_dtype(Array array, DType storage);
-/// The same of an array that stays.
+/// A copy of `array` in `storage`.
 [[nodiscard]] Array stored_copy(const Array& array, DType storage);
 /// As floats in host memory.
 [[nodiscard]] Array to_host_floats(const Array& array);

@@ -19,7 +19,7 @@ constexpr std::int64_t run = 16;  // elements of a thread
 
 static_assert(cast_counter_bins == cast_bins + 1);
 
-/// What becomes of element i, and whether it is written.
+/// Result of element i, and whether it is written.
 struct LeaveAsItIs {
   static constexpr bool writes = false;
   HALFSCOPE_HD float operator()(float x, std::int64_t) const { return x; }
@@ -120,7 +120,7 @@ void count_and_maybe_round(std::span<float> values, const Counter& counter, cons
   count_and_round(std::ssize(values), ValuesOf<float>{on_device(values)}, counter, LeaveAsItIs{}, counters);
 }
 
-/// What `queue`, handed zeros on the device, adds to them; waits for it.
+/// Counters that `queue` adds to zeros on the device; waits for it.
 template <typename Queue>
 std::vector<std::int64_t> count_now(std::size_t counter_count, const Queue& queue) {
   auto counters = Memory<std::int64_t>::zeros(counter_count);

@@ -11,7 +11,7 @@
 
 namespace halfscope {
 
-/// What stochastic rounding of an array draws for element `index`: 16 random bits and a half of the last of
+/// Draw of stochastic rounding for element `index` of an array: 16 random bits and a half of the last of
 /// them. Eight consecutive elements share one block of `stream`. The probability of rounding up is the
 /// discarded fraction, exactly where that has 16 bits at most, as FP16's and BF16's normal numbers have, else
 /// to the nearest 2^-16; numbers of the format stay what they are.

@@ -11,13 +11,13 @@
 
 namespace halfscope::cuda {
 
-/// Of FP32 itself; a NaN may keep its payload.
+/// Adds in FP32 itself; a NaN may keep its payload.
 struct Fp32Adds {
   [[nodiscard]] HALFSCOPE_HD float rounded(float x) const { return x; }
   [[nodiscard]] HALFSCOPE_HD float add(float a, float b) const { return a + b; }
 };
 
-/// Of FP16, by the device's conversions.
+/// Adds in FP16, by the device's conversions.
 struct Fp16Adds {
   [[nodiscard]] HALFSCOPE_HD float rounded(float x) const {
 #if defined(__CUDA_ARCH__)
@@ -50,7 +50,7 @@ struct FusedFp32 {
 /// c + a b rounded to odd in FP32, which any rounding to 22 significand bits or fewer takes for exact.
 [[nodiscard]] HALFSCOPE_HD float fused_to_odd(float c, float a, float b) {
 #if defined(__CUDA_ARCH__)
-  // Of the results rounded down and up, which are neighbours unless they are equal, the odd one.
+  // The odd one of the results rounded down and up, which are neighbours unless they are equal.
   const float down = __fmaf_rd(a, b, c);
   return (to_bits(down) & 1) != 0 ? down : __fmaf_ru(a, b, c);
 #else
@@ -58,7 +58,7 @@ struct FusedFp32 {
   const double sum = product + double{c}, c_part = sum - product;
   const double error = (product - (sum - c_part)) + (double{c} - c_part);
   const auto nearest = static_cast<float>(sum);
-  // What is missing of the float nearest to the sum; NaN where that is no number, or infinite.
+  // Error of the float nearest to the sum; NaN where that is no number, or infinite.
   const double missing = (sum - double{nearest}) != 0 ? sum - double{nearest} : error;
   const bool overflows = magnitude_bits(nearest) == infinity_bits && sum - sum == 0;
   if (overflows) return from_bits((to_bits(nearest) & sign_bit) | (infinity_bits - 1));

@@ -30,7 +30,7 @@ template <typename T>
   return values.data();
 }
 
-/// The same of numbers of any storage.
+/// Numbers of any storage, on the device.
 [[nodiscard]] inline ElementReader on_device(const ConstArrayView& values) {
   return {on_device(std::span(static_cast<const std::byte*>(values.data), values.size())), values.storage};
 }

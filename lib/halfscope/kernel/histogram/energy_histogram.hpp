@@ -33,7 +33,7 @@ struct EnergyTables {
   std::int32_t max_finite = 0;  ///< the magnitude's bits
 };
 
-/// What passes over arrays have found. `tables` may hold numbers that `counts` and `energies` do not know of
+/// Counts of passes over arrays. `tables` may hold numbers that `counts` and `energies` do not know of
 /// yet, until `settle` has been called.
 struct EnergyHistogram {
   BinadeEdges edges = binade_edges(fp16);

@@ -50,7 +50,7 @@ struct BinadeCounts {
 inline constexpr int lowest_binade = -149;
 inline constexpr int highest_binade = 127;
 
-/// What a pass over floats found. The sum of `binades[].all`, zeros, infinities and nans is the number of
+/// Counts of a pass over floats. The sum of `binades[].all`, zeros, infinities and nans is the number of
 /// floats.
 struct HistogramCounts {
   std::array<BinadeCounts, highest_binade - lowest_binade + 1> binades{};  ///< [e - lowest_binade]

@@ -12,7 +12,7 @@
 
 namespace halfscope {
 
-/// What is summed over the rows r of column c.
+/// Term of the sum over the rows r of column c.
 enum class Term : std::uint8_t {
   value,              ///< x[r,c]
   squared_deviation,  ///< (x[r,c] - center[c])^2
@@ -44,7 +44,7 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
                  std::span<float> result);
 
-/// What one column's partial sums went through.
+/// Counters of one column's partial sums.
 struct ColumnCounters {
   std::int64_t stagnated = 0;
   std::int64_t first_overflow = -1;
@@ -59,11 +59,11 @@ struct ColumnCounters {
   }
 };
 
-/// Of the column_counters of all columns, each a sum of `terms` terms.
+/// Sums of the counters of all columns, each a sum of `terms` terms.
 [[nodiscard]] ReductionCounters counters_of(std::span<const ColumnCounters> column_counters,
                                             std::int64_t terms);
 
-/// The same of arrays on the device, which the above call where that is the active one.
+/// The same functions on arrays on the device, which the above call where that is the active one.
 namespace cuda {
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums);
 /// Also fills `column_counters`, one per column, on the device.

@@ -15,7 +15,7 @@ inline constexpr std::size_t sum_of_squares_lanes = 8;
 /// for.
 void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums);
 
-/// The same of arrays on the device, which the above calls where that is the active one.
+/// The same sum of arrays on the device, which the above calls where that is the active one.
 namespace cuda {
 void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums);
 }  // namespace cuda

@@ -24,7 +24,7 @@ UpdateEffect effect_of(const UpdateArrays& arrays) {
   return {counters.nonzero, counters.lost, sum_of(counters.applied), sum_of(counters.intended)};
 }
 
-/// Of one tile, which is the `index`-th of its array.
+/// Effect on one tile, which is the `index`-th of its array.
 UpdateEffect tile_effect(std::span<const float> weights, std::span<const float> update,
                          const WeightStorage& storage, std::size_t index) {
   std::array<float, tile> stored_buffer, updated_buffer;

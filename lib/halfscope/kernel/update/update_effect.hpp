@@ -36,11 +36,11 @@ inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 3
   return (elements + tile - 1) / tile;
 }
 
-/// Of `weights` to which `updates`, as many, are added: the sums are exact before they are rounded.
+/// Effect on `weights` to which `updates`, as many, are added: the sums are exact before they are rounded.
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);
 
-/// The same of each tile, on this thread and in CPU memory; the first of them is tile `first` of its array.
+/// Effect on each tile, on this thread and in CPU memory; the first of them is tile `first` of its array.
 /// Throws InvalidArgument where there are not as many tiles as the arrays have.
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles);
@@ -54,7 +54,7 @@ constexpr UpdateEffect& operator+=(UpdateEffect& total, const UpdateEffect& next
   return total;
 }
 
-/// The same of arrays on the device, which `update_effect` calls where that is the active one.
+/// The same effect on arrays on the device, which `update_effect` calls where that is the active one.
 namespace cuda {
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);

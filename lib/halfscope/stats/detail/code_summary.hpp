@@ -11,7 +11,7 @@ namespace halfscope {
 /// `CodeCounts::totals`.
 [[nodiscard]] std::vector<float> numbers_of_codes(DType type);
 
-/// What SummaryPass finds in a tensor of those elements. Counts and energy are the same to the bit; the
+/// The summary that SummaryPass makes of a tensor of those elements. Counts and energy are the same to the bit; the
 /// cosine is, too, for elements in any order, and differs from that of a pass by the rounding of its sums.
 [[nodiscard]] TensorSummary summarise_codes(const CodeCounts& counts, DType type, const FloatFormat& format);
 

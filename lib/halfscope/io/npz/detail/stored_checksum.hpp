@@ -13,7 +13,7 @@ namespace halfscope {
 /// CRC-32 of consecutive bytes of a member.
 class RangeChecksum {
  public:
-  /// Of the bytes from `begin` on.
+  /// Checksum of the bytes from `begin` on.
   explicit RangeChecksum(std::uint64_t begin) : begin_(begin) {}
   void add(std::span<const std::byte> bytes);
 

@@ -71,7 +71,7 @@ HALFSCOPE_HD V round_lanes_by(V v, const RoundingGrid& grid) {
   }
 }
 
-/// The same of any grid.
+/// `v` rounded to any grid.
 template <typename V>
 HALFSCOPE_HD V round_lanes(V v, const RoundingGrid& grid) {
   switch (round_way(grid)) {

@@ -42,7 +42,7 @@ HALFSCOPE_HD std::int32_t fraction_class(std::int32_t fraction, const OrderedEdg
          ((fraction + (binade - edges.second)) >> 23);
 }
 
-/// What bins do not tell, and which of them hold anything.
+/// Numbers that no bin counts, and which of them hold anything.
 struct Extremes {
   std::uint32_t negative_zeros = 0;
   std::int32_t max_finite = 0;                     ///< the magnitude's bits

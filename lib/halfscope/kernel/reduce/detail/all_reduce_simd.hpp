@@ -18,6 +18,7 @@ inline constexpr std::size_t vector_overhang = 64;
 struct AddendsJob {
   std::span<const float> gradients;
   DType wire;
+  FloatFormat wire_format;  ///< of `wire`
   DivisionStep step;
   std::byte* addends;
 };

@@ -21,12 +21,12 @@ HALFSCOPE_HD float add_to_odd(float a, float b) {
   return from_bits(inexact && (bits & 1u) == 0 ? bits + step : bits);
 }
 
-/// What is rounded again to store the weight, of which `mantissa_bits` are kept.
+/// Sum that is rounded again to store the weight, of which `mantissa_bits` are kept.
 HALFSCOPE_HD float updated_weight(float stored, float update, int mantissa_bits) {
   return mantissa_bits > 21 ? stored + update : add_to_odd(stored, update);
 }
 
-/// What one update did: see UpdateLanes. No branch depends on the numbers, so that loops over it vectorise.
+/// Outcome of one update: see UpdateLanes. No branch depends on the numbers, so that loops over it vectorise.
 struct UpdateOutcome {
   std::uint32_t nonzero, lost;
   double applied, intended;
