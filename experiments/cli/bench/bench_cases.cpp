@@ -7,13 +7,16 @@
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/block_format.hpp>
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/detail/dispatch.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/histogram/code_counts.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
+#include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/tensor_summary.hpp>
 
 #include "experiments/cli/bench/bench.hpp"
@@ -71,6 +74,22 @@ BenchResult rounding(std::string_view quantizer) {
   const Quantizer q = parse_quantizer(quantizer);
   return against_memcpy(
       [q](std::span<const float> in, std::span<float> out) { round(in, out, q, RandomStream{.seed = 1}); });
+}
+
+/// As a square matrix, whose rows blocks run along.
+constexpr MatrixShape square{1 << 10, 1 << 10};
+
+BenchResult rounding_in_blocks(std::string_view name) {
+  const BlockFormat format = parse_block_format(name);
+  return against_memcpy(
+      [format](std::span<const float> in, std::span<float> out) { round_blocks(in, out, square, format); });
+}
+
+BenchResult counting_in_blocks(std::string_view name) {
+  const BlockFormat format = parse_block_format(name);
+  return against_memcpy([format](std::span<const float> in, std::span<float> out) {
+    (void)count_blocks(in, square, format, {}, out);
+  });
 }
 
 BenchResult counting() {
@@ -176,6 +195,20 @@ constexpr std::array cases{
     BenchCase{"round_fp16_stochastic", "with random bits drawn", [] { return rounding("fp16/stochastic"); }},
     BenchCase{"round_fp16_saturate", "overflow to the largest number",
               [] { return rounding("fp16/saturate"); }},
+    BenchCase{"round_mxfp8", "in blocks of 32, which share a power of two",
+              [] { return rounding_in_blocks("mxfp8_e4m3"); }},
+    BenchCase{"round_mxfp4", "in blocks of 32", [] { return rounding_in_blocks("mxfp4"); }},
+    BenchCase{"round_nvfp4", "in blocks of 16, whose scales are of E4M3",
+              [] { return rounding_in_blocks("nvfp4"); }},
+    BenchCase{"round_nvfp4_16x16", "in tiles of 16 x 16", [] { return rounding_in_blocks("nvfp4_16x16"); }},
+    BenchCase{"round_fp8_1x128", "in blocks of 128, whose scales are floats",
+              [] { return rounding_in_blocks("fp8_1x128"); }},
+    BenchCase{"round_fp8_128x128", "in tiles of 128 x 128", [] { return rounding_in_blocks("fp8_128x128"); }},
+    BenchCase{"count_mxfp8",
+              "the same as round_mxfp8, with what becomes of elements, blocks and scales counted",
+              [] { return counting_in_blocks("mxfp8_e4m3"); }},
+    BenchCase{"count_mxfp4", "the same as round_mxfp4, counted", [] { return counting_in_blocks("mxfp4"); }},
+    BenchCase{"count_nvfp4", "the same as round_nvfp4, counted", [] { return counting_in_blocks("nvfp4"); }},
     BenchCase{"widen_fp16", "from 16-bit elements to FP32", widening},
     BenchCase{"histogram", "counting by binade", counting},
     BenchCase{"histogram_fp16", "counting 16-bit elements by magnitude",

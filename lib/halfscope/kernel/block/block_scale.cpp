@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/count.hpp>
 
 namespace halfscope::detail {
 namespace {
@@ -72,12 +73,9 @@ BlockScale choose_scale(std::span<const float> values, const BlockRange& range, 
 
 float tensor_maximum(std::span<const float> values, const BlockFormat& format) {
   if (format.tensor_scale == TensorScale::none) return 0;
-  std::uint32_t largest = 0;
-  for (const float x : values) {
-    const std::uint32_t magnitude = magnitude_bits(x);
-    largest = magnitude <= infinity_bits ? std::max(largest, magnitude) : largest;
-  }
-  return from_bits(largest);
+  BlockMaxima all;
+  if (!values.empty()) add_to_maxima(values, static_cast<std::int64_t>(values.size()), {&all, 1});
+  return from_bits(all.number);
 }
 
 TensorFactors tensor_factors(float tensor_amax, const BlockFormat& format) {

@@ -6,6 +6,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/tile.hpp>
 
 namespace halfscope {
 namespace {
@@ -27,24 +28,43 @@ void visit_blocks(const MatrixShape& shape, const BlockShape& block, const Body&
   });
 }
 
+/// Roundings other than to the nearest, element by element.
+void quantise_one_by_one(const detail::TensorInBlocks& tensor, const RandomStream& stream,
+                         BlockCodes& codes) {
+  const BlockFormat& format = tensor.format;
+  const detail::ElementRounding element(format, stream);
+  visit_blocks(tensor.shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
+    const BlockScale scale = detail::choose_scale(tensor.values, range, format, tensor.factors, tensor.amax);
+    codes.scales[static_cast<std::size_t>(block)] = scale.code;
+    range.for_each([&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      codes.elements[at] =
+          static_cast<std::uint8_t>(encode(element(tensor.values[at], scale, i), format.element.format));
+    });
+  });
+}
+
 }  // namespace
 
 BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
                            const RandomStream& stream) {
   check_matrix_size("quantise_blocks", values.size(), shape);
   const MatrixShape grid = block_grid(shape, format.block);
-  const float tensor_amax = detail::tensor_maximum(values, format);
+  const detail::TensorInBlocks tensor(values, shape, format);
   BlockCodes codes{shape, std::vector<std::uint8_t>(values.size()),
                    std::vector<std::uint32_t>(static_cast<std::size_t>(grid.rows * grid.columns)),
-                   detail::tensor_factors(tensor_amax, format)};
-  const detail::ElementRounding element(format, stream);
-  visit_blocks(shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
-    const BlockScale scale = detail::choose_scale(values, range, format, codes.tensor, tensor_amax);
-    codes.scales[static_cast<std::size_t>(block)] = scale.code;
-    range.for_each([&](std::int64_t i) {
-      const auto at = static_cast<std::size_t>(i);
-      codes.elements[at] =
-          static_cast<std::uint8_t>(encode(element(values[at], scale, i), format.element.format));
+                   tensor.factors};
+  if (!detail::rounds_in_segments(format)) {
+    quantise_one_by_one(tensor, stream, codes);
+    return codes;
+  }
+  const SegmentRounding rounding(format, codes.tensor);
+  detail::visit_tiles(tensor, [&](const detail::ScaledTile& tile) {
+    for (std::size_t i = 0; i < tile.scales.size(); ++i)
+      codes.scales[static_cast<std::size_t>(tile.first_block) + i] = tile.scales[i].code;
+    tile.for_each_segment([&](std::int64_t at, std::size_t count, const SegmentScales& scales) {
+      const auto first = static_cast<std::size_t>(at);
+      write_codes(values.subspan(first, count), scales, rounding, codes.elements.data() + first);
     });
   });
   return codes;
@@ -65,7 +85,17 @@ void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span
 void round_blocks(std::span<const float> in, std::span<float> out, const MatrixShape& shape,
                   const BlockFormat& format, const RandomStream& stream) {
   check_matrix_size("round_blocks", out.size(), shape);
-  decode_blocks(quantise_blocks(in, shape, format, stream), format, out);
+  check_matrix_size("round_blocks", in.size(), shape);
+  if (!detail::rounds_in_segments(format))
+    return decode_blocks(quantise_blocks(in, shape, format, stream), format, out);
+  const detail::TensorInBlocks tensor(in, shape, format);
+  const SegmentRounding rounding(format, tensor.factors);
+  detail::visit_tiles(tensor, [&](const detail::ScaledTile& tile) {
+    tile.for_each_segment([&](std::int64_t at, std::size_t count, const SegmentScales& scales) {
+      const auto first = static_cast<std::size_t>(at);
+      write_values(in.subspan(first, count), scales, rounding, out.data() + first);
+    });
+  });
 }
 
 }  // namespace halfscope

@@ -1,0 +1,155 @@
+// Values and codes of elements at the scales of their blocks, compiled once per instruction set.
+#include <halfscope/kernel/block/detail/segment_simd.hpp>
+
+#include <halfscope/format/encoding.hpp>
+#include <halfscope/kernel/cast/detail/round_lanes.hpp>
+#include <halfscope/kernel/detail/vector.hpp>
+
+// Nothing here may be emitted out of line under a name that other translation units share.
+namespace halfscope {
+namespace {
+
+/// Elements that are read at a time, whatever the instruction set.
+constexpr std::size_t step_columns = 16;
+
+/// Elements of a vector at their scale.
+template <RoundWay way, ScaleStep step, ZeroSign zero>
+struct ElementsAtScale {
+  RoundingGrid grid;
+  float nan;
+  HALFSCOPE_HD FloatVec operator()(FloatVec x, FloatVec factor) const {
+    FloatVec scaled = step == ScaleStep::multiply ? x * factor : x / factor;
+    if constexpr (zero == ZeroSign::dropped) scaled = scaled == 0.0f ? FloatVec{} : scaled;
+    const FloatVec element = round_lanes_by<way>(scaled, grid);
+    return element == element ? element : all_lanes(nan);
+  }
+};
+
+template <RoundWay way, typename Body>
+void with_way(const SegmentRounding& rounding, const Body& body) {
+  constexpr auto multiply = ScaleStep::multiply, divide = ScaleStep::divide;
+  constexpr auto kept = ZeroSign::kept, dropped = ZeroSign::dropped;
+  const bool keeps = rounding.zero == kept;
+  if (rounding.step == multiply) {
+    if (keeps) return body(ElementsAtScale<way, multiply, kept>{rounding.grid, rounding.nan});
+    return body(ElementsAtScale<way, multiply, dropped>{rounding.grid, rounding.nan});
+  }
+  if (keeps) return body(ElementsAtScale<way, divide, kept>{rounding.grid, rounding.nan});
+  body(ElementsAtScale<way, divide, dropped>{rounding.grid, rounding.nan});
+}
+
+/// Calls body(element) with the function that makes elements of values and factors.
+template <typename Body>
+void with_elements(const SegmentRounding& rounding, const Body& body) {
+  switch (round_way(rounding.grid)) {
+    case RoundWay::by_adding:
+      return with_way<RoundWay::by_adding>(rounding, body);
+    case RoundWay::by_carrying:
+      return with_way<RoundWay::by_carrying>(rounding, body);
+    case RoundWay::by_element:
+      break;
+  }
+  with_way<RoundWay::by_element>(rounding, body);
+}
+
+/// Calls step(values, column, count) for every 16 columns; the last ones, if fewer, are copied and followed
+/// by zeros.
+template <typename Step>
+HALFSCOPE_HD void for_each_step(const Segment& segment, const Step& step) {
+  std::size_t column = 0;
+  for (; column + step_columns <= segment.count; column += step_columns)
+    step(segment.values + column, column, step_columns);
+  if (column == segment.count) return;
+  alignas(64) float rest[step_columns] = {};
+  std::memcpy(rest, segment.values + column, (segment.count - column) * sizeof(float));
+  step(rest, column, segment.count - column);
+}
+
+/// The codes of elements that are numbers of the format, or NaN where it has one.
+struct CodeLanes {
+  explicit CodeLanes(const SegmentRounding& rounding)
+      : least_normal(rounding.grid.min_normal_field << 23),
+        place((rounding.grid.min_normal_field + rounding.grid.dropped_bits) << 23),
+        dropped(static_cast<int>(rounding.grid.dropped_bits)),
+        bias(((rounding.grid.min_normal_field - 1) << 23) >> rounding.grid.dropped_bits),
+        sign_shift(32 - code_width(rounding.element)),
+        nan(detail::nan_code(rounding.element)) {}
+
+  HALFSCOPE_HD Ints operator()(FloatVec element) const {
+    const Ints magnitude = magnitude_of(element), sign = as_ints(element) & all_lanes(sign_bit);
+    const FloatVec step = as_floats(all_lanes(place));
+    const Ints subnormal = as_ints(as_floats(magnitude) + step) - all_lanes(place);
+    const Ints normal = (magnitude >> dropped) - all_lanes(bias);
+    const Ints number = magnitude < all_lanes(least_normal) ? subnormal : normal;
+    const Ints code = number | as_ints(as_words(sign) >> sign_shift);
+    return element == element ? code : all_lanes(nan);
+  }
+
+  std::uint32_t least_normal, place;
+  int dropped;
+  std::uint32_t bias;
+  int sign_shift;
+  std::uint32_t nan;
+};
+
+/// A number in columns `first` to `end`, whole steps of them by vectors.
+HALFSCOPE_HD void fill(float* to, std::size_t first, std::size_t end, float number) {
+  std::size_t i = first;
+  for (; i + step_columns <= end; i += step_columns) {
+    for (std::size_t part = 0; part < step_columns; part += lanes) store(to + i + part, all_lanes(number));
+  }
+  for (; i < end; ++i) to[i] = number;
+}
+
+using Bytes [[gnu::vector_size(lanes)]] = std::uint8_t;
+
+}  // namespace
+
+template <>
+void spread_isa<target_isa>(const BlockScale* blocks, const SegmentPlace& place, SegmentScales& to) {
+  for (std::size_t at = 0; at < place.count;) {
+    const std::size_t block = (place.column + at) / place.columns;
+    const std::size_t block_end = (block + 1) * place.columns - place.column;
+    const std::size_t end = block_end < place.count ? block_end : place.count;
+    fill(to.factors.data(), at, end, blocks[block].factor);
+    fill(to.values.data(), at, end, blocks[block].value);
+    at = end;
+  }
+  const std::size_t whole = (place.count + step_columns - 1) / step_columns * step_columns;
+  fill(to.factors.data(), place.count, whole, 1.0f);
+  fill(to.values.data(), place.count, whole, 1.0f);
+}
+
+template <>
+void write_values_isa<target_isa>(const Segment& segment, const SegmentRounding& rounding, float* out) {
+  const FloatVec tensor = all_lanes(rounding.tensor_scale);
+  with_elements(rounding, [&](auto element) {
+    for_each_step(segment, [&](const float* x, std::size_t column, std::size_t count) {
+      alignas(64) float values[step_columns];
+      for (std::size_t i = 0; i < step_columns; i += lanes) {
+        const FloatVec number = element(load(x + i), load(segment.factors + column + i));
+        store(values + i, with_one_nan(number * load(segment.scales + column + i) * tensor));
+      }
+      std::memcpy(out + column, values, count * sizeof(float));
+    });
+  });
+}
+
+template <>
+void write_codes_isa<target_isa>(const Segment& segment, const SegmentRounding& rounding,
+                                 std::uint8_t* codes) {
+  const CodeLanes code(rounding);
+  with_elements(rounding, [&](auto element) {
+    for_each_step(segment, [&](const float* x, std::size_t column, std::size_t count) {
+      std::uint8_t bytes[step_columns];
+      for (std::size_t i = 0; i < step_columns; i += lanes) {
+        const FloatVec number = element(load(x + i), load(segment.factors + column + i));
+        const Bytes some = __builtin_convertvector(as_words(code(number)), Bytes);
+        std::memcpy(bytes + i, &some, sizeof some);
+      }
+      std::memcpy(codes + column, bytes, count);
+    });
+  });
+}
+
+}  // namespace halfscope
