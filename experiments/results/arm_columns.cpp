@@ -90,6 +90,17 @@ Measured step_bytes(Runs runs) {
                               [](const Json& memory) { return memory.at("peak_step_bytes").get<double>(); }));
 }
 
+/// Share of what `whole` counts that `part` counts, in the operands of an arm's runs together.
+Measured operand_share(Runs runs, const char* part, const char* whole) {
+  double parts = 0, all = 0;
+  for (const FinishedRun& run : runs) {
+    if (!run.summary.contains("operands")) continue;
+    parts += run.summary["operands"].at(part).get<double>();
+    all += run.summary["operands"].at(whole).get<double>();
+  }
+  return all == 0 ? Measured() : Measured(parts / all);
+}
+
 /// All-reduces of an arm's seeds together.
 struct AllReduces {
   AllReduceCounters counters{};
@@ -175,6 +186,21 @@ constexpr std::array columns{
     ArmColumn{"peak_device_bytes", "peak MiB",
               [](Runs runs) { return largest(numbers(runs, "peak_device_bytes")); }, InTable::where_known,
               InJson::always, 11, Written::number, 0, mebibytes, "peak_mib"},
+    ArmColumn{"operands.flushed", "operands flushed",
+              [](Runs runs) { return operand_share(runs, "flushed", "nonzero"); }, InTable::where_known,
+              InJson::where_known, 14, Written::share, 2, 1, "operands_flushed"},
+    ArmColumn{"operands.clipped", "clipped",
+              [](Runs runs) { return operand_share(runs, "clipped", "nonzero"); }, InTable::where_known,
+              InJson::where_known, 15, Written::share, 2, 1, "operands_clipped"},
+    ArmColumn{"operands.zero_scales", "zero scales",
+              [](Runs runs) { return operand_share(runs, "zero_scales", "blocks"); }, InTable::where_known,
+              InJson::where_known, 16, Written::share, 2, 1, "zero_scales"},
+    ArmColumn{"operands.scale_spread", "scale binades",
+              [](Runs runs) {
+                return largest(from_members(
+                    runs, "operands", [](const Json& o) { return o.at("scale_spread").get<double>(); }));
+              },
+              InTable::where_known, InJson::where_known, 17, Written::number, 0, 1, "scale_spread"},
     ArmColumn{"further_skipped", {}, further_skipped, InTable::never, InJson::where_known},
     ArmColumn{"all_reduce.ranks",
               {},

@@ -1,9 +1,12 @@
 // Forward and backward of products of two tensors.
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "lib/nn/elementwise.hpp"
 #include "sim/layers/attention.hpp"
 #include "sim/layers/matrix.hpp"
+#include "sim/layers/operands.hpp"
 
 namespace halfscope {
 namespace {
@@ -70,6 +73,38 @@ void multiply_all_transposed(const ConstArrayView& x, const ConstArrayView& g, s
   }
 }
 
+/// The tensors of a product y = a b.
+struct Factors {
+  TensorRef a, b;
+  ProductExtents extents;
+  Operand second;
+
+  [[nodiscard]] SummedAxis axis_of_b(ProductKind product) const {
+    const bool rows = (second == Operand::plain) == (product == ProductKind::forward);
+    return rows ? SummedAxis::rows : SummedAxis::columns;
+  }
+};
+
+ProductImages forward_images(const Operation& operation, const Operands& operands, const Factors& f) {
+  const ProductExtents& e = f.extents;
+  const bool plain = f.second == Operand::plain;
+  return {
+      operands.images(operation.casts(), {operation.value(f.a), e.rows, e.inner},
+                      {x_of_forward, SummedAxis::columns},
+                      {x_of_weight, SummedAxis::rows, operation.needs_gradient(f.b)}),
+      operands.images(
+          operation.casts(), {operation.value(f.b), plain ? e.inner : e.columns, plain ? e.columns : e.inner},
+          {weight_of_forward, f.axis_of_b(ProductKind::forward)},
+          {weight_of_data, f.axis_of_b(ProductKind::data_gradient), operation.needs_gradient(f.a)})};
+}
+
+OperandImages gradient_images(const BackwardScope& scope, const Operands& operands, const Factors& f,
+                              const Array& gradient) {
+  return operands.images(scope.casts(), {gradient, f.extents.rows, f.extents.columns},
+                         {gradient_of_data, SummedAxis::columns, scope.needs_gradient(f.a)},
+                         {gradient_of_weight, SummedAxis::rows, scope.needs_gradient(f.b)});
+}
+
 }  // namespace
 
 TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, TensorRef b, Operand second) {
@@ -79,32 +114,41 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
   Shape shape = tape.value(a).shape();
   shape.back() = e.columns;
   Array y(std::move(shape));
+  const Operands operands(operation, name);
+  const Factors factors{a, b, e, second};
+  const auto images = std::make_shared<ProductImages>(forward_images(operation, operands, factors));
+  const Array &seen_a = seen(images->x.first, tape.value(a)),
+              &seen_b = seen(images->weight.first, tape.value(b));
   if (second == Operand::transposed) {
-    const Array turned = all_transposed(tape.value(b), e.batch, e.columns, e.inner);
-    multiply_all(tape.value(a).view(), turned.view(), e, model, y.values());
+    const Array turned = all_transposed(seen_b, e.batch, e.columns, e.inner);
+    multiply_all(seen_a.view(), turned.view(), e, model, y.values());
   } else {
-    multiply_all(tape.value(a).view(), tape.value(b).view(), e, model, y.values());
+    multiply_all(seen_a.view(), seen_b.view(), e, model, y.values());
   }
+  images->drop_first();
 
-  const auto backward = [a, b, e, model, second](BackwardScope& scope, Array gradient) {
-    const Array &x = scope.value(a), &w = scope.value(b);
+  const auto backward = [factors, model, operands, images](BackwardScope& scope, Array gradient) {
+    const auto& [a, b, e, second] = factors;
+    const OperandImages of_gradient = gradient_images(scope, operands, factors, gradient);
+    const Array &x = seen(images->x.second, scope.value(a)), &w = seen(images->weight.second, scope.value(b));
+    const Array &to_a = seen(of_gradient.first, gradient), &to_b = seen(of_gradient.second, gradient);
     const ProductExtents back{e.batch, e.rows, e.columns, e.inner};
     if (scope.needs_gradient(a)) {
       Array of_a(x.shape());
       if (second == Operand::transposed) {
-        multiply_all(gradient.view(), w.view(), back, model, of_a.values());
+        multiply_all(to_a.view(), w.view(), back, model, of_a.values());
       } else {
         const Array turned = all_transposed(w, e.batch, e.inner, e.columns);
-        multiply_all(gradient.view(), turned.view(), back, model, of_a.values());
+        multiply_all(to_a.view(), turned.view(), back, model, of_a.values());
       }
       scope.add_gradient(a, std::move(of_a));
     }
     if (!scope.needs_gradient(b)) return;
     Array of_b(w.shape());
     if (second == Operand::transposed) {
-      multiply_all_transposed(gradient.view(), x.view(), e.batch, e.columns, e.inner, model, of_b);
+      multiply_all_transposed(to_b.view(), x.view(), e.batch, e.columns, e.inner, model, of_b);
     } else {
-      multiply_all_transposed(x.view(), gradient.view(), e.batch, e.inner, e.columns, model, of_b);
+      multiply_all_transposed(x.view(), to_b.view(), e.batch, e.inner, e.columns, model, of_b);
     }
     scope.add_gradient(b, std::move(of_b));
   };

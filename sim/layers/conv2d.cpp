@@ -59,16 +59,22 @@ TensorRef conv2d(Tape& tape, const std::string& name, TensorRef x, const Conv2dP
   const Shape output{images.batch, grid.down(images.height), grid.across(images.width), weight.extent(3)};
   auto patches = std::make_shared<Patches>(patches_of(tape.value(x), images, grid, weight.extent(2)));
   const AccumulateModel model = operation.policy().products;
-  Array y = convolve_patches(*patches, weight, output, model);
+  const Operands operands(operation, name);
+  Array y = convolve_patches(*patches, weight, output,
+                             {model, operands, operation.casts(), x_of_forward, weight_of_forward});
   std::optional<TensorRef> bias;
   if (parameters.bias != nullptr) bias = add_channel_bias(operation, name, *parameters.bias, y);
 
-  const auto backward = [x, w, bias, images, grid, model, patches](BackwardScope& scope, Array gradient) {
+  const auto backward = [x, w, bias, images, grid, model, operands, patches](BackwardScope& scope,
+                                                                             Array gradient) {
     if (bias) add_channel_bias_gradient(scope, *bias, gradient);
     if (scope.needs_gradient(w))
-      scope.add_gradient(w, patches_weight_gradient(*patches, gradient, scope.value(w).shape(), model));
+      scope.add_gradient(
+          w, patches_weight_gradient(*patches, gradient, scope.value(w).shape(),
+                                     {model, operands, scope.casts(), x_of_weight, gradient_of_weight}));
     if (!scope.needs_gradient(x)) return;
-    scope.add_gradient(x, convolve_back(std::move(gradient), images, grid, scope.value(w), model));
+    scope.add_gradient(x, convolve_back(std::move(gradient), images, grid, scope.value(w),
+                                        {model, operands, scope.casts(), gradient_of_data, weight_of_data}));
   };
   return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }

@@ -65,17 +65,23 @@ TensorRef conv_transpose2d(Tape& tape, const std::string& name, TensorRef x,
   const TransposedGeometry geometry = transposed_geometry(tape.value(x).shape(), weight, parameters);
   check_transposed_grid(name, geometry);
   const AccumulateModel model = operation.policy().products;
-  Array y = convolve_back(tape.value(x).clone(), geometry.large, geometry.grid, tape.value(w), model);
+  const Operands operands(operation, name);
+  Array y = convolve_back(tape.value(x).clone(), geometry.large, geometry.grid, tape.value(w),
+                          {model, operands, operation.casts(), x_of_forward, weight_of_forward});
   std::optional<TensorRef> bias;
   if (parameters.bias != nullptr) bias = add_channel_bias(operation, name, *parameters.bias, y);
 
-  const auto backward = [x, w, bias, geometry, model](BackwardScope& scope, Array gradient) {
+  const auto backward = [x, w, bias, geometry, model, operands](BackwardScope& scope, Array gradient) {
     if (bias) add_channel_bias_gradient(scope, *bias, gradient);
     const Patches patches = patches_of(gradient, geometry.large, geometry.grid, geometry.large.channels);
     const Array &of_output = scope.value(x), &kernel = scope.value(w);
-    scope.add_gradient(w, patches_weight_gradient(patches, of_output, kernel.shape(), model));
+    scope.add_gradient(
+        w, patches_weight_gradient(patches, of_output, kernel.shape(),
+                                   {model, operands, scope.casts(), gradient_of_weight, x_of_weight}));
     if (!scope.needs_gradient(x)) return;
-    scope.add_gradient(x, convolve_patches(patches, kernel, of_output.shape(), model));
+    scope.add_gradient(x,
+                       convolve_patches(patches, kernel, of_output.shape(),
+                                        {model, operands, scope.casts(), gradient_of_data, weight_of_data}));
   };
   return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
 }

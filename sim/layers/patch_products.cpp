@@ -8,6 +8,7 @@
 
 #include "lib/nn/dilate.hpp"
 #include "lib/nn/strided_elementwise.hpp"
+#include "sim/layers/matrix.hpp"
 
 namespace halfscope {
 namespace {
@@ -39,26 +40,80 @@ void for_groups(std::int64_t groups, std::int64_t columns, const Body& body) {
   }
 }
 
+/// A group of channels: the first of its patches' channels, and its number among several.
+struct Group {
+  std::int64_t first_channel = 0;
+  std::int32_t part = whole_tensor;
+};
+
+/// (positions, elements): the patches of a group, one after the other.
+Array gathered(const Patches& patches, const Group& group) {
+  const PatchOffsets& offsets = *patches.offsets;
+  const std::span<const std::int32_t> positions = offsets.position.values(),
+                                      elements = offsets.element.values();
+  const std::span<const float> images = patches.from_channel(group.first_channel).floats();
+  Array matrix({std::ssize(positions), std::ssize(elements)});
+  float* to = matrix.data();
+  for (const std::int32_t position : positions)
+    for (const std::int32_t element : elements) *to++ = images[static_cast<std::size_t>(position + element)];
+  return matrix;
+}
+
+bool has_formats(const PatchProduct& product) {
+  return product.operands.has_format(product.patches) || product.operands.has_format(product.other);
+}
+
+/// multiply_patches of operands that have formats of their own.
+void multiply_images(const Patches& patches, const Group& group, const Array& weight,
+                     const PatchProduct& product, Array& y) {
+  const Array matrix = gathered(patches, group);
+  const std::int64_t elements = matrix.extent(1), out = static_cast<std::int64_t>(weight.size()) / elements;
+  const Array left = product.operands.image(product.casts, {matrix, matrix.extent(0), elements},
+                                            {product.patches, SummedAxis::columns}, group.part);
+  const Array right = product.operands.image(product.casts, {weight, elements, out},
+                                             {product.other, SummedAxis::rows}, group.part);
+  multiply_rows(seen(left, matrix).view(), MatrixView{seen(right, weight).view(), elements, out},
+                product.model, y.values());
+}
+
+/// multiply_gradient of operands that have formats of their own.
+void multiply_gradient_images(const Patches& patches, const Group& group, const Array& gradient,
+                              const PatchProduct& product, Array& of_weight) {
+  const Array matrix = gathered(patches, group);
+  const std::int64_t positions = matrix.extent(0),
+                     out = static_cast<std::int64_t>(gradient.size()) / positions;
+  const Array left = product.operands.image(product.casts, {matrix, positions, matrix.extent(1)},
+                                            {product.patches, SummedAxis::rows}, group.part);
+  const Array right = product.operands.image(product.casts, {gradient, positions, out},
+                                             {product.other, SummedAxis::rows}, group.part);
+  const Array sums = weight_gradient(
+      {seen(left, matrix).view(), seen(right, gradient).view(), matrix.extent(1), out}, product.model);
+  convert(sums.view(), of_weight.view());
+}
+
 /// The product of one group's patches and its part of a weight.
-void multiply_patches(const Patches& patches, std::int64_t first_channel, const Array& weight,
-                      const AccumulateModel& model, Array& y) {
+void multiply_patches(const Patches& patches, const Group& group, const Array& weight,
+                      const PatchProduct& product, Array& y) {
+  if (has_formats(product)) return multiply_images(patches, group, weight, product, y);
   const PatchOffsets& offsets = *patches.offsets;
   const auto elements = static_cast<std::int64_t>(offsets.element.size());
-  gemm({ElementReader(patches.from_channel(first_channel)), offsets.position.values(),
+  gemm({ElementReader(patches.from_channel(group.first_channel)), offsets.position.values(),
         offsets.element.values(), MatrixLayout::row_major, offsets.stride},
        {ElementReader(weight.view()), elements, static_cast<std::int64_t>(weight.size()) / elements},
-       y.values(), model);
+       y.values(), product.model);
 }
 
 /// The product of one group's transposed patches and its part of the output's gradient.
-void multiply_gradient(const Patches& patches, std::int64_t first_channel, const Array& gradient,
-                       const AccumulateModel& model, Array& weight_gradient) {
+void multiply_gradient(const Patches& patches, const Group& group, const Array& gradient,
+                       const PatchProduct& product, Array& weight_gradient) {
+  if (has_formats(product))
+    return multiply_gradient_images(patches, group, gradient, product, weight_gradient);
   const PatchOffsets& offsets = *patches.offsets;
   const auto positions = static_cast<std::int64_t>(offsets.position.size());
-  gemm({ElementReader(patches.from_channel(first_channel)), offsets.element.values(),
+  gemm({ElementReader(patches.from_channel(group.first_channel)), offsets.element.values(),
         offsets.position.values(), MatrixLayout::transposed, offsets.stride},
        {ElementReader(gradient.view()), positions, static_cast<std::int64_t>(gradient.size()) / positions},
-       weight_gradient.values(), model);
+       weight_gradient.values(), product.model);
 }
 
 /// (taps, out, in): a group's weight (taps, in, out) turned by 180 degrees with its channels swapped.
@@ -99,39 +154,41 @@ Array spread_out(Array gradient, const ImageShape& shape, const Stride& stride) 
 }  // namespace
 
 Array convolve_patches(const Patches& patches, const Array& weight, Shape output,
-                       const AccumulateModel& model) {
+                       const PatchProduct& product) {
   Array y(std::move(output));
   const std::int64_t channels = weight.extent(2), groups = patches.images.extent(3) / channels;
   if (groups == 1) {
-    multiply_patches(patches, 0, weight, model, y);
+    multiply_patches(patches, {}, weight, product, y);
     return y;
   }
   for_groups(groups, weight.extent(3), [&](std::int64_t g, const ColumnRange& range) {
     Array part({static_cast<std::int64_t>(patches.offsets->position.size()), range.count});
-    multiply_patches(patches, g * channels, columns_of(weight, range), model, part);
+    multiply_patches(patches, {g * channels, static_cast<std::int32_t>(g)}, columns_of(weight, range),
+                     product, part);
     set_columns(part, range, y);
   });
   return y;
 }
 
 Array patches_weight_gradient(const Patches& patches, const Array& gradient, const Shape& weight,
-                              const AccumulateModel& model) {
+                              const PatchProduct& product) {
   Array result(weight);
   const std::int64_t groups = patches.images.extent(3) / weight[2];
   if (groups == 1) {
-    multiply_gradient(patches, 0, gradient, model, result);
+    multiply_gradient(patches, {}, gradient, product, result);
     return result;
   }
   for_groups(groups, weight[3], [&](std::int64_t g, const ColumnRange& range) {
     Array part({static_cast<std::int64_t>(patches.offsets->element.size()), range.count});
-    multiply_gradient(patches, g * weight[2], columns_of(gradient, range), model, part);
+    multiply_gradient(patches, {g * weight[2], static_cast<std::int32_t>(g)}, columns_of(gradient, range),
+                      product, part);
     set_columns(part, range, result);
   });
   return result;
 }
 
 Array convolve_back(Array gradient, const ImageShape& images, const PatchGrid& grid, const Array& weight,
-                    const AccumulateModel& model) {
+                    const PatchProduct& product) {
   const std::int64_t groups = images.channels / weight.extent(2), out = weight.extent(3);
   PatchGrid every_patch = grid;
   every_patch.stride = {};
@@ -142,7 +199,7 @@ Array convolve_back(Array gradient, const ImageShape& images, const PatchGrid& g
       grid.height, grid.width, {grid.height - 1 - grid.border.rows, grid.width - 1 - grid.border.columns}};
   return convolve_patches(patches_of(gradient, spread_shape, back, out / groups),
                           backward_weight(weight, groups),
-                          {images.batch, images.height, images.width, images.channels}, model);
+                          {images.batch, images.height, images.width, images.channels}, product);
 }
 
 TensorRef add_channel_bias(const Operation& operation, const std::string& name, Parameter& parameter,

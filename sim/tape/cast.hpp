@@ -7,10 +7,12 @@
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/device/array.hpp>
+#include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/policy/policy.hpp>
 #include <halfscope/scaling/layerwise_scale.hpp>
 
 #include "sim/tape/event_queue.hpp"
+#include "sim/tape/operand_scales.hpp"
 
 namespace halfscope {
 
@@ -22,6 +24,17 @@ struct StepContext {
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
   std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
   Execution execution = Execution::emulated;
+  const OperandScales* operand_scales = nullptr;  ///< delayed ones; null: 1 each
+  OperandMaxima* operand_maxima = nullptr;        ///< takes in those of delayed scales; or null
+};
+
+/// An operand of a layer's product, as a matrix whose columns are summed over.
+struct OperandMatrix {
+  std::string_view layer;
+  OperandPlace place;
+  std::int32_t part = whole_tensor;
+  MatrixShape shape;
+  std::span<float> values;
 };
 
 /// Where in a step a cast happens, and what a gradient carries there.
@@ -42,7 +55,8 @@ class Caster {
   Caster(const Caster& other, TrackerList& nobody) : Caster(other.policy_, other.seed_, nobody) {
     begin_step({.step = other.context_.step,
                 .loss_scale = other.context_.loss_scale,
-                .execution = other.context_.execution});
+                .execution = other.context_.execution,
+                .operand_scales = other.context_.operand_scales});
   }
 
   void begin_step(const StepContext& context) {
@@ -65,6 +79,8 @@ class Caster {
   /// with random bits of its own, and the trackers see all parts of a step as one tensor.
   void cast(std::span<float> values, std::string_view tensor, Role role, const CastContext& context,
             std::int32_t part = whole_tensor);
+  /// Brings an operand into a format of its own: transform, scale and rounding.
+  void quantise(const OperandMatrix& operand, const OperandFormat& format, const CastContext& context);
   /// Random bits of this step, or of a micro-batch of it, for the purpose called `name`.
   [[nodiscard]] RandomStream random_stream(std::string_view name,
                                            std::int32_t micro_batch = whole_step) const;
@@ -81,6 +97,12 @@ class Caster {
 
  private:
   [[nodiscard]] RandomStream cast_stream(const Site& site) const;
+  [[nodiscard]] RandomStream operand_stream(const OperandMatrix& operand, Site where) const;
+  /// The scale of a whole operand, whose magnitude a delayed one takes in.
+  [[nodiscard]] float operand_scale(const OperandMatrix& operand, const OperandFormat& format) const;
+  /// Rounds an operand whose format has no blocks.
+  void round_scaled(const OperandMatrix& operand, const OperandFormat& format, const Site& site);
+  void round_in_blocks(const OperandMatrix& operand, const BlockFormat& format, const Site& site);
   /// The format in which an update of this step might get lost.
   [[nodiscard]] Quantizer weight_format() const;
 

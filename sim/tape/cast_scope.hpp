@@ -21,6 +21,10 @@ class CastScope {
             std::int32_t part = whole_tensor) const {
     caster_->cast(values, tensor, role, context_, part);
   }
+  /// See `Caster::quantise`.
+  void quantise(const OperandMatrix& operand, const OperandFormat& format) const {
+    caster_->quantise(operand, format, context_);
+  }
   /// `column_sums`, which trackers of reductions observe.
   void sum_columns(std::string_view tensor, const ColumnTerms& terms, const AccumulateModel& model,
                    std::span<float> sums) const {

@@ -128,6 +128,10 @@ void EventQueue::notify_reduction(const ReductionEvent& event) const {
   for (const auto& tracker : *trackers_) tracker->on_reduction(event, *observations_);
 }
 
+void EventQueue::notify_operand(const OperandEvent& event) const {
+  for (const auto& tracker : *trackers_) tracker->on_operand(event, *observations_);
+}
+
 void EventQueue::notify_update(const Site& site, const Quantizer& quantizer, const PendingUpdate& update,
                                const Readback& readback) const {
   const auto counters = readback.values(update.counters);

@@ -63,6 +63,10 @@ class EventQueue {
   /// `quantizer` decides which updates are lost.
   void update(const Site& site, const Quantizer& quantizer, WeightUpdate update, const MakeUpdate& make);
 
+  /// Whether any tracker watches operands now; and its notice of one.
+  [[nodiscard]] bool watches_operands() const { return any_tracker(&Tracker::watches_operands); }
+  void notify_operand(const OperandEvent& event) const;
+
   /// Where the device counts until `collect`, and where others let it leave what they want to know.
   [[nodiscard]] Readback& readback() { return readback_; }
   /// Waits for the device once, reads back what it has counted since the last time and notifies the trackers.

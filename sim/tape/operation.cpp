@@ -11,6 +11,10 @@ const Array& Operation::value(TensorRef tensor) const {
   return tape_->value(tensor);
 }
 
+bool Operation::needs_gradient(TensorRef tensor) const {
+  return tape_->phase() == Phase::training && tape_->needs_gradient(tensor);
+}
+
 TensorRef Operation::parameter(Parameter& parameter) const {
   const Precision precision = policy().parameter_precision(listed_.id, listed_.list);
   const std::optional<std::size_t> first = tape_->cached(parameter, precision);

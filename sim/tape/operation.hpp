@@ -28,6 +28,12 @@ class [[nodiscard]] Operation {
   [[nodiscard]] const PrecisionPolicy& policy() const { return casts_.policy(); }
   [[nodiscard]] const CastScope& casts() const { return casts_; }
   [[nodiscard]] const Array& value(TensorRef tensor) const;
+  /// The formats that the policy gives to the operands of the layer's products.
+  [[nodiscard]] LayerOperands operands() const {
+    return operands_of(policy().operands, listed_.id, listed_.layer);
+  }
+  /// Whether a backward pass follows that wants the gradient of `tensor`.
+  [[nodiscard]] bool needs_gradient(TensorRef tensor) const;
 
   /// A weight: its working copy is made here, from the master copy. A weight with several users on a tape is
   /// cast once. Its gradients of one precision are added as `BackwardScope::add_gradient` adds them, and

@@ -2,6 +2,20 @@
 #include "sim/tape/operation_formats.hpp"
 
 namespace halfscope {
+namespace {
+
+/// The operands of the forward product, if they have formats of their own.
+std::string operands_text(const PrecisionPolicy& policy, OperationId operation, const std::string& roles) {
+  const LayerOperands operands = operands_of(policy.operands, operation, "");
+  if (operands.empty()) return "";
+  const auto text = [&](OperandSide side) {
+    const auto& format = operands[{ProductKind::forward, side}];
+    return format ? to_string(*format) : roles;
+  };
+  return text(OperandSide::left) + " x " + text(OperandSide::right) + " in ";
+}
+
+}  // namespace
 
 OperationFormats operation_formats(const PrecisionPolicy& policy, OperationId operation) {
   const OperationEntry& entry = operation.entry();
@@ -14,7 +28,10 @@ OperationFormats operation_formats(const PrecisionPolicy& policy, OperationId op
                            .arithmetic = "fp32",
                            .output = list == OperationList::infer ? "widest" : activation};
   if (entry.kind == OperationKind::loss) formats.output = "fp32";
-  if (entry.multiplies) formats.arithmetic = to_string((reduced ? policy : in_fp32(policy)).products);
+  if (entry.multiplies) {
+    const PrecisionPolicy own = reduced ? policy : in_fp32(policy);
+    formats.arithmetic = operands_text(own, operation, activation) + to_string(own.products);
+  }
   if (entry.has_parameters) {
     const bool rounds = policy.parameter_precision(operation, list) == Precision::reduced;
     formats.parameters = rounds ? to_string(policy.quantizer(Role::weight)) : "fp32";

@@ -97,6 +97,13 @@ void visit_fields(Config& c, Visit&& visit) {
         "the same of operations in the widest format of their inputs");
   visit("cast_cache", c.operations.cast_cache, check_cast_cache,
         "on: gradients of a weight's several uses add up in their own format; off: in FP32");
+  visit("weight_sum", c.operations.weight_sum, check_weight_sum,
+        "how updates are added to stored weights: plain, kahan or two_components, which keep a number of "
+        "master_weight's format beside each; empty: the policy's");
+  visit("operands", c.operations.operands, check_operands,
+        "formats of products' operands: rules [OPERATION.]PRODUCT[.SIDE]=FORMAT[@GLOB] behind those of the "
+        "policy, separated by commas, as forward.right=nvfp4_16x16 or *=role@output; FORMAT[+hadamard]"
+        "[+current|+delayed]");
   visit("loss_weight", c.loss_weight, positive,
         "multiplies the loss; its scale is taken out again, this is not");
   visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");

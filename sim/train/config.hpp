@@ -47,6 +47,8 @@ struct OperationSettings {
   std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
   std::string allow{}, deny{}, infer{};  ///< operations on each list, "OPERATION" or "OPERATION@LAYERS"
   std::string cast_cache = "on";
+  std::string weight_sum{};  ///< how updates are added to stored weights
+  std::string operands{};    ///< formats of products' operands: rules behind those of the policy
 };
 
 /// Parts of a step's batch, one after the other or side by side, and how their gradients become one.

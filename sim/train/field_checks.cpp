@@ -98,6 +98,14 @@ void check_cast_cache(const std::string& text) {
   (void)parse_enum<CastCache>("cast_cache", text);
 }
 
+void check_weight_sum(const std::string& text) {
+  if (!text.empty()) (void)parse_enum<WeightSum>("weight sum", text);
+}
+
+void check_operands(const std::string& text) {
+  (void)parse_operand_rules(text);
+}
+
 void check_all_reduce(const std::string& text) {
   (void)parse_all_reduce(text);
 }

@@ -30,6 +30,8 @@ void check_optimizer_state(const std::string& text);
 void check_products(const std::string& text);
 void check_operations(const std::string& text);
 void check_cast_cache(const std::string& text);
+void check_weight_sum(const std::string& text);
+void check_operands(const std::string& text);
 void check_all_reduce(const std::string& text);
 void check_predivide(const std::string& text);
 void check_reduce(const std::string& text);

@@ -45,7 +45,8 @@ void run_with(std::unique_ptr<Tracker> tracker, const PrecisionPolicy& policy, s
                      .loss_scale = context.loss_scale,
                      .observations = &unused,
                      .layerwise = context.layerwise,
-                     .execution = context.execution});
+                     .execution = context.execution,
+                     .operand_scales = context.operand_scales});
   repeat(caster, context.loss_scale);
 }
 

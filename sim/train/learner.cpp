@@ -58,6 +58,7 @@ Learner::Learner(const RunSettings& settings, NamedLoss loss, ParameterStore& st
       loss_(std::move(loss)),
       store_(&store),
       optimizer_(make_optimizer(settings, store)),
+      compensated_(store, settings.policy.weight_sum, settings.policy.quantizer(Role::master_weight)),
       all_stores_(std::move(all)) {
   const bool one_rank = settings.config.parts.ranks == 1;
   if (one_rank && wants_graph(settings.device)) graph_ = std::make_unique<StepGraph>();
@@ -133,6 +134,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
     Parameter& parameter = store_->parameters[i];
     ++parameter.version;
     parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
+    compensated_.before_update(i);
     caster.update(parameter.name,
                   {.gradient = parameter.gradient.values(),
                    .unscale = factors_.unscale,
@@ -140,6 +142,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
                    .weights = parameter.master.values(),
                    .largest = readback.device_values(casts ? uncast : largest)},
                   [&](const WeightUpdate& update) { optimizer_->update(i, update); });
+    compensated_.after_update(i);
     caster.cast(parameter.master, parameter.name, Role::master_weight, in_update);
     if (casts) raise_to_largest(parameter.master.view(), readback.device_values(largest));
   }

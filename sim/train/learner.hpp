@@ -11,6 +11,7 @@
 #include <halfscope/device/step_graph.hpp>
 
 #include "sim/models/model.hpp"
+#include "sim/optim/compensated_sum.hpp"
 #include "sim/train/build.hpp"
 #include "sim/train/rank_gradients.hpp"
 #include "sim/train/step_scalars.hpp"
@@ -39,6 +40,8 @@ class Learner {
   [[nodiscard]] const NamedLoss& loss() const { return loss_; }
   [[nodiscard]] ParameterStore& store() const { return *store_; }
   [[nodiscard]] Optimizer& optimizer() const { return *optimizer_; }
+  /// What the stored weights lack, where updates are added so.
+  [[nodiscard]] CompensatedWeights& compensated() { return compensated_; }
   /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
   [[nodiscard]] const StepGraph* graph() const { return graph_.get(); }
 
@@ -85,6 +88,7 @@ class Learner {
   NamedLoss loss_;
   ParameterStore* store_;
   std::unique_ptr<Optimizer> optimizer_;
+  CompensatedWeights compensated_;
   GradientFactors factors_{};  ///< that the gradients at hand are to be multiplied by
   std::unique_ptr<StepGraph> graph_{};
   std::vector<ParameterStore*> all_stores_;

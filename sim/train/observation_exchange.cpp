@@ -107,11 +107,25 @@ void merge_histograms(std::vector<HistogramRecord>& all, const std::vector<Histo
   }
 }
 
+void merge_operands(std::vector<OperandCounters>& all, const std::vector<OperandCounters>& part) {
+  for (const OperandCounters& operand : part) {
+    const auto seen = std::ranges::find_if(all, [&](const OperandCounters& counters) {
+      return counters.layer == operand.layer && counters.place == operand.place;
+    });
+    if (seen == all.end()) {
+      all.push_back(operand);
+    } else {
+      seen->counts.merge(operand.counts);
+    }
+  }
+}
+
 }  // namespace
 
 void merge_observations(StepObservations& all, const StepObservations& part) {
   merge_tensors(all.tensors, part.tensors);
   merge_histograms(all.histograms, part.histograms);
+  merge_operands(all.operands, part.operands);
   all.reductions.insert(all.reductions.end(), part.reductions.begin(), part.reductions.end());
   if (all.first_overflow) return;
   all.trace.insert(all.trace.end(), part.trace.begin(), part.trace.end());
@@ -134,6 +148,13 @@ std::string to_bytes(const StepObservations& observations) {
   for (const ReductionRecord& record : observations.reductions) {
     to.text(record.tensor);
     to.value(record.counters);
+  }
+  to.value(observations.operands.size());
+  for (const OperandCounters& operand : observations.operands) {
+    to.text(operand.layer);
+    to.value(operand.place);
+    to.value(operand.scales);
+    to.value(operand.counts);
   }
   to.value(observations.histograms.size());
   for (const HistogramRecord& record : observations.histograms) {
@@ -166,6 +187,12 @@ StepObservations observations_from(std::string_view bytes) {
     ReductionRecord record{.tensor = from.text(), .counters = {}};
     record.counters = from.value<ReductionCounters>();
     return record;
+  });
+  from.list(all.operands, [&] {
+    OperandCounters operand{.layer = from.text(), .place = from.value<OperandPlace>()};
+    operand.scales = from.value<ScaleFormat>();
+    operand.counts = from.value<BlockCounts>();
+    return operand;
   });
   from.list(all.histograms, [&] {
     HistogramRecord record{.tensor = from.text(), .what = from.text(), .histogram = {}};

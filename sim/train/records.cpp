@@ -51,6 +51,31 @@ Json to_json(const ReductionRecord& record) {
           {"largest_partial_sum", shortest(c.largest_partial_sum)}};
 }
 
+Json to_json(const OperandCounters& operand) {
+  const BlockCounts& c = operand.counts;
+  Json json{{"layer", operand.layer},
+            {"operand", to_string(operand.place)},
+            {"elements", c.elements},
+            {"zeros", c.zeros},
+            {"nonfinite", c.nonfinite},
+            {"lost", c.lost},
+            {"flushed", c.flushed},
+            {"flushed_by_scale", c.flushed_by_scale},
+            {"clipped", c.clipped},
+            {"overflow", c.overflow},
+            {"blocks", c.blocks},
+            {"clipped_blocks", c.clipped_blocks},
+            {"zero_blocks", c.zero_blocks},
+            {"zero_scales", c.zero_scales},
+            {"least_scales", c.least_scales},
+            {"largest_scales", c.largest_scales},
+            {"nan_scales", c.nan_scales},
+            {"relative_squared_error", c.relative_squared_error()}};
+  const auto range = c.scale_range(operand.scales);
+  json["scales_log2"] = range ? Json{range->low, range->high} : Json();
+  return json;
+}
+
 std::string histogram_line(std::int64_t step, const HistogramRecord& record) {
   return fmt::format(R"({{"step":{},"tensor":{},"role":{},"scale":{},{}}})", step, Json(record.tensor).dump(),
                      Json(record.what).dump(), Json(record.scale).dump(),
@@ -104,6 +129,7 @@ Json append_record(RecordText& text, const StepRecord& record, const Evaluation*
     json["tensors"] = list_of(record.observations->tensors);
     json["updates"] = list_of(record.observations->updates);
     json["reductions"] = list_of(record.observations->reductions);
+    if (!record.observations->operands.empty()) json["operands"] = list_of(record.observations->operands);
     for (const HistogramRecord& histogram : record.observations->histograms) {
       text.histograms.append(histogram_line(record.step, histogram)) += '\n';
     }

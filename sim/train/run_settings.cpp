@@ -35,6 +35,16 @@ std::vector<OperationRule> operation_rules(const TrainConfig& config) {
   return rules;
 }
 
+/// Rules of the policy and then those of the config; of equal ones the last, so that the settings of a run
+/// can be given to another.
+std::vector<OperandRule> operand_rules(const PrecisionPolicy& policy, const TrainConfig& config) {
+  std::vector<OperandRule> all = policy.operands, rules;
+  for (OperandRule& rule : parse_operand_rules(config.operations.operands)) all.push_back(std::move(rule));
+  for (auto rule = all.begin(); rule != all.end(); ++rule)
+    if (std::find(rule + 1, all.end(), *rule) == all.end()) rules.push_back(*rule);
+  return rules;
+}
+
 /// The policy that the config names, with the roles and accumulation models that it overrides.
 PrecisionPolicy parse_policy(const TrainConfig& config) {
   PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
@@ -43,6 +53,7 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
     const std::string& text = config.roles.*fields[role];
     if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
   }
+  policy.operands = operand_rules(policy, config);
   policy.products = config.operations.accumulate.empty()
                         ? default_products(policy)
                         : parse_accumulate_model(config.operations.accumulate);
@@ -50,7 +61,19 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
     policy.reductions = parse_scoped_accumulate(config.operations.reduce);
   policy.rules = operation_rules(config);
   policy.cast_cache = parse_enum<CastCache>("cast_cache", config.operations.cast_cache);
+  if (!config.operations.weight_sum.empty())
+    policy.weight_sum = parse_enum<WeightSum>("weight sum", config.operations.weight_sum);
+  check_operand_sums(policy);
   return policy;
+}
+
+/// Rules of `policy` that the policy of its name does not have.
+std::vector<OperandRule> own_operand_rules(const PrecisionPolicy& policy, const std::string& name) {
+  const std::vector<OperandRule> named = find_in_table("policy", name, policy_table).make().operands;
+  std::vector<OperandRule> own;
+  for (const OperandRule& rule : policy.operands)
+    if (std::ranges::count(named, rule) == 0) own.push_back(rule);
+  return own;
 }
 
 /// A policy that rounds gradients: without that no scale has an error.
@@ -71,7 +94,15 @@ std::optional<ProbeOptions> parse_probes(const RunSettings& settings) {
 
 void check_execution_fits(const RunSettings& settings) {
   const PrecisionPolicy& policy = settings.policy;
-  if (settings.device == Device::cuda) check_device_product_model(policy.products);
+  if (settings.device == Device::cuda) {
+    check_device_product_model(policy.products);
+    if (policy.weight_sum != WeightSum::plain)
+      throw InvalidArgument("device = cuda: weight_sum = " + std::string(name_of(policy.weight_sum)) +
+                            " is computed on the CPU only; give device = cpu, or weight_sum = plain");
+    if (!policy.operands.empty())
+      throw InvalidArgument("device = cuda: operands = " + to_string(policy.operands) +
+                            " are quantized on the CPU only; give device = cpu, or another policy");
+  }
   if (settings.execution == Execution::emulated) {
     if (policy.products.order != AccumulateOrder::cublas) return;
     throw InvalidArgument("accumulate = " + to_string(policy.products) +
@@ -92,6 +123,8 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   }
   config.operations.accumulate = to_string(policy.products);
   config.operations.reduce = to_string(policy.reductions);
+  config.operations.weight_sum = name_of(policy.weight_sum);
+  config.operations.operands = to_string(policy.operands);
 }
 
 /// Most parts of a batch that casts tell apart.
@@ -124,6 +157,7 @@ RunSettings parsed(const TrainConfig& config) {
                        .device = parse_enum<Device>("device", config.device),
                        .execution = parse_enum<Execution>("execution", config.execution),
                        .policy = parse_policy(config)};
+  settings.own_operands = own_operand_rules(settings.policy, config.policy);
   check_execution_fits(settings);
   write_policy(settings.policy, settings.config);
   settings.scaler = &find_scaler(config.loss_scale);

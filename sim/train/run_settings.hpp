@@ -26,6 +26,7 @@ struct RunSettings {
   Device device{};
   Execution execution{};
   PrecisionPolicy policy{};
+  std::vector<OperandRule> own_operands{};  ///< rules of the policy's that the config adds to a named one's
   Schedule schedule{};
   ClippedGradients clipped_gradients{};
   LossScalers loss_scalers{};

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <halfscope/core/names.hpp>
@@ -60,6 +61,8 @@ void RunSummary::add(const Json& record) {
   if (record.contains("first_overflow") && record["first_overflow"].is_object()) {
     overflows_.push_back(overflow_in_words(step, record["first_overflow"]));
   }
+  if (const auto operands = record.find("operands"); operands != record.end())
+    for (const Json& operand : *operands) operands_.add(operand);
   if (!record.contains("updates")) return;
   for (const Json& tensor : record["tensors"]) {
     const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
@@ -81,6 +84,7 @@ void RunSummary::write_to(Json& summary) const {
                           {"overflow", gradients_.overflow}};
   first_.write_scales(summary);
   summary["overflows"] = overflows_;
+  if (operands_.operands > 0) summary["operands"] = operands_.summary();
   if (all_reduces_.steps > 0) summary["all_reduce"] = all_reduces_.summary();
   for (const auto& [name, history] : further_) {
     Json& loss = summary["further_losses"][name];
@@ -103,6 +107,29 @@ Json RunSummary::AllReduces::summary() const {
   json["steps"] = steps;
   json["stagnated_steps"] = stagnated_steps;
   return json;
+}
+
+void RunSummary::Operands::add(const Json& operand) {
+  const auto count = [&](const char* key) { return operand.at(key).get<std::int64_t>(); };
+  ++operands;
+  nonzero += count("elements") - count("zeros") - count("nonfinite");
+  flushed += count("flushed");
+  clipped += count("clipped");
+  blocks += count("blocks");
+  clipped_blocks += count("clipped_blocks");
+  zero_scales += std::max<std::int64_t>(0, count("zero_scales") - count("zero_blocks"));
+  if (const Json& range = operand.at("scales_log2"); range.is_array())
+    spread = std::max(spread, range.at(1).get<std::int64_t>() - range.at(0).get<std::int64_t>());
+}
+
+Json RunSummary::Operands::summary() const {
+  return {{"nonzero", nonzero},
+          {"flushed", flushed},
+          {"clipped", clipped},
+          {"blocks", blocks},
+          {"clipped_blocks", clipped_blocks},
+          {"zero_scales", zero_scales},
+          {"scale_spread", spread}};
 }
 
 void RunSummary::Gradients::add(const Json& tensor) {

@@ -58,12 +58,23 @@ class RunSummary {
     [[nodiscard]] Json summary() const;
   };
 
+  /// Over all operands with a format of their own, of all observed steps.
+  struct Operands {
+    std::int64_t operands = 0;  ///< records of one in a step
+    std::int64_t nonzero = 0, flushed = 0, clipped = 0, blocks = 0, clipped_blocks = 0;
+    std::int64_t zero_scales = 0;  ///< of blocks that are not all zeros
+    std::int64_t spread = 0;       ///< largest, in binades, of the scales of an operand in a step
+    void add(const Json& operand);
+    [[nodiscard]] Json summary() const;
+  };
+
   LossHistory first_{};
   std::map<std::string, LossHistory> further_{};  ///< by the losses' names
   Gradients gradients_{};
   std::vector<std::string> overflows_{};  ///< in words, a line per step
   std::int64_t nonzero_ = 0, lost_ = 0;
   AllReduces all_reduces_{};
+  Operands operands_{};
 };
 
 }  // namespace halfscope

@@ -8,6 +8,7 @@
 
 #include "sim/tape/kept_buffers.hpp"
 #include "sim/train/observation_exchange.hpp"
+#include "sim/train/operand_step.hpp"
 #include "sim/train/processes.hpp"
 
 namespace halfscope {
@@ -112,10 +113,7 @@ Trainer::Trainer(const RunSettings& settings, const Dataset& dataset)
       *model_.store, stores());
   for (const Objective& objective : model_.further)
     learners_.emplace_back(settings_, NamedLoss{objective.name, objective.loss}, *objective.store, stores());
-  for (ParameterStore* store : stores()) {
-    for (Parameter& parameter : store->parameters)
-      caster_.cast(parameter.master, parameter.name, Role::master_weight, {});
-  }
+  store_weights();
 }
 
 std::vector<ParameterStore*> Trainer::stores() {
@@ -137,6 +135,7 @@ StepRecord Trainer::step() {
   const std::vector<Batch> batches = read_batches();
   for (std::size_t i = 0; i < learners_.size() && !record.diverged; ++i) learn(i, batches, record);
   update_scalers(record);
+  end_step(operand_scales_, operand_maxima_);
   ++steps_done_;
   return record;
 }
@@ -156,7 +155,9 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
       .observations = pointer_to(record.observations),
       .weight_gradients = own.gradients ? pointer_to(own.gradients->histogram) : nullptr,
       .layerwise = layerwise_of(scaler, caster_.policy()),
-      .execution = settings_.execution};
+      .execution = settings_.execution,
+      .operand_scales = &operand_scales_,
+      .operand_maxima = &operand_maxima_};
   const RepeatStep again = [&](Caster& caster, double scale) { repeat(learner, caster, scale, batches); };
   if (settings_.probes && is_due(settings_.config.probes.every, record.step)) {
     // Before the run's own passes, which leave their gradients in place of the probes'.
@@ -222,7 +223,8 @@ StepObservations Trainer::look_at_step(const Learner& learner, const StepContext
                      .loss_scale = context.loss_scale,
                      .observations = &seen,
                      .layerwise = context.layerwise,
-                     .execution = context.execution});
+                     .execution = context.execution,
+                     .operand_scales = context.operand_scales});
   repeat(learner, caster, context.loss_scale, batches);
   gather_observations(seen);
   return seen;

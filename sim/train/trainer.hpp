@@ -95,8 +95,13 @@ class Trainer {
   [[nodiscard]] std::vector<Batch> read_batches();
   /// A step of one loss, which it adds to `record`.
   void learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record);
+  void restore_operand_scales(const SafetensorsFile& checkpoint);
+  /// Rounds the weights to the format that they are stored in.
+  void store_weights();
   /// What the scalers learn of a step.
   void update_scalers(const StepRecord& record);
+  /// Of passes that nobody observes and nothing learns from.
+  [[nodiscard]] StepContext evaluation_context() const;
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batches.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.
@@ -134,7 +139,9 @@ class Trainer {
   Model model_;
   std::vector<Learner> learners_{};  ///< one for each loss
   std::vector<std::unique_ptr<LossScaler>> scalers_;
-  GradientDetail detail_;  ///< of the gradients: what the scalers need and the records want
+  GradientDetail detail_;           ///< of the gradients: what the scalers need and the records want
+  OperandScales operand_scales_{};  ///< delayed ones
+  OperandMaxima operand_maxima_{};  ///< of the step at hand
   Sampler sampler_;
   std::int64_t steps_done_ = 0;
 };

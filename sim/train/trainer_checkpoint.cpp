@@ -11,6 +11,9 @@
 namespace halfscope {
 namespace {
 
+/// Before the names of operands whose delayed scales a checkpoint holds.
+constexpr std::string_view operand_prefix = "operand_scale.";
+
 /// Null where no tensor has that name.
 const Array* find_array(const SafetensorsFile& file, std::string_view name) {
   const auto found = std::ranges::find(file.tensors, name, &NamedArray::name);
@@ -38,9 +41,12 @@ std::vector<ArrayReference> Trainer::model_arrays() {
 
 std::vector<ArrayReference> Trainer::all_arrays() {
   std::vector<ArrayReference> arrays = model_arrays();
-  for (const Learner& learner : learners_) {
+  for (Learner& learner : learners_) {
     for (ArrayReference& state : learner.optimizer().state())
       arrays.push_back({"optimizer." + state.name, state.array});
+    std::vector<Array>& rests = learner.compensated().rests();
+    for (std::size_t i = 0; i < rests.size(); ++i)
+      arrays.push_back({"rest." + learner.store().parameters[i].name, &rests[i]});
   }
   return arrays;
 }
@@ -61,11 +67,21 @@ SafetensorsFile Trainer::checkpoint() {
   SafetensorsFile file;
   for (const ArrayReference& entry : all_arrays())
     file.tensors.push_back({entry.name, entry.array->to(Device::cpu)});
+  for (auto& [operand, state] : operand_scales_.state())
+    file.tensors.push_back({std::string(operand_prefix) + operand, std::move(state)});
   file.metadata = {{"step", fmt::format("{}", steps_done_)}};
   for (const Learner& learner : learners_)
     file.metadata[key_of("optimizer", learner) + "_steps"] = fmt::format("{}", learner.optimizer().steps());
   for (const auto& [name, number] : scaler_numbers()) file.metadata[name] = fmt::format("{}", *number.value);
   return file;
+}
+
+void Trainer::store_weights() {
+  for (Learner& learner : learners_) learner.compensated().begin();
+  for (ParameterStore* store : stores()) {
+    for (Parameter& parameter : store->parameters)
+      caster_.cast(parameter.master, parameter.name, Role::master_weight, {});
+  }
 }
 
 void Trainer::start_from(const SafetensorsFile& weights) {
@@ -80,9 +96,13 @@ void Trainer::start_from(const SafetensorsFile& weights) {
     found = true;
   }
   if (!found) throw InvalidArgument("no tensor has the name of one of the model's weights");
-  for (ParameterStore* store : stores()) {
-    for (Parameter& parameter : store->parameters)
-      caster_.cast(parameter.master, parameter.name, Role::master_weight, {});
+  store_weights();
+}
+
+void Trainer::restore_operand_scales(const SafetensorsFile& checkpoint) {
+  for (const NamedArray& stored : checkpoint.tensors) {
+    if (stored.name.starts_with(operand_prefix))
+      operand_scales_.restore(stored.name.substr(operand_prefix.size()), stored.array);
   }
 }
 
@@ -93,6 +113,7 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
     check_stored_shape(entry.name, stored->shape(), entry.array->shape());
     *entry.array = stored->to(settings_.device);
   }
+  restore_operand_scales(checkpoint);
   steps_done_ = metadata_count(checkpoint, "step", {1, static_cast<double>(settings_.config.steps)});
   for (const Learner& learner : learners_) {
     learner.optimizer().restore_steps(metadata_count(checkpoint, key_of("optimizer", learner) + "_steps",

@@ -24,16 +24,21 @@ std::int64_t evaluation_batch(const Dataset& dataset) {
 
 }  // namespace
 
+StepContext Trainer::evaluation_context() const {
+  return {.step = steps_done_, .execution = settings_.execution, .operand_scales = &operand_scales_};
+}
+
 void Trainer::try_example() {
   const DeviceScope scope(settings_.device);
-  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
+  caster_.begin_step(evaluation_context());
   const std::array<std::int64_t, 1> first{0};
   {
     Tape tape(caster_, Phase::evaluation);
     (void)model_.forward(tape, read_batch(Split::test, first));
   }
   const std::int64_t segments = settings_.config.checkpoint_segments;
-  if (settings_.policy.allows_all() && settings_.policy.rules.empty() && segments <= 1) return;
+  const bool has_rules = !settings_.policy.rules.empty() || !settings_.own_operands.empty();
+  if (settings_.policy.allows_all() && !has_rules && segments <= 1) return;
   const KeptBuffers running_statistics(stores());
   std::deque<Tape> tapes;
   std::vector<TapeEntry> entries;
@@ -43,6 +48,7 @@ void Trainer::try_example() {
     std::ranges::copy(tape.entries(), std::back_inserter(entries));
   }
   check_rules_apply(settings_.policy.rules, entries);
+  check_rules_apply(settings_.own_operands, entries);
   const auto is_dropped = [](const TapeEntry& entry) { return entry.segment > 0; };
   if (segments > 1 && std::ranges::none_of(entries, is_dropped)) {
     throw InvalidArgument(fmt::format(
@@ -53,7 +59,7 @@ void Trainer::try_example() {
 
 Evaluation Trainer::evaluate() {
   const DeviceScope scope(settings_.device);
-  caster_.begin_step({.step = steps_done_, .execution = settings_.execution});
+  caster_.begin_step(evaluation_context());
   Evaluation total;
   const std::unique_ptr<Metric> metric = model_.make_metric();
   const std::int64_t all = dataset_.size(Split::test), most = settings_.config.evaluation.examples;

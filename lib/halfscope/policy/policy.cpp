@@ -1,16 +1,12 @@
 // The named precision policies.
 #include <halfscope/policy/policy.hpp>
 
-#include <fnmatch.h>
-
 #include <algorithm>
+
+#include <halfscope/policy/detail/globs.hpp>
 
 namespace halfscope {
 namespace {
-
-bool matches(const std::string& glob, std::string_view layer) {
-  return glob == "*" || fnmatch(glob.c_str(), std::string(layer).c_str(), 0) == 0;
-}
 
 /// The roles of a network's tensors in one format.
 PrecisionPolicy with_tensors_in(const FloatFormat& format) {
@@ -23,6 +19,9 @@ PrecisionPolicy with_tensors_in(const FloatFormat& format) {
   policy.products = default_products(policy);
   return policy;
 }
+
+/// Layers whose products a recipe leaves in the roles' formats: the heads of language models.
+constexpr std::array recipe_heads{"output", "head", "masked_words*"};
 
 /// FP32 parameters, and operations in `format` as a column of the table says.
 PrecisionPolicy autocast_policy(const FloatFormat& format, OperationList OperationEntry::*column) {
@@ -45,7 +44,7 @@ ScopedAccumulate parse_scoped_accumulate(std::string_view text) {
 }
 
 bool OperationRule::applies_to(const OperationEntry& entry, std::string_view layer) const {
-  return (operation == "*" || operation == entry.name) && matches(layers, layer);
+  return (operation == "*" || operation == entry.name) && matches_glob(layers, layer);
 }
 
 std::string to_string(const OperationRule& rule) {
@@ -102,10 +101,12 @@ bool PrecisionPolicy::allows_all() const {
 }
 
 AccumulateModel PrecisionPolicy::reductions_in(std::string_view layer) const {
-  return matches(reductions.layers, layer) ? reductions.model : ScopedAccumulate{}.model;
+  return matches_glob(reductions.layers, layer) ? reductions.model : ScopedAccumulate{}.model;
 }
 
 AccumulateModel default_products(const PrecisionPolicy& policy) {
+  if (!policy.operands.empty())
+    return policy.products.format == fp32 ? policy.products : PrecisionPolicy{}.products;
   constexpr std::array multiplied{Role::weight, Role::activation, Role::activation_gradient};
   for (const FloatFormat& format : {fp16, bf16}) {
     const auto has_format = [&](Role role) { return policy.quantizer(role).format == format; };
@@ -113,6 +114,14 @@ AccumulateModel default_products(const PrecisionPolicy& policy) {
     return {.format = format, .order = AccumulateOrder::tensor_core, .core = {TensorCoreGeneration::hopper}};
   }
   return PrecisionPolicy{}.products;
+}
+
+void check_operand_sums(const PrecisionPolicy& policy) {
+  if (policy.operands.empty() || policy.products.format == fp32) return;
+  throw InvalidArgument("accumulate = " + to_string(policy.products) + ": it rounds operands to " +
+                        to_string(policy.products.format) +
+                        ", and the policy's operands have formats of their own; give fp32_fused, "
+                        "fp32_sequential or fp32_chunked(N)");
 }
 
 DType native_storage(const Quantizer& quantizer) {
@@ -131,6 +140,10 @@ void check_native(const PrecisionPolicy& policy) {
     if (quantizer.format == fp32 || native_storage(quantizer) != DType::f32) continue;
     throw InvalidArgument("execution = native: no memory is of " + std::string(name_of(role)) + " = " +
                           to_string(quantizer) + "; give fp16, bf16 or fp32, or execution = emulated");
+  }
+  if (!policy.operands.empty()) {
+    throw InvalidArgument("execution = native: operands = " + to_string(policy.operands) +
+                          " are emulated only; give execution = emulated, or another policy");
   }
   if (policy.products.order != AccumulateOrder::cublas) return;
   const DType activation = native_storage(policy.quantizer(Role::activation));
@@ -175,11 +188,45 @@ PrecisionPolicy apex_o2_policy() {
   return policy;
 }
 
+PrecisionPolicy bf16_mixed_policy() {
+  return with_tensors_in(bf16);
+}
+
+PrecisionPolicy bf16_no_master_policy() {
+  return bf16_mixed_policy().with(Role::master_weight, {.format = bf16});
+}
+
+PrecisionPolicy bf16_stochastic_policy() {
+  return bf16_mixed_policy().with(Role::master_weight, {.format = bf16, .rounding = Rounding::stochastic});
+}
+
+PrecisionPolicy bf16_kahan_policy() {
+  PrecisionPolicy policy = bf16_no_master_policy();
+  policy.weight_sum = WeightSum::kahan;
+  return policy;
+}
+
+PrecisionPolicy bf16_two_components_policy() {
+  PrecisionPolicy policy = bf16_no_master_policy();
+  policy.weight_sum = WeightSum::two_components;
+  return policy;
+}
+
+PrecisionPolicy NamedPolicy::make() const {
+  PrecisionPolicy policy = base();
+  if (operands.empty()) return policy;
+  policy.operands = parse_operand_rules(operands);
+  for (const char* head : recipe_heads) policy.operands.push_back({.layers = head});
+  policy.products = parse_accumulate_model(products);
+  return policy;
+}
+
 PrecisionPolicy in_fp32(PrecisionPolicy policy) {
   for (const Role role : {Role::weight, Role::activation, Role::activation_gradient, Role::weight_gradient})
     policy = policy.with(role, {});
   policy.products = PrecisionPolicy{}.products;
   policy.reductions = {};
+  policy.operands.clear();
   return policy;
 }
 

@@ -11,6 +11,7 @@
 #include <halfscope/core/array_view.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/policy/operands.hpp>
 #include <halfscope/policy/operations.hpp>
 #include <halfscope/stats/site.hpp>
 
@@ -39,6 +40,13 @@ enum class CastCache : std::uint8_t { on, off };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<CastCache>{"on", "off"};
 
+/// How an update is added to weights that are stored in a narrow format: rounded as that format is; by
+/// Kahan's sum; or to weights of two components. The latter two keep a number of the format beside each
+/// weight.
+enum class WeightSum : std::uint8_t { plain, kahan, two_components };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<WeightSum>{"plain", "kahan", "two_components"};
+
 /// Puts operations on a list: those of one name, or "*", in the layers whose name matches a glob.
 struct OperationRule {
   OperationList list = OperationList::allow;
@@ -65,6 +73,8 @@ struct PrecisionPolicy {
   StoredParameters parameters = StoredParameters::reduced;
   bool keep_batch_norm_fp32 = false;  ///< parameters of batch norm are FP32 whatever the others are
   CastCache cast_cache = CastCache::on;
+  WeightSum weight_sum = WeightSum::plain;
+  std::vector<OperandRule> operands{};  ///< formats of products' operands; none: those of the roles
 
   /// The list of an operation in the layer called `layer`.
   [[nodiscard]] OperationList list_of(OperationId operation, std::string_view layer) const;
@@ -86,7 +96,7 @@ struct PrecisionPolicy {
 
 /// The default sums of matrix products: `tensor_core(hopper)` of FP16 or BF16, as an H100 or H200 computes
 /// them, if weights, activations and activation gradients all have that format; else `fp32_fused`, the FP32
-/// units of a GPU.
+/// units of a GPU. Of a policy whose operands have formats of their own, its own FP32 sums, or `fp32_fused`.
 [[nodiscard]] AccumulateModel default_products(const PrecisionPolicy& policy);
 
 /// Where the formats of a policy are: in what operations do to FP32 numbers, or in the memory itself.
@@ -101,10 +111,20 @@ inline constexpr std::array<std::string_view, 2> enum_names<Execution>{"emulated
 /// Throws InvalidArgument where a tensor that the network computes with has a format that no memory is of.
 void check_native(const PrecisionPolicy& policy);
 
+/// Throws InvalidArgument where operands have formats of their own and `policy.products` rounds them to
+/// another.
+void check_operand_sums(const PrecisionPolicy& policy);
+
+/// A policy by name, and a recipe too: a policy whose products have the operands that `operands` says, but
+/// for the heads of language models, and the sums that `products` names.
 struct NamedPolicy {
   std::string_view name;
   std::string_view summary;
-  PrecisionPolicy (*make)();
+  PrecisionPolicy (*base)();
+  std::string_view operands{};
+  std::string_view products = "fp32_fused";
+
+  [[nodiscard]] PrecisionPolicy make() const;
 };
 
 [[nodiscard]] PrecisionPolicy fp32_policy();
@@ -115,6 +135,11 @@ struct NamedPolicy {
 [[nodiscard]] PrecisionPolicy autocast_cpu_policy();
 [[nodiscard]] PrecisionPolicy apex_o1_policy();
 [[nodiscard]] PrecisionPolicy apex_o2_policy();
+[[nodiscard]] PrecisionPolicy bf16_mixed_policy();
+[[nodiscard]] PrecisionPolicy bf16_no_master_policy();
+[[nodiscard]] PrecisionPolicy bf16_stochastic_policy();
+[[nodiscard]] PrecisionPolicy bf16_kahan_policy();
+[[nodiscard]] PrecisionPolicy bf16_two_components_policy();
 
 /// `policy` with its tensors, products and reductions in FP32: that of an operation on the list deny.
 [[nodiscard]] PrecisionPolicy in_fp32(PrecisionPolicy policy);
@@ -135,6 +160,47 @@ inline constexpr std::array policy_table{
     NamedPolicy{"apex_o2", "O2: FP16 tensors but for batch norm's parameters, FP32 master weights",
                 apex_o2_policy},
     NamedPolicy{"apex_o3", "O3: FP16 throughout", fp16_pure_policy},
+    NamedPolicy{"bf16_mixed", "BF16 tensors, FP32 master weights and optimizer", bf16_mixed_policy},
+    NamedPolicy{"bf16_no_master", "as bf16_mixed, but the weights are stored in BF16 only",
+                bf16_no_master_policy},
+    NamedPolicy{"bf16_stochastic", "as bf16_no_master, updated weights rounded stochastically",
+                bf16_stochastic_policy},
+    NamedPolicy{"bf16_kahan", "as bf16_no_master, updates added by Kahan's sum (optimi, torchao)",
+                bf16_kahan_policy},
+    NamedPolicy{"bf16_two_components", "as bf16_no_master, each weight a sum of two BF16 numbers (Collage)",
+                bf16_two_components_policy},
+    // Recipes, with where each is from.
+    NamedPolicy{"fp8_current", "E4M3, gradients E5M2, scaled by their own maxima (TE Float8CurrentScaling)",
+                bf16_mixed_policy,
+                "*=fp8_e4m3+current, data_gradient.left=fp8_e5m2+current, "
+                "weight_gradient.left=fp8_e5m2+current"},
+    NamedPolicy{"fp8_delayed", "the same, scaled by the maxima of 1024 steps (TE DelayedScaling)",
+                bf16_mixed_policy,
+                "*=fp8_e4m3+delayed, data_gradient.left=fp8_e5m2+delayed, "
+                "weight_gradient.left=fp8_e5m2+delayed"},
+    NamedPolicy{"fp8_deepseek", "E4M3 in blocks of 128, weights in tiles, sums promoted (DeepSeek-V3)",
+                bf16_mixed_policy, "*=fp8_1x128, forward.right=fp8_128x128, data_gradient.right=fp8_128x128",
+                "fp32_chunked(128)"},
+    NamedPolicy{"mxfp8", "MXFP8 E4M3, scales rounded up (TE MXFP8BlockScaling, cuBLAS)", bf16_mixed_policy,
+                "*=mxfp8_e4m3"},
+    NamedPolicy{"mxfp8_floor", "MXFP8 E4M3, scales of OCP MX 1.0 (torchao's default)", bf16_mixed_policy,
+                "*=mxfp8_e4m3/floor"},
+    NamedPolicy{"mxfp6", "MXFP6 E2M3, scales rounded up (OCP MX 1.0, cuBLAS)", bf16_mixed_policy,
+                "*=mxfp6_e2m3"},
+    NamedPolicy{"mxfp4", "MXFP4, scales rounded up (OCP MX 1.0, cuBLAS)", bf16_mixed_policy, "*=mxfp4"},
+    NamedPolicy{"nvfp4", "NVFP4: 16x16 weights, Hadamard, stochastic gradients (TE NVFP4BlockScaling)",
+                bf16_mixed_policy,
+                "*=nvfp4, forward.right=nvfp4_16x16, data_gradient.right=nvfp4_16x16, "
+                "data_gradient.left=nvfp4/stochastic, weight_gradient.left=nvfp4/stochastic+hadamard, "
+                "weight_gradient.right=nvfp4+hadamard"},
+    NamedPolicy{"nvfp4_4over6", "the same, activations and weights scaled to 4 or 6 (TE, Four Over Six)",
+                bf16_mixed_policy,
+                "forward.left=nvfp4/four_over_six_mae_256, "
+                "forward.right=nvfp4_16x16/four_over_six_mae_256, "
+                "data_gradient.left=nvfp4/stochastic, "
+                "data_gradient.right=nvfp4_16x16/four_over_six_mae_256, "
+                "weight_gradient.left=nvfp4/stochastic+hadamard, "
+                "weight_gradient.right=nvfp4/four_over_six_mae_256+hadamard"},
 };
 
 }  // namespace halfscope

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
 #include <halfscope/stats/detail/block_counter.hpp>
 
@@ -59,6 +61,21 @@ double BlockCounts::relative_squared_error() const {
   return difference == 0 ? 0 : difference / signal.sum();
 }
 
+std::optional<BlockCounts::ScaleRange> BlockCounts::scale_range(ScaleFormat format) const {
+  std::optional<ScaleRange> range;
+  for (std::size_t code = 0; code < scale_codes.size(); ++code) {
+    const bool of_zeros = format == ScaleFormat::e8m0 && code == 0 && scale_codes[code] <= zero_blocks;
+    if (scale_codes[code] == 0 || of_zeros) continue;
+    const auto bits = static_cast<std::uint32_t>(code);
+    const float scale = decode_scale(format == ScaleFormat::fp32 ? bits << 23 : bits, format);
+    if (!(scale > 0) || !std::isfinite(scale)) continue;
+    const int exponent = std::ilogb(scale);
+    range = {std::min(exponent, range.value_or(ScaleRange{exponent}).low),
+             std::max(exponent, range.value_or(ScaleRange{0, exponent}).high)};
+  }
+  return range;
+}
+
 BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
                          const RandomStream& stream, std::span<float> rounded) {
   const auto size = static_cast<std::size_t>(shape.rows * shape.columns);
@@ -83,6 +100,20 @@ BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape
   for (const BlockCounts& part : found) all.merge(part);
   if (!rounded.empty()) round_blocks(values, rounded, shape, format, stream);
   return all;
+}
+
+BlockCounts count_scaled(std::span<const float> values, const Quantizer& quantizer, float factor) {
+  BlockCounts counts;
+  const float value = 1 / factor;
+  count_cast({values, {1, std::ssize(values)}}, quantizer,
+             {.code = to_bits(value), .value = value, .factor = factor}, counts);
+  counts.blocks = 1;
+  counts.clipped_blocks = counts.clipped > 0 ? 1 : 0;
+  counts.overflow_blocks = counts.overflow > 0 ? 1 : 0;
+  counts.zero_blocks = counts.zeros == counts.elements ? 1 : 0;
+  counts.nonfinite_blocks = counts.nonfinite > 0 ? 1 : 0;
+  counts.scale_codes[to_bits(value) >> 23 & 0xFFu] = 1;
+  return counts;
 }
 
 }  // namespace halfscope

@@ -73,6 +73,13 @@ struct BlockCounts {
   /// Error over signal, the relative mean squared error; 0 without error.
   [[nodiscard]] double relative_squared_error() const;
 
+  /// Smallest and largest floor(log2) of the scales that are neither zero nor NaN, of scales of that format,
+  /// without the least E8M0 scale, 2^-127, of blocks of zeros; empty where there are none.
+  struct ScaleRange {
+    int low = 0, high = 0;
+  };
+  [[nodiscard]] std::optional<ScaleRange> scale_range(ScaleFormat format) const;
+
   friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
 };
 
@@ -90,5 +97,10 @@ struct FormatCounts {
 [[nodiscard]] BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape,
                                        const BlockFormat& format, const RandomStream& stream = {},
                                        std::span<float> rounded = {});
+
+/// Counts what a cast to a format without blocks does, whose elements saturate: x becomes the number that
+/// `factor` x is rounded to, times 1 / factor. The whole is one block.
+[[nodiscard]] BlockCounts count_scaled(std::span<const float> values, const Quantizer& quantizer,
+                                       float factor);
 
 }  // namespace halfscope

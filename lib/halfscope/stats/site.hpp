@@ -1,8 +1,10 @@
 // Where a number was seen: the step, the tensor and the role that it plays in training.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include <halfscope/core/names.hpp>
@@ -27,6 +29,39 @@ inline constexpr std::array<std::string_view, 6> enum_names<Role>{
 enum class TrainingPass : std::uint8_t { forward, backward, update };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<TrainingPass>{"forward", "backward", "update"};
+
+/// The products of a layer with a weight: Y = X W, dX = dY W^T, dW = X^T dY. Of a product of two tensors the
+/// right one counts as the weight.
+enum class ProductKind : std::uint8_t { forward, data_gradient, weight_gradient };
+template <>
+inline constexpr std::array<std::string_view, 3> enum_names<ProductKind>{"forward", "data_gradient",
+                                                                         "weight_gradient"};
+
+/// The sides of a product: left are X, dY and dY, right are W, W and X.
+enum class OperandSide : std::uint8_t { left, right };
+template <>
+inline constexpr std::array<std::string_view, 2> enum_names<OperandSide>{"left", "right"};
+
+/// An operand of one of a layer's products.
+struct OperandPlace {
+  ProductKind product = ProductKind::forward;
+  OperandSide side = OperandSide::left;
+
+  friend constexpr bool operator==(const OperandPlace&, const OperandPlace&) = default;
+};
+/// All of them, product by product.
+inline constexpr std::array<OperandPlace, 6> operand_places{{
+    {ProductKind::forward, OperandSide::left},
+    {ProductKind::forward, OperandSide::right},
+    {ProductKind::data_gradient, OperandSide::left},
+    {ProductKind::data_gradient, OperandSide::right},
+    {ProductKind::weight_gradient, OperandSide::left},
+    {ProductKind::weight_gradient, OperandSide::right},
+}};
+/// "forward.left".
+[[nodiscard]] inline std::string to_string(const OperandPlace& place) {
+  return std::string(name_of(place.product)) + "." + std::string(name_of(place.side));
+}
 
 /// Some of the roles.
 class RoleSet {

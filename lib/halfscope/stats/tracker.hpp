@@ -11,6 +11,7 @@
 #include <halfscope/arithmetic/counted_dot.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
+#include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>
@@ -48,7 +49,15 @@ struct ReductionEvent {
   ReductionCounters counters;
 };
 
-/// Counts of a tensor that was cast. `elements` counts all, exact zeros and non-finite ones
+/// An operand of a product has been brought into a format of its own. Its site's tensor is the layer.
+struct OperandEvent {
+  Site site;
+  OperandPlace place;
+  ScaleFormat scales = ScaleFormat::e8m0;  ///< those of its blocks, or of the whole operand
+  const BlockCounts& counts;
+};
+
+/// What a cast tensor held, and what became of it. `elements` counts all, exact zeros and non-finite ones
 /// included.
 struct TensorCounters {
   std::string tensor;
@@ -72,6 +81,14 @@ struct UpdateCounters {
 struct ReductionRecord {
   std::string tensor;
   ReductionCounters counters;
+};
+
+/// Counts of an operand in its format, over all its parts.
+struct OperandCounters {
+  std::string layer;
+  OperandPlace place;
+  ScaleFormat scales = ScaleFormat::e8m0;
+  BlockCounts counts{};
 };
 
 /// A histogram worth keeping: of a tensor, or of log2|dw/w| where `what` says "update_ratio".
@@ -112,6 +129,7 @@ struct StepObservations {
   std::vector<TensorCounters> tensors;
   std::vector<UpdateCounters> updates;
   std::vector<ReductionRecord> reductions;
+  std::vector<OperandCounters> operands;
   std::vector<HistogramRecord> histograms;
   std::vector<TraceRecord> trace;  ///< the latest ones, up to the first overflow
   std::optional<FirstOverflow> first_overflow{};
@@ -137,7 +155,8 @@ struct TrackerOptions {
 
 /// One kind of observation. Each override handles the events it cares about and appends what it found, or
 /// where the event is of a part adds it to what it found of the tensor's other parts. Counting costs time:
-/// casts, reductions and updates are counted, and trackers notified, only where a tracker watches them; the
+/// casts, reductions, updates and operands are counted, and trackers notified, only where a tracker watches
+/// them; the
 /// events of training's updates hold counts, not the arrays.
 class Tracker {
  public:
@@ -146,10 +165,12 @@ class Tracker {
   [[nodiscard]] virtual CastDetail watches_casts(Role) const { return CastDetail::none; }
   [[nodiscard]] virtual bool watches_reductions() const { return false; }
   [[nodiscard]] virtual bool watches_updates() const { return false; }
+  [[nodiscard]] virtual bool watches_operands() const { return false; }
   [[nodiscard]] virtual EventDelivery delivery() const { return EventDelivery::immediate; }
   virtual void on_cast(const CastEvent&, StepObservations&) {}
   virtual void on_update(const UpdateEvent&, StepObservations&) {}
   virtual void on_reduction(const ReductionEvent&, StepObservations&) {}
+  virtual void on_operand(const OperandEvent&, StepObservations&) {}
 };
 
 }  // namespace halfscope

@@ -26,6 +26,9 @@ inline constexpr std::size_t trace_length = 20;
 /// For every update: UpdateCounters, and the histogram of |dw/w| as "update_ratio".
 [[nodiscard]] std::unique_ptr<Tracker> make_lost_updates(const TrackerOptions& options = {});
 
+/// For every operand of a product that has a format of its own: OperandCounters.
+[[nodiscard]] std::unique_ptr<Tracker> make_operand_statistics(const TrackerOptions& options = {});
+
 struct TrackerEntry {
   std::string_view name;
   std::string_view summary;
@@ -43,6 +46,9 @@ inline constexpr std::array tracker_table{
                  make_reduction_overflow},
     TrackerEntry{"lost_updates", "weight updates too small to change a weight without a master copy",
                  make_lost_updates},
+    TrackerEntry{"operand_statistics",
+                 "operands of products in formats of their own: elements flushed and clipped, scales",
+                 make_operand_statistics},
 };
 
 }  // namespace halfscope

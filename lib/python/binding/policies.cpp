@@ -34,6 +34,7 @@ nb::list policies() {
   nb::list table;
   for (const NamedPolicy& entry : policy_table) {
     const PrecisionPolicy policy = entry.make();
+    if (!policy.operands.empty()) continue;  // a recipe, which emulation of modules does not know
     nb::dict row;
     row["policy"] = entry.name;
     row["summary"] = entry.summary;

@@ -37,7 +37,7 @@ TEST_CASE("every policy but pure FP16 learns the small data set", "[trainer][lon
   for (const NamedPolicy& policy : policy_table) {
     INFO(policy.name);
     const Ending ending = train(small_config(std::string(policy.name), "1024"));
-    if (policy.make == fp16_pure_policy) {
+    if (policy.base == fp16_pure_policy) {
       CHECK_FALSE(ending.finite);
       continue;
     }
