@@ -174,3 +174,52 @@ def accumulated_gradients() -> Victim:
         optimizer.step()
 
     return model, step, {"format": "bf16", "optimizer": optimizer}
+
+
+def triangular_mask() -> Victim:
+    """A mask that is made once and added, whose first row masks all."""
+    return behind(lambda y: torch.softmax(y @ y.T + torch.full((4, 4), -1e9).triu(0), -1), random(4, 8))
+
+
+def norm_of_large_rows() -> Victim:
+    return behind(lambda y: y / torch.linalg.vector_norm(y, dim=-1, keepdim=True), 3e4 + random(2, 64))
+
+
+def reciprocal_root_of_zero() -> Victim:
+    x = torch.cat([random(3, 8), torch.zeros(1, 8)])
+    return behind(lambda y: y * torch.rsqrt(y.pow(2).sum(-1, keepdim=True) + 1e-8), x)
+
+
+def counted_mask() -> Victim:
+    """A mean over a mask whose count is infinite, and so is the sum."""
+    return behind(lambda y: (y * 1.0).sum() / (y * 0.0 + 1.0).sum(), torch.ones(1024, 128))
+
+
+def adagrad_in_half() -> Victim:
+    model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 5))
+    optimizer = torch.optim.Adagrad(model.parameters())
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(random(16, 20)), torch.arange(16) % 5)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, step, {"format": "fp16_pure", "optimizer": optimizer}
+
+
+class CappedHead(nn.Module):
+    """Logits by the embedding's own weights, softly capped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(500, 64)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return 30 * torch.tanh((self.embedding(tokens) @ self.embedding.weight.T) / 30)
+
+
+def capped_head() -> Victim:
+    model, tokens = CappedHead(), torch.arange(16)
+    return model, lambda: functional.cross_entropy(model(tokens).float(), tokens.flip(0)), {"format": "bf16"}

@@ -70,6 +70,21 @@ CASES = [
           "loss 100, in FP32 100")),
     Case("accumulated_gradients", "total in FP32", "",
          ("accumulate gradients in FP32", "a total of 511 terms", "is 0.5, in FP32 1, 50 % off")),
+    Case("triangular_mask", "clamped mask", "torch.softmax(y @ y.T",
+         ("fill the mask with -1e4: 1e9 is beyond FP16's largest number", "triu up to 1e+09", "(inf - inf)", "tried")),
+    Case("norm_of_large_rows", "vector norm in FP32", "vector_norm",
+         ("torch.linalg.vector_norm(x, ..., dtype=torch.float32)", "of 64 terms: 2.4e+05, 3.7 times",
+          "div of the model hides it, whose result is 100 % off", "tried, and the step is finite")),
+    Case("reciprocal_root_of_zero", "eps", "torch.rsqrt",
+         ("write 1e-3 for 1e-8, in add", "eps^(-3/2) / 2, is finite too", "constant 1e-08 is 0 in FP16 (in add)",
+          "tried, and the step is finite")),
+    Case("counted_mask", "sum in FP32", ".sum() /",
+         ("sum in FP32", "of 131072 terms: 1.3107e+05, 2 times", "(inf / inf)", "tried")),
+    Case("adagrad_in_half", "FP32 state", "",
+         ("keep the state of Adagrad in FP32", "eps 1e-10 is 0 in FP16", "v = the sum of g^2 of a small gradient",
+          "tried")),
+    Case("capped_head", "head in FP32", "self.embedding(tokens) @",
+         ("keep mm in FP32", "logits up to 88.281 have a step of 0.5 in BF16", "log-probabilities are off", "tried")),
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from halfscope.torch.diagnosis.shapes import (
     chain,
     flushed_constant,
     flushes,
+    is_below_reciprocal_root,
     is_below_root,
     is_gelu,
     is_gradient_norm,
@@ -26,6 +27,7 @@ from halfscope.torch.diagnosis.shapes import (
     is_norm,
     is_score,
     large_constant,
+    large_mask,
     made_by,
 )
 from halfscope.torch.emulation.arithmetic import Override
@@ -133,9 +135,28 @@ def _log_trial(fault: Fault) -> Trial:
 
 
 def _safe_eps(fault: Fault) -> float:
-    """Above the smallest number forward, and above 1 / largest for the gradient where no root is taken of it."""
+    """Above the smallest number forward, and for a finite gradient: 1/eps, 1/sqrt(eps), or half of eps^(-3/2)."""
     limit = fault.format.smallest if is_below_root(fault) else 1 / fault.format.largest
+    if is_below_reciprocal_root(fault):
+        limit = max(limit, (2 * fault.format.largest) ** (-2 / 3))
     return 10.0 ** math.ceil(math.log10(limit))
+
+
+def _is_eps(fault: Fault) -> bool:
+    kinds = ("gradient", "log 0", "0 / 0", "x / 0")
+    found = flushed_constant(fault)
+    divides = fault.made.operation in (*QUOTIENTS, "sqrt") or fault.kind in kinds
+    return divides and found is not None and _safe_eps(fault) > abs(found[1])
+
+
+def _mask_sum_advice(fault: Fault) -> str:
+    beyond = large_mask(fault)
+    if beyond is None:
+        return "clamp the sum of mask and scores at torch.finfo(x.dtype).min, or use masked_fill behind the scores"
+    return (
+        f"fill the mask with {short(-_mask(fault))}: {short(beyond)} is beyond {fault.format.label}'s largest number; "
+        "or use masked_fill behind the scores"
+    )
 
 
 def _eps_advice(fault: Fault) -> str:
@@ -145,6 +166,8 @@ def _eps_advice(fault: Fault) -> str:
         f"write {short(_safe_eps(fault))} for {short(value)}, in {called(made.operation)}: an eps above "
         f"{fault.format.smallest:.2g}, the smallest number, is not 0"
     )
+    if is_below_reciprocal_root(fault):
+        return f"{advice}; the gradient of its reciprocal root, eps^(-3/2) / 2, is finite too"
     if is_below_root(fault):
         return f"{advice}; its root is taken, so that 1/sqrt(eps) is finite too"
     return f"{advice}; above {limit:.3g}, 1/{fault.format.largest:g}, the gradient 1/eps is finite too"
@@ -171,8 +194,7 @@ TABLE: tuple[Remedy, ...] = (
     Remedy("mask constant", is_mask_constant, _mask_advice, _mask_trial),
     Remedy(
         "clamped mask", is_mask_sum,
-        lambda f: "clamp the sum of mask and scores at torch.finfo(x.dtype).min, or use masked_fill behind the scores",
-        _clamped,
+        _mask_sum_advice, _clamped,
     ),
     Remedy(
         "sum of logarithms", lambda f: f.kind == "log 0" and made_by(f, "prod", "cumprod") is not None,
@@ -193,9 +215,7 @@ TABLE: tuple[Remedy, ...] = (
         how=" in FP32 from the sigmoid to the log",
     ),
     Remedy(
-        "eps", lambda f: (f.made.operation in (*QUOTIENTS, "sqrt") or f.kind in ("gradient", "log 0", "0 / 0", "x / 0"))
-        and flushed_constant(f) is not None,
-        _eps_advice, _eps_trial, keeps_output=True,
+        "eps", _is_eps, _eps_advice, _eps_trial, keeps_output=True,
     ),
     Remedy(
         "gradient norm", is_gradient_norm,
@@ -251,6 +271,12 @@ TABLE: tuple[Remedy, ...] = (
     Remedy(
         "running sum in FP32", lambda f: f.made.operation == "cumsum",
         lambda f: "sum in FP32: x.cumsum(..., dtype=torch.float32)", _of_fault,
+    ),
+    Remedy(
+        "vector norm in FP32", lambda f: f.kind == "sum" and f.made.operation in ("norm", "linalg_vector_norm"),
+        lambda f: "take the norm in FP32, torch.linalg.vector_norm(x, ..., dtype=torch.float32), and divide before the "
+        "cast",
+        _of_fault,
     ),
     Remedy(
         "sum in FP32", lambda f: f.kind == "sum",

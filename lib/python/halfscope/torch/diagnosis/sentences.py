@@ -29,7 +29,7 @@ def untried_finding(fault: Fault, seen: str) -> Finding:
 def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | None, sure: str) -> Finding:
     """On weights that an update makes infinite or NaN; state: the optimizer's format, None of FP32."""
     lost = [
-        (type(optimizer).__name__, group["eps"])
+        (type(optimizer).__name__, group)
         for optimizer in optimizers
         for group in optimizer.param_groups
         if state is not None and group.get("eps") and state.round(group["eps"]) == 0
@@ -38,13 +38,20 @@ def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | 
     seen = f"{', '.join(names[:4])} {verb} infinite or NaN after the update, with finite gradients"
     change = "keep weights and optimizer state in FP32"
     if lost and state is not None:
-        name, eps = lost[0]
+        name, group = lost[0]
         change = (
             f"keep the state of {name} in FP32 (FP32 weights under autocast); eps=1e-4 avoids the NaN, and makes small "
             "updates smaller"
         )
         seen += (
-            f": {name} divides by sqrt(v) + eps; eps {eps:g} is 0 in {state.label}, and so is v = (1 - beta2) g^2 of a "
-            "small gradient: 0 / 0, or m / 0"
+            f": {name} divides by sqrt(v) + eps; eps {group['eps']:g} is 0 in {state.label}, and so is "
+            f"v = {_second_moment(group)} of a small gradient: 0 / 0, or m / 0"
         )
     return Finding("update", change, f"{seen}.", sure, names, "FP32 state")
+
+
+def _second_moment(group: dict[str, Any]) -> str:
+    """The state below the root after one step, by the optimizer's own options."""
+    if "betas" in group:
+        return "(1 - beta2) g^2"
+    return "(1 - alpha) g^2" if "alpha" in group else "the sum of g^2"

@@ -87,10 +87,25 @@ def is_logsumexp(fault: Fault) -> bool:
 
 def is_below_root(fault: Fault) -> bool:
     """Whether a square root lies between the constant and the fault, or is the fault."""
+    return any(made.operation in ("sqrt", "rsqrt") or made.exponent in (0.5, -0.5) for made in _behind_constant(fault))
+
+
+def is_below_reciprocal_root(fault: Fault) -> bool:
+    """The same of one operation that takes root and reciprocal, whose gradient has the power -3/2."""
+    return any(made.operation == "rsqrt" or made.exponent == -0.5 for made in _behind_constant(fault))
+
+
+def _behind_constant(fault: Fault) -> list[Made]:
+    """The operations from the fault to the constant that may be too small."""
     found = flushed_constant(fault)
     chain = [fault.made, *fault.sources]
-    nearer = chain[: chain.index(found[0])] if found is not None and found[0] in chain else []
-    return any(made.operation in ("sqrt", "rsqrt") or made.exponent in (0.5, -0.5) for made in nearer)
+    return chain[: chain.index(found[0])] if found is not None and found[0] in chain else []
+
+
+def large_mask(fault: Fault) -> float | None:
+    """The size of a mask that is beyond the largest number before scores are added to it."""
+    sizes = [operand.largest for operand in fault.operands if operand.largest > 1.5 * fault.format.largest]
+    return max(sizes) if sizes else None
 
 
 def flushes(fault: Fault) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import halfscope
-from halfscope.torch.diagnosis.finding import Finding, digits, place_of
+from halfscope.torch.diagnosis.finding import Finding, digits, located, place_of
 from halfscope.torch.diagnosis.lost_digits import lost_digits, stalled_totals
 from halfscope.torch.diagnosis.lost_updates import flushed_gradients, lost_updates
 from halfscope.torch.diagnosis.recorder import InputChange
@@ -133,17 +133,22 @@ def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     if after > 0.7 * gap:
         return []
     step = session.format.step_at(head.largest)
+    change, code = located(
+        None if head.module else head.site,
+        f"keep {f'module {head.module}' if head.module else head.row} in FP32: model(...).float() is too late, the "
+        "product itself must not be rounded",
+    )
     return [
         Finding(
             "logits",
-            f"keep {f'module {head.module}' if head.module else head.row} in FP32: model(...).float() is too "
-            "late, the product itself must not be rounded",
+            change,
             f"{place_of(head)}: logits up to {digits(head.largest)} have a step of {digits(step)} in "
             f"{session.format.label}; log-probabilities are off by up to {digits(gap)} nat, probability ratios by a "
             f"factor of {torch.tensor(gap).exp().item():.3f}.",
             f"tried, and they are off by {digits(after)} nat",
             head,
             "head in FP32",
+            code,
         )
     ]
 
