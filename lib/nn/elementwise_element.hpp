@@ -16,7 +16,8 @@ namespace halfscope {
   return passes_relu(x) ? x : 0.0f;
 }
 
-/// Gradient of a leaky rectifier, whose slope is `factor` where x is not positive. A number times 1 is itself.
+/// Gradient of a leaky rectifier, whose slope is `factor` where x is not positive. A number times 1 is
+/// itself.
 [[nodiscard]] HALFSCOPE_HD float scaled_unless_positive(float x, float factor, float value) {
   return value * (passes_relu(x) ? 1.0f : factor);
 }

@@ -46,8 +46,8 @@ struct AddPlan {
   std::vector<AddRun> runs{};
 };
 
-/// Gradients that one call reduces: a bucket of gradients. `chunk` is the most elements of a rank's chunk in one
-/// loop over a ring, which NCCL's tuner chooses; 0: the whole buffer goes round in one loop.
+/// Gradients that one call reduces: a bucket of gradients. `chunk` is the most elements of a rank's chunk in
+/// one loop over a ring, which NCCL's tuner chooses; 0: the whole buffer goes round in one loop.
 struct AllReduceBuffer {
   std::int64_t ranks = 1;
   std::int64_t elements = 0;

@@ -55,7 +55,8 @@ constexpr Exact narrow(std::uint32_t sign, int exponent, Uint128 wide) {
 
 }  // namespace detail
 
-/// The sum of numbers without a sticky bit and with at most 48 significant bits; a zero sum has significand 0.
+/// The sum of numbers without a sticky bit and with at most 48 significant bits; a zero sum has significand
+/// 0.
 [[nodiscard]] constexpr Exact exact_sum(Exact a, Exact b) {
   if (a.significand == 0) return b;
   if (b.significand == 0) return a;

@@ -24,8 +24,8 @@ namespace detail {
   return nearest && (q.format == FloatFormat{} || q.format.mantissa_bits <= 10);
 }
 
-/// Whether that holds for a product or quotient, which in formats with FP32's exponents may lose bits below the smallest
-/// normal float; there the result is worked out exactly.
+/// Whether that holds for a product or quotient, which in formats with FP32's exponents may lose bits below
+/// the smallest normal float; there the result is worked out exactly.
 [[nodiscard]] constexpr bool rounds_twice_as_once(const Quantizer& q, float result) {
   const bool wide = q.format.exponent_bits == 8 && q.format.mantissa_bits < 23;
   return !wide || magnitude_bits(result) >= 2u << 23;

@@ -15,8 +15,8 @@ struct WhatIf {
   std::int64_t nonzero = 0;    ///< finite and not zero before rounding
   std::int64_t flushed = 0;    ///< of those, become zero: in FP16, |scaled| <= 2^-25
   std::int64_t subnormal = 0;  ///< of those, become a nonzero subnormal
-  /// Nonzero ones that round beyond the largest number, in FP16 |scaled| >= 65520, whether they become infinite, NaN
-  /// or, in a format that saturates, that number.
+  /// Nonzero ones that round beyond the largest number, in FP16 |scaled| >= 65520, whether they become
+  /// infinite, NaN or, in a format that saturates, that number.
   std::int64_t overflow = 0;
 
   friend bool operator==(const WhatIf&, const WhatIf&) = default;

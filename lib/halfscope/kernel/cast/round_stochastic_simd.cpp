@@ -173,8 +173,9 @@ HALFSCOPE_HD __m512 round_vector(__m512 x, __m512i random, const StochasticGrid&
   return _mm512_castsi512_ps(result);
 }
 
-/// Rounding to FP16, in floats: x and the random part of a step are added, cut off to 24 bits, and cut off again by
-/// adding 2^13 of x's binade, whose last place is a step: in the next binade, sums are at its very start.
+/// Rounding to FP16, in floats: x and the random part of a step are added, cut off to 24 bits, and cut off
+/// again by adding 2^13 of x's binade, whose last place is a step: in the next binade, sums are at its very
+/// start.
 HALFSCOPE_HD __m512 round_vector_to_fp16(__m512 x, __m512i random) {
   const __m512i sign = _mm512_set1_epi32(static_cast<int>(sign_bit));
   const __m512i infinity = _mm512_set1_epi32(static_cast<int>(infinity_bits));

@@ -11,7 +11,8 @@
 
 namespace halfscope {
 
-/// Counts of gradients that were flushed or overflowed on their way to the mean. Integers: they merge in any order.
+/// Counts of gradients that were flushed or overflowed on their way to the mean. Integers: they merge in any
+/// order.
 struct AllReduceCounters {
   std::int64_t elements = 0;            ///< means
   std::int64_t adds = 0;                ///< elements times ranks less one

@@ -11,8 +11,9 @@ namespace halfscope {
 /// `CodeCounts::totals`.
 [[nodiscard]] std::vector<float> numbers_of_codes(DType type);
 
-/// The summary that SummaryPass makes of a tensor of those elements. Counts and energy are the same to the bit; the
-/// cosine is, too, for elements in any order, and differs from that of a pass by the rounding of its sums.
+/// The summary that SummaryPass makes of a tensor of those elements. Counts and energy are the same to the
+/// bit; the cosine is, too, for elements in any order, and differs from that of a pass by the rounding of its
+/// sums.
 [[nodiscard]] TensorSummary summarise_codes(const CodeCounts& counts, DType type, const FloatFormat& format);
 
 }  // namespace halfscope
