@@ -71,7 +71,7 @@ def test_a_report_of_an_emulation_begins_as_a_diagnosis(name: str) -> None:
     assert "First overflow: step 1, " in emulated.verdict()
 
 
-@pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.parametrize("name", [*FORWARD, "mask_minimum", "triangular_mask", "norm_of_large_rows"])
 def test_a_watch_names_the_operation_between_layers(name: str) -> None:
     model, step, options = case(name)
     expected = lines(str(diagnose(model, step, **options)))
@@ -98,6 +98,23 @@ def test_a_product_in_a_users_function_is_seen() -> None:
         optimizer.step()
     assert "mm (test_report_sentences.py:" in watched.verdict()
     assert "return torch.softmax(x @ x.transpose(-1, -2), -1)" in watched.verdict()
+
+
+@pytest.mark.parametrize("bias", [-40.0, 0.0])
+def test_a_mask_of_the_own_minimum_makes_infinities_of_scores_far_below_zero(bias: float) -> None:
+    """Public case 16: a whole row of scores of -16 and below is NaN in FP16; part of a row is not."""
+    model, step, _ = victims.mask_minimum()
+    nn.init.constant_(model.scores.bias, bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, optimizer=optimizer) as watched:
+        step().backward()
+        optimizer.step()
+    verdict = " ".join(watched.verdict().split())
+    if bias:
+        assert "an addition overflows: 65545, 1.001 times FP16's largest number" in verdict
+        assert "softmax on (inf - inf)" in verdict
+    else:
+        assert "Why:" not in verdict and "infinite or NaN" not in verdict
 
 
 @pytest.mark.parametrize("fill", [-1e9, float("-inf"), torch.finfo(torch.float32).min])

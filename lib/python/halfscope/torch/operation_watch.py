@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import halfscope
-from halfscope._core import largest_magnitude
-from halfscope.torch.counting import region_of
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.finding import Finding, called, digits
 from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
@@ -19,12 +18,11 @@ from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tens
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, operation_of
 from halfscope.torch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
+from halfscope.torch.magnitudes import OWN_MINIMUM, below_minimum, largest_of
 from halfscope.torch.source import current_site
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
 _HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
-_OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in the format would have as the format's
-_SMALL = 2**16  # elements that one core looks at sooner than PyTorch's threads
 _SEEN = "seen in step {}, in the run's own format, in which it is finite"
 
 
@@ -45,6 +43,7 @@ class OperationWatch(TorchDispatchMode):
         self._lines: dict[Any, Operation | None] = {}
         self._bad: dict[int, Fault] = {}  # by storage
         self._positive: set[int] = set()  # faults, by identity, that are not masks
+        self._infinite: dict[int, torch.Tensor] = {}  # by identity of a fault: elements, where these are not its size's
         self.layers = LayerOperations(self._look_at_layer)
         self.looked = 0  # operations of the step
         self.faults: dict[tuple[str, str], tuple[int, Fault]] = {}  # by operation and line, with their first step
@@ -52,7 +51,7 @@ class OperationWatch(TorchDispatchMode):
     def begin(self, model: torch.nn.Module, step: int) -> None:
         """A forward pass of a step begins."""
         self._step, self.looked = step, 0
-        self._trail.made, self._bad, self._positive = {}, {}, set()
+        self._trail.made, self._bad, self._positive, self._infinite = {}, {}, set(), {}
         self._model, self._owned = model, None
 
     @property
@@ -119,7 +118,7 @@ class OperationWatch(TorchDispatchMode):
             known = self._trail.made.get(storage_key(given))
             if known is not None:
                 self._trail.made[storage_key(result)] = known
-        elif self._limit <= _largest(result) < _OWN_MINIMUM:
+        elif self._limit <= largest_of(result) < OWN_MINIMUM:
             self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
         else:
             self.looked += 1
@@ -146,6 +145,8 @@ class OperationWatch(TorchDispatchMode):
         self.looked += 1
         made = self._trail.note(ran, None)
         made.is_outside, made.module = False, None
+        if made.constants:  # the model would have the format's minimum
+            made.constants = [each for each in made.constants if abs(each.value) < OWN_MINIMUM]
         self._trail.made[storage_key(result)] = made
         if not result.numel():
             return
@@ -153,10 +154,19 @@ class OperationWatch(TorchDispatchMode):
         if above:
             self._follow(above[0], made, ran, result)
             return
-        largest = _largest(result)
-        is_beyond = self._limit <= largest < _OWN_MINIMUM
+        largest = largest_of(result)
+        is_beyond = self._limit <= largest < OWN_MINIMUM
         if is_beyond or (made.operation in (*QUOTIENTS, *LOGARITHMS) and self._is_flushed(ran)):
             self._fault(ran, made, result, largest)
+        elif made.operation == "add" and OWN_MINIMUM <= largest < inf:
+            self._look_below_minimum(ran, made, result)
+
+    def _look_below_minimum(self, ran: Ran, made: Made, result: torch.Tensor) -> None:
+        """A mask of FP32's own minimum and scores, which are -inf in the format where it has its own."""
+        found = below_minimum(ran.args[:2], self._limit - self._format.largest)
+        if found is not None:
+            self._fault(ran, made, result, self._format.largest + found.depth)
+            self._infinite[id(self._bad[storage_key(result)])] = found.elements.expand_as(result)
 
     def _is_flushed(self, ran: Ran) -> bool:
         """Whether the format makes a divisor or an argument of a logarithm zero."""
@@ -198,15 +208,20 @@ class OperationWatch(TorchDispatchMode):
         magnitudes = tensor.detach().abs().float()
         positive = magnitudes[magnitudes > 0]
         return Operand(
-            self._trail.name_of(tensor), float(magnitudes.max()) if magnitudes.numel() else 0.0,
+            self._trail.name_of(tensor), self._size_of(magnitudes),
             float(positive.min()) if positive.numel() else 0.0, int((positive <= self._flushed).sum()), 0,
         )  # fmt: skip
+
+    def _size_of(self, magnitudes: torch.Tensor) -> float:
+        """The largest; FP32's own minimum is the format's in a model of the format."""
+        largest = float(magnitudes.max()) if magnitudes.numel() else 0.0
+        return self._format.largest if OWN_MINIMUM <= largest < inf else largest
 
     def _follow(self, fault: Fault, made: Made, ran: Ran, result: torch.Tensor) -> None:
         """A mask's infinities vanish in a softmax that has other numbers too; without them it is NaN."""
         if made.operation in SOFTMAXES and fault.nan_at is None and fault.hidden_by is None:
             scores, axis = ran.args[0].detach(), ran.args[1]
-            is_masked = scores <= -self._limit
+            is_masked = self._infinite.get(id(fault), scores <= -self._limit)
             if id(fault) in self._positive or bool(is_masked.all(axis).any()):
                 made.site = current_site()
                 fault.nan_at = made
@@ -225,15 +240,6 @@ def _looked_at(func: Any) -> Operation | None:
     """The line of an operation that computes or moves numbers; None of any other."""
     line = operation_of(func)
     return line if line is not None and (line.kind is Kind.EXACT or line.kind in _COMPUTED) else None
-
-
-def _largest(result: torch.Tensor) -> float:
-    """The largest magnitude; NaN where one is NaN."""
-    region = region_of(result) if result.numel() < _SMALL else None
-    if region is not None:
-        return largest_magnitude(region)
-    low, high = map(float, torch.aminmax(result.detach()))
-    return max(-low, high)
 
 
 class _Named:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.kinds import PRODUCTS, SUMS
 
+_MASK = 1000.0  # times the largest number
+
 
 def made_by(fault: Fault, *operations: str) -> Made | None:
     """The nearest of the operations before the fault, or the fault's own, that is one of these."""
@@ -50,7 +52,10 @@ def is_mask_constant(fault: Fault) -> bool:
 
 
 def is_mask_sum(fault: Fault) -> bool:
+    """A sum of numbers as large as the largest, or, where their cast overflows, far beyond any that was computed."""
     limit = fault.format.largest
+    if fault.kind == "cast":
+        return fault.made.operation == "add" and fault.region == "forward" and fault.ratio > _MASK
     return fault.kind == "addition" and any(operand.largest >= 0.9 * limit for operand in fault.operands)
 
 
