@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 from torch.nn import functional
 
+import small_models
 from halfscope.torch import GradScaler, emulate, watch
 from halfscope.torch.emulation.nodes import numbers_nodes
 
@@ -109,6 +112,56 @@ def test_a_models_own_casts_are_those_of_its_half_version(policy: str) -> None:
         with emulate(half, weights_of_16_bits, optimizer=sgd(half)):
             again = half(x.to(kind))
         assert torch.allclose(again[0].float(), real[0].float(), rtol=2 * step)
+
+
+def trained_llama(policy: str, **options: Any) -> tuple[float, str]:
+    """The loss of the second step, and the report."""
+    pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    model, loss = small_models.llama()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with emulate(model, policy, optimizer=optimizer, **options) as emulated:
+        for _ in range(2):
+            optimizer.zero_grad()
+            found = loss()
+            found.backward()
+            optimizer.step()
+    return found.item(), emulated.verdict()
+
+
+@pytest.mark.skipif(torch.__version__ < "2", reason="transformers needs PyTorch 2")
+def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
+    loss, verdict = trained_llama("fp8_e4m3")
+    assert loss != loss
+    rules = {
+        "*proj": {
+            "weight": "fp8_e4m3", "activation": "fp8_e4m3", "activation_gradient": "fp8_e5m2", "weight_gradient": "bf16"
+        }
+    }  # fmt: skip
+    assert f"""emulate(model, "bf16", rules={json.dumps(rules)})""" in verdict
+    loss, verdict = trained_llama("bf16", rules=rules)
+    assert loss < 4.2 and "Nothing overflowed." in verdict and "is a format of the operands" not in verdict
+
+
+def test_names_are_those_of_the_source_and_not_of_kernels() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    class Inline(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(torch.relu(self.inner(x)).to(torch.float32), -1)
+
+    whole = Inline()
+    with emulate(whole, "fp16", optimizer=optimizer) as emulated:
+        whole(torch.randn(2, 4)).square().sum().backward()
+        optimizer.step()
+    names = {name for _, name in emulated.casts()}
+    assert {"inner.0", "relu"} <= names
+    assert not any(name.endswith("_backward") or "_backward_data" in name or "_to_copy" in name for name in names)
 
 
 class TypedGradient(nn.Module):

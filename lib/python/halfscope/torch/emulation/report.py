@@ -29,6 +29,7 @@ def report_text(
     sentences += [
         *_worst(book),
         *_overflow(book, is_told),
+        *_fp8(policy, book),
         *_tf32(policy),
         *_updates(policy, book),
         *map(_stalled, stalled),
@@ -62,6 +63,18 @@ def _tf32(policy: Policy) -> list[str]:
     return [
         'torch.set_float32_matmul_precision("highest") keeps these products in FP32 on a GPU: TF32 rounds each operand '
         "to 10 fraction bits, by up to 4.9e-4 of it, which a cancellation makes visible."
+    ]
+
+
+def _fp8(policy: Policy, book: Book) -> list[str]:
+    """How trainings use 8 bits, where a policy has them for every tensor and that overflowed."""
+    activation = policy.base.activation.partition("/")[0]
+    if book.first_overflow is None or not activation.startswith("fp8"):
+        return []
+    return [
+        f"{label(activation)} is a format of the operands of layers: masks, eps and norms need more. emulate(model, "
+        '"bf16", rules={"*proj": {"weight": "fp8_e4m3", "activation": "fp8_e4m3", "activation_gradient": "fp8_e5m2", '
+        '"weight_gradient": "bf16"}}), with the names of your layers for *proj.'
     ]
 
 
