@@ -52,7 +52,7 @@ void check_segments(const BlockFormat& format, const MatrixShape& shape, bool wi
   decode_blocks(expected, format, numbers);
   round_blocks(rounded, rounded, shape, format);
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) wrong += same_bits(rounded[i], numbers[i]) ? 0 : 1;
+  for (std::size_t i = 0; i < count; ++i) wrong += same_bits(rounded[i], numbers[i]) ? 0U : 1U;
   CHECK(wrong == 0);
 }
 
