@@ -115,6 +115,14 @@ void check_execution_fits(const RunSettings& settings) {
   check_native(policy);
 }
 
+/// Empty where sums are plain and the policy of that name has no others: runs from before the setting have
+/// none.
+std::string written_weight_sum(const PrecisionPolicy& policy, const std::string& name) {
+  const bool is_plain = policy.weight_sum == WeightSum::plain &&
+                        find_in_table("policy", name, policy_table).make().weight_sum == WeightSum::plain;
+  return is_plain ? "" : std::string(name_of(policy.weight_sum));
+}
+
 /// Writes out what the config leaves to its policy.
 void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   const auto fields = role_fields();
@@ -123,7 +131,7 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   }
   config.operations.accumulate = to_string(policy.products);
   config.operations.reduce = to_string(policy.reductions);
-  config.operations.weight_sum = name_of(policy.weight_sum);
+  config.operations.weight_sum = written_weight_sum(policy, config.policy);
   config.operations.operands = to_string(policy.operands);
 }
 
