@@ -59,6 +59,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "accumulation-error",
         "all-reduce",
         "bert-finetuning",
+        "block-formats",
         "advice-validity",
         "amp-levels",
         "cast-cache",
