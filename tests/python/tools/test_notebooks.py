@@ -32,7 +32,11 @@ WITH_TORCH = {
         ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep 2 layers in FP32: "],
         "",
     ),
-    "your_own_model": (5, ["Over 200 watched steps: without loss scaling FP16 flushes", "Loss scale 2^"], "Loss scale 2^"),
+    "your_own_model": (
+        5,
+        ["Over 200 watched steps: without loss scaling FP16 flushes", "Loss scale 2^"],
+        "Loss scale 2^",
+    ),
 }
 USERS_OWN = "model"  # the tag of cells that stand for what the reader brings: a model and its training loop
 HANGS = 900  # seconds of one cell; they take a few, on a busy machine a minute
