@@ -40,11 +40,12 @@ TEST_CASE("every tracker of the table can be made and ignores what is not its bu
     CHECK_FALSE(entry.summary.empty());
     CHECK(&find_in_table("tracker", entry.name, tracker_table) == &entry);
     const StepObservations step = observe_cast(*entry.make({}), Role::activation, {fp16}, gradients);
-    CHECK(
-        (step.tensors.empty() && step.updates.empty() && step.reductions.empty() && step.histograms.empty()));
+    CHECK((step.tensors.empty() && step.updates.empty() && step.reductions.empty()));
+    CHECK((step.histograms.empty() && step.operands.empty()));
     // And does not ignore what is.
     const bool watches_casts = entry.make({})->watches_casts(Role::weight_gradient) != CastDetail::none;
-    CHECK((watches_casts || entry.make({})->watches_updates() || entry.make({})->watches_reductions()));
+    const bool watches_sums = entry.make({})->watches_updates() || entry.make({})->watches_reductions();
+    CHECK((watches_casts || watches_sums || entry.make({})->watches_operands()));
   }
 }
 
