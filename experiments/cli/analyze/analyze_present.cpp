@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/core/name_list.hpp>
 
 #include "experiments/cli/analyze/analyze_blocks.hpp"
 
@@ -151,8 +151,7 @@ std::string joint_window_words(const Analysis& analysis) {
 /// The verdict's lines, each wrapped under its own indent.
 std::string advice_text(std::string_view verdict, std::size_t width) {
   std::string text;
-  for (const auto line : std::views::split(verdict, '\n'))
-    text += wrapped(std::string(line.begin(), line.end()), width, "    ") + "\n";
+  for (const std::string_view line : split(verdict, '\n')) text += wrapped(line, width, "    ") + "\n";
   return text;
 }
 

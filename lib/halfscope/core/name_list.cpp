@@ -3,15 +3,17 @@
 
 namespace halfscope {
 
-std::vector<std::string_view> split_at_commas(std::string_view list) {
-  std::vector<std::string_view> texts;
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
   for (;;) {
-    const std::size_t comma = list.find(',');
-    texts.push_back(list.substr(0, comma));
-    if (comma == std::string_view::npos) return texts;
-    list.remove_prefix(comma + 1);
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
   }
 }
+
+std::vector<std::string_view> split_at_commas(std::string_view list) { return split(list, ','); }
 
 std::vector<std::string_view> names_in(std::string_view list, std::span<const std::string_view> known) {
   if (list == all_names) return {known.begin(), known.end()};

@@ -1,4 +1,4 @@
-// Lists of names as the command line takes them: "A,B", or "all".
+// Texts taken apart at a character; lists of names as the command line takes them: "A,B", or "all".
 #pragma once
 
 #include <span>
@@ -9,6 +9,9 @@ namespace halfscope {
 
 /// Stands for every known name.
 inline constexpr std::string_view all_names = "all";
+
+/// The texts between the `separator`s of `text`, one empty text where it is empty.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// The texts between the commas of `list`, one empty text where it is empty.
 [[nodiscard]] std::vector<std::string_view> split_at_commas(std::string_view list);

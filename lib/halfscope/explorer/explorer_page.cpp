@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <vector>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/explorer/detail/assets.hpp>
 
 namespace halfscope {
@@ -139,8 +139,8 @@ std::string explorer_answer(const ExplorerData& data) {
         *advice.recommended, advice.joint->low, listed(advice.first_hurt), advice.joint->high,
         listed(first_to_overflow(data, *advice.joint)));
   }
-  for (const auto line : std::views::split(std::string_view(advice.verdict), '\n'))
-    text += fmt::format("<p>{}.</p>\n", html(std::string(line.begin(), line.end())));
+  for (const std::string_view line : split(advice.verdict, '\n'))
+    text += fmt::format("<p>{}.</p>\n", html(line));
   return text + "</div>";
 }
 
