@@ -13,7 +13,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-std::vector<std::string_view> split_at_commas(std::string_view list) { return split(list, ','); }
+std::vector<std::string_view> split_at_commas(std::string_view list) {
+  return split(list, ',');
+}
 
 std::vector<std::string_view> names_in(std::string_view list, std::span<const std::string_view> known) {
   if (list == all_names) return {known.begin(), known.end()};
