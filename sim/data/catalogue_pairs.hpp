@@ -15,20 +15,20 @@ struct CataloguePairs {
   std::vector<SentencePair> pairs;
   std::int64_t catalogues = 0;  ///< read
   std::int64_t unreadable = 0;  ///< catalogues that are damaged or not in UTF-8, which are passed over
-  std::string first_error;      ///< of the unreadable ones
+  std::string first_error;      ///< the first unreadable catalogue's
 };
 
-/// Of all files NAME.mo of the folder in the order of their names: messages of one line with 3 to 16 tokens,
-/// of which three are words, and 3 to 18 tokens in the translation, which is not the same; of messages with
-/// equal tokens the first. See `parse_catalogue` and `sentence_tokens`. Nothing where there is no such
-/// folder.
+/// Messages of all files NAME.mo of the folder, in the order of the files' names: of one line with 3 to 16
+/// tokens, of which three are words, and 3 to 18 tokens in the translation, which is not the same; of
+/// messages with equal tokens the first. See `parse_catalogue` and `sentence_tokens`. Nothing where there is
+/// no such folder.
 [[nodiscard]] CataloguePairs read_catalogues(const std::filesystem::path& folder);
 
 /// The pairs of `folder`, a tenth of them, but at most 1000, as the test split, chosen at random. Their
 /// origin is "3 message catalogues (1 unreadable) in FOLDER".
 [[nodiscard]] SentencePairs split_catalogues(CataloguePairs read, const std::filesystem::path& folder);
 
-/// Of the first of the folders that has 10,000 pairs. Throws InvalidArgument, which names the packages that
+/// Sentence pairs of the first folder that has 10,000. Throws InvalidArgument, which names the packages that
 /// have catalogues, where none has.
 [[nodiscard]] SentencePairs read_first_catalogues(const std::vector<std::filesystem::path>& folders);
 

@@ -43,7 +43,7 @@ struct Batch {
 /// Options of all data sets; each reads its own.
 struct DatasetSpec {
   std::filesystem::path data{};  ///< file or folder; empty: where its package puts it
-  OptionValues options{};        ///< of the data set; an option that is left out has its default
+  OptionValues options{};        ///< the data set's; an option that is left out has its default
 
   [[nodiscard]] std::int64_t whole(const EntryOption& option) const {
     return static_cast<std::int64_t>(value_of(option, options));
@@ -56,15 +56,15 @@ enum class Split : std::uint8_t { train, test };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<Split>{"train", "test"};
 
-/// What the examples of a minibatch have to do with each other.
+/// The order in which a minibatch takes its examples.
 enum class BatchOrder : std::uint8_t {
   shuffled,    ///< nothing: each epoch cuts a fresh random order
   neighbours,  ///< they stand side by side in the data set, where examples are alike in length
 };
 
-/// What the labels of a text are.
+/// The tokens that a text's labels name.
 enum class TextLabels : std::uint8_t {
-  next_words,    ///< of each token the one behind it; where there is a second language, its words
+  next_words,    ///< the token behind each token; the words of a second language, where the text has one
   masked_words,  ///< words that the tokens hide
   text_class,    ///< a class of the whole text
 };
@@ -84,7 +84,7 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t token_count() const { return class_count(); }
   [[nodiscard]] virtual TextLabels text_labels() const { return TextLabels::next_words; }
   [[nodiscard]] virtual BatchOrder batch_order() const { return BatchOrder::shuffled; }
-  /// What the examples are, in words, where the settings do not tell; empty elsewhere.
+  /// The examples in words, if the settings do not tell; empty otherwise.
   [[nodiscard]] virtual std::string summary() const { return {}; }
   /// The examples at `indices` of `split`, in that order. Throws InvalidArgument for an index out of range.
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;

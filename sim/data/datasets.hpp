@@ -62,9 +62,9 @@ extern const DatasetKind verse_genre_kind;
 
 /// An example is a pair of verses, or of lines: [CLS], the first, [SEP], the second, [SEP], and padding up to
 /// sequence_length; where they are longer together, the longer one loses its end, token by token. In half of
-/// the pairs the second follows the first in the text, in the others it is any other of the split. Of the
-/// tokens of either 15 % are to be predicted (Devlin et al., NAACL 2019, section 3.1): 80 % of those are
-/// [MASK] instead, 10 % a random word, 10 % themselves. All is a function of the split and the example's
+/// the pairs the second follows the first in the text, in the others it is any other of the split. In either
+/// sequence 15 % of the tokens are to be predicted (Devlin et al., NAACL 2019, section 3.1): 80 % of those
+/// are [MASK] instead, 10 % a random word, 10 % themselves. All is a function of the split and the example's
 /// number. The vocabulary is that of verse_genre. `spec.data` is a text of lines. Throws InvalidArgument as
 /// `read_verses` does, and for a sequence_length below 5.
 extern const DatasetKind masked_verses_kind;

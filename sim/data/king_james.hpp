@@ -28,7 +28,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> enum_names<Genre>{"law",      "history", "poetry",
                                                                    "prophets", "gospels", "epistles"};
 
-/// Of the book in a verse's label, as the program `bible` abbreviates it: Acts is with the gospels,
+/// Genre of the book in a verse's label, as the program `bible` abbreviates it: Acts is with the gospels,
 /// Revelation with the epistles. Empty for any other book.
 [[nodiscard]] std::optional<Genre> genre_of(std::string_view verse_label);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t catalogue_magic = 0x950412de, swapped_magic = 0xde120495;
 constexpr std::uint32_t known_revision = 0;    // the major one, in the upper 16 bits
 constexpr std::size_t longest_message = 4096;  // bytes; nobody translates more as one sentence
-constexpr std::size_t longest_shown = 40;      // of a charset's name, in a message
+constexpr std::size_t longest_shown = 40;      // characters of a charset's name in a message
 constexpr char end_of_context = '\4', end_of_singular = '\0';
 
 /// A catalogue's bytes, read with their borders in mind.

@@ -30,7 +30,7 @@ class Sampler {
   void shuffle(std::int64_t epoch);
   [[nodiscard]] std::int64_t random_start(std::int64_t step) const;
 
-  std::vector<std::int64_t> order_;  // of the examples in epoch_
+  std::vector<std::int64_t> order_;  // places of the examples in epoch_
   std::int64_t batch_size_;
   std::uint64_t seed_;
   BatchOrder batch_order_;

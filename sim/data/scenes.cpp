@@ -13,7 +13,7 @@ namespace halfscope {
 namespace {
 
 constexpr std::int64_t smallest_item = 20, largest_item = 36, largest_overlap = 4;
-/// Of a image_size of this side, and in proportion to its area of a larger one.
+/// Most items of an image with sides of `usual_size`; a larger image has more, in proportion to its area.
 constexpr std::int64_t usual_size = 64, most_items = 3, placement_attempts = 30;
 constexpr float noise_deviation = 0.05f, label_threshold = 0.15f, input_gain = 2.0f;
 
@@ -47,7 +47,7 @@ std::uint32_t site(std::string_view purpose, Split split) {
 /// Where output pixel i of a line scaled from `from` to `to` pixels lies between two input pixels.
 struct Sample {
   std::int64_t low, high;
-  float share;  ///< of `high`
+  float share;  ///< the part that `high` has in the pixel
 };
 Sample sample(std::int64_t i, std::int64_t from, std::int64_t to) {
   const float at = (static_cast<float>(i) + 0.5f) * static_cast<float>(from) / static_cast<float>(to) - 0.5f;

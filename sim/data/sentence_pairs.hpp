@@ -29,10 +29,10 @@ struct SentencePairs {
 [[nodiscard]] SentencePairs split_at_random(std::vector<SentencePair> all, std::int64_t tests);
 
 /// The pairs of a file with lines SOURCE<tab>TARGET in UTF-8, of which every tenth from the first on is a
-/// test; see sim/data/sentence_tokens.hpp for their tokens. Or, of a folder, those of its message catalogues;
-/// see sim/data/catalogue_pairs.hpp. Of them a tenth, but at most 1000, are the test split, chosen at random.
-/// Throws InvalidArgument with the file, the line and what is wrong: no tab or several, a side without a
-/// token or with more than 1000, NUL bytes, what is not UTF-8, and fewer than two pairs.
+/// test; see sim/data/sentence_tokens.hpp for their tokens. A folder has the pairs of its message catalogues;
+/// see sim/data/catalogue_pairs.hpp. A tenth of these, but at most 1000, are the test split, chosen at
+/// random. Throws InvalidArgument with the file, the line and what is wrong: no tab or several, a side
+/// without a token or with more than 1000, NUL bytes, what is not UTF-8, and fewer than two pairs.
 [[nodiscard]] SentencePairs read_sentence_pairs(const std::filesystem::path& data);
 
 /// Batches of sentences, padded to the longest of the batch: see `Batch`. Both splits are sorted by length,

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 8> accents{"en-us",  "en-gb",          "e
                                                   "en-029", "en-gb-x-gbclan", "en-gb-x-gbcwmd", "en-us-nyc"};
 constexpr std::array<std::string_view, 14> variants{"",    "+m1", "+m2", "+m3", "+m4", "+m5",    "+m7",
                                                     "+f1", "+f2", "+f3", "+f4", "+f5", "+klatt", "+klatt2"};
-constexpr std::array<std::int64_t, 2> utterances{6000, 500};  // of each split
+constexpr std::array<std::int64_t, 2> utterances{6000, 500};  // training and test split
 constexpr float silence = 0.01f;
 constexpr std::int64_t kept_silence = 400;  // samples before and behind the speech
 constexpr int recipe = 1;                   // a change of what follows counts it up
@@ -63,7 +63,7 @@ std::string synthesizer_version() {
   return version.substr(0, version.find(' '));
 }
 
-/// What the random bits say of one utterance.
+/// An utterance's words and voice, as its random bits choose them.
 struct Script {
   std::string words;
   std::string voice;

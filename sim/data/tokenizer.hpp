@@ -14,7 +14,7 @@ inline constexpr std::string_view end_of_line_token = "<eos>";
 /// A line with its tokens.
 struct TokenLine {
   std::int64_t number = 0;  ///< in its text, from 1
-  std::string label;        ///< of a verse ("Ge1:1") at its start; empty where it has none
+  std::string label;        ///< a verse's ("Ge1:1"), at the line's start; empty without one
   std::vector<std::string> tokens;
 };
 /// The lines of a text that have tokens, without their ends. Throws as `tokenise` does.
@@ -32,7 +32,7 @@ struct TokenLine {
 /// Tokens as numbers: the most frequent words have their own (of equally frequent ones, the first in byte
 /// order), every other word is token 0.
 struct Vocabulary {
-  std::vector<std::string> words{};    ///< of tokens 1, 2, ...: the most frequent first
+  std::vector<std::string> words{};    ///< word of token 1, 2, ...: the most frequent first
   std::vector<std::int32_t> tokens{};  ///< the text
   std::int64_t types = 0;              ///< different words of the text
 

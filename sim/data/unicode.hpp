@@ -15,7 +15,7 @@ struct CodePoint {
   std::ptrdiff_t bytes = 0;
 };
 
-/// Of a text that is not empty.
+/// The first code point of a text that is not empty.
 [[nodiscard]] CodePoint first_code_point(std::string_view text);
 [[nodiscard]] bool is_utf8(std::string_view text);
 void append_utf8(std::string& text, std::int32_t code_point);

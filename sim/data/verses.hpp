@@ -25,7 +25,7 @@ struct Verse {
 struct Verses {
   std::vector<Verse> all;
   std::int64_t token_count = 0;  ///< different tokens, with `BertTokens`
-  std::string source;            ///< of the text, as messages name it
+  std::string source;            ///< the text's name in messages
 };
 
 /// The lines of the text that `spec` names that have words in them. Throws InvalidArgument, naming the data

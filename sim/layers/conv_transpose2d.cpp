@@ -11,7 +11,7 @@ namespace {
 /// The convolution whose backward pass is the layer: from images of y's shape to ones of x's.
 struct TransposedGeometry {
   PatchGrid grid;
-  ImageShape small{}, large{};  ///< of x and of y
+  ImageShape small{}, large{};  ///< shapes of x and of y
 };
 
 void check_transposed_shapes(const std::string& name, const Shape& x, const Shape& weight,

@@ -8,7 +8,7 @@
 namespace halfscope {
 namespace {
 
-/// Of the forward pass, for the backward one.
+/// Tensors of the forward pass that the backward pass reads.
 struct CtcSaved {
   CtcTargets targets;
   Quantizer stored;

@@ -42,7 +42,7 @@ Array difference(const Array& a, const Array& b) {
 Array divergences(const SoftenedRows& teacher, const SoftenedRows& student) {
   Array log_ratio = difference(teacher.scores, student.scores);
   const std::int64_t rows = log_ratio.extent(0), classes = log_ratio.extent(1);
-  // Of any class, the log of its ratio is that difference less what all classes of the row share.
+  // The log of a class's ratio is that difference less a term that all classes of the row share.
   Array shared = difference(teacher.first_loss, student.first_loss);
   combine(Combination::sum, {rows, 1}, {shared.view(), 0, 1}, {log_ratio.view(), 0, classes},
           {shared.view(), 0, 1});

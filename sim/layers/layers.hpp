@@ -49,11 +49,11 @@ TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, Sampl
 struct Conv2dParameters {
   Parameter& weight;          // (height, width, in / groups, out)
   Parameter* bias = nullptr;  // (out)
-  Stride stride{};            ///< of both axes, or of rows and columns
+  Stride stride{};            ///< one for both axes, or one for rows and one for columns
   /// Zeros on each side, fewer than the kernel has rows and columns; none given: half the kernel's, rounded
   /// down, which keeps the extents at a stride of 1.
   std::optional<Border> padding = std::nullopt;
-  std::int64_t groups = 1;  ///< of channels: group g of the outputs sees group g of the inputs alone
+  std::int64_t groups = 1;  ///< groups of channels: group g of the outputs sees group g of the inputs alone
 };
 
 /// y (batch, down, across, out), down = (height + 2 padding - kernel's height) / stride + 1, rounded down,
@@ -136,14 +136,14 @@ TensorRef upsample_nearest(Tape& tape, const std::string& name, TensorRef x, std
 /// y (..., channels of a + channels of b): exact in every format. Throws InvalidArgument unless a and b have
 /// the same axes before the last.
 TensorRef concat_channels(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
-/// The same of any number of tensors, at least one, side by side in their order.
+/// As above, with any number of tensors, at least one, side by side in their order.
 TensorRef concat_channels(Tape& tape, const std::string& name, std::span<const TensorRef> parts);
 
 /// Rows of `columns` consecutive numbers of a tensor, by number; a row may come several times.
 struct TakenRows {
   std::span<const std::int32_t> rows;
   std::int64_t columns = 1;
-  Shape shape{};                            ///< of as many numbers; empty: (rows, columns)
+  Shape shape{};                            ///< has as many numbers as x; empty: (rows, columns)
   AbsentRows absent = AbsentRows::refused;  ///< whether `no_row` is a row of zeros
 };
 /// y (rows, columns), or of the shape that is given, = those rows of x: copies, exact in every format. The

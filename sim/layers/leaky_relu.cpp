@@ -17,7 +17,7 @@ TensorRef leaky_relu(Tape& tape, const std::string& name, TensorRef x, float slo
   Array y = to_dtype(tape.value(x).clone(), DType::f32);
   scale_unless_positive(y.view(), slope, y.values());
   const auto backward = [x, slope](BackwardScope& scope, Array gradient) {
-    // Of x, since y may be a negative number's product that became 0.
+    // The sign is that of x: y may be a negative number's product that became 0.
     Array of_x = to_dtype(std::move(gradient), DType::f32);
     scale_unless_positive(scope.value(x).view(), slope, of_x.values());
     scope.add_gradient(x, std::move(of_x));

@@ -42,7 +42,7 @@ TensorRef ctc_loss(Tape& tape, const std::string& name, TensorRef logits, const 
 struct RowTargets {
   std::vector<std::int64_t> rows;  ///< which, each once; none is allowed
   Array values;                    // (rows.size(), columns), on the active device
-  float denominator = 1;           ///< of the sum, above 0
+  float denominator = 1;           ///< divides the sum; above 0
 };
 
 /// A scalar: the sum over the rows that have a target and over their columns, divided by the denominator, of

@@ -93,7 +93,7 @@ void forward_step(const StepCaster& cast, const ConstArrayView& input, const Con
   steps.store(cast.time);
 }
 
-/// Of h' (batch, hidden), and of the cell: what step t + 1 gave it, then all of it.
+/// Gradients of h' (batch, hidden) and of the cell: what step t + 1 gave it, then all of it.
 struct StepGradient {
   Array output;
   Array cell;

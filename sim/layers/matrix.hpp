@@ -22,7 +22,7 @@ void multiply_rows(const ConstArrayView& x, const Array& weight, const Accumulat
 /// (columns, rows) of a matrix (rows, columns), in its storage.
 [[nodiscard]] Array transposed(const Array& matrix);
 
-/// Of `y = x weight`: x (rows, in), y_gradient (rows, out).
+/// Factors of the gradients of `y = x weight`: x (rows, in), y_gradient (rows, out).
 struct RowProduct {
   ConstArrayView x;
   ConstArrayView y_gradient;

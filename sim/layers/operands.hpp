@@ -40,7 +40,7 @@ struct OperandImages {
 struct ProductImages {
   OperandImages x, weight;
 
-  /// What backward does not read.
+  /// Drops the images of the forward product, which backward does not read.
   void drop_first() {
     x.first = {};
     weight.first = {};
@@ -51,7 +51,7 @@ struct ProductImages {
   return image.empty() ? tensor : image;
 }
 
-/// Of one layer: its formats, forward and backward.
+/// A layer's operands in its formats, forward and backward.
 class Operands {
  public:
   Operands(const Operation& operation, std::string layer)

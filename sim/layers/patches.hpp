@@ -13,7 +13,7 @@ namespace halfscope {
 
 /// Patches of a kernel's size, their corners `stride` pixels apart in the image and its border.
 struct PatchGrid {
-  std::int64_t height = 1, width = 1;  ///< of the kernel
+  std::int64_t height = 1, width = 1;  ///< the kernel's extents
   Border border{};
   Stride stride{};
 

@@ -17,7 +17,7 @@ struct MapRows {
 struct Layout {
   std::vector<MapRows> maps{};
   std::int64_t batch = 0;
-  std::int64_t rows = 0;  ///< of one image, all maps together
+  std::int64_t rows = 0;  ///< rows of an image, all maps together
 };
 
 Layout layout_of(const Tape& tape, const std::string& name, std::span<const TensorRef> maps,

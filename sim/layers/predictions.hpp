@@ -10,7 +10,7 @@ namespace halfscope {
 /// Which numbers of a prediction are wanted.
 struct PredictionSlice {
   std::int64_t size = 1;   ///< numbers per prediction; a map has a whole number of them in its channels
-  std::int64_t first = 0;  ///< of the numbers that are wanted
+  std::int64_t first = 0;  ///< the first number that is wanted
   std::int64_t count = 1;
 };
 

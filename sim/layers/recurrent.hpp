@@ -47,7 +47,7 @@ class TimeSteps {
   Array buffer_;
 };
 
-/// Of the matrix (batch, gates * hidden) that holds a time step's gates: the columns from gate `first` on.
+/// The columns from gate `first` on in a time step's matrix of gates (batch, gates * hidden).
 [[nodiscard]] ConstColumns gate_columns(const RecurrentExtents& extents, const ConstArrayView& gates,
                                         std::int64_t first = 0);
 [[nodiscard]] Columns gate_columns(const RecurrentExtents& extents, std::span<float> gates,

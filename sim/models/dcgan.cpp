@@ -24,12 +24,12 @@ namespace {
 constexpr float deviation = 0.02f, leaky_slope = 0.2f;  // Radford et al., ICLR 2016, section 3
 constexpr std::int64_t noise_size = 64, kernel = 4;
 constexpr std::array<std::int64_t, 3> generator_channels{64, 32, 16}, discriminator_channels{16, 32, 64};
-constexpr std::int64_t reduction = 8;  // of the images' sides, by three strides of 2
+constexpr std::int64_t reduction = 8;  // the images' sides shrink so far by three strides of 2
 
 /// Form of the cross entropy between the discriminator's answer and the truth.
 enum class AdversarialLoss : std::uint8_t {
   probabilities,  ///< as published: of a sigmoid's output
-  logits,         ///< of the sigmoid's input
+  logits,         ///< the sigmoid's inputs
 };
 
 Parameter& add_weight(ParameterStore& store, const ModelSpec& spec, const std::string& layer,

@@ -36,7 +36,7 @@ struct FasterRcnn {
   Convolution rpn, objectness, anchor_offsets;
   LinearParameters fc6, fc7, classes, offsets;
   std::optional<MaskHead> mask_head;
-  std::vector<Box> anchors;  ///< of one image, in the order of the predictions
+  std::vector<Box> anchors;  ///< an image's, in the order of the predictions
   ImageExtent image;
   std::int64_t class_count;  ///< without the background
 };
@@ -75,7 +75,7 @@ const char* name_of(const FasterRcnn& net) {
   return net.mask_head ? "mask_rcnn" : "faster_rcnn";
 }
 
-/// What the first stage makes of a batch.
+/// Outputs of the first stage for a batch.
 struct FirstStage {
   TensorRef features;    // (batch, height / 4, width / 4, channels)
   TensorRef objectness;  // (batch * anchors, 2)
@@ -133,7 +133,7 @@ std::array<TensorRef, 2> anchor_losses(Tape& tape, const FirstStage& stage, cons
                      .denominator = count})};
 }
 
-/// What the second stage makes of regions.
+/// Outputs of the second stage for regions.
 struct SecondStage {
   TensorRef logits;   // (regions, classes + 1)
   TensorRef offsets;  // (regions, classes * 4)

@@ -37,7 +37,8 @@ constexpr PoolWindow overlapping{.size = 3, .stride = 2, .partial = PartialWindo
 constexpr LocalResponse response{.alpha = 1e-4f / 5, .k = 1};
 /// Below so many pixels a side the first convolution is 3x3 with stride 1, and no pool is behind the third.
 constexpr std::int64_t large_side = 128;
-/// Of the heads where there is dropout at all; the classifier's own is the setting's, 0.4 in the paper.
+/// Dropout of the auxiliary heads, unless the setting has none; the classifier's own is the setting's, 0.4 in
+/// the paper.
 constexpr float head_dropout = 0.7f;
 
 bool contains(const std::array<std::size_t, 2>& places, std::size_t place) {

@@ -26,7 +26,7 @@ constexpr std::int64_t large_side = 128;
 struct Layout {
   bool large;
   PoolWindow halves;             ///< windows of 3x3 every 2 pixels
-  std::optional<Border> border;  ///< of the convolutions that halve a map, and of the stem's 3x3
+  std::optional<Border> border;  ///< zeros around a map that a convolution halves, and around the stem's 3x3
 };
 
 Layout layout_for(const Shape& image) {

@@ -92,7 +92,7 @@ class Frames {
     return batch_norm(tape_, layers.norm_name, packed(layers.convolution_name + ".spoken", y), layers.norm);
   }
 
-  /// The same of frames without padding.
+  /// As convolve_padded, for frames without padding.
   [[nodiscard]] TensorRef convolve(TensorRef x, const NormalisedConvolution& layers) const {
     const bool over_time = layers.convolution.weight.master.extent(0) > 1;
     if (!over_time) return halfscope::convolve(tape_, x, layers);
@@ -142,7 +142,7 @@ class Frames {
   Tape& tape_;
   const Lengths& lengths_;
   float dropout_;
-  std::vector<std::int32_t> firsts_;         // of each utterance among the frames without padding
+  std::vector<std::int32_t> firsts_;         // an utterance's first frame among those without padding
   std::vector<std::int32_t> kept_, padded_;  // rows of the one among the other
 };
 

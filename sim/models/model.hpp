@@ -18,7 +18,7 @@ namespace halfscope {
 /// Results of one batch.
 struct BatchOutcome {
   TensorRef loss;                           ///< a scalar: the mean over the batch's predictions
-  std::vector<TensorRef> predictions = {};  ///< what the model's metric looks at
+  std::vector<TensorRef> predictions = {};  ///< tensors that the model's metric reads
   /// Boxes from which a detector's offsets start, one per row of its predictions, those of the first image
   /// first; empty: the anchors that its metric knows.
   std::vector<Box> starts = {};
@@ -29,7 +29,7 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual void add(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) = 0;
-  /// Of everything added so far, in the metric's own unit.
+  /// The metric of everything added so far, in its own unit.
   [[nodiscard]] virtual double value() const = 0;
   /// The share of right predictions in percent, where `value` is something else and that is known.
   [[nodiscard]] virtual std::optional<double> accuracy() const { return std::nullopt; }
@@ -66,10 +66,10 @@ enum class InitialWeights : std::uint8_t { drawn, unset };
 struct ModelSpec {
   Shape example_shape;  // as the data set's
   std::int64_t class_count = 0;
-  std::int64_t token_count = 0;  ///< of texts: tokens that the model reads
+  std::int64_t token_count = 0;  ///< tokens of a text that the model reads
   TextLabels text_labels = TextLabels::next_words;
-  std::uint64_t seed = 0;  ///< of the initial weights
-  OptionValues options{};  ///< of the model; an option that is left out has its default
+  std::uint64_t seed = 0;  ///< seed of the initial weights
+  OptionValues options{};  ///< the model's; an option that is left out has its default
   InitialWeights initial = InitialWeights::drawn;
   std::shared_ptr<const SafetensorsFile> teacher = nullptr;  ///< weights of the model to learn from
 

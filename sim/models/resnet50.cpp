@@ -33,7 +33,7 @@ struct BottleneckShape {
   [[nodiscard]] std::int64_t out() const { return expansion * middle; }
 };
 
-/// Of each bottleneck of the network, and its name.
+/// Calls `add` with the shape and the name of each bottleneck of the network.
 template <typename Add>
 void for_bottlenecks(const ModelSpec& spec, const Add& add) {
   std::int64_t in = at_width(spec, 64);

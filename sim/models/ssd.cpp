@@ -25,7 +25,7 @@ struct Ssd {
   std::string name;
   Backbone backbone;
   Convolution head1, head2;
-  std::vector<Box> anchors;  ///< of one image, in the order of the predictions
+  std::vector<Box> anchors;  ///< an image's, in the order of the predictions
   std::int64_t classes;      ///< with the background
 };
 

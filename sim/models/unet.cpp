@@ -11,7 +11,7 @@ namespace halfscope {
 namespace unet {
 namespace {
 
-constexpr std::int64_t reduction = 8;  // of three pools
+constexpr std::int64_t reduction = 8;  // by three pools of 2
 
 struct Unet {
   Convolution conv1, conv2, conv3, conv4, conv5, conv6, classes;

@@ -43,7 +43,7 @@ class CompensatedWeights {
   WeightSum sum_;
   Quantizer format_;
   std::vector<Array> rests_{};
-  Array before_{};  ///< of the parameter that is being updated
+  Array before_{};  ///< the parameter that is being updated, before its update
 };
 
 }  // namespace halfscope

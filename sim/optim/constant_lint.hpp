@@ -47,8 +47,8 @@ class RoleFormat {
 struct OptimizerLint {
   double learning_rate = 0;
   const OptionValues& options;
-  RoleFormat state;   ///< of moments and of the update's arithmetic
-  RoleFormat master;  ///< of the weights that are updated
+  RoleFormat state;   ///< format of moments and of the update's arithmetic
+  RoleFormat master;  ///< format of the weights that are updated
 };
 
 /// A decay, such as beta1 or momentum, that the state's format rounds to 1.

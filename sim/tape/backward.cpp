@@ -98,7 +98,7 @@ void Tape::backward(TensorRef loss, float loss_scale) {
     if (node.parameter != nullptr) node.parameter->gradient = {};
   }
   if (needs_gradient(loss)) accumulate(nodes_[loss.index], Array::from({}, {loss_scale}), {}, Rounds::no);
-  Precision ran = Precision::reduced;  // of the operation behind a parameter, which is its user
+  Precision ran = Precision::reduced;  // precision of the operation behind a parameter, which is its user
   for (std::size_t i = loss.index + 1; i-- > 0;) {
     if (nodes_[i].gradient.empty()) continue;
     if (nodes_[i].checkpoint) recompute(i, loss);

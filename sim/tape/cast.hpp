@@ -22,7 +22,7 @@ struct StepContext {
   double loss_scale = 1;
   StepObservations* observations = nullptr;
   ExponentHistogram* weight_gradients = nullptr;  ///< takes in all of them before they are rounded; or null
-  std::optional<LayerwiseOptions> layerwise{};    ///< of the backward pass, where its layers have scales
+  std::optional<LayerwiseOptions> layerwise{};    ///< scales of the backward pass's layers, if they have any
   Execution execution = Execution::emulated;
   const OperandScales* operand_scales = nullptr;  ///< delayed ones; null: 1 each
   OperandMaxima* operand_maxima = nullptr;        ///< takes in those of delayed scales; or null
@@ -39,9 +39,9 @@ struct OperandMatrix {
 
 /// Where in a step a cast happens, and what a gradient carries there.
 struct CastContext {
-  Precision precision = Precision::reduced;  ///< of the operation: in the formats of the policy, or in FP32
+  Precision precision = Precision::reduced;  ///< the operation's: formats of the policy, or FP32
   TrainingPass pass = TrainingPass::forward;
-  double carried_scale = 1;               ///< of a gradient, besides the loss scale: a power of two
+  double carried_scale = 1;               ///< a gradient's scale besides the loss scale: a power of two
   std::int32_t micro_batch = whole_step;  ///< each has random bits of its own; see `Site`
 };
 
@@ -67,7 +67,7 @@ class Caster {
   [[nodiscard]] const PrecisionPolicy& policy(Precision precision = Precision::reduced) const {
     return precision == Precision::reduced ? policy_ : policy_in_fp32_;
   }
-  /// What memory a cast to `role` leaves numbers in: 16 bits in native execution, where the format has them.
+  /// Data type in which a cast to `role` leaves numbers: 16 bits in native execution, if the format has them.
   /// Master weights and the optimizer's state stay FP32.
   [[nodiscard]] DType storage(Role role, Precision precision) const;
   [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }

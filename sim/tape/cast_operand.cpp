@@ -32,8 +32,8 @@ float magnitude_of(std::span<const float> values) {
   return from_bits(bits);
 }
 
-/// Hadamard's transform of the rows' groups, rounded to BF16 as a GPU's kernel hands it over. What is left at
-/// the end of a row stays as it is, in both operands, so that their product does.
+/// Hadamard's transform of the rows' groups, rounded to BF16 as a GPU's kernel hands it over. Numbers left
+/// over at the end of a row stay unchanged in both operands, so that their product does too.
 void transform(const OperandMatrix& operand) {
   const std::int64_t columns = operand.shape.columns, whole = columns - columns % std::ssize(hadamard_signs);
   constexpr std::int64_t rows_per_range = 16;

@@ -79,7 +79,7 @@ class EventQueue {
   };
   struct PendingReduction {
     ReadbackSlot<ColumnCounters> column_counters;
-    std::int64_t terms = 0;  ///< of each sum
+    std::int64_t terms = 0;  ///< terms of each sum
   };
   struct PendingUpdate {
     ReadbackSlot<std::int64_t> counters;
@@ -112,7 +112,7 @@ class EventQueue {
   StepObservations* observations_ = nullptr;
   ExponentHistogram* weight_gradients_ = nullptr;
   Readback readback_{};
-  Readback at_once_{};                   ///< of updates of which the trackers are notified at once
+  Readback at_once_{};                   ///< updates of which the trackers are notified at once
   std::vector<PendingEvent> pending_{};  ///< in the order in which they happened
 };
 

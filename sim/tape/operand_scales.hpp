@@ -27,10 +27,10 @@ struct DelayedScale {
   void update(float amax, float largest, const DelayedScaling& options);
 };
 
-/// What a step has seen of an operand with a delayed scale.
+/// Largest magnitude that a step has seen of an operand with a delayed scale.
 struct OperandMaximum {
   float amax = 0;     ///< NaNs left out
-  float largest = 0;  ///< of its format
+  float largest = 0;  ///< largest number of its format
   DelayedScaling options{};
 };
 /// By "LAYER.PRODUCT.SIDE".

@@ -31,7 +31,7 @@ TensorRef Operation::parameter(Parameter& parameter) const {
 void Operation::make_working_copy(Parameter& parameter) const {
   Caster& caster = *tape_->caster_;
   if (caster.policy().quantizer(Role::weight).is_identity()) {
-    parameter.working = {};  // what a tape of another policy may have left
+    parameter.working = {};  // a copy that a tape of another policy may have left
     return;
   }
   parameter.working = parameter.master.clone();

@@ -17,7 +17,7 @@ namespace halfscope {
 struct TapeEntry {
   std::string_view name;
   std::optional<OperationId> operation;  ///< none of a parameter and of an input's cast
-  Precision precision;                   ///< of its numbers and of its gradient's
+  Precision precision;                   ///< precision of its numbers and of its gradient
   const Parameter* parameter;
   std::int64_t elements;
   std::size_t segment = 0;  ///< from 1, of a tensor that is dropped after the forward pass; 0: it is kept
@@ -31,8 +31,9 @@ struct TapeEntry {
 using Segment = std::function<TensorRef(Tape& tape, TensorRef x)>;
 
 struct TapeOptions {
-  std::int64_t segments = 0;              ///< into which checkpoints cut a chain of blocks; 0: none
-  std::int32_t micro_batch = whole_step;  ///< of the step, from 0; each has random bits of its own
+  std::int64_t segments = 0;  ///< into which checkpoints cut a chain of blocks; 0: none
+  std::int32_t micro_batch =
+      whole_step;  ///< micro-batch of the step, from 0; each has random bits of its own
 };
 
 class Tape {
@@ -102,10 +103,10 @@ class Tape {
     Parameter* parameter = nullptr;
     std::optional<std::size_t> tied_to{};  ///< the place on the tape where the parameter's cast was made
     bool needs_gradient = false;
-    std::int64_t version = 0;                        ///< of the parameter, when its cast was made
-    double carried_scale = 1;                        ///< that the gradient carries besides the loss scale
-    std::int64_t dropped = 0;                        ///< elements of a value that a checkpoint has dropped
-    std::shared_ptr<const Checkpoint> checkpoint{};  ///< of a segment's output
+    std::int64_t version = 0;  ///< the parameter's version when its cast was made
+    double carried_scale = 1;  ///< a scale that the gradient carries besides the loss scale
+    std::int64_t dropped = 0;  ///< elements of a value that a checkpoint has dropped
+    std::shared_ptr<const Checkpoint> checkpoint{};  ///< the segment's, at its output
   };
 
   /// The context of casts that belong to no operation, in the formats of the policy's roles.

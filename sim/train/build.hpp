@@ -9,7 +9,7 @@ namespace halfscope {
 
 [[nodiscard]] DatasetSpec dataset_spec(const TrainConfig& config);
 
-/// Of the run's model for the examples of a data set.
+/// Specification of the run's model for the examples of a data set.
 [[nodiscard]] ModelSpec model_spec(const RunSettings& settings, const Dataset& dataset);
 
 /// Throws InvalidArgument where the settings have a teacher and the model has none.
@@ -21,8 +21,8 @@ namespace halfscope {
 /// One for each of so many losses, or one for all of them.
 [[nodiscard]] std::vector<std::unique_ptr<LossScaler>> make_loss_scalers(const RunSettings& settings,
                                                                          std::size_t losses);
-/// Of a backward pass under `policy`, where the scaler acts there: activation gradients are to stay within
-/// their format.
+/// Options of layer-wise scales, if the scaler has such scales in a backward pass under `policy`: activation
+/// gradients are to stay within their format.
 [[nodiscard]] std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler,
                                                            const PrecisionPolicy& policy);
 

@@ -13,7 +13,7 @@ struct NumberRange {
 [[nodiscard]] double metadata_number(const SafetensorsFile& checkpoint, const std::string& key,
                                      NumberRange range);
 
-/// The same of a whole number of 2^53 or less, where doubles are exact.
+/// As metadata_number, for a whole number of 2^53 or less, where doubles are exact.
 [[nodiscard]] std::int64_t metadata_count(const SafetensorsFile& checkpoint, const std::string& key,
                                           NumberRange range = {0, 0x1p53});
 

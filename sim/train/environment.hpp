@@ -10,7 +10,7 @@ namespace halfscope {
 /// "AMD EPYC 9354", as Linux names it; "unknown" where it does not.
 [[nodiscard]] std::string processor_name();
 
-/// What the program was built from and with.
+/// Revision and compiler that the program was built with.
 struct Build {
   std::string version, revision, compiler;
 };

@@ -93,7 +93,7 @@ Learner::StepLoss Learner::run_batches(Caster& caster, double factor,
   std::vector<float> losses(static_cast<std::size_t>(settings_->config.parts.ranks));
   for (std::int64_t i = 0; i < own.count; ++i) {
     const std::int64_t rank = own.first + i;
-    // Of the running statistics, those of rank 0 are everybody's, as DDP broadcasts them.
+    // All ranks have the running statistics of rank 0, as DDP broadcasts them.
     const KeptBuffers kept(rank == 0 ? std::vector<ParameterStore*>{} : all_stores_);
     const Part part{std::span(batches).subspan(static_cast<std::size_t>(i * micro_batches),
                                                static_cast<std::size_t>(micro_batches)),

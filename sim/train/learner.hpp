@@ -40,7 +40,7 @@ class Learner {
   [[nodiscard]] const NamedLoss& loss() const { return loss_; }
   [[nodiscard]] ParameterStore& store() const { return *store_; }
   [[nodiscard]] Optimizer& optimizer() const { return *optimizer_; }
-  /// What the stored weights lack, where updates are added so.
+  /// The part that the stored weights lack, if updates are added with compensation.
   [[nodiscard]] CompensatedWeights& compensated() { return compensated_; }
   /// How steps are launched on the device; null unless the environment's HALFSCOPE_CUDA_GRAPH is "on".
   [[nodiscard]] const StepGraph* graph() const { return graph_.get(); }
@@ -48,7 +48,7 @@ class Learner {
   /// The step's batches, and what is measured of the gradients that they leave.
   struct Passes {
     const std::vector<Batch>& batches;
-    double scale = 1;  ///< of the loss, besides its weight
+    double scale = 1;  ///< scale of the loss, besides its weight
     GradientMeasure measure{};
   };
   /// The loss of a step's batches, and what became of their gradients on the way to the ranks' mean.
@@ -62,8 +62,8 @@ class Learner {
   /// by their number, of all ranks of all processes the mean that the all-reduce makes. Returns the mean of
   /// the losses.
   StepLoss run_batches(Caster& caster, double factor, const std::vector<Batch>& batches) const;
-  /// The same of the step that `context` begins, as a CUDA graph where that is asked for and there is one
-  /// rank.
+  /// Runs the batches of the step that `context` begins, as a CUDA graph where that is asked for and there is
+  /// one rank.
   struct PassResults {
     StepScalars scalars;
     std::optional<AllReduceCounters> all_reduce{};

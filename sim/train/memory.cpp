@@ -42,7 +42,7 @@ void add_layers(const Tape& tape, std::size_t loss, FirstUses& uses, std::vector
   }
 }
 
-/// What stands behind the last checkpoint is dropped before a segment runs again.
+/// Drops the outputs behind the last checkpoint, as a segment does before it runs again.
 void end_segments(std::size_t loss, std::vector<LayerElements>& layers) {
   const auto is_dropped = [&](const LayerElements& layer) { return layer.loss == loss && layer.segment > 0; };
   const auto last = std::ranges::find_if(layers.rbegin(), layers.rend(), is_dropped);
@@ -51,7 +51,7 @@ void end_segments(std::size_t loss, std::vector<LayerElements>& layers) {
   for (auto behind = last.base() + 1; behind < layers.end(); ++behind) behind->segment = last->segment + 1;
 }
 
-/// Those of every loss.
+/// Layers of every loss.
 std::vector<LayerElements> layers_of(const Model& model, const Batch& batch, const StepSize& size) {
   TrackerList nobody;
   Caster caster(size.policy, 0, nobody);
@@ -88,7 +88,7 @@ struct Elements {
   }
 };
 
-/// Of one loss: what its forward pass leaves, and each segment that it leaves to the backward pass.
+/// Elements that the forward pass of one loss keeps, and each segment that it leaves to the backward pass.
 struct KeptOfLoss {
   Elements kept{};
   std::map<std::size_t, Elements> segments{};
@@ -104,7 +104,7 @@ struct KeptOfLoss {
   }
 };
 
-/// Of the loss that keeps most.
+/// Outputs of the loss that keeps most.
 Elements kept_outputs(const NetworkElements& network, KeptOutputs kept, const FloatFormat& format) {
   std::map<std::size_t, KeptOfLoss> of_losses;
   for (const LayerElements& layer : network.layers) {

@@ -20,10 +20,10 @@ struct LayerElements {
   std::string name;
   OperationKind kind = OperationKind::other;
   std::int64_t parameters = 0;
-  std::int64_t reduced_parameters = 0;  ///< of those that it is the first to use in the weights' format
+  std::int64_t reduced_parameters = 0;  ///< parameters that it is the first to use in the weights' format
   std::int64_t outputs = 0;
-  Precision precision = Precision::reduced;  ///< of the output
-  std::size_t loss = 0;                      ///< of the step's, in whose forward pass it is
+  Precision precision = Precision::reduced;  ///< precision of the output
+  std::size_t loss = 0;                      ///< loss of the step in whose forward pass it is
   /// From 1, of an output that is there with those of its segment alone; 0: it is kept.
   std::size_t segment = 0;
 };
@@ -39,7 +39,7 @@ struct NetworkElements {
 struct StepSize {
   std::int64_t batch = 1;     ///< examples
   PrecisionPolicy policy{};   ///< whose lists of operations add casts and say what is FP32
-  std::int64_t segments = 0;  ///< of a chain of blocks, all but the last of them checkpoints
+  std::int64_t segments = 0;  ///< segments of a chain of blocks, all but the last of them checkpoints
 };
 /// Counted in forward passes of one and of two examples, whose difference is an example's share. `make_batch`
 /// makes a batch of so many examples. Throws InvalidArgument as the model does.
@@ -49,9 +49,9 @@ struct StepSize {
 
 /// Outputs that are kept from the forward pass for the backward pass.
 enum class KeptOutputs : std::uint8_t {
-  all,           ///< of every operation, as the tape keeps them
-  feature_maps,  ///< of convolutions and residual sums: norms, ReLUs and pools work in place, as published
-                 ///< counts have it
+  all,           ///< outputs of every operation, as the tape keeps them
+  feature_maps,  ///< outputs of convolutions and residual sums: norms, ReLUs and pools work in place, as
+                 ///< published counts have it
 };
 template <>
 inline constexpr std::array<std::string_view, 2> enum_names<KeptOutputs>{"all", "feature_maps"};
@@ -69,9 +69,10 @@ struct MemoryItem {
 
 struct MemoryOptions {
   PrecisionPolicy policy{};  ///< under which the elements were counted, or one without lists of operations
-  std::int64_t states_per_parameter = 0;  ///< of the optimizer
+  std::int64_t states_per_parameter = 0;  ///< the optimizer's numbers per parameter
   KeptOutputs kept = KeptOutputs::all;
-  std::optional<FloatFormat> gradient_accumulator{};  ///< of micro-batches; empty without any
+  std::optional<FloatFormat>
+      gradient_accumulator{};  ///< sums the gradients of micro-batches; empty without any
 };
 
 /// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies

@@ -22,14 +22,14 @@ class ProcessGroup {
 /// From 0. Only the first process reads settings, writes files and prints.
 [[nodiscard]] int process_index();
 [[nodiscard]] int process_count();
-/// Those on this machine.
+/// Processes on this machine.
 [[nodiscard]] int local_process_count();
 
 /// Consecutive things of one process.
 struct ProcessShare {
   std::int64_t first = 0, count = 0;
 };
-/// Of `total` things, which the processes divide in order and as evenly as can be.
+/// Share that a process has of `total` things, divided in order and as evenly as can be.
 [[nodiscard]] ProcessShare share_of(std::int64_t total, int process);
 
 // Each of these is called by all processes alike, by one thread at a time. With one process they copy.

@@ -52,7 +52,7 @@ struct Layout {
   }
 };
 
-/// Of everybody's shares of `total` elements.
+/// Counts and offsets of all processes' shares of `total` elements.
 Layout layout_of_shares(std::size_t total, std::size_t size) {
   Layout layout;
   for (int process = 0; process < count_of_processes; ++process)

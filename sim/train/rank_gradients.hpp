@@ -19,7 +19,7 @@ namespace halfscope {
 /// wire's format.
 class RankGradients {
  public:
-  /// Of the settings' ranks, a multiple of the processes.
+  /// The settings' ranks are a multiple of the processes.
   RankGradients(const RunSettings& settings, const ParameterStore& store);
 
   /// Takes the gradients, which carry the loss scale, of a process's rank `own`, counted from 0. All

@@ -48,7 +48,7 @@ class RecordFile {
 
   std::string name_;  ///< without ".jsonl"
   std::filesystem::path path_;
-  std::uint64_t expected_bytes_ = 0;               ///< of the last checkpoint
+  std::uint64_t expected_bytes_ = 0;               ///< length of the last checkpoint
   std::optional<std::uint32_t> expected_crc32_{};  ///< checkpoints of 0.1.0 have none
   FileExtent written_{};
   std::string waiting_{};

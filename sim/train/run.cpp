@@ -174,7 +174,7 @@ class Run {
   const RunSettings& settings_;
   const TrainConfig& config_;  ///< the settings' numbers
   std::string data_summary_;
-  std::vector<MemoryItem> memory_;  ///< of a step, counted
+  std::vector<MemoryItem> memory_;  ///< a step's memory, counted
   const RunFolder& folder_;
   const FolderLock& lock_;
   Trainer trainer_;
@@ -184,7 +184,7 @@ class Run {
   bool diverged_ = false;
   double seconds_ = 0;
   std::int64_t steps_here_ = 0, saved_step_ = 0;
-  std::int64_t peak_bytes_ = 0;  ///< of a training step's arrays on the device, these steps'
+  std::int64_t peak_bytes_ = 0;  ///< most bytes of a step's arrays on the device, in the steps so far
 };
 
 struct StepFunctions {

@@ -51,7 +51,7 @@ class RunFolder {
   /// the data set's.
   void begin(const RunSettings& settings, std::int64_t steps_done,
              const std::string& data_summary = {}) const;
-  /// What `begin` writes as config.json.
+  /// The config.json that `begin` writes.
   [[nodiscard]] Json config_json(const RunSettings& settings) const;
   /// Throws InvalidArgument unless the folder's config is this one: a resumed run must be the same run.
   void check_same(const RunSettings& settings) const;

@@ -17,7 +17,7 @@ std::array<std::string RoleSettings::*, enum_names<Role>.size()> role_fields() {
           &RoleSettings::weight_gradient, &RoleSettings::master_weight, &RoleSettings::optimizer_state};
 }
 
-/// Those of the three settings, general ones before those of a glob.
+/// Rules of the three settings, general ones before those of a glob.
 std::vector<OperationRule> operation_rules(const TrainConfig& config) {
   std::vector<OperationRule> rules;
   for (const auto& [list, text] : {std::pair{OperationList::allow, &config.operations.allow},

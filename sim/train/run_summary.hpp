@@ -25,7 +25,7 @@ class RunSummary {
   [[nodiscard]] std::optional<double> initial_loss() const { return first_.initial_loss(); }
 
  private:
-  /// Of one of a run's losses.
+  /// History of one of a run's losses.
   class LossHistory {
    public:
     void add(std::int64_t step, const Json& record);
@@ -37,7 +37,7 @@ class RunSummary {
 
    private:
     std::optional<double> initial_{};
-    std::deque<double> losses_{};  ///< of the last steps
+    std::deque<double> losses_{};  ///< losses of the last steps
     std::map<double, std::int64_t> first_at_scale_{};
     std::int64_t skipped_ = 0, last_skipped_ = 0;
     double scale_ = 1;
@@ -62,8 +62,8 @@ class RunSummary {
   struct Operands {
     std::int64_t operands = 0;  ///< records of one in a step
     std::int64_t nonzero = 0, flushed = 0, clipped = 0, blocks = 0, clipped_blocks = 0;
-    std::int64_t zero_scales = 0;  ///< of blocks that are not all zeros
-    std::int64_t spread = 0;       ///< largest, in binades, of the scales of an operand in a step
+    std::int64_t zero_scales = 0;  ///< scales of 0 over blocks that are not all zeros
+    std::int64_t spread = 0;       ///< largest spread of an operand's scales in a step, in binades
     void add(const Json& operand);
     [[nodiscard]] Json summary() const;
   };

@@ -35,7 +35,7 @@ struct WeightsSetting {
 /// The checkpoint that a setting names: a safetensors file, or that of a run's folder. Throws
 /// InvalidArgument, naming the setting, where there is none.
 [[nodiscard]] SafetensorsFile read_weights(const WeightsSetting& setting);
-/// The same of the run in `folder`, whose setting may also name the arm of a run beside it with its seed.
+/// As above, for the run in `folder`: its setting may also name the arm of a run beside it with its seed.
 [[nodiscard]] SafetensorsFile read_weights(const WeightsSetting& setting, const RunFolder& folder);
 
 /// `settings` with the weights of its teacher, if it has one; without `folder`, of one that is no arm.

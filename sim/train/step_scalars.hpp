@@ -6,7 +6,7 @@
 
 namespace halfscope {
 
-/// Of the gradients as the backward pass has left them.
+/// Measures of the gradients that the backward pass has left.
 struct GradientMeasure {
   bool largest = false;
   std::optional<float> norm_after{};  ///< a factor: the norm of the gradients times that is wanted

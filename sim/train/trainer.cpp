@@ -18,7 +18,7 @@ bool is_due(std::int64_t every, std::int64_t step) {
   return every > 0 && (step == 1 || step % every == 0);
 }
 
-/// What is to be measured of a loss's gradients.
+/// The measures that the record of a loss's gradients needs.
 GradientMeasure measure_of(const RunSettings& settings, const ObjectiveRecord& record) {
   GradientMeasure measure{.largest = record.gradients.has_value()};
   if (settings.config.clip_norm > 0) {
@@ -50,7 +50,7 @@ StepGradients as_seen(const GradientRecord& record) {
           .histogram = record.histogram ? &*record.histogram : nullptr};
 }
 
-/// Of several losses as one scaler sees them.
+/// Gradients of several losses as one scaler sees them.
 class CombinedGradients {
  public:
   void add(const GradientRecord& record) {

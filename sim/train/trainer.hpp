@@ -20,14 +20,14 @@ struct GradientRecord {
   std::optional<ExponentHistogram> histogram{};  ///< before rounding
 };
 
-/// Of one loss of a step.
+/// Record of one loss of a step.
 struct ObjectiveRecord {
   std::string name;  ///< empty of the model's first loss
   float loss = 0;    ///< before the step's update, not scaled
   double scale = 1;
   bool skipped = false;
   std::optional<GradientRecord> gradients{};
-  std::optional<AllReduceCounters> all_reduce{};  ///< of several ranks
+  std::optional<AllReduceCounters> all_reduce{};  ///< empty with one rank
 };
 
 /// Record of a step: the model's first loss, and any further ones. `observations` is there on every
@@ -40,7 +40,7 @@ struct StepRecord {
   double learning_rate = 0;
   bool skipped = false;
   std::optional<GradientRecord> gradients{};
-  std::optional<AllReduceCounters> all_reduce{};  ///< of several ranks
+  std::optional<AllReduceCounters> all_reduce{};  ///< empty with one rank
   bool diverged = false;                          ///< an infinity or a NaN has reached the master weights
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
@@ -98,18 +98,18 @@ class Trainer {
   void restore_operand_scales(const SafetensorsFile& checkpoint);
   /// Rounds the weights to the format that they are stored in.
   void store_weights();
-  /// What the scalers learn of a step.
+  /// Tells the scalers the outcome of a step.
   void update_scalers(const StepRecord& record);
-  /// Of passes that nobody observes and nothing learns from.
+  /// Context of passes that nobody observes and nothing learns from.
   [[nodiscard]] StepContext evaluation_context() const;
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batches.
   /// Nothing that later steps depend on changes but the gradients, which are kept as they are where
   /// `caster` has the run's own policy and scale.
   void repeat(const Learner& learner, Caster& caster, double loss_scale, const std::vector<Batch>& batches);
-  /// What the trackers of overflowing steps see of the step's forward and backward.
+  /// Observations of the step's forward and backward by the trackers of overflowing steps.
   StepObservations look_at_step(const Learner& learner, const StepContext& context,
                                 const std::vector<Batch>& batches);
-  /// What they see of the step's unscaled gradients and of the weights that its update has made.
+  /// Their observations of the step's unscaled gradients and of the weights that its update has made.
   StepObservations look_at_update(const Learner& learner, const StepContext& context);
   /// The scaler of a loss: its own, or one for all.
   [[nodiscard]] LossScaler& scaler_of(std::size_t index) const {
@@ -121,7 +121,7 @@ class Trainer {
   std::vector<ArrayReference> model_arrays();
   /// Every array that a checkpoint holds, under its name there.
   std::vector<ArrayReference> all_arrays();
-  /// What the scalers remember, under its name in a checkpoint.
+  /// The scalers' state, number by number, under its name in a checkpoint.
   struct NamedNumber {
     std::string name;
     ScalerNumber number;
@@ -133,15 +133,15 @@ class Trainer {
 
   RunSettings settings_;
   const Dataset& dataset_;
-  TrackerList trackers_;           // of observed steps
-  TrackerList overflow_trackers_;  // of steps that overflow
+  TrackerList trackers_;           // called in observed steps
+  TrackerList overflow_trackers_;  // called in steps that overflow
   Caster caster_;
   Model model_;
   std::vector<Learner> learners_{};  ///< one for each loss
   std::vector<std::unique_ptr<LossScaler>> scalers_;
-  GradientDetail detail_;           ///< of the gradients: what the scalers need and the records want
+  GradientDetail detail_;           ///< parts of the gradients that the scalers and the records need
   OperandScales operand_scales_{};  ///< delayed ones
-  OperandMaxima operand_maxima_{};  ///< of the step at hand
+  OperandMaxima operand_maxima_{};  ///< maxima of the step at hand
   Sampler sampler_;
   std::int64_t steps_done_ = 0;
 };

@@ -83,7 +83,7 @@ std::unique_ptr<FollowedRun> begin_run(std::string_view text) {
   auto run = std::make_unique<FollowedRun>(config, open_dataset(config.dataset, dataset_spec(config)));
   const SafetensorsFile state = checkpoint_from(head, text.substr(line + 1));
   if (state.metadata.at("step") == "0") {
-    run->trainer.start_from(state);  // of the optimizer and the scalers there is nothing yet
+    run->trainer.start_from(state);  // the optimizer and the scalers have no state yet
   } else {
     run->trainer.restore(state);
   }

@@ -9,7 +9,7 @@ namespace halfscope {
 namespace {
 
 constexpr float centre_unit = 0.1f, side_unit = 0.2f;
-constexpr float largest_logarithm = 6.907755f;  // of 1000
+constexpr float largest_logarithm = 6.907755f;  // log(1000)
 
 float area(const Box& box) {
   return std::max(0.0f, box.bottom - box.top) * std::max(0.0f, box.right - box.left);

@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// What the network says of the anchors of one image.
+/// The network's predictions at the anchors of one image.
 struct AnchorPredictions {
   std::span<const float> objectness;  // (anchors, 2): logits of background and object
   std::span<const float> offsets;     // (anchors, 4)

@@ -32,7 +32,7 @@ struct RegionTargets {
 [[nodiscard]] RegionTargets sampled_regions(std::span<const std::vector<Box>> proposals,
                                             std::span<const Box> boxes, const SampleRule& rule,
                                             const RandomStream& random);
-/// All proposals. What overlaps a box by at least 0.5 shows it.
+/// All proposals. A proposal that overlaps a box by at least 0.5 shows its object.
 [[nodiscard]] RegionTargets all_regions(std::span<const std::vector<Box>> proposals,
                                         std::span<const Box> boxes);
 

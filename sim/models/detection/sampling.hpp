@@ -24,7 +24,7 @@ struct Sample {
 };
 inline constexpr std::int32_t background = -1;
 
-/// In ascending order of their places. Those that are sampled, where there are too many, are a function of
+/// Samples, in ascending order of their places. Which of too many are taken is a function of
 /// the `stream` and of the place of a box plus `first` alone.
 struct SampleStream {
   RandomStream stream;

@@ -10,7 +10,7 @@ namespace halfscope {
 /// A block owns what it sees but the model's parameters.
 struct ChainBlock {
   Segment run;
-  double size = 1;  ///< of the tensors in it, beside those of the other blocks
+  double size = 1;  ///< size of its tensors relative to the other blocks' tensors
 };
 
 /// Runs x through the blocks. Where the tape has segments, all but the last of as many parts, of about equal

@@ -54,7 +54,8 @@ std::vector<std::int32_t> greedy_labels(const std::vector<std::span<const float>
 }
 
 std::int64_t edit_distance(std::span<const std::int32_t> from, std::span<const std::int32_t> to) {
-  std::vector<std::int64_t> row(to.size() + 1);  // of the first i numbers of `from` to each beginning of `to`
+  std::vector<std::int64_t> row(to.size() +
+                                1);  // edits from the first i numbers of `from` to each beginning of `to`
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::int64_t diagonal = std::exchange(row[0], static_cast<std::int64_t>(i) + 1);

@@ -17,9 +17,9 @@ namespace halfscope {
 [[nodiscard]] std::int64_t edit_distance(std::span<const std::int32_t> from,
                                          std::span<const std::int32_t> to);
 
-/// Of prediction 0, logits (time, batch, labels), `stride` frames of the batch's inputs to a step of time:
-/// 100 times the edits of all utterances over the number of their labels. Above 100 where more is heard than
-/// was said.
+/// Character error rate of prediction 0, logits (time, batch, labels), with `stride` frames of the batch's
+/// inputs to a step of time: 100 times the edits of all utterances over the number of their labels. Above 100
+/// where more is heard than was said.
 [[nodiscard]] std::unique_ptr<Metric> make_character_error_rate(std::int64_t stride);
 
 }  // namespace halfscope

@@ -17,11 +17,11 @@ struct Convolution {
 /// Parameters of a convolution: He initialisation times `gain`.
 struct ConvolutionSpec {
   std::string name;
-  std::int64_t size = 3;  ///< of the kernel
+  std::int64_t size = 3;  ///< the kernel's side
   std::int64_t in = 0, out = 0;
   float gain = 1;
   Stride stride{};
-  std::int64_t groups = 1;                       ///< of channels, which divide `in` and `out`
+  std::int64_t groups = 1;                       ///< groups of channels; their number divides `in` and `out`
   std::optional<Border> padding = std::nullopt;  ///< none: half the kernel
   float bias = 0;                                ///< at the start
 };

@@ -51,7 +51,7 @@ struct InceptionModule {
   std::vector<Branch> branches;
 };
 
-/// What stands between a convolution and its ReLU.
+/// The operation between a convolution and its ReLU.
 enum class InceptionNorm : std::uint8_t { bias, batch_norm };
 
 /// Adds the parameters of layers to a store one after the other, each behind the last, and knows the shape of
@@ -67,7 +67,7 @@ class InceptionBuilder {
   /// Convolutions of branch I are called NAME.branchI.convJ, its ends NAME.branchI.endJ. All branches end in
   /// the same height and width.
   [[nodiscard]] InceptionModule module(const std::string& name, const std::vector<BranchSpec>& branches);
-  /// What a pool without parameters leaves.
+  /// Lets the next layer see the map that a pool without parameters leaves.
   void pool(const PoolWindow& window);
 
  private:

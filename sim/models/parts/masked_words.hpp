@@ -24,7 +24,7 @@ TensorRef masked_word_logits(Tape& tape, const MaskedWordsHead& head, TensorRef 
 
 /// Throws InvalidArgument, naming the model, unless the examples are texts with masked words or a class.
 void check_verses(std::string_view model, const ModelSpec& spec);
-/// The same of a batch.
+/// Throws InvalidArgument, naming the model, unless the batch's labels are those of such examples.
 void check_verses(std::string_view model, const Batch& batch);
 
 }  // namespace halfscope

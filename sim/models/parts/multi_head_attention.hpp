@@ -13,7 +13,7 @@ namespace halfscope {
 struct MultiHeadAttention {
   std::string name;
   std::int64_t heads = 1;
-  float dropout = 0;  ///< of the attention weights
+  float dropout = 0;  ///< dropout of the attention weights
   LinearParameters query, key, value, output;
 };
 
@@ -21,7 +21,7 @@ struct MultiHeadAttention {
 struct AttentionSpec {
   std::string name;
   std::int64_t width = 1;
-  float deviation = 0;  ///< of the weights
+  float deviation = 0;  ///< deviation of the initial weights
 };
 /// Adds NAME.query, .key, .value and .output to `store`, each with .weight and .bias. Heads and dropout are
 /// the model's. Throws InvalidArgument unless the model's heads divide the width.
@@ -31,9 +31,9 @@ struct AttentionSpec {
 /// Whether a position sees those behind it.
 enum class Looks : std::uint8_t { everywhere, back };
 
-/// Of a batch of sequences: how many positions each has, and which of them see which.
+/// Extents of a batch of sequences: how many positions each has, and which of them see which.
 struct AttentionExtents {
-  std::span<const std::int32_t> keys;  ///< of each example: positions that may be seen, before the padding
+  std::span<const std::int32_t> keys;  ///< per example, the positions before the padding, which may be seen
   std::int64_t heads = 1, longest_query = 0, longest_key = 0;
   Looks looks = Looks::everywhere;
 };

@@ -16,7 +16,7 @@ struct NormalisedConvolution {
 /// Parameters of a normalised convolution: He initialisation and beta 0.
 struct NormalisedConvolutionSpec {
   std::string convolution_name, norm_name;
-  std::int64_t size = 3;  ///< of the kernel
+  std::int64_t size = 3;  ///< the kernel's side
   std::int64_t in = 0, out = 0;
   std::int64_t stride = 1;
   float gamma = 1;  ///< at the start

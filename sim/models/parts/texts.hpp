@@ -1,4 +1,4 @@
-// What language models do with a batch of texts.
+// Steps that language models take with a batch of texts.
 #pragma once
 
 #include <cstddef>

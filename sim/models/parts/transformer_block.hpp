@@ -22,7 +22,7 @@ struct FeedForward {
 struct FeedForwardSpec {
   std::string name;
   std::int64_t width = 1, hidden = 1;
-  float deviation = 0;  ///< of the weights; 0: 1 / sqrt(inputs)
+  float deviation = 0;  ///< deviation of the initial weights; 0: 1 / sqrt(inputs)
 };
 /// Adds NAME.inner and NAME.outer, each with .weight and .bias, the biases 0.
 [[nodiscard]] FeedForward add_feed_forward(ParameterStore& store, const ModelSpec& model,
