@@ -43,7 +43,7 @@ constexpr std::array gradient_kinds{
     GradientKind{"large gradients of one sign, 32 +- 8", 32, 8},
     GradientKind{"small gradients of both signs, +- 2^-20", 0, 0x1p-20f},
 };
-/// Those that differ in their arithmetic.
+/// Rules of division that differ in their arithmetic.
 constexpr std::array<std::string_view, 5> divisions{"ddp", "fp16_compress_hook", "fsdp", "nccl_avg",
                                                     "deepspeed"};
 
@@ -68,7 +68,7 @@ RankedGradients draw_gradients(const GradientKind& kind, std::int64_t ranks) {
   return gradients;
 }
 
-/// Of the means that are finite; empty where none is.
+/// Root mean square error of the finite means; empty without any.
 std::optional<double> rms_error(const std::vector<float>& means, const std::vector<double>& exact) {
   double error = 0, size = 0;
   for (std::size_t e = 0; e < elements; ++e) {

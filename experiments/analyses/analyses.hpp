@@ -10,7 +10,7 @@ namespace halfscope {
 
 /// A table of the paper's with our results beside it.
 [[nodiscard]] AnalysisResult find_published(const AnalysisInput& input);
-/// What overflowed first in each arm that overflowed.
+/// First overflow of each arm that overflowed.
 [[nodiscard]] AnalysisResult find_overflows(const AnalysisInput& input);
 /// Gradients that all-reduces lost, of arms with several ranks.
 [[nodiscard]] AnalysisResult find_all_reduce_losses(const AnalysisInput& input);

@@ -17,10 +17,10 @@ namespace {
 /// Four utterances of one length.
 struct CtcPrecisionRow {
   std::int64_t frames = 0, labels = 0;
-  double deviation = 0;  ///< of the logits
+  double deviation = 0;  ///< standard deviation of the logits
   double loss = 0, fp16_loss = 0;
   double gradient_error = 0;  ///< distance of the gradients over the length of FP32's
-  double cosine = 0;          ///< of the angle between the gradients
+  double cosine = 0;          ///< cosine of the angle between the gradients
 };
 
 constexpr std::int64_t utterances = 4;
@@ -37,7 +37,7 @@ struct LossAndGradient {
   Array gradient;
 };
 
-/// Of path likelihoods that are stored as `model`'s format.
+/// CTC loss and gradient with path likelihoods stored in `model`'s format.
 LossAndGradient ctc_of(const Array& logits, const LabelSequences& targets, const AccumulateModel& model) {
   PrecisionPolicy policy;
   policy.reductions.model = model;

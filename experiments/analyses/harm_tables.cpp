@@ -121,7 +121,7 @@ double share(const RightCount& count) {
   return count.total == 0 ? 0 : static_cast<double>(count.right) / static_cast<double>(count.total);
 }
 
-/// Of trainings of both sets.
+/// Share of the trainings of both sets that a predictor judges rightly.
 double share_right(const PredictorResult& result) {
   return share({result.fitted.right + result.held_out.right, result.fitted.total + result.held_out.total});
 }

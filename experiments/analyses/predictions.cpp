@@ -27,7 +27,7 @@ struct Prediction {
   std::string tensor;
   std::string role;
   double scale = 1;
-  std::int64_t elements = 0;  ///< of all casts and seeds
+  std::int64_t elements = 0;  ///< elements of all casts and seeds
   double predicted = 0;
   double counted = 0;
 };

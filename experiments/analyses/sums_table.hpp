@@ -11,7 +11,7 @@ namespace halfscope {
 
 /// Sums of one kind and length under one accumulation model, against the exact ones.
 struct AccumulationRow {
-  std::string terms;  ///< what is added up, in words
+  std::string terms;  ///< the terms of the sum, in words
   std::string model;
   std::int64_t count = 0;                  ///< terms of each sum, K
   std::optional<double> relative_error{};  ///< median over the sums that stayed finite; empty where none did

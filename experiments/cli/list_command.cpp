@@ -134,7 +134,7 @@ Json roundings() {
   return list;
 }
 
-/// What can be listed: one line per kind.
+/// Kinds of things to list: one line per kind.
 struct Listing {
   std::string_view name;
   Json (*entries)();

@@ -32,7 +32,7 @@ int end_with(ExitStatus status, const std::string& message) {
   return status;
 }
 
-/// What a command wrote must have arrived.
+/// Throws unless stdout has taken all that a command wrote.
 void flush_output() {
   std::cout.flush();
   if (!std::cout) throw RuntimeFailure("standard output cannot be written");

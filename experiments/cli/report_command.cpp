@@ -97,7 +97,7 @@ struct Reported {
 
 struct Readings {
   std::vector<Reported> all;
-  std::vector<std::string> errors;  ///< of experiments that cannot be read
+  std::vector<std::string> errors;  ///< errors of experiments that cannot be read
 };
 
 /// Beside the runs: the summary as a run writes it, and the text.

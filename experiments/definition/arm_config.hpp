@@ -5,7 +5,7 @@
 
 namespace halfscope {
 
-/// What `arm` trains with at `size` before a request changes anything. Throws InvalidArgument, naming the
+/// Settings of `arm` at `size` before a request changes any. Throws InvalidArgument, naming the
 /// arm, for an unknown key or a value out of range.
 [[nodiscard]] TrainConfig arm_config(const Experiment& experiment, const Arm& arm, RunSize size);
 

@@ -7,7 +7,7 @@
 namespace halfscope {
 
 struct EmbeddedDefinition {
-  std::string_view name;  ///< of the file, without .toml
+  std::string_view name;  ///< file name without .toml
   std::string_view text;
 };
 

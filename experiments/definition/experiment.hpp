@@ -21,7 +21,7 @@ struct Arm {
   std::string name;
   std::string summary;
   Settings settings;
-  Settings full_settings{};  ///< what differs at full size, over the experiment's
+  Settings full_settings{};  ///< differences at full size, over the experiment's
   std::string baseline{};    ///< arm that it is compared with; empty: it is one, or there is none
 };
 
@@ -60,11 +60,11 @@ struct Experiment {
   std::string base{};  ///< the built-in experiment whose tables and verdict it has; empty: it has its own
   int place = 0;       ///< in the table of experiments, which follows the paper, from 1; 0: not in it
   std::string summary{};
-  std::string paper{};  ///< what "Mixed Precision Training" reports, and where
+  std::string paper{};  ///< result in "Mixed Precision Training", and its place there
   Claim claim{};
   ReportedMetric metric{};
-  Settings settings{};              ///< of every arm
-  Settings full_settings{};         ///< what differs at full size, over the arms' own
+  Settings settings{};              ///< settings of every arm
+  Settings full_settings{};         ///< differences at full size, over the arms' own
   std::vector<std::string> varied;  ///< keys that the arms differ in; they cannot be set
   /// The arm whose histograms predict what the others flush; empty: no prediction.
   std::string predicts_from{};

@@ -17,7 +17,7 @@ inline constexpr const char* definition_file = "experiment.toml";
 struct KnownNames {
   std::span<const Experiment> builtin{};         ///< for `base`
   std::span<const std::string_view> analyses{};  ///< for `analyses`, and in a verdict
-  std::span<const std::string_view> columns{};   ///< of the table of arms, in a verdict
+  std::span<const std::string_view> columns{};   ///< columns of the table of arms in a verdict
 };
 
 /// The experiment that the file describes; docs/own-experiments.md lists its keys. Throws InvalidArgument

@@ -16,7 +16,7 @@ template <>
 inline constexpr std::array<std::string_view, 3> enum_names<Comparison>{"points", "difference", "ratio"};
 
 struct ReportedMetric {
-  std::string key = "metric";  ///< of a run's summary.json: the model's own metric, or a loss
+  std::string key = "metric";  ///< key in a run's summary.json: the model's own metric, or a loss
   std::string name = "test accuracy";
   std::string unit = "%";  ///< empty for a plain number
   Comparison comparison = Comparison::points;

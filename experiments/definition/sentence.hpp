@@ -18,7 +18,7 @@ namespace halfscope {
 ///   {ANALYSIS}          the sentence of an analysis; {ANALYSIS: ARM} the one on ARM
 /// A text that names an arm without a result is left out, and so is a list without items.
 struct Sentence {
-  std::string text;                 ///< of a list, the words before its items
+  std::string text;                 ///< sentence, or the words before a list's items
   std::vector<Expectation> when{};  ///< all have to hold
   std::string otherwise{};          ///< said where they do not; empty: nothing
   std::vector<Sentence> items{};    ///< empty: no list
@@ -39,7 +39,7 @@ struct Placeholder {
   Kind kind{};
   std::string_view subject;
   std::string_view other{};
-  int digits = -1;  ///< of a column; -1: its own
+  int digits = -1;  ///< digits of a column; -1: its own
 };
 /// Throws InvalidArgument where the digits are none.
 [[nodiscard]] Placeholder parse_placeholder(std::string_view text);

@@ -16,7 +16,7 @@ namespace halfscope {
 
 struct TomlEntry {
   std::string_view key;
-  toml::source_region place;  ///< of the key
+  toml::source_region place;  ///< place of the key
   const toml::node* value;
 };
 

@@ -23,7 +23,7 @@ struct Section {
 };
 
 struct AnalysisResult {
-  std::string key{};                             ///< of the values in JSON
+  std::string key{};                             ///< key of the values in JSON
   std::string analysis{};                        ///< its name
   std::vector<Section> sections{};               ///< drawn in text, JSON and HTML alike
   Json values{};                                 ///< for programs, under the key; null: none

@@ -214,7 +214,7 @@ constexpr std::array columns{
               0,
               Written::count},
     ArmColumn{"all_reduce.stagnated",
-              {},  // of the adds
+              {},  // share of the adds
               [](Runs runs) {
                 return all_reduce_share(
                     runs, [](C all) { return all.counters.stagnated; },
@@ -226,7 +226,7 @@ constexpr std::array columns{
               Written::share,
               1},
     ArmColumn{"all_reduce.flushed",
-              {},  // of the addends, on their way to the wire
+              {},  // share of the addends, on their way to the wire
               [](Runs runs) {
                 return all_reduce_share(
                     runs, [](C all) { return all.counters.addends_flushed; },
@@ -238,7 +238,7 @@ constexpr std::array columns{
               Written::share,
               1},
     ArmColumn{"all_reduce.overflowed",
-              {},  // of the means, from finite addends
+              {},  // share of the means, from finite addends
               [](Runs runs) {
                 return all_reduce_share(
                     runs, [](C all) { return all.counters.means_overflowed; },
@@ -250,7 +250,7 @@ constexpr std::array columns{
               Written::share,
               1},
     ArmColumn{"all_reduce.stagnated_steps",
-              {},  // of the steps: stagnated adds, and nothing infinite
+              {},  // share of the steps with stagnated adds and nothing infinite
               [](Runs runs) {
                 return all_reduce_share(
                     runs, [](C all) { return all.stagnated_steps; }, [](C all) { return all.steps; });

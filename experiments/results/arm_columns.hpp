@@ -23,16 +23,16 @@ enum class InJson : std::uint8_t { never, always, where_known };
 enum class Written : std::uint8_t { number, count, share, of_seeds };
 
 struct ArmColumn {
-  std::string_view key;      ///< of `report --json`; "a.b" is the member b of a
-  std::string_view title{};  ///< of the table
+  std::string_view key;      ///< key in `report --json`; "a.b" is the member b of a
+  std::string_view title{};  ///< heading in the table
   std::optional<double> (*measure)(const std::vector<FinishedRun>& runs) = nullptr;
   InTable in_table = InTable::never;
   InJson in_json = InJson::always;
   int left_out = 0;  ///< as of Column
   Written written = Written::number;
   int digits = 0;
-  double factor = 1;             ///< of the table's value over the measured one
-  std::string_view table_key{};  ///< of CSV and --sort; empty: `key`
+  double factor = 1;             ///< the table's value over the measured one
+  std::string_view table_key{};  ///< key in CSV and --sort; empty: `key`
 };
 
 /// In the order of the table.

@@ -22,15 +22,15 @@ struct ValueDifference {
 struct RecordDifference {
   std::string file;                  ///< metrics.jsonl or histograms.jsonl
   std::size_t line = 0;              ///< from 1
-  std::optional<std::int64_t> step;  ///< of the record
+  std::optional<std::int64_t> step;  ///< the record's step
   ValueDifference value;
 };
 
 struct RunComparison {
   std::string run;                          ///< its folder below both, "master-copy/fp32/seed0"
-  std::vector<ValueDifference> settings{};  ///< of config.json, but for the data's folder
+  std::vector<ValueDifference> settings{};  ///< differences in config.json, but for the data's folder
   std::optional<RecordDifference> records{};
-  std::vector<ValueDifference> results{};  ///< of summary.json, but for times and memory
+  std::vector<ValueDifference> results{};  ///< differences in summary.json, but for times and memory
 
   [[nodiscard]] bool is_same() const { return settings.empty() && !records && results.empty(); }
 };

@@ -16,11 +16,11 @@ inline constexpr double diverged_multiple = 10;
 enum class RunEnding : std::uint8_t {
   finished,
   broke_down,  ///< an infinity or a NaN reached the weights, or the metric
-  beyond,      ///< of `diverged_multiple` times the untrained model's metric
+  beyond,      ///< beyond `diverged_multiple` times the untrained model's metric
 };
 
 struct RunOutcome {
-  std::optional<double> value{};  ///< of a run that finished
+  std::optional<double> value{};  ///< the metric of a run that finished
   RunEnding end = RunEnding::finished;
 };
 

@@ -69,7 +69,7 @@ std::string settings_lines(const ExperimentSummary& summary, std::size_t width) 
   return text.empty() ? "" : "\n" + text;
 }
 
-/// What the paper says, and the verdict or why there is none.
+/// The paper's result, and the verdict or the reason why there is none.
 std::string closing_lines(const Experiment& experiment, const ExperimentSummary& summary, std::size_t width) {
   const Verdict verdict = verdict_on(experiment, summary);
   std::string text;

@@ -12,7 +12,7 @@ namespace halfscope {
 /// Seeds by arm.
 using SweepRuns = std::map<std::string, std::set<std::int64_t>>;
 
-/// What `folder`/sweep.json lists; nothing without that file. Throws InvalidArgument with the file.
+/// Runs listed in `folder`/sweep.json; none without that file. Throws InvalidArgument with the file.
 [[nodiscard]] SweepRuns read_sweep(const std::filesystem::path& folder);
 
 /// Adds `runs` to that file, which every share of one request writes alike.

@@ -28,9 +28,9 @@ struct Request {
   std::vector<std::string> arms;
   std::vector<std::int64_t> seeds;
   RunSize size;
-  Settings settings;                    ///< what the user does
+  Settings settings;                    ///< the user's settings
   std::optional<std::string> of_arm{};  ///< the arm that a config.json is of, if any
-  Settings own_settings{};              ///< what that says, of it alone
+  Settings own_settings{};              ///< settings of that config.json alone
 };
 
 void require_same(const std::string& what, const std::string& asked, const std::string& stored) {

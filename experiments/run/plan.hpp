@@ -28,7 +28,7 @@ struct RunRequest {
   Settings settings{};             ///< --set, in order
   std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
   RunSize size = RunSize::small;
-  Shard shard{};  ///< of the runs in the order of `settled_runs`
+  Shard shard{};  ///< share of the runs in the order of `settled_runs`
   bool quick = false;
   bool resume = false;
 };

@@ -42,7 +42,7 @@ class RunsProgress {
     std::string name{};
     std::int64_t step = 0;  ///< the latest
     double loss = 0;
-    double time = 0;  ///< of its latest step, or of its begin
+    double time = 0;  ///< time of its latest step, or of its begin
   };
   /// Steps that were trained, and the runs' time for them.
   struct Pace {

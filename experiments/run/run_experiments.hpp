@@ -12,7 +12,7 @@ namespace halfscope {
 
 struct Concurrency {
   int jobs = 1;     ///< runs at a time
-  int threads = 0;  ///< of each run; 0: the machine's, divided by the runs at a time
+  int threads = 0;  ///< threads of each run; 0: the machine's, divided by the runs at a time
 };
 
 struct RunsOutcome {

@@ -38,7 +38,7 @@ std::string full_name_of(const RunIdentity& run) {
   return fmt::format("{} {}", run.experiment, name_of(run));
 }
 
-/// Of a run's last step, which its last line tells.
+/// A run's last step, as its last line tells it.
 struct LastStep {
   std::int64_t step = 0;
   float loss = 0;
@@ -54,7 +54,7 @@ std::string last_line(const PlannedRun& run, const std::optional<LastStep>& last
                      last->skipped ? "  skipped" : "");
 }
 
-/// What the threads have to say, one at a time.
+/// Prints the threads' messages, one at a time.
 class Reporter {
  public:
   explicit Reporter(const std::vector<PlannedRun>& runs)

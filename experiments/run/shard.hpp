@@ -11,7 +11,7 @@ namespace halfscope {
 /// Reads "2/12": the second of twelve shares. Throws InvalidArgument.
 [[nodiscard]] Shard parse_shard(std::string_view text);
 
-/// Those at the places i with i % count = index - 1.
+/// Runs at the places i with i % count = index - 1.
 [[nodiscard]] std::vector<PlannedRun> share_of(const std::vector<PlannedRun>& runs, const Shard& shard);
 
 /// The same, and before them the runs that they start from or learn from, unless those are done.

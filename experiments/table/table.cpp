@@ -17,7 +17,7 @@ constexpr std::size_t name_columns = 24;  ///< that a name keeps before a column
 /// Which columns are shown, and how wide each of them is.
 struct Layout {
   std::vector<std::size_t> shown;
-  std::vector<std::size_t> widths;  ///< of all columns
+  std::vector<std::size_t> widths;  ///< widths of all columns
 
   [[nodiscard]] std::size_t width() const {
     std::size_t sum = indent;

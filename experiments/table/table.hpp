@@ -36,9 +36,9 @@ struct Cell {
 [[nodiscard]] Cell count_cell(std::int64_t count);
 
 struct Column {
-  std::string key;    ///< of CSV and JSON
-  std::string title;  ///< of the others
-  int left_out = 0;   ///< 0: never; of the others the highest goes first where the terminal is too narrow
+  std::string key;    ///< key in CSV and JSON
+  std::string title;  ///< heading in the other formats
+  int left_out = 0;   ///< 0: never; above 0: the highest goes first in too narrow a terminal
 };
 
 /// Rows of as many cells as there are columns. The first column stands to the left, the others to the right.
@@ -49,7 +49,7 @@ struct Table {
 
 struct TableStyle {
   TableFormat format = TableFormat::text;
-  std::size_t width = any_width;  ///< of text; the other formats hold everything
+  std::size_t width = any_width;  ///< characters in a row of text; the other formats hold everything
 };
 
 /// The table; text ends with a line that names the columns that were left out. Names and words are escaped

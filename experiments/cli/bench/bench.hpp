@@ -12,7 +12,7 @@
 namespace halfscope {
 
 struct BenchResult {
-  double value = 0;  ///< of what is measured
+  double value = 0;  ///< measured value
   std::string unit;
   double ratio = 0;  ///< its speed as a share of the other's
   std::string against;

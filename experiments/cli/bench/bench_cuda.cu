@@ -111,7 +111,7 @@ struct Operands {
 
 constexpr std::size_t pass_elements = std::size_t{1} << 26;
 
-/// Of the magnitudes of gradients, with a few that FP16 flushes.
+/// Numbers with the magnitudes of gradients, a few of which FP16 flushes.
 Memory<float> random_floats(std::uint64_t seed) {
   const RandomStream stream{.seed = seed};
   std::vector<float> values(pass_elements);

@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// What is timed beside a copy, by the device itself, of as many bytes as it reads and writes.
+/// A pass over memory, which the device times beside a copy of as many bytes.
 enum class DevicePass : std::uint8_t {
   round,           ///< to FP16 into another array: 8 bytes an element
   cast,            ///< to FP16 in place, counted by the limits of the cast: 8 bytes

@@ -73,10 +73,10 @@ TrainConfig language_model() {
 /// Seconds of timing: an overhead of a few per cent needs many steps to stand out from the machine's noise.
 constexpr double tracking_time = 4;
 
-/// Of a step beside another policy's.
+/// Expected time of a step relative to another policy's.
 constexpr double step_time = 1;
 
-/// What trackers watch.
+/// Tensors that the trackers watch.
 struct Watch {
   std::string trackers = "cast_statistics";
   std::string roles;

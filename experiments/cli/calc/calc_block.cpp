@@ -19,7 +19,7 @@ using Words = std::span<const std::string_view>;
 struct OneBlock {
   std::vector<float> values{};
   std::vector<std::uint32_t> codes{};
-  std::vector<float> numbers{};  ///< of codes and scales
+  std::vector<float> numbers{};  ///< numbers of codes and scales
   std::uint32_t scale = 0;
   float tensor_scale = 1;
 };

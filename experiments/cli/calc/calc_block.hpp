@@ -15,7 +15,7 @@ namespace halfscope {
 
 struct BlockRequest {
   BlockFormat format;
-  FloatFormat from{};                  ///< of the bit patterns among the values
+  FloatFormat from{};                  ///< format of the bit patterns among the values
   std::optional<float> tensor_amax{};  ///< the tensor's largest magnitude; without it the block is the tensor
   std::uint64_t seed = 0;
 };

@@ -42,15 +42,15 @@ inline constexpr std::size_t any_number = 0;
 
 [[nodiscard]] std::span<const CalcOperation> calc_operations();
 
-/// What is asked for: an operation, the format and rounding of its result, and the seed of stochastic
+/// A request: an operation, the format and rounding of its result, and the seed of stochastic
 /// rounding.
 struct CalcRequest {
   const CalcOperation* operation = nullptr;
   Quantizer quantizer;
   std::uint64_t seed = 0;
-  FloatFormat from{};                   ///< of the bit patterns that `round` takes
-  DotProduct dot;                       ///< of `dot` alone; the quantizer has the format of its result
-  std::optional<BlockRequest> block{};  ///< of `round` to a block format, which is answered by blocks
+  FloatFormat from{};                   ///< format of the bit patterns that `round` takes
+  DotProduct dot;                       ///< for `dot` alone; the quantizer has the format of its result
+  std::optional<BlockRequest> block{};  ///< for `round` to a block format, which is answered by blocks
 };
 
 /// The answer to `words`; `index` says which random bits a stochastic rounding draws. Throws InvalidArgument

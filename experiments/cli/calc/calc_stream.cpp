@@ -88,7 +88,7 @@ class LineAnswers {
   }
 
  private:
-  /// Of a line that is too long, no more is kept than shows it.
+  /// Keeps of a line that is too long no more than shows its length.
   void keep(std::string_view bytes) {
     begun_ += bytes.substr(0, longest_line_ + 1 - std::min(begun_.size(), longest_line_ + 1));
   }

@@ -23,7 +23,7 @@ std::string recorded_scales(const RecordedRun& run) {
   return fmt::format("{}, then {:.3g}", steps, std::log2(*run.next_scale));
 }
 
-/// What the run itself did, in the columns of `table_of`.
+/// The recorded run itself, in the columns of `table_of`.
 std::vector<Cell> recorded_row(const SkipLog& log, const RecordedRun& run) {
   const Cell none{"-", std::monostate{}};
   const std::int64_t skips = std::ssize(run.skips);
@@ -131,7 +131,7 @@ void print_what_is_unsure(const SkipLog& log) {
   }
   if (log.unsure_scales > 0) {
     print_note(fmt::format(
-        "Of {} of the skipped steps the scale is inferred from the scales in the lines around them.",
+        "The scale of {} of the skipped steps is inferred from the scales in the lines around them.",
         log.unsure_scales));
   }
   if (log.missing > 0)
@@ -156,9 +156,9 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
       "and with 'any' of them the outcome is the same.",
       log_words(log.format), log.step_count(), log.step_count() == 1 ? "" : "s", log.skipped,
       log.has_scaler
-          ? "Of any other step the log tells that max|g| is at most 65504/S, and at most the "
+          ? "For any other step the log tells that max|g| is at most 65504/S, and at most the "
             "gradients' norm where that is logged"
-          : "Of any other step the log tells that max|g| is at most the gradients' norm where that is "
+          : "For any other step the log tells that max|g| is at most the gradients' norm where that is "
             "logged"));
   print_what_is_unsure(log);
 }

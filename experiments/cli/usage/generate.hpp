@@ -8,7 +8,7 @@
 
 namespace halfscope {
 
-/// What can follow an option or stand for an argument.
+/// Words that can follow an option or stand for an argument.
 struct WordList {
   std::string names;  ///< an option ("--format"), or of one command ("report --format", "run EXPERIMENT")
   std::vector<std::string> words;  ///< none: files

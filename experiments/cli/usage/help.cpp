@@ -13,7 +13,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t column = 30;  ///< of the descriptions
+constexpr std::size_t column = 30;  ///< column of the descriptions
 
 std::size_t usable_width() {
   return std::min(help_width, output_width());
@@ -59,7 +59,7 @@ bool is_negative_number(std::string_view word) {
          word.starts_with("-0x");
 }
 
-/// Of the words that were not expected, the first.
+/// The first of the unexpected words.
 std::string unexpected_word(const CLI::App& command, const std::string& word) {
   if (is_negative_number(word)) {
     return fmt::format(

@@ -32,7 +32,8 @@ void add_usages(CLI::App& app);
 /// words at all as --help.
 [[nodiscard]] std::vector<std::string> with_help_words(int count, const char* const* words);
 
-/// What `error` says, with the nearest option for an unknown one, and whose help has more. One line.
+/// Text of `error` in one line, with the nearest option for an unknown one and the command whose help has
+/// more.
 [[nodiscard]] std::string usage_error(const CLI::App& app, const CLI::Error& error);
 
 }  // namespace halfscope
